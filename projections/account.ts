@@ -1,0 +1,38 @@
+// An agent as a fold of its account stream.
+import type { AccountEvent } from '../src/vocabulary/events.ts';
+import type { Hex, Millis, Personality } from '../src/vocabulary/values.ts';
+
+export interface AccountState {
+  readonly did: string;
+  readonly agentId: string;
+  readonly pubkeyHex: Hex;
+  readonly walletAddress: string;
+  readonly personality: Personality;
+  /** What the last registration asked for, which a repeated one is compared with. */
+  readonly registeredPersonality: Personality;
+  /** ISO 8601 UTC timestamp of the first registration. */
+  readonly registeredAt: string;
+  readonly lastEventId: number;
+  readonly lastAt: Millis;
+}
+
+/** Folds one event into the state; null is the state before the first registration. */
+export function evolveAccount(state: AccountState | null, event: AccountEvent): AccountState {
+  const common = { did: event.did, lastEventId: event.eventId, lastAt: Date.parse(event.ts) };
+  switch (event.type) {
+    case 'agent.registered': {
+      const { personality } = event.payload;
+      const registeredAt = state?.registeredAt ?? event.ts;
+      return { ...event.payload, ...common, registeredPersonality: personality, registeredAt };
+    }
+    case 'agent.personality_changed':
+      if (state === null) throw new Error(`account ${event.did} starts with ${event.type}`);
+      return { ...state, ...common, personality: event.payload.personality };
+    default:
+      return unknownEvent(event);
+  }
+}
+
+function unknownEvent(event: never): never {
+  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
+}

@@ -1,0 +1,30 @@
+// Allocations: who backed which idea with how much, and which ideas graduate.
+import type { ChamberState, Idea } from './chamber.ts';
+
+export interface Tally {
+  /** Members who revealed bps > 0 for the idea. */
+  readonly backers: number;
+  readonly totalBps: number;
+}
+
+const NO_BACKERS: Tally = { backers: 0, totalBps: 0 };
+
+/** The tally of every idea, by ideaId. */
+export function tallies(state: ChamberState): ReadonlyMap<string, Tally> {
+  const byIdea = new Map(state.ideas.map((idea) => [idea.ideaId, NO_BACKERS]));
+  for (const { allocations } of state.reveals.values()) {
+    for (const { ideaId, bps } of allocations) {
+      const { backers, totalBps } = byIdea.get(ideaId) ?? NO_BACKERS;
+      byIdea.set(ideaId, { backers: backers + (bps > 0 ? 1 : 0), totalBps: totalBps + bps });
+    }
+  }
+  return byIdea;
+}
+
+/** The ideas with at least minBackersForGraduation backers, by slot. */
+export function graduates(state: ChamberState): readonly Idea[] {
+  const byIdea = tallies(state);
+  return state.ideas.filter(
+    (idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation,
+  );
+}

@@ -1,0 +1,113 @@
+// A chamber's state as a fold of its events: immutable, and nothing but what the lines say.
+import type { ChamberEvent, MoveEvent } from '../src/vocabulary/events.ts';
+import {
+  type Allocation,
+  DEADLINES,
+  type DeadlineName,
+  type Hex,
+  type Millis,
+} from '../src/vocabulary/values.ts';
+import { evolveSettlement, NOT_SETTLED, type Settlement } from './settlement.ts';
+import { afterPass, FIRST_TURN, type TurnStart } from './turn.ts';
+
+export interface Idea {
+  readonly ideaId: string;
+  readonly slot: number;
+  readonly ticker: string;
+  readonly name: string;
+  readonly description: string;
+  readonly creatorDid: string;
+  readonly creatorWallet: string;
+}
+
+export interface Reveal {
+  readonly allocations: readonly Allocation[];
+  readonly salt: Hex;
+}
+
+export interface ChamberState {
+  readonly chamberId: number;
+  readonly name: string;
+  readonly creatorDid: string;
+  readonly deadlines: Readonly<Record<DeadlineName, Millis>>;
+  readonly minBackersForGraduation: number;
+  readonly turnSeconds: number | null;
+  /** In turn order; the index is the turnOrder. */
+  readonly members: readonly string[];
+  /** By slot, which starts at 1. */
+  readonly ideas: readonly Idea[];
+  readonly turn: TurnStart;
+  /** Commitment by DID. */
+  readonly commitments: ReadonlyMap<string, Hex>;
+  readonly reveals: ReadonlyMap<string, Reveal>;
+  readonly settlement: Settlement;
+  /** How many events are leaves of the Merkle tree: the chamber's moves. */
+  readonly moveCount: number;
+  readonly lastEventId: number;
+  /** `ts` of the last event. */
+  readonly lastAt: Millis;
+}
+
+/** Folds one event into the state; null is the state before `chamber.created`. */
+export function evolveChamber(state: ChamberState | null, event: ChamberEvent): ChamberState {
+  if (event.type === 'chamber.created') return found(event);
+  if (state === null) throw new Error(`chamber ${event.chamberId} starts with ${event.type}`);
+  const next = { ...state, lastEventId: event.eventId, lastAt: Date.parse(event.ts) };
+  switch (event.type) {
+    case 'chamber.joined':
+      return { ...next, moveCount: state.moveCount + 1, members: [...state.members, event.did] };
+    case 'chamber.proposed':
+      return { ...next, moveCount: state.moveCount + 1, ideas: [...state.ideas, toIdea(event)] };
+    case 'chamber.debated':
+      return { ...next, moveCount: state.moveCount + 1 };
+    case 'chamber.passed':
+      return { ...next, moveCount: state.moveCount + 1, turn: afterPass(state, next.lastAt) };
+    case 'allocation.committed': {
+      const commitments = new Map(state.commitments).set(event.did, event.payload.commitment);
+      return { ...next, moveCount: state.moveCount + 1, commitments };
+    }
+    case 'allocation.revealed':
+      return { ...next, moveCount: state.moveCount + 1, reveals: new Map(state.reveals).set(event.did, event.payload) };
+    case 'relay.commit_submitted':
+    case 'chamber.committed':
+    case 'relay.deploy_submitted':
+    case 'idea.deployed':
+    case 'idea.deploy_failed':
+      return { ...next, settlement: evolveSettlement(state.settlement, event) };
+    default:
+      return unknownEvent(event);
+  }
+}
+
+type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
+type Proposed = Extract<MoveEvent, { type: 'chamber.proposed' }>;
+
+function found(event: Created): ChamberState {
+  const { name, deadlines, minBackersForGraduation, turnSeconds } = event.payload;
+  const millis = DEADLINES.map((deadline) => [deadline, Date.parse(deadlines[deadline])]);
+  return {
+    chamberId: event.chamberId,
+    name,
+    creatorDid: event.did,
+    deadlines: Object.fromEntries(millis) as Record<DeadlineName, Millis>,
+    minBackersForGraduation,
+    turnSeconds,
+    members: [],
+    ideas: [],
+    turn: FIRST_TURN,
+    commitments: new Map(),
+    reveals: new Map(),
+    settlement: NOT_SETTLED,
+    moveCount: 1,
+    lastEventId: event.eventId,
+    lastAt: Date.parse(event.ts),
+  };
+}
+
+function toIdea({ did, payload }: Proposed): Idea {
+  return { ...payload, creatorDid: did };
+}
+
+function unknownEvent(event: never): never {
+  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
+}

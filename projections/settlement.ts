@@ -1,0 +1,60 @@
+// What became of a chamber on the chain, folded from the service's events: the relayer's state is this and nothing else.
+import type { RelayTransaction, ServiceEvent, ServicePayloads } from '../src/vocabulary/events.ts';
+
+export type Committed = ServicePayloads['chamber.committed'];
+export type Deployed = ServicePayloads['idea.deployed'];
+export type DeployFailed = ServicePayloads['idea.deploy_failed'];
+
+export interface Deployment {
+  /** Every transaction signed for it, oldest first; a raised fee is another one with the same nonce. */
+  readonly submitted: readonly RelayTransaction[];
+  readonly outcome: Deployed | DeployFailed | null;
+}
+
+export interface Settlement {
+  readonly commitSubmitted: readonly RelayTransaction[];
+  readonly committed: Committed | null;
+  /** By ideaId. */
+  readonly deployments: ReadonlyMap<string, Deployment>;
+}
+
+export const NOT_SETTLED: Settlement = { commitSubmitted: [], committed: null, deployments: new Map() };
+
+const NOT_DEPLOYED: Deployment = { submitted: [], outcome: null };
+
+export function evolveSettlement(state: Settlement, event: ServiceEvent): Settlement {
+  switch (event.type) {
+    case 'relay.commit_submitted':
+      return { ...state, commitSubmitted: [...state.commitSubmitted, event.payload] };
+    case 'chamber.committed':
+      return { ...state, committed: event.payload };
+    case 'relay.deploy_submitted': {
+      const { ideaId, ...transaction } = event.payload;
+      const before = deploymentOf(state, ideaId);
+      return withDeployment(state, ideaId, { ...before, submitted: [...before.submitted, transaction] });
+    }
+    case 'idea.deployed':
+    case 'idea.deploy_failed': {
+      const { ideaId } = event.payload;
+      return withDeployment(state, ideaId, { ...deploymentOf(state, ideaId), outcome: event.payload });
+    }
+    default:
+      return unknownEvent(event);
+  }
+}
+
+export function deploymentOf(state: Settlement, ideaId: string): Deployment {
+  return state.deployments.get(ideaId) ?? NOT_DEPLOYED;
+}
+
+export function isDeployed(outcome: Deployment['outcome']): outcome is Deployed {
+  return outcome !== null && 'tokenAddress' in outcome;
+}
+
+function withDeployment(state: Settlement, ideaId: string, deployment: Deployment): Settlement {
+  return { ...state, deployments: new Map(state.deployments).set(ideaId, deployment) };
+}
+
+function unknownEvent(event: never): never {
+  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
+}

@@ -1,0 +1,165 @@
+// The views behind the read endpoints, made from the folded state and the clock (specification, Resources and their fields).
+import type { Allocation, Deadlines, Hex, Millis, Phase } from '../src/vocabulary/values.ts';
+import { DEADLINES, type Personality, toTimestamp } from '../src/vocabulary/values.ts';
+import type { AccountState } from './account.ts';
+import { graduates, type Tally, tallies } from './allocations.ts';
+import type { ChamberState, Idea } from './chamber.ts';
+import type { ChamberListing } from './listings.ts';
+import { isClosed, phaseAt, phaseBy } from './phase.ts';
+import { deploymentOf, isDeployed } from './settlement.ts';
+import { turnHolderAt } from './turn.ts';
+
+/** GET /me. */
+export interface AccountView {
+  readonly did: string;
+  readonly walletAddress: string;
+  readonly personality: Personality;
+  readonly registeredAt: string;
+}
+
+/** Extension: how far the relayer is with a chamber's root. */
+export type CommitStatus = 'open' | 'pending' | 'submitted' | 'committed';
+
+/** GET /chambers/:id. */
+export interface ChamberView {
+  readonly chamberId: number;
+  readonly phase: Phase;
+  readonly name: string;
+  readonly deadlines: Deadlines;
+  readonly minBackersForGraduation: number;
+  readonly turnSeconds: number | null;
+  readonly members: readonly string[];
+  readonly currentTurnAgent: string | null;
+  readonly ideas: readonly { readonly ideaId: string; readonly ticker: string; readonly creator: string }[];
+  readonly merkleRoot: Hex | null;
+  readonly committedAt: string | null;
+  readonly committedTxHash: Hex | null;
+  readonly commitStatus: CommitStatus;
+}
+
+/** Extension: how far the relayer is with an idea's token. */
+export type DeployStatus = 'none' | 'pending' | 'submitted' | 'deployed' | 'failed';
+
+/** GET /ideas, GET /ideas/:ticker and GET /chambers/:id/ideas. */
+export interface IdeaView {
+  readonly ideaId: string;
+  readonly ticker: string;
+  readonly name: string;
+  readonly description: string;
+  readonly creatorDid: string;
+  readonly tokenAddress: string | null;
+  readonly chamberId: number;
+  readonly graduatedAt: string | null;
+  readonly slot: number;
+  readonly backers: number;
+  readonly totalBps: number;
+  readonly deployStatus: DeployStatus;
+  /** Why the deployment failed; null otherwise. */
+  readonly deployReason: string | null;
+}
+
+/** GET /chambers/:id/allocations. Before ALLOCATE_REVEAL, `revealed` and `tally` are empty: nothing is known yet. */
+export interface AllocationsView {
+  readonly chamberId: number;
+  readonly phase: Phase;
+  readonly committed: readonly { readonly did: string; readonly commitment: Hex }[];
+  readonly revealed: readonly {
+    readonly did: string;
+    readonly allocations: readonly Allocation[];
+    readonly salt: Hex;
+  }[];
+  readonly tally: readonly ({ readonly ideaId: string } & Tally)[];
+}
+
+export function accountView({ did, walletAddress, personality, registeredAt }: AccountState): AccountView {
+  return { did, walletAddress, personality, registeredAt };
+}
+
+/** An item of GET /chambers. */
+export interface ChamberItemView {
+  readonly chamberId: number;
+  readonly phase: Phase;
+  readonly name: string;
+  readonly deadlines: Deadlines;
+  readonly memberCount: number;
+}
+
+export function chamberItemView(listing: ChamberListing, now: Millis): ChamberItemView {
+  return {
+    chamberId: listing.chamberId,
+    phase: phaseBy(listing.deadlines, listing.isCommitted, now),
+    name: listing.name,
+    deadlines: deadlinesView(listing.deadlines),
+    memberCount: listing.memberCount,
+  };
+}
+
+export function chamberView(state: ChamberState, now: Millis): ChamberView {
+  const { committed } = state.settlement;
+  return {
+    chamberId: state.chamberId,
+    phase: phaseAt(state, now),
+    name: state.name,
+    deadlines: deadlinesView(state.deadlines),
+    minBackersForGraduation: state.minBackersForGraduation,
+    turnSeconds: state.turnSeconds,
+    members: state.members,
+    currentTurnAgent: turnHolderAt(state, now),
+    ideas: state.ideas.map(({ ideaId, ticker, creatorDid }) => ({ ideaId, ticker, creator: creatorDid })),
+    merkleRoot: committed?.merkleRoot ?? null,
+    committedAt: committed?.committedAt ?? null,
+    committedTxHash: committed?.txHash ?? null,
+    commitStatus: commitStatus(state, now),
+  };
+}
+
+export function deadlinesView(deadlines: ChamberState['deadlines']): Deadlines {
+  return Object.fromEntries(DEADLINES.map((name) => [name, toTimestamp(deadlines[name])])) as Deadlines;
+}
+
+function commitStatus(state: ChamberState, now: Millis): CommitStatus {
+  if (state.settlement.committed !== null) return 'committed';
+  if (state.settlement.commitSubmitted.length > 0) return 'submitted';
+  return isClosed(state, now) ? 'pending' : 'open';
+}
+
+export function ideaViews(state: ChamberState): readonly IdeaView[] {
+  const byIdea = tallies(state);
+  const graduated = new Set(graduates(state));
+  return state.ideas.map((idea) => ideaView(state, idea, byIdea.get(idea.ideaId), graduated.has(idea)));
+}
+
+function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefined, graduates: boolean): IdeaView {
+  const { submitted, outcome } = deploymentOf(state.settlement, idea.ideaId);
+  const deployed = isDeployed(outcome) ? outcome : null;
+  const failed = isDeployed(outcome) ? null : outcome;
+  const awaited = state.settlement.committed !== null && graduates ? 'pending' : 'none';
+  const underWay = submitted.length > 0 ? 'submitted' : awaited;
+  return {
+    ideaId: idea.ideaId,
+    ticker: idea.ticker,
+    name: idea.name,
+    description: idea.description,
+    creatorDid: idea.creatorDid,
+    tokenAddress: deployed?.tokenAddress ?? null,
+    chamberId: state.chamberId,
+    graduatedAt: deployed?.graduatedAt ?? null,
+    slot: idea.slot,
+    backers: tally?.backers ?? 0,
+    totalBps: tally?.totalBps ?? 0,
+    deployStatus: deployed ? 'deployed' : failed ? 'failed' : underWay,
+    deployReason: failed?.reason ?? null,
+  };
+}
+
+export function allocationsView(state: ChamberState, now: Millis): AllocationsView {
+  const phase = phaseAt(state, now);
+  const isOpen = phase === 'ALLOCATE_REVEAL' || phase === 'COMMITTED';
+  return {
+    chamberId: state.chamberId,
+    phase,
+    committed: [...state.commitments].map(([did, commitment]) => ({ did, commitment })),
+    revealed: [...state.reveals].map(([did, { allocations, salt }]) => ({ did, allocations, salt })),
+    tally: isOpen ? [...tallies(state)].map(([ideaId, tally]) => ({ ideaId, ...tally })) : [],
+  };
+}

@@ -1,0 +1,78 @@
+// The port of the log: what the spine and its readers need of a store, so that another store fits behind it unchanged.
+import type { ChamberListing, Listing } from '../../projections/listings.ts';
+import type { IdeaView } from '../../projections/views.ts';
+import type { Millis, Phase } from '../vocabulary/values.ts';
+
+/** A stream of events: a chamber's by its id, an agent's account by its DID. */
+export type StreamId = number | string;
+
+export interface LogEntry {
+  readonly stream: StreamId;
+  /** One more than the stream's last: the append is refused whole when it is not. */
+  readonly eventId: number;
+  readonly at: Millis;
+  /** The canonical line in UTF-8, without a line break. */
+  readonly line: Uint8Array;
+  /** The 64 bytes of the request's signature, unique in the log; null for unsigned requests and service events. */
+  readonly signature: Uint8Array | null;
+  /** 32 bytes each: the leaf hash, then every parent in the Merkle tree that it completes; null outside the tree. */
+  readonly nodes: Uint8Array | null;
+  /** Rows of the derived tables, written in the same transaction. */
+  readonly listings: readonly Listing[];
+  /** Personal data: kept in a table of its own, never in the line. */
+  readonly operatorEmail?: string;
+}
+
+/** Consecutive lines, each ended by a line break. */
+export interface Page {
+  readonly ndjson: Buffer;
+  readonly firstEventId: number;
+  readonly count: number;
+}
+
+/** Addresses one stored node: the root of the perfect subtree of 2^level leaves whose last leaf is event `eventId`. */
+export interface NodeRef {
+  readonly eventId: number;
+  readonly level: number;
+}
+
+export interface ChamberListQuery {
+  readonly phase: Phase | undefined;
+  /** Only chambers with a smaller id. */
+  readonly before: number | undefined;
+  readonly limit: number;
+  readonly now: Millis;
+}
+
+export interface ForumLog {
+  /** Random, made with the store: 32 lower-case hex digits. */
+  readonly logId: string;
+  /** `ts` of the newest event of all streams, 0 in an empty log. */
+  readonly lastAt: Millis;
+  /** The highest chamberId in use, 0 in an empty log. */
+  readonly lastChamberId: number;
+
+  /** Writes all entries in one transaction, durable when the promise resolves; throws FORUM_ERR_UNAVAILABLE with nothing written. */
+  append(entries: readonly LogEntry[]): Promise<void>;
+
+  /** For each signature the line that it is in, or undefined. */
+  findBySignature(signatures: readonly Uint8Array[]): Promise<readonly (string | undefined)[]>;
+  /** Lines after `after`, at most `limit` and about `bytes` (at least one line if there is one). */
+  readPage(stream: StreamId, after: number, limit: number, bytes?: number): Promise<Page>;
+  lastEventId(stream: StreamId): Promise<number>;
+  readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;
+  operatorEmail(did: string): Promise<string | undefined>;
+
+  /** Newest first. */
+  listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]>;
+  /** Ideas with a token, newest graduation first. */
+  listGraduatedIdeas(limit: number): Promise<readonly IdeaView[]>;
+  /** The idea of that ticker in any case: a graduated one before others, then the newest. */
+  findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
+  /** Chambers past their reveal deadline that the relayer has work for, oldest deadline first. */
+  listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
+  /** Chambers of that creator that are not committed. */
+  countOpenChambers(creatorDid: string): Promise<number>;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,70 @@
+// Every refusal of the service: a closed set of codes, each with its HTTP status (specification, Errors; README, Errors).
+
+const STATUS = {
+  FORUM_ERR_VALIDATION: 400,
+  FORUM_ERR_COMMITMENT: 400,
+  FORUM_ERR_SIGNATURE: 401,
+  FORUM_ERR_PHASE: 403,
+  FORUM_ERR_TURN: 403,
+  FORUM_ERR_MEMBER: 403,
+  FORUM_ERR_NOT_FOUND: 404,
+  FORUM_ERR_METHOD: 405,
+  FORUM_ERR_CONFLICT: 409,
+  FORUM_ERR_TOO_LARGE: 413,
+  FORUM_ERR_MEDIA_TYPE: 415,
+  FORUM_ERR_RATE: 429,
+  FORUM_ERR_INTERNAL: 500,
+  FORUM_ERR_UNAVAILABLE: 503,
+} as const;
+
+export type ErrorCode = keyof typeof STATUS;
+
+export const ERROR_CODES = Object.keys(STATUS) as readonly ErrorCode[];
+
+/** The signature base and digest that the service built from a request whose signature it refused. */
+export interface ExpectedSignature {
+  readonly signatureBase: string;
+  readonly contentDigest: string;
+}
+
+export interface ErrorBody {
+  readonly error: ErrorCode;
+  readonly detail: string;
+  readonly expected?: ExpectedSignature;
+}
+
+interface ForumErrorOptions {
+  /** Sent as members of the body beside `error` and `detail`. */
+  readonly expected?: ExpectedSignature;
+  /** Sent as response headers, e.g. Allow or Retry-After. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+}
+
+/** A refusal that the caller may read: `detail` names what was wrong and never holds anything inner. */
+export class ForumError extends Error {
+  readonly code: ErrorCode;
+  readonly expected: ExpectedSignature | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, detail: string, options: ForumErrorOptions = {}) {
+    super(detail, { cause: options.cause });
+    this.name = 'ForumError';
+    this.code = code;
+    this.expected = options.expected;
+    this.headers = options.headers ?? {};
+  }
+
+  get status(): (typeof STATUS)[ErrorCode] {
+    return STATUS[this.code];
+  }
+
+  toBody(): ErrorBody {
+    const body = { error: this.code, detail: this.message };
+    return this.expected === undefined ? body : { ...body, expected: this.expected };
+  }
+}
+
+export function statusOf(code: ErrorCode): number {
+  return STATUS[code];
+}

@@ -1,0 +1,141 @@
+// The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
+import { canonicalJson } from './canonical-json.ts';
+import type { Allocation, Deadlines, Hex, JsonObject, Personality } from './values.ts';
+
+/** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
+export interface RequestEvidence {
+  readonly method: string;
+  readonly targetUri: string;
+  /** The raw text, '' for a request without a body; null in `agent.registered`, whose body holds personal data. */
+  readonly body: string | null;
+  readonly contentDigest: string;
+  readonly signatureInput: string;
+  readonly signature: string;
+}
+
+export interface RelayTransaction {
+  readonly chainId: number;
+  readonly nonce: number;
+  readonly txHash: Hex;
+  readonly rawTransaction: Hex;
+}
+
+export interface AccountPayloads {
+  'agent.registered': {
+    readonly agentId: string;
+    readonly pubkeyHex: Hex;
+    readonly walletAddress: string;
+    readonly personality: Personality;
+  };
+  /** `personality` is the whole after the patch. */
+  'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
+}
+
+/** Signed moves of a chamber: exactly these are the leaves of its Merkle tree. */
+export interface MovePayloads {
+  'chamber.created': {
+    readonly name: string;
+    readonly deadlines: Deadlines;
+    readonly minBackersForGraduation: number;
+    readonly turnSeconds: number | null;
+  };
+  'chamber.joined': { readonly turnOrder: number };
+  'chamber.proposed': {
+    readonly ideaId: string;
+    readonly slot: number;
+    readonly name: string;
+    readonly ticker: string;
+    readonly description: string;
+    /** The proposer's wallet of that moment: it counts at deployment. */
+    readonly creatorWallet: string;
+  };
+  'chamber.debated': {
+    readonly ideaId: string | null;
+    readonly comment: string;
+    readonly refinement: JsonObject | null;
+  };
+  'chamber.passed': { readonly nextTurnAgent: string };
+  'allocation.committed': { readonly commitment: Hex };
+  'allocation.revealed': { readonly allocations: readonly Allocation[]; readonly salt: Hex };
+}
+
+/** Written by the service itself after the reveal deadline: an annex outside the Merkle tree. */
+export interface ServicePayloads {
+  'relay.commit_submitted': RelayTransaction;
+  'chamber.committed': {
+    readonly merkleRoot: Hex;
+    readonly eventCount: number;
+    readonly txHash: Hex;
+    readonly blockNumber: number;
+    /** Time of the block, ISO 8601 UTC. */
+    readonly committedAt: string;
+  };
+  'relay.deploy_submitted': RelayTransaction & { readonly ideaId: string };
+  'idea.deployed': {
+    readonly ideaId: string;
+    readonly tokenAddress: string;
+    readonly txHash: Hex;
+    readonly graduatedAt: string;
+  };
+  'idea.deploy_failed': { readonly ideaId: string; readonly txHash: Hex | null; readonly reason: string };
+}
+
+type Records<Payloads, Common> = {
+  [Type in keyof Payloads]: Common & {
+    /** 1, 2, 3 … within its stream, without gaps. */
+    readonly eventId: number;
+    readonly type: Type;
+    /** ISO 8601 UTC with milliseconds; never falls within a log. */
+    readonly ts: string;
+    /** Leaf hash of the event before it in the stream. */
+    readonly prev: Hex;
+    readonly payload: Payloads[Type];
+  };
+}[keyof Payloads];
+
+interface Signed {
+  readonly did: string;
+  /** null for requests that development mode or registration admits unsigned. */
+  readonly request: RequestEvidence | null;
+}
+
+export type AccountEvent = Records<AccountPayloads, Signed & { readonly chamberId: null }>;
+export type MoveEvent = Records<MovePayloads, Signed & { readonly chamberId: number }>;
+export type ServiceEvent = Records<
+  ServicePayloads,
+  { readonly did: null; readonly request: null; readonly chamberId: number }
+>;
+export type ChamberEvent = MoveEvent | ServiceEvent;
+export type ForumEvent = AccountEvent | ChamberEvent;
+export type EventType = ForumEvent['type'];
+
+/** What a decision states: the type and its payload; the spine adds ids, time and evidence. */
+export type Fact<Payloads> = {
+  [Type in keyof Payloads]: { readonly type: Type; readonly payload: Payloads[Type] };
+}[keyof Payloads];
+export type AccountFact = Fact<AccountPayloads>;
+export type MoveFact = Fact<MovePayloads>;
+export type ServiceFact = Fact<ServicePayloads>;
+
+const SERVICE_TYPES: ReadonlySet<string> = new Set<keyof ServicePayloads>([
+  'relay.commit_submitted',
+  'chamber.committed',
+  'relay.deploy_submitted',
+  'idea.deployed',
+  'idea.deploy_failed',
+]);
+
+/** Whether the event is a leaf of its chamber's Merkle tree. */
+export function isMove(event: ChamberEvent): event is MoveEvent {
+  return !SERVICE_TYPES.has(event.type);
+}
+
+/** The event as its canonical line (RFC 8785), without a line break. */
+export function toLine(event: ForumEvent): string {
+  return canonicalJson(event);
+}
+
+/** Reads back a line that this service wrote; other people's lines go through the auditor's checks first. */
+export function fromLine(line: string): ForumEvent {
+  return JSON.parse(line) as ForumEvent;
+}

@@ -1,0 +1,58 @@
+// The values that commands, events and views are made of.
+
+/** 0x-prefixed lower-case hexadecimal. */
+export type Hex = `0x${string}`;
+
+/** Milliseconds since 1970-01-01T00:00:00Z. */
+export type Millis = number;
+
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
+export interface JsonObject {
+  readonly [name: string]: JsonValue;
+}
+
+/** `prev` of the first event of a stream. */
+export const NO_PREVIOUS: Hex = `0x${'0'.repeat(64)}`;
+
+export const PHASES = [
+  'LOBBY',
+  'PROPOSAL',
+  'DEBATE',
+  'ALLOCATE_COMMIT',
+  'ALLOCATE_REVEAL',
+  'COMMITTED',
+] as const;
+export type Phase = (typeof PHASES)[number];
+
+export function isPhase(text: string): text is Phase {
+  return (PHASES as readonly string[]).includes(text);
+}
+
+/** The five deadlines of a chamber, in the order of the phases that they end. */
+export const DEADLINES = [
+  'lobbyDeadline',
+  'proposalDeadline',
+  'debateDeadline',
+  'allocateCommitDeadline',
+  'allocateRevealDeadline',
+] as const;
+export type DeadlineName = (typeof DEADLINES)[number];
+/** ISO 8601 UTC timestamps with milliseconds. */
+export type Deadlines = Readonly<Record<DeadlineName, string>>;
+
+export interface Personality {
+  readonly loves?: readonly string[];
+  readonly hates?: readonly string[];
+  readonly expertise?: readonly string[];
+  readonly style?: string;
+}
+
+/** One line of an allocation: `bps` are basis points, 0 to 10000. */
+export interface Allocation {
+  readonly ideaId: string;
+  readonly bps: number;
+}
+
+export function toTimestamp(millis: Millis): string {
+  return new Date(millis).toISOString();
+}
