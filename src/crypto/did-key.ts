@@ -1,0 +1,56 @@
+// did:key identifiers of Ed25519 keys, and which of these keys are refused. Parsing is strict: one text for one key.
+import { Point } from '@noble/ed25519';
+import { base58 } from '@scure/base';
+
+const PREFIX = 'did:key:z';
+/** did:key:z and 47 digits: 34 bytes that start with 0xed never take more or fewer. */
+const DID_CHARS = 56;
+const ED25519_MULTICODEC = [0xed, 0x01] as const;
+const KEY_BYTES = 32;
+
+/** The DID of a 32-byte Ed25519 public key. */
+export function toDid(publicKey: Uint8Array): string {
+  if (publicKey.length !== KEY_BYTES) throw new RangeError(`an Ed25519 public key has ${KEY_BYTES} bytes`);
+  return PREFIX + base58.encode(Uint8Array.of(...ED25519_MULTICODEC, ...publicKey));
+}
+
+/**
+ * The public key in a DID, or undefined when the text is not exactly what toDid makes of a key (no fragment, no white
+ * space, no other key type). The input may be hostile: its length is checked before anything else.
+ */
+export function parseDid(did: string): Uint8Array | undefined {
+  if (did.length !== DID_CHARS || !did.startsWith(PREFIX)) return undefined;
+  const bytes = decodeBase58(did.slice(PREFIX.length));
+  if (bytes?.length !== ED25519_MULTICODEC.length + KEY_BYTES) return undefined;
+  const isEd25519 = ED25519_MULTICODEC.every((byte, i) => bytes[i] === byte);
+  return isEd25519 ? bytes.subarray(ED25519_MULTICODEC.length) : undefined;
+}
+
+function decodeBase58(digits: string): Uint8Array | undefined {
+  try {
+    return base58.decode(digits);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Why a public key is refused, or undefined for a good one. Under a key of small order one constant signature is right
+ * for every message, and verifiers disagree about keys that are not canonical: both are refused before the first use.
+ */
+export function weaknessOf(publicKey: Uint8Array): string | undefined {
+  if (publicKey.length !== KEY_BYTES) return `an Ed25519 public key has ${KEY_BYTES} bytes`;
+  const point = decodePoint(publicKey, { isLax: false });
+  if (point !== undefined) return point.isSmallOrder() ? 'the public key is a point of small order' : undefined;
+  const isPoint = decodePoint(publicKey, { isLax: true }) !== undefined;
+  return isPoint ? 'the public key is not canonically encoded' : 'the public key is not a point of the curve';
+}
+
+/** The lax rules are those of ZIP 215: encodings of y not below p, and of x = 0 with the sign bit set, count too. */
+function decodePoint(publicKey: Uint8Array, { isLax }: { readonly isLax: boolean }): Point | undefined {
+  try {
+    return Point.fromBytes(publicKey, isLax);
+  } catch {
+    return undefined;
+  }
+}

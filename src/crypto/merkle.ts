@@ -1,0 +1,106 @@
+// The Merkle tree over a chamber's moves as an append-only accumulator: O(log n) to append and for the root, however long the log.
+// Shape of RFC 9162 (a node without a sibling is carried up unchanged), keccak256, children sorted as bytes.
+import { keccak256 } from './keccak.ts';
+
+export const HASH_BYTES = 32;
+
+/** A tree, known by the roots of its largest perfect subtrees; an immutable value. */
+export interface Accumulator {
+  /** How many leaves. */
+  readonly size: number;
+  /** One root of 32 bytes for each bit set in size, from large to small. */
+  readonly peaks: readonly Uint8Array[];
+}
+
+export interface Appended {
+  readonly tree: Accumulator;
+  /** 32 bytes each: the leaf, then bottom up the root of every perfect subtree that it completes. */
+  readonly nodes: Uint8Array;
+}
+
+/** Addresses one stored node: the root of the perfect subtree of 2^level leaves whose last leaf is event `eventId`, from 1. */
+export interface NodeRef {
+  readonly eventId: number;
+  readonly level: number;
+}
+
+export const EMPTY_TREE: Accumulator = { size: 0, peaks: [] };
+
+/** The leaf of a line. Hashed twice: the preimage of a leaf is 32 bytes, that of a node 64, so neither passes for the other. */
+export function leafHash(line: Uint8Array): Uint8Array {
+  return keccak256(keccak256(line));
+}
+
+// One scratch buffer is enough: it is filled and hashed without suspending between.
+const pair = new Uint8Array(2 * HASH_BYTES);
+
+/** The parent of two nodes, in whichever order they come. */
+export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const isSorted = compareHashes(a, b) <= 0;
+  pair.set(isSorted ? a : b, 0);
+  pair.set(isSorted ? b : a, HASH_BYTES);
+  return keccak256(pair);
+}
+
+export function appendLeaf(tree: Accumulator, leaf: Uint8Array): Appended {
+  const peaks = tree.peaks.slice();
+  const nodes = [leaf];
+  let root = leaf;
+  // Every trailing one in the binary size is a perfect subtree as large as the one just completed.
+  for (let size = tree.size; size % 2 === 1; size = (size - 1) / 2) {
+    root = nodeHash(peaks.pop() as Uint8Array, root);
+    nodes.push(root);
+  }
+  peaks.push(root);
+  return { tree: { size: tree.size + 1, peaks }, nodes: concatHashes(nodes) };
+}
+
+/** The 32-byte root; a tree without leaves has none. */
+export function rootOf(tree: Accumulator): Uint8Array {
+  return foldPeaks(tree.peaks);
+}
+
+/** The root over neighbouring perfect subtrees, given from large to small. */
+export function foldPeaks(peaks: readonly Uint8Array[]): Uint8Array {
+  if (peaks.length === 0) throw new RangeError('a tree without leaves has no root');
+  return peaks.reduceRight((right, left) => nodeHash(left, right));
+}
+
+/** Where the peaks of the tree of `size` leaves are stored, from large to small; `start` leaves lie before it. */
+export function peakRefs(size: number, start = 0): readonly NodeRef[] {
+  const refs: NodeRef[] = [];
+  let eventId = start + size;
+  let rest = size;
+  for (let level = 0; rest > 0; level++) {
+    if (rest % 2 === 1) {
+      refs.unshift({ eventId, level });
+      eventId -= 2 ** level;
+    }
+    rest = Math.floor(rest / 2);
+  }
+  return refs;
+}
+
+/** The tree whose peaks were stored at `peakRefs(size)`. */
+export function restoreTree(size: number, peaks: readonly Uint8Array[]): Accumulator {
+  const expected = peakRefs(size).length;
+  const isWhole = peaks.length === expected && peaks.every((peak) => peak.length === HASH_BYTES);
+  if (!isWhole) throw new RangeError(`a tree of ${size} leaves has ${expected} peaks of ${HASH_BYTES} bytes`);
+  return { size, peaks: [...peaks] };
+}
+
+function compareHashes(a: Uint8Array, b: Uint8Array): number {
+  for (let i = 0; i < HASH_BYTES; i++) {
+    const difference = (a[i] as number) - (b[i] as number);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function concatHashes(hashes: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(hashes.length * HASH_BYTES);
+  hashes.forEach((hash, i) => {
+    bytes.set(hash, i * HASH_BYTES);
+  });
+  return bytes;
+}
