@@ -1,0 +1,143 @@
+// Verifies Ed25519 signatures off the main thread. Its answer is node:crypto's, always; libsodium only says it sooner.
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import type { SignatureVerifier } from '../crypto/verify.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { createNodeVerifier } from './node-verifier.ts';
+import type { Question } from './question.ts';
+import { createSecondOpinion } from './second-opinion.ts';
+import { type LostThread, type SodiumThread, startSodiumThread } from './sodium-thread.ts';
+
+const KEYS_MAX = 4096;
+const PENDING_MAX = 16_384;
+/** Large enough to make messages between threads cheap, small enough that the first answers are used while the next are found. */
+const BATCH_QUESTIONS_MAX = 32;
+const PUBLIC_KEY_BYTES = 32;
+const SIGNATURE_BYTES = 64;
+
+export interface VerifierOptions {
+  /** Threads with libsodium; 0 leaves everything to node:crypto's thread pool. By default one less than there are cores, at least one. */
+  readonly threads?: number;
+  /** Key objects kept for node:crypto. */
+  readonly keysMax?: number;
+  /** Signatures waiting for an answer, beyond which verify throws FORUM_ERR_UNAVAILABLE. */
+  readonly pendingMax?: number;
+  /** Told when a thread has died or could not load libsodium; its questions are answered by node:crypto. */
+  readonly onThreadLost?: (reason: string) => void;
+  /** The binding to load in place of the installed one. */
+  readonly sodiumPath?: string;
+}
+
+export interface SignatureVerifierPool {
+  /** False, too, for a key or a signature of a wrong length. Throws FORUM_ERR_UNAVAILABLE when too many wait or after close. */
+  readonly verify: SignatureVerifier;
+  /** Ends the threads; signatures already asked about still get their answers. */
+  readonly close: () => Promise<void>;
+  /** How many threads verify with libsodium now. */
+  readonly readyThreads: () => number;
+}
+
+/**
+ * A signature that libsodium accepts is valid. One that it refuses is asked again of node:crypto, whose word is final:
+ * libsodium also refuses R of small order, which RFC 8032 allows, and may grow stricter with any version.
+ */
+export function createVerifier(options: VerifierOptions = {}): SignatureVerifierPool {
+  const { keysMax = KEYS_MAX, pendingMax = PENDING_MAX, onThreadLost = () => {} } = options;
+  const threadCount = options.threads ?? Math.max(1, availableParallelism() - 1);
+  const askNode = createNodeVerifier(keysMax);
+  const askAgain = createSecondOpinion(askNode);
+  const threads = new Set<SodiumThread>();
+  let gathered: Question[] = [];
+  let pending = 0;
+  let isClosed = false;
+
+  function addThread(sodiumPath: string): void {
+    const thread = startSodiumThread(sodiumPath, { onAnswer, onLost });
+    threads.add(thread);
+
+    function onLost({ unanswered, wasReady, reason }: LostThread): void {
+      threads.delete(thread);
+      for (const question of unanswered) askNode(question);
+      if (isClosed) return;
+      onThreadLost(reason);
+      if (wasReady) addThread(sodiumPath);
+    }
+  }
+
+  function onAnswer(question: Question, isValid: boolean): void {
+    if (isValid) question.resolve(true);
+    else askAgain(question);
+  }
+
+  /** Everything asked in one turn of the event loop goes out together. */
+  function gather(question: Question): void {
+    if (gathered.length === 0) setImmediate(sendGathered);
+    gathered.push(question);
+  }
+
+  function sendGathered(): void {
+    const questions = gathered;
+    gathered = [];
+    for (let at = 0; at < questions.length; at += BATCH_QUESTIONS_MAX) {
+      const batch = questions.slice(at, at + BATCH_QUESTIONS_MAX);
+      const thread = leastLoaded(threads);
+      if (thread === undefined) for (const question of batch) askNode(question);
+      else thread.send(batch);
+    }
+  }
+
+  if (threadCount > 0) {
+    const sodiumPath = options.sodiumPath ?? findSodium(onThreadLost);
+    for (let i = 0; i < threadCount && sodiumPath !== undefined; i++) addThread(sodiumPath);
+  }
+
+  function ask(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
+    pending++;
+    return new Promise((resolve, reject) => {
+      gather({ publicKey, message, signature, resolve: settled(resolve), reject: settled(reject) });
+    });
+  }
+
+  function settled<Answer>(settle: (answer: Answer) => void): (answer: Answer) => void {
+    return (answer) => {
+      pending--;
+      settle(answer);
+    };
+  }
+
+  return {
+    verify(publicKey, message, signature) {
+      if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return Promise.resolve(false);
+      if (isClosed || pending >= pendingMax) return Promise.reject(unavailable(isClosed));
+      return ask(publicKey, message, signature);
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all([...threads].map((thread) => thread.close()));
+    },
+    readyThreads: () => [...threads].filter((thread) => thread.isReady()).length,
+  };
+}
+
+/** While a thread is still loading libsodium, node:crypto serves. */
+function leastLoaded(threads: Iterable<SodiumThread>): SodiumThread | undefined {
+  let least: SodiumThread | undefined;
+  for (const thread of threads) {
+    if (thread.isReady() && (least === undefined || thread.load() < least.load())) least = thread;
+  }
+  return least;
+}
+
+function findSodium(onMissing: (reason: string) => void): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve('sodium-native');
+  } catch (error) {
+    onMissing(error instanceof Error ? error.message : String(error));
+    return undefined;
+  }
+}
+
+function unavailable(isClosed: boolean): ForumError {
+  const detail = isClosed ? 'the service is shutting down' : 'too many signatures are waiting to be verified; retry';
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': '1' } });
+}

@@ -1,0 +1,111 @@
+// Signatures on which Ed25519 verifiers are known to disagree, made from the curve itself: points with a part of small
+// order, scalars beyond the group order, encodings that are not canonical.
+import { createHash } from 'node:crypto';
+import { Point } from '@noble/ed25519';
+
+export interface EdgeSignature {
+  readonly title: string;
+  readonly publicKey: Uint8Array;
+  readonly message: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+const { n: ORDER, p: PRIME } = Point.CURVE();
+const SECRET = 0x1f3a5c7e9b1d3f5a7c9e0b2d4f6a8c0e1f3a5c7e9b1d3f5a7c9e0b2dn;
+const NONCE = 0x2b4d6f8a1c3e5a7c9e1b3d5f7a9c1e3b5d7f9a1c3e5b7d9f1a3c5en;
+/** A point of order 8; its multiples are all points of small order. */
+const TORSION = Point.fromHex('c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a');
+const EIGHTHS = [0, 1, 2, 3, 4, 5, 6, 7] as const;
+
+/** Each case comes with what it is about; what the right answer is, node:crypto says. */
+export function edgeSignatures(): readonly EdgeSignature[] {
+  return [...torsionCases(), ...scalarCases(), ...encodingCases()];
+}
+
+/** Keys and nonce points with every part of small order; messages for which R + hA = SB holds exactly, and only up to the cofactor. */
+function torsionCases(): readonly EdgeSignature[] {
+  return EIGHTHS.flatMap((ofKey) =>
+    EIGHTHS.flatMap((ofNonce) =>
+      [SECRET, 0n].flatMap((secret) =>
+        [NONCE, 0n].flatMap((nonce) => {
+          const parts = `A = ${secret && 'a'}B + ${ofKey}T, R = ${nonce && 'r'}B + ${ofNonce}T`;
+          const publicKey = toBytes(secret, ofKey);
+          const point = toBytes(nonce, ofNonce);
+          const cases = messages(48).map((message) => {
+            const hash = challenge(point, publicKey, message);
+            const isExact = (hash * BigInt(ofKey) + BigInt(ofNonce)) % 8n === 0n;
+            const signature = join(point, littleEndian(mod(nonce + hash * secret)));
+            return { title: `${parts}, ${isExact ? 'exact' : 'up to the cofactor'}`, publicKey, message, signature };
+          });
+          return firstOfEachTitle(cases);
+        }),
+      ),
+    ),
+  );
+}
+
+/** S beyond the order of the group: the same residue, which only lax verifiers take. */
+function scalarCases(): readonly EdgeSignature[] {
+  const publicKey = toBytes(SECRET, 0);
+  const point = toBytes(NONCE, 0);
+  return messages(4).flatMap((message) => {
+    const right = mod(NONCE + challenge(point, publicKey, message) * SECRET);
+    const scalars = [right, right + ORDER, right + 2n * ORDER, right + 15n * ORDER, 0n, ORDER, right ^ 1n];
+    return scalars.map((scalar) => ({
+      title: `S = ${scalar === right ? 'right' : scalar.toString(16)}`,
+      publicKey,
+      message,
+      signature: join(point, littleEndian(scalar)),
+    }));
+  });
+}
+
+/** Every y of small order in all its encodings, canonical or not, as R and as A; hashed as it is sent. */
+function encodingCases(): readonly EdgeSignature[] {
+  const small = EIGHTHS.map((part) => BigInt(`0x${Buffer.from(toBytes(0n, part)).reverse().toString('hex')}`));
+  const ys = [...small, ...small.map((y) => y ^ (1n << 255n)), PRIME, PRIME + 1n, PRIME - 1n, 2n ** 255n - 1n, 2n];
+  const encodings = ys.flatMap((y) => [y, y ^ (1n << 255n)]).map(littleEndian);
+  const key = toBytes(SECRET, 0);
+  return encodings.flatMap((encoding) =>
+    messages(9).flatMap((message, index) => {
+      const asNonce = littleEndian(mod(challenge(encoding, key, message) * SECRET));
+      const point = toBytes(NONCE, 0);
+      const title = `encoding ${Buffer.from(encoding).toString('hex')}, message ${index}`;
+      return [
+        { title: `${title} as R`, publicKey: key, message, signature: join(encoding, asNonce) },
+        { title: `${title} as A`, publicKey: encoding, message, signature: join(point, littleEndian(NONCE)) },
+        { title: `${title} as both`, publicKey: encoding, message, signature: join(encoding, littleEndian(0n)) },
+      ];
+    }),
+  );
+}
+
+function firstOfEachTitle(cases: readonly EdgeSignature[]): readonly EdgeSignature[] {
+  return [...new Map(cases.map((each) => [each.title, each])).values()];
+}
+
+function messages(count: number): readonly Uint8Array[] {
+  return Array.from({ length: count }, (_, index) => new TextEncoder().encode(index === 0 ? '' : `message ${index}`));
+}
+
+function toBytes(scalar: bigint, eighths: number): Uint8Array {
+  const point = scalar === 0n ? Point.ZERO : Point.BASE.multiply(scalar);
+  return (eighths === 0 ? point : point.add(TORSION.multiply(BigInt(eighths), false))).toBytes();
+}
+
+function challenge(point: Uint8Array, publicKey: Uint8Array, message: Uint8Array): bigint {
+  const digest = createHash('sha512').update(point).update(publicKey).update(message).digest();
+  return mod(BigInt(`0x${digest.reverse().toString('hex')}`));
+}
+
+function mod(value: bigint): bigint {
+  return value % ORDER;
+}
+
+function littleEndian(value: bigint): Uint8Array {
+  return Buffer.from(value.toString(16).padStart(64, '0'), 'hex').reverse();
+}
+
+function join(point: Uint8Array, scalar: Uint8Array): Uint8Array {
+  return Buffer.concat([point, scalar]);
+}
