@@ -1,0 +1,158 @@
+// Inclusion and consistency proofs of the Merkle tree (RFC 9162, section 2.1), made from O(log n) stored nodes and checked
+// without the log. Siblings are sorted before they are hashed, so an inclusion proof is also what OpenZeppelin's MerkleProof takes.
+import { foldPeaks, HASH_BYTES, type NodeRef, nodeHash, peakRefs } from './merkle.ts';
+
+/** Fetches stored nodes, in the order asked for. */
+export type ReadNodes = (refs: readonly NodeRef[]) => Promise<readonly Uint8Array[]>;
+
+/** The siblings from the leaf of event `eventId` up to the root of the tree over the first `size` events; 1 ≤ eventId ≤ size. */
+export function inclusionProof(eventId: number, size: number, read: ReadNodes): Promise<readonly Uint8Array[]> {
+  requireOrder(eventId, size);
+  return rootsOf(inclusionPath(eventId - 1, { start: 0, size }), read);
+}
+
+/** The nodes that show the first `from` of `to` leaves to be those of the tree of `from` leaves; 1 ≤ from ≤ to. */
+export function consistencyProof(from: number, to: number, read: ReadNodes): Promise<readonly Uint8Array[]> {
+  requireOrder(from, to);
+  return rootsOf(consistencyPath(from, { start: 0, size: to }), read);
+}
+
+/** `size` neighbouring leaves after the first `start`, whose subtree is one of the tree's. */
+interface Range {
+  readonly start: number;
+  readonly size: number;
+}
+
+function inclusionPath(index: number, range: Range): readonly Range[] {
+  if (range.size === 1) return [];
+  const [left, right] = halves(range);
+  if (index < right.start) return [...inclusionPath(index, left), right];
+  return [...inclusionPath(index, right), left];
+}
+
+/** `from` counts from the tree's first leaf. RFC 9162, section 2.1.4.1, where the old root is known at start 0 only. */
+function consistencyPath(from: number, range: Range): readonly Range[] {
+  if (from === range.start + range.size) return range.start === 0 ? [] : [range];
+  const [left, right] = halves(range);
+  if (from <= right.start) return [...consistencyPath(from, left), right];
+  return [...consistencyPath(from, right), left];
+}
+
+/** Splits as the tree does: the left half is the largest perfect subtree that leaves something over. */
+function halves({ start, size }: Range): readonly [Range, Range] {
+  let left = 1;
+  while (left * 2 < size) left *= 2;
+  return [
+    { start, size: left },
+    { start: start + left, size: size - left },
+  ];
+}
+
+/** All nodes in one read: at most one range is not perfect, the ragged right edge, and it has O(log n) peaks. */
+async function rootsOf(ranges: readonly Range[], read: ReadNodes): Promise<readonly Uint8Array[]> {
+  const refs = ranges.map(({ start, size }) => peakRefs(size, start));
+  const nodes = await read(refs.flat());
+  let taken = 0;
+  return refs.map(({ length }) => {
+    taken += length;
+    return foldPeaks(nodes.slice(taken - length, taken));
+  });
+}
+
+function requireOrder(smaller: number, larger: number): void {
+  if (!isOrdered(smaller, larger))
+    throw new RangeError(`no proof for ${smaller} in ${larger}: 1 ≤ ${smaller} ≤ ${larger} must hold`);
+}
+
+export interface InclusionClaim {
+  readonly leaf: Uint8Array;
+  readonly eventId: number;
+  readonly size: number;
+  readonly proof: readonly Uint8Array[];
+  readonly root: Uint8Array;
+}
+
+/**
+ * Whether the proof leads from the leaf to the root and is as long as the position asks for (RFC 9162, section 2.1.3.2).
+ * Sorted siblings don't bind the position itself: the eventId in the leaf's line does, which the caller has to compare.
+ */
+export function verifyInclusion({ leaf, eventId, size, proof, root }: InclusionClaim): boolean {
+  if (!isOrdered(eventId, size) || ![leaf, root, ...proof].every(isHash)) return false;
+  let position: Position = { index: eventId - 1, last: size - 1 };
+  let hash = leaf;
+  for (const sibling of proof) {
+    if (position.last === 0) return false;
+    hash = nodeHash(hash, sibling);
+    position = parentOf(position);
+  }
+  return position.last === 0 && isSame(hash, root);
+}
+
+export interface ConsistencyClaim {
+  readonly from: number;
+  readonly to: number;
+  readonly fromRoot: Uint8Array;
+  readonly toRoot: Uint8Array;
+  readonly proof: readonly Uint8Array[];
+}
+
+/**
+ * Whether the tree of `to` leaves with toRoot begins with the `from` leaves under fromRoot (RFC 9162, section 2.1.4.2).
+ * The sizes are taken from whoever vouches for the roots: hashes don't bind them.
+ */
+export function verifyConsistency({ from, to, fromRoot, toRoot, proof }: ConsistencyClaim): boolean {
+  if (!isOrdered(from, to) || ![fromRoot, toRoot, ...proof].every(isHash)) return false;
+  if (from === to) return proof.length === 0 && isSame(fromRoot, toRoot);
+  let position = lastPerfectSubtree({ index: from - 1, last: to - 1 });
+  // At index 0 the old tree is perfect, and its root, being known, is not in the proof.
+  const [first, ...rest] = position.index === 0 ? [fromRoot, ...proof] : proof;
+  if (first === undefined) return false;
+  let [oldHash, newHash] = [first, first];
+  for (const node of rest) {
+    if (position.last === 0) return false;
+    if (isRightChild(position)) oldHash = nodeHash(node, oldHash);
+    newHash = nodeHash(node, newHash);
+    position = parentOf(position);
+  }
+  return position.last === 0 && isSame(oldHash, fromRoot) && isSame(newHash, toRoot);
+}
+
+/** A node's index in its level, and the level's last index. The numbers may be hostile: no 32-bit arithmetic. */
+interface Position {
+  readonly index: number;
+  readonly last: number;
+}
+
+/** The node above the next sibling: a last node without one is carried up unchanged until it is a right child. */
+function parentOf(position: Position): Position {
+  let node = position;
+  while (node.index === node.last && node.index % 2 === 0 && node.index > 0) node = levelUp(node);
+  return levelUp(node);
+}
+
+function levelUp({ index, last }: Position): Position {
+  return { index: Math.floor(index / 2), last: Math.floor(last / 2) };
+}
+
+function isRightChild({ index, last }: Position): boolean {
+  return index % 2 === 1 || index === last;
+}
+
+/** The largest perfect subtree that ends with the leaf. */
+function lastPerfectSubtree(leaf: Position): Position {
+  let node = leaf;
+  while (node.index % 2 === 1) node = levelUp(node);
+  return node;
+}
+
+function isOrdered(smaller: number, larger: number): boolean {
+  return Number.isSafeInteger(smaller) && Number.isSafeInteger(larger) && 1 <= smaller && smaller <= larger;
+}
+
+function isHash(bytes: Uint8Array): boolean {
+  return bytes.length === HASH_BYTES;
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.every((byte, i) => byte === b[i]);
+}
