@@ -2,7 +2,7 @@
 import type { Hex } from './values.ts';
 
 const PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
-const HEX = /^0x(?:[0-9a-f]{2})*$/i;
+const HEX = /^0x(?:[0-9a-fA-F]{2})*$/;
 
 /** The bytes as lower-case hexadecimal with 0x in front. */
 export function toHex(bytes: Uint8Array): Hex {

@@ -1,0 +1,67 @@
+import { createPublicKey, verify } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import dids from '../../fixtures/vectors/did-key.json' with { type: 'json' };
+import publicKeys from '../../fixtures/vectors/public-keys.json' with { type: 'json' };
+import { parseDid, toDid, weaknessOf } from '../../src/crypto/did-key.ts';
+import { fromHex } from '../../src/vocabulary/hex.ts';
+
+const KEY = fc.uint8Array({ minLength: 32, maxLength: 32 });
+
+describe('a DID', () => {
+  it.each(dids.valid)('stands for $comment', ({ publicKey, did }) => {
+    expect(toDid(fromHex(publicKey))).toBe(did);
+    expect(parseDid(did)).toEqual(fromHex(publicKey));
+  });
+
+  it('of any 32 bytes parses to them', () => {
+    fc.assert(
+      fc.property(KEY, (key) => {
+        expect(parseDid(toDid(key))).toEqual(key);
+      }),
+    );
+  });
+
+  it('has one text only: what parses is what the key is written as', () => {
+    const digit = fc.constantFrom(...'123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz');
+    const neighbour = fc.tuple(KEY, fc.nat({ max: 55 }), digit);
+    fc.assert(
+      fc.property(neighbour, ([key, at, character]) => {
+        const text = toDid(key);
+        const changed = text.slice(0, at) + character + text.slice(at + 1);
+        const parsed = parseDid(changed);
+        if (parsed !== undefined) expect(toDid(parsed)).toBe(changed);
+      }),
+    );
+  });
+
+  it.each(dids.refused)('is refused with $comment', ({ did }) => {
+    expect(parseDid(did)).toBeUndefined();
+  });
+
+  it.each([0, 31, 33])('is not made of %i bytes', (length) => {
+    expect(() => toDid(new Uint8Array(length))).toThrow(RangeError);
+  });
+});
+
+describe('a public key', () => {
+  const good = publicKeys.filter(({ weakness }) => weakness === null);
+  const weak = publicKeys.filter(({ weakness }) => weakness !== null);
+
+  it.each(good)('is taken: $comment', ({ publicKey }) => {
+    expect(weaknessOf(fromHex(publicKey))).toBeUndefined();
+  });
+
+  it.each(weak)('is refused: $comment', ({ publicKey, weakness }) => {
+    expect(weaknessOf(fromHex(publicKey))).toContain(weakness);
+  });
+
+  it('is refused where Node takes one signature for every message', () => {
+    const identity = Uint8Array.of(1, ...new Uint8Array(31));
+    const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(identity).toString('base64url') };
+    const key = createPublicKey({ key: jwk, format: 'jwk' });
+    const signature = Uint8Array.of(...identity, ...new Uint8Array(32));
+    expect(verify(null, Buffer.from('any message'), key, signature)).toBe(true);
+    expect(weaknessOf(identity)).toContain('small order');
+  });
+});

@@ -1,0 +1,41 @@
+// A tree grown leaf by leaf with its stored nodes, as the log keeps them.
+import {
+  type Accumulator,
+  appendLeaf,
+  EMPTY_TREE,
+  HASH_BYTES,
+  leafHash,
+  type NodeRef,
+} from '../../src/crypto/merkle.ts';
+
+export interface GrownTree {
+  readonly tree: Accumulator;
+  readonly leaves: readonly Uint8Array[];
+  /** What every append stored, by event id. */
+  readonly stored: ReadonlyMap<number, Uint8Array>;
+  /** Reads stored nodes as the log does, and fails on one that was never stored. */
+  readonly read: (refs: readonly NodeRef[]) => Promise<readonly Uint8Array[]>;
+}
+
+/** The line of event `eventId` in these trees: a short canonical line, different for each event. */
+export function lineOf(eventId: number): Uint8Array {
+  return new TextEncoder().encode(`{"eventId":${eventId}}`);
+}
+
+export function grow(size: number, line = lineOf): GrownTree {
+  const stored = new Map<number, Uint8Array>();
+  const leaves = Array.from({ length: size }, (_, i) => leafHash(line(i + 1)));
+  let tree = EMPTY_TREE;
+  for (const leaf of leaves) {
+    const appended = appendLeaf(tree, leaf);
+    tree = appended.tree;
+    stored.set(tree.size, appended.nodes);
+  }
+  return { tree, leaves, stored, read: async (refs) => refs.map((ref) => nodeAt(stored, ref)) };
+}
+
+function nodeAt(stored: ReadonlyMap<number, Uint8Array>, { eventId, level }: NodeRef): Uint8Array {
+  const node = stored.get(eventId)?.slice(level * HASH_BYTES, (level + 1) * HASH_BYTES);
+  if (node?.length !== HASH_BYTES) throw new Error(`no node of level ${level} at event ${eventId}`);
+  return node;
+}

@@ -1,0 +1,193 @@
+import { createPrivateKey, createPublicKey, sign, verify } from 'node:crypto';
+import fc from 'fast-check';
+import { httpbis } from 'http-message-signatures';
+import { type InnerList, parseDictionary, serializeInnerList } from 'structured-headers';
+import { describe, expect, it } from 'vitest';
+import vectors from '../../fixtures/vectors/http-signature.json' with { type: 'json' };
+import { contentDigestOf } from '../../src/crypto/content-digest.ts';
+import { toDid } from '../../src/crypto/did-key.ts';
+import { type ParsedSignature, parseSignature, signatureBase } from '../../src/crypto/http-signature.ts';
+import { SignatureRefusal } from '../../src/crypto/signature-refusal.ts';
+import { fromHex } from '../../src/vocabulary/hex.ts';
+
+// The test key of RFC 9421, B.1.4.
+const X = 'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs';
+const D = 'n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU';
+const PRIVATE_KEY = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', d: D, x: X }, format: 'jwk' });
+const DID = toDid(Buffer.from(X, 'base64url'));
+
+const { signature } = vectors.accepted[0] as (typeof vectors.accepted)[number];
+
+function isSignedBy(publicKey: Uint8Array, base: string, bytes: Uint8Array): boolean {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(publicKey).toString('base64url') };
+  return verify(null, Buffer.from(base), createPublicKey({ key: jwk, format: 'jwk' }), bytes);
+}
+
+describe('a signed request', () => {
+  it.each(vectors.accepted)('is read and rebuilt: $comment', (vector) => {
+    const parsed = parseSignature(vector);
+    const base = signatureBase(parsed, vector);
+    expect(base).toBe(vector.signatureBase);
+    expect(isSignedBy(fromHex(vector.publicKey), base, parsed.signature)).toBe(true);
+  });
+
+  it('yields everything that the header says', () => {
+    const signatureInput =
+      'sig1=("content-digest" "@method" "@target-uri");nonce="a\\"b\\\\c";created=12;alg="ed25519";expires=34;keyid="did:key:z6"';
+    expect(parseSignature({ signatureInput, signature })).toEqual({
+      params: signatureInput.slice('sig1='.length),
+      components: ['content-digest', '@method', '@target-uri'],
+      created: 12,
+      keyid: 'did:key:z6',
+      nonce: 'a"b\\c',
+      expires: 34,
+      signature: new Uint8Array(Buffer.from(signature.slice('sig1=:'.length, -1), 'base64')),
+    } satisfies ParsedSignature);
+  });
+
+  it('has no nonce and no expires where the header has none', () => {
+    const signatureInput = 'sig1=("@method" "@target-uri" "content-digest");created=0;keyid="";alg="ed25519"';
+    const names = ['params', 'components', 'created', 'keyid', 'signature'];
+    expect(Object.keys(parseSignature({ signatureInput, signature })).sort()).toEqual(names.sort());
+  });
+
+  it('is read as an independent client signs it', async () => {
+    const body = '{"comment":"hello"}';
+    const url = 'https://chambers.example/chambers/1/debate?x=%20y';
+    const contentDigest = contentDigestOf(Buffer.from(body));
+    const { headers } = await httpbis.signMessage(
+      {
+        key: { id: DID, alg: 'ed25519', sign: async (data) => sign(null, data, PRIVATE_KEY) },
+        name: 'sig1',
+        fields: ['@method', '@target-uri', 'content-digest'],
+        params: ['created', 'keyid', 'alg', 'nonce', 'expires'],
+        paramValues: { created: new Date(1_767_225_600_000), expires: new Date(1_767_225_660_000), nonce: 'n "1"' },
+      },
+      { method: 'POST', url, headers: { 'Content-Digest': contentDigest } as Record<string, string> },
+    );
+    const sent = new Headers(headers);
+    const parsed = parseSignature({
+      signatureInput: sent.get('signature-input') ?? '',
+      signature: sent.get('signature') ?? '',
+    });
+    expect(parsed).toMatchObject({ created: 1_767_225_600, expires: 1_767_225_660, nonce: 'n "1"', keyid: DID });
+    const base = signatureBase(parsed, { method: 'POST', targetUri: url, contentDigest });
+    expect(isSignedBy(Buffer.from(X, 'base64url'), base, parsed.signature)).toBe(true);
+  });
+});
+
+describe('a header outside the profile', () => {
+  it.each(vectors.refused)('is refused: $comment', (vector) => {
+    const refusal = refusalOf(() => parseSignature(vector));
+    expect(refusal.step).toBe('form');
+    expect(refusal.message).toContain(vector.mentions);
+  });
+
+  it('is quoted back in part only', () => {
+    const signatureInput = `sig1=(${'x'.repeat(10_000)})`;
+    expect(refusalOf(() => parseSignature({ signatureInput, signature })).message.length).toBeLessThan(300);
+  });
+});
+
+describe('a signature base', () => {
+  const parsed = parseSignature(vectors.accepted[0] as (typeof vectors.accepted)[number]);
+  const request = { method: 'POST', targetUri: 'https://chambers.example/', contentDigest: 'sha-256=::' };
+
+  it.each(['method', 'targetUri', 'contentDigest'] as const)('is not made of a %s with a line break', (member) => {
+    for (const lineBreak of ['\n', '\r']) {
+      const forged = { ...request, [member]: `${request[member]}${lineBreak}"@method": GET` };
+      expect(refusalOf(() => signatureBase(parsed, forged)).step).toBe('form');
+    }
+  });
+});
+
+describe('whatever is accepted', () => {
+  it('in any order and spacing, with any nonce, is what structured-headers reads', () => {
+    fc.assert(fc.property(validInput(), (signatureInput) => expectSameAsReference(signatureInput)));
+  });
+
+  it('after a random edit is what structured-headers reads', () => {
+    let acceptedCount = 0;
+    fc.assert(
+      fc.property(editedInput(), (signatureInput) => {
+        if (!isAccepted(signatureInput)) return;
+        acceptedCount++;
+        expectSameAsReference(signatureInput);
+      }),
+      { numRuns: 5000 },
+    );
+    expect(acceptedCount).toBeGreaterThan(0);
+  });
+});
+
+function refusalOf(act: () => unknown): SignatureRefusal {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof SignatureRefusal) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+function isAccepted(signatureInput: string): boolean {
+  try {
+    parseSignature({ signatureInput, signature });
+    return true;
+  } catch (error) {
+    if (error instanceof SignatureRefusal) return false;
+    throw error;
+  }
+}
+
+function expectSameAsReference(signatureInput: string): void {
+  const parsed = parseSignature({ signatureInput, signature });
+  const dictionary = parseDictionary(signatureInput);
+  const list = dictionary.get('sig1') as InnerList;
+  const [items, parameters] = list;
+  expect([...dictionary.keys()]).toEqual(['sig1']);
+  expect(parsed.params).toBe(serializeInnerList(list));
+  expect(parsed.components).toEqual(items.map(([component]) => component));
+  expect(items.flatMap(([, ofItem]) => [...ofItem])).toEqual([]);
+  expect(parsed.created).toBe(parameters.get('created'));
+  expect(parsed.keyid).toBe(parameters.get('keyid'));
+  expect(parsed.nonce).toBe(parameters.get('nonce'));
+  expect(parsed.expires).toBe(parameters.get('expires'));
+  expect(parameters.get('alg')).toBe('ed25519');
+}
+
+function validInput(): fc.Arbitrary<string> {
+  const spaces = fc.constantFrom('', '', ' ', '   ');
+  const seconds = fc.maxSafeNat().map((n) => String(n % 10 ** 15));
+  const nonce = fc.string({ unit: 'grapheme-ascii' }).map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`);
+  const parameters = fc
+    .tuple(seconds, nonce, seconds)
+    .map(([created, text, expires]) => [
+      `created=${created}`,
+      `keyid="${DID}"`,
+      'alg="ed25519"',
+      `nonce=${text}`,
+      `expires=${expires}`,
+    ])
+    .chain((texts) => fc.shuffledSubarray(texts, { minLength: 5 }));
+  const components = fc.shuffledSubarray(['"@method"', '"@target-uri"', '"content-digest"'], { minLength: 3 });
+  return fc
+    .tuple(components, parameters, fc.array(spaces, { minLength: 10, maxLength: 10 }))
+    .map(
+      ([items, texts, gaps]) =>
+        `${gaps[0]}sig1=(${gaps[1]}${items.join(` ${gaps[2]}`)}${gaps[3]})${texts
+          .map((text, i) => `;${gaps[4 + i]}${text}`)
+          .join('')}${gaps[9]}`,
+    );
+}
+
+/** A valid header in which up to three characters were replaced, dropped or inserted. */
+function editedInput(): fc.Arbitrary<string> {
+  const piece = fc.constantFrom('', ' ', '"', ';', '=', '(', ')', ',', '\\', '0', '-', '.', 'a', 'A', ':', '\t', '\n');
+  const edit = fc.record({ at: fc.nat({ max: 250 }), length: fc.nat({ max: 2 }), piece });
+  return fc
+    .tuple(validInput(), fc.array(edit, { minLength: 1, maxLength: 3 }))
+    .map(([text, edits]) =>
+      edits.reduce((soFar, { at, length, piece }) => soFar.slice(0, at) + piece + soFar.slice(at + length), text),
+    );
+}

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { fromHex, toHex } from '../../src/vocabulary/hex.ts';
+
+const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+
+describe('hexadecimal', () => {
+  it('writes every byte as Node does', () => {
+    expect(toHex(EVERY_BYTE)).toBe(`0x${Buffer.from(EVERY_BYTE).toString('hex')}`);
+  });
+
+  it('reads back every byte in either case', () => {
+    expect(fromHex(toHex(EVERY_BYTE))).toEqual(EVERY_BYTE);
+    expect(fromHex(`0x${toHex(EVERY_BYTE).slice(2).toUpperCase()}`)).toEqual(EVERY_BYTE);
+  });
+
+  it('holds no bytes too', () => {
+    expect(toHex(new Uint8Array())).toBe('0x');
+    expect(fromHex('0x')).toEqual(new Uint8Array());
+  });
+
+  it.each(['', '00', '0X00', '0x0', '0x0g', '0x 1', '0x00\n', ' 0x00', '0x-1', '0x١٢'])('refuses %j', (text) => {
+    expect(() => fromHex(text)).toThrow(RangeError);
+  });
+});
