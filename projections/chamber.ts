@@ -18,6 +18,7 @@ export interface Idea {
   readonly description: string;
   readonly creatorDid: string;
   readonly creatorWallet: string;
+  readonly proposedAt: Millis;
 }
 
 export interface Reveal {
@@ -104,8 +105,8 @@ function found(event: Created): ChamberState {
   };
 }
 
-function toIdea({ did, payload }: Proposed): Idea {
-  return { ...payload, creatorDid: did };
+function toIdea({ did, ts, payload }: Proposed): Idea {
+  return { ...payload, creatorDid: did, proposedAt: Date.parse(ts) };
 }
 
 function unknownEvent(event: never): never {

@@ -20,6 +20,7 @@ export interface ChamberListing {
 
 export interface IdeaListing {
   readonly table: 'ideas';
+  readonly proposedAt: Millis;
   readonly idea: IdeaView;
 }
 
@@ -72,7 +73,7 @@ function isSettled(state: ChamberState): boolean {
 function ideaListings(state: ChamberState, ideaIds: ReadonlySet<string>): readonly IdeaListing[] {
   return ideaViews(state)
     .filter((idea) => ideaIds.has(idea.ideaId))
-    .map((idea) => ({ table: 'ideas', idea }));
+    .map((idea) => ({ table: 'ideas', proposedAt: state.ideas[idea.slot - 1]?.proposedAt ?? 0, idea }));
 }
 
 function unknownEvent(event: never): never {

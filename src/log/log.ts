@@ -23,10 +23,9 @@ export interface LogEntry {
   readonly operatorEmail?: string;
 }
 
-/** Consecutive lines, each ended by a line break. */
+/** Consecutive lines of a stream, each ended by a line break. */
 export interface Page {
   readonly ndjson: Buffer;
-  readonly firstEventId: number;
   readonly count: number;
 }
 
@@ -57,8 +56,8 @@ export interface ForumLog {
 
   /** For each signature the line that it is in, or undefined. */
   findBySignature(signatures: readonly Uint8Array[]): Promise<readonly (string | undefined)[]>;
-  /** Lines after `after`, at most `limit` and about `bytes` (at least one line if there is one). */
-  readPage(stream: StreamId, after: number, limit: number, bytes?: number): Promise<Page>;
+  /** The lines of the events `after` + 1 and on, at most `limit`. */
+  readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   lastEventId(stream: StreamId): Promise<number>;
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;
   operatorEmail(did: string): Promise<string | undefined>;

@@ -1,0 +1,153 @@
+// The configuration: every variable with its rule, read in one place. All that is wrong is named at once.
+import { isWalletAddress } from './vocabulary/wallet-address.ts';
+import type { Hex } from './vocabulary/values.ts';
+
+interface Variable<Value> {
+  /** Used when the variable is absent or empty; undefined leaves the value undefined. */
+  readonly fallback: Value;
+  /** Throws an Error that says what the value must be. */
+  readonly parse: (text: string) => Value;
+  readonly about: string;
+}
+
+const integer =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new Error(`must be an integer from ${min} to ${max}`);
+  };
+
+const matching =
+  (pattern: RegExp, problem: string) =>
+  (text: string): string => {
+    if (pattern.test(text)) return text;
+    throw new Error(problem);
+  };
+
+function variable<Value>(fallback: Value, parse: (text: string) => Value, about: string): Variable<Value> {
+  return { fallback, parse, about };
+}
+
+function parseUrls(text: string): readonly string[] {
+  return text.split(',').map((part) => parseUrl(part.trim()).replace(/\/+$/, ''));
+}
+
+function parseUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) throw new Error('must be an http(s) URL');
+  return text;
+}
+
+function parseAddress(text: string): string {
+  if (isWalletAddress(text)) return text;
+  throw new Error('must be an EVM address with a right checksum');
+}
+
+function parsePrivateKey(text: string): Hex {
+  if (/^0x[0-9a-fA-F]{64}$/.test(text)) return text as Hex;
+  throw new Error('must be 0x and 64 hex digits');
+}
+
+function parseNone(text: string): 'none' {
+  if (text === 'none') return text;
+  throw new Error('must be none, or absent');
+}
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+const DAY_SECONDS = 86_400;
+const MANY = 1_000_000_000;
+
+export const VARIABLES = {
+  PORT: variable(8787, integer(0, 65_535), 'port to listen on; 0 takes a free one'),
+  HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address to listen on'),
+  PUBLIC_URL: variable<readonly string[]>([], parseUrls, 'base address as clients use it; several separated by commas'),
+  DATABASE_PATH: variable('data/chambers.db', matching(/./, 'must be a path'), 'SQLite file, or :memory:'),
+  NODE_ENV: variable('development', matching(/^[\w-]+$/, 'must be a word'), 'production turns on the strict checks'),
+  DEV_ALLOW_UNSIGNED: variable(false, (text) => text === 'true', 'true allows X-Dev-Did; for development only'),
+  RPC_URL: variable<string | undefined>(undefined, parseUrl, 'JSON-RPC address of the chain'),
+  CHAIN: variable<'none' | undefined>(undefined, parseNone, 'none runs without a relayer'),
+  CHAIN_ID: variable<number | undefined>(undefined, integer(1, Number.MAX_SAFE_INTEGER), 'chain id that the RPC must report'),
+  CHAMBER_REGISTRY_ADDRESS: variable<string | undefined>(undefined, parseAddress, 'contract with commitChamber'),
+  IDEA_FACTORY_ADDRESS: variable<string | undefined>(undefined, parseAddress, 'contract with deployIdea'),
+  RELAYER_PRIVATE_KEY: variable<Hex | undefined>(undefined, parsePrivateKey, 'key of the relayer account'),
+  CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
+  FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
+  SIGNATURE_MAX_AGE_SECONDS: variable(300, integer(1, DAY_SECONDS), 'oldest accepted created'),
+  SIGNATURE_MAX_SKEW_SECONDS: variable(60, integer(0, DAY_SECONDS), 'farthest accepted created ahead'),
+  MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
+  MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
+  IDEAS_MAX: variable(256, integer(1, 100_000), 'ideas of a chamber'),
+  CHAMBERS_OPEN_PER_DID_MAX: variable(100_000, integer(1, MANY), 'chambers of one creator that are not committed'),
+  RATE_PER_DID_PER_SECOND: variable(10_000, integer(1, MANY), 'signed requests of one agent, sustained'),
+  RATE_PER_DID_BURST: variable(20_000, integer(1, MANY), 'signed requests of one agent, at once'),
+  RATE_PER_ADDRESS_PER_SECOND: variable(50_000, integer(1, MANY), 'requests of one socket address, sustained'),
+  RATE_PER_ADDRESS_BURST: variable(100_000, integer(1, MANY), 'requests of one socket address, at once'),
+  CONNECTIONS_MAX: variable(50_000, integer(1, MANY), 'open connections'),
+  STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one socket address'),
+  HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
+  REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
+  KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a kept connection'),
+  HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
+  STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
+  STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is cut'),
+  CHAMBERS_CACHED_MAX: variable(2_048, integer(1, MANY), 'chambers kept folded in memory'),
+  ACCOUNTS_CACHED_MAX: variable(20_000, integer(1, MANY), 'accounts kept folded in memory'),
+  VERIFIER_THREADS: variable<number | undefined>(undefined, integer(1, 64), 'threads that verify signatures'),
+  METRICS_PORT: variable<number | undefined>(undefined, integer(0, 65_535), 'port for GET /metrics; absent: none'),
+  LOG_LEVEL: variable('info', oneOf(LOG_LEVELS), LOG_LEVELS.join(', ')),
+} as const;
+
+function oneOf(words: readonly string[]) {
+  return (text: string): string => {
+    if (words.includes(text)) return text;
+    throw new Error(`must be one of ${words.join(', ')}`);
+  };
+}
+
+export type Config = { readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'] };
+
+/** All that is wrong with the environment, a line each. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`the configuration is wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/** Reads the environment; throws ConfigError. */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, { fallback, parse }] of Object.entries(VARIABLES)) {
+    try {
+      values[name] = env[name] ? parse(env[name]) : fallback;
+    } catch (error) {
+      problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  const config = values as Config;
+  const contradictions = [...chainProblems(config), ...productionProblems(config)];
+  if (contradictions.length > 0) throw new ConfigError(contradictions);
+  return config;
+}
+
+function chainProblems(config: Config): readonly string[] {
+  if (config.CHAIN === 'none' || config.RPC_URL === undefined) return [];
+  const needed = ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const;
+  return needed.filter((name) => config[name] === undefined).map((name) => `${name}: is needed with RPC_URL`);
+}
+
+function productionProblems(config: Config): readonly string[] {
+  if (config.NODE_ENV !== 'production') return [];
+  const problems: [boolean, string][] = [
+    [config.PUBLIC_URL.length === 0, 'PUBLIC_URL: is needed with NODE_ENV=production, else the Host header would decide what a signature covers'],
+    [config.DEV_ALLOW_UNSIGNED, 'DEV_ALLOW_UNSIGNED: must not be set with NODE_ENV=production'],
+    [config.RPC_URL === undefined && config.CHAIN === undefined, 'RPC_URL: is needed with NODE_ENV=production (or CHAIN=none)'],
+  ];
+  return problems.filter(([isWrong]) => isWrong).map(([, problem]) => problem);
+}

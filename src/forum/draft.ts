@@ -1,0 +1,141 @@
+// A batch while it is being decided: events on top of the folded states, dropped as a whole when the append fails.
+import { evolveAccount } from '../../projections/account.ts';
+import { evolveChamber } from '../../projections/chamber.ts';
+import { type Listing, listingsOf } from '../../projections/listings.ts';
+import { appendLeaf, EMPTY_TREE, leafHash } from '../crypto/merkle.ts';
+import type { LogEntry, StreamId } from '../log/log.ts';
+import {
+  type AccountEvent,
+  type AccountFact,
+  type ChamberEvent,
+  type ForumEvent,
+  isMove,
+  type MoveEvent,
+  type MoveFact,
+  type RequestEvidence,
+  type ServiceEvent,
+  type ServiceFact,
+  toLine,
+} from '../vocabulary/events.ts';
+import { toHex } from '../vocabulary/hex.ts';
+import { type Millis, NO_PREVIOUS, toTimestamp } from '../vocabulary/values.ts';
+import type { Account, Chamber, Streams } from './streams.ts';
+
+/** Who asks, and the evidence for it. */
+export interface Author {
+  readonly did: string;
+  readonly request: RequestEvidence | null;
+  readonly signature: Uint8Array | null;
+}
+
+interface Evidence {
+  readonly signature: Uint8Array | null;
+  readonly operatorEmail?: string | undefined;
+}
+
+export class Draft {
+  readonly now: Millis;
+  readonly #streams: Streams;
+  readonly #chambers = new Map<number, Chamber>();
+  readonly #accounts = new Map<string, Account>();
+  readonly #entries: LogEntry[] = [];
+  #lastChamberId: number;
+
+  constructor(streams: Streams, lastChamberId: number, now: Millis) {
+    this.#streams = streams;
+    this.#lastChamberId = lastChamberId;
+    this.now = now;
+  }
+
+  get entries(): readonly LogEntry[] {
+    return this.#entries;
+  }
+
+  get lastChamberId(): number {
+    return this.#lastChamberId;
+  }
+
+  chamber(chamberId: number): Chamber | undefined {
+    return this.#chambers.get(chamberId) ?? this.#streams.chamber(chamberId);
+  }
+
+  account(did: string): Account | undefined {
+    return this.#accounts.get(did) ?? this.#streams.account(did);
+  }
+
+  /** Appends a move; without a chamberId to a new chamber. */
+  appendMove(fact: MoveFact, { did, request, signature }: Author, chamberId = this.#lastChamberId + 1): MoveEvent {
+    const common = this.#next(this.chamber(chamberId));
+    const event = { ...common, chamberId, did, request, type: fact.type, payload: fact.payload } as MoveEvent;
+    this.#appendChamberEvent(event, { signature });
+    this.#lastChamberId = Math.max(this.#lastChamberId, chamberId);
+    return event;
+  }
+
+  appendService(fact: ServiceFact, chamberId: number): ServiceEvent {
+    const common = this.#next(this.chamber(chamberId));
+    const event = { ...common, chamberId, did: null, request: null, ...fact } as ServiceEvent;
+    this.#appendChamberEvent(event, { signature: null });
+    return event;
+  }
+
+  appendAccount(fact: AccountFact, { did, request, signature }: Author, operatorEmail?: string): AccountEvent {
+    const before = this.account(did);
+    const event = { ...this.#next(before), chamberId: null, did, request, ...fact } as AccountEvent;
+    const line = toBytes(event);
+    const state = evolveAccount(before?.state ?? null, event);
+    const email = operatorEmail ?? before?.operatorEmail;
+    this.#accounts.set(did, { state, headHash: toHex(leafHash(line)), operatorEmail: email });
+    this.#push(did, { event, line, nodes: null, listings: [] }, { signature, operatorEmail });
+    return event;
+  }
+
+  /** Makes the drafted states the current ones, once their events are in the log. */
+  publish(): ReadonlyMap<number, Chamber> {
+    for (const chamber of this.#chambers.values()) this.#streams.setChamber(chamber);
+    for (const account of this.#accounts.values()) this.#streams.setAccount(account);
+    return this.#chambers;
+  }
+
+  /** Forgets the states that the batch touched: the next command folds them from the log again. */
+  discard(): void {
+    for (const stream of [...this.#chambers.keys(), ...this.#accounts.keys()]) this.#streams.forget(stream);
+  }
+
+  #next(before: Chamber | Account | undefined) {
+    const at = Math.max(this.now, before?.state.lastAt ?? 0);
+    return {
+      eventId: (before?.state.lastEventId ?? 0) + 1,
+      ts: toTimestamp(at),
+      prev: before?.headHash ?? NO_PREVIOUS,
+    };
+  }
+
+  #appendChamberEvent(event: ChamberEvent, evidence: Evidence): void {
+    const before = this.chamber(event.chamberId);
+    const line = toBytes(event);
+    const leaf = leafHash(line);
+    const state = evolveChamber(before?.state ?? null, event);
+    const tree = before?.tree ?? EMPTY_TREE;
+    const grown = isMove(event) ? appendLeaf(tree, leaf) : { tree, nodes: null };
+    this.#chambers.set(event.chamberId, { state, tree: grown.tree, headHash: toHex(leaf) });
+    this.#push(event.chamberId, { event, line, nodes: grown.nodes, listings: listingsOf(event, state) }, evidence);
+  }
+
+  #push(stream: StreamId, written: Written, { signature, operatorEmail }: Evidence): void {
+    const { event, line, nodes, listings } = written;
+    const entry = { stream, eventId: event.eventId, at: Date.parse(event.ts), line, signature, nodes, listings };
+    this.#entries.push(operatorEmail === undefined ? entry : { ...entry, operatorEmail });
+  }
+}
+
+interface Written {
+  readonly event: ForumEvent;
+  readonly line: Uint8Array;
+  readonly nodes: Uint8Array | null;
+  readonly listings: readonly Listing[];
+}
+
+function toBytes(event: ForumEvent): Uint8Array {
+  return Buffer.from(toLine(event));
+}

@@ -1,0 +1,122 @@
+// The streams in memory: each is folded from the log when first needed, a page at a time, and kept in a bounded cache.
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { type AccountState, evolveAccount } from '../../projections/account.ts';
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { type Accumulator, EMPTY_TREE, leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
+import type { ForumLog, StreamId } from '../log/log.ts';
+import { readPages } from '../log/pages.ts';
+import { type AccountEvent, type ChamberEvent, fromLine } from '../vocabulary/events.ts';
+import { toHex } from '../vocabulary/hex.ts';
+import type { Hex } from '../vocabulary/values.ts';
+import { BoundedCache } from './cache.ts';
+
+/** A chamber as its log has it: immutable, replaced as a whole by each event. */
+export interface Chamber {
+  readonly state: ChamberState;
+  /** Over the moves: events 1 to state.moveCount. */
+  readonly tree: Accumulator;
+  /** Leaf hash of the last event: `prev` of the next. */
+  readonly headHash: Hex;
+}
+
+export interface Account {
+  readonly state: AccountState;
+  readonly headHash: Hex;
+  readonly operatorEmail: string | undefined;
+}
+
+export interface CacheLimits {
+  readonly chambersCachedMax: number;
+  readonly accountsCachedMax: number;
+}
+
+export class Streams {
+  readonly #log: ForumLog;
+  readonly #chambers: BoundedCache<number, Chamber>;
+  readonly #accounts: BoundedCache<string, Account>;
+  readonly #loading = new Map<StreamId, Promise<void>>();
+
+  constructor(log: ForumLog, limits: CacheLimits) {
+    this.#log = log;
+    this.#chambers = new BoundedCache(limits.chambersCachedMax);
+    this.#accounts = new BoundedCache(limits.accountsCachedMax);
+  }
+
+  chamber(chamberId: number): Chamber | undefined {
+    return this.#chambers.get(chamberId);
+  }
+
+  account(did: string): Account | undefined {
+    return this.#accounts.get(did);
+  }
+
+  isLoaded(stream: StreamId): boolean {
+    return (typeof stream === 'number' ? this.chamber(stream) : this.account(stream)) !== undefined;
+  }
+
+  setChamber(chamber: Chamber): void {
+    this.#chambers.set(chamber.state.chamberId, chamber);
+  }
+
+  setAccount(account: Account): void {
+    this.#accounts.set(account.state.did, account);
+  }
+
+  forget(stream: StreamId): void {
+    if (typeof stream === 'number') this.#chambers.delete(stream);
+    else this.#accounts.delete(stream);
+  }
+
+  /** Folds the stream into the cache; a stream without events stays absent. Concurrent calls share one fold. */
+  load(stream: StreamId): Promise<void> {
+    const running = this.#loading.get(stream);
+    if (running !== undefined) return running;
+    const load = typeof stream === 'number' ? this.#loadChamber(stream) : this.#loadAccount(stream);
+    const settled = load.finally(() => this.#loading.delete(stream));
+    this.#loading.set(stream, settled);
+    return settled;
+  }
+
+  async #loadChamber(chamberId: number): Promise<void> {
+    let state: ChamberState | null = null;
+    const lastLine = await this.#fold(chamberId, (line) => {
+      state = evolveChamber(state, fromLine(line) as ChamberEvent);
+    });
+    if (lastLine === undefined || state === null || this.#chambers.get(chamberId) !== undefined) return;
+    const { moveCount } = state as ChamberState;
+    const peaks = await this.#log.readNodes(chamberId, peakRefs(moveCount));
+    const tree = moveCount === 0 ? EMPTY_TREE : restoreTree(moveCount, peaks);
+    this.setChamber({ state, tree, headHash: hashLine(lastLine) });
+  }
+
+  async #loadAccount(did: string): Promise<void> {
+    let state: AccountState | null = null;
+    const lastLine = await this.#fold(did, (line) => {
+      state = evolveAccount(state, fromLine(line) as AccountEvent);
+    });
+    const operatorEmail = await this.#log.operatorEmail(did);
+    if (lastLine === undefined || state === null || this.#accounts.get(did) !== undefined) return;
+    this.setAccount({ state, headHash: hashLine(lastLine), operatorEmail });
+  }
+
+  async #fold(stream: StreamId, evolve: (line: string) => void): Promise<string | undefined> {
+    let last: string | undefined;
+    let after = 0;
+    // What is appended during the fold is folded too: a state must never enter the cache behind its log.
+    for (let until = await this.#log.lastEventId(stream); after < until; until = await this.#log.lastEventId(stream)) {
+      for await (const { ndjson } of readPages(this.#log, { stream, after, until })) {
+        for (const line of ndjson.toString().trimEnd().split('\n')) {
+          evolve(line);
+          last = line;
+        }
+        await nextTick();
+      }
+      after = until;
+    }
+    return last;
+  }
+}
+
+function hashLine(line: string): Hex {
+  return toHex(leafHash(Buffer.from(line)));
+}

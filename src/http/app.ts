@@ -1,0 +1,37 @@
+// The HTTP edge put together: routes, preflight, refusals. Each request is a straight line: body, caller, forum, answer.
+import { Hono } from 'hono';
+import { ForumError } from '../vocabulary/errors.ts';
+import { accountRoutes } from './accounts.ts';
+import { Authenticator } from './authenticate.ts';
+import { chamberRoutes } from './chambers.ts';
+import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
+import { ideaRoutes } from './ideas.ts';
+import { preflight } from './preflight.ts';
+import { refusal } from './response.ts';
+import { allowedMethods } from './routes.ts';
+import { serviceRoutes } from './service.ts';
+
+export function createApp(options: HttpOptions): ForumApp {
+  const app = new Hono<ForumEnv>();
+  const auth = new Authenticator(options);
+  app.options('*', preflight);
+  serviceRoutes(app, options);
+  accountRoutes(app, auth, options);
+  chamberRoutes(app, auth, options);
+  ideaRoutes(app, options);
+  app.notFound((c) => refusal(noRoute(app, c)));
+  app.onError((error, c) => {
+    if (!(error instanceof ForumError)) options.onDefect(error, c);
+    return refusal(error);
+  });
+  return app;
+}
+
+function noRoute(app: ForumApp, c: ForumContext): ForumError {
+  const allowed = allowedMethods(app, c.req.path);
+  if (allowed.length === 0) return new ForumError('FORUM_ERR_NOT_FOUND', `there is no ${c.req.path}`);
+  const allow = allowed.join(', ');
+  return new ForumError('FORUM_ERR_METHOD', `${c.req.path} takes ${allow}, not ${c.req.method}`, {
+    headers: { Allow: allow },
+  });
+}

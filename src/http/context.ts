@@ -1,0 +1,31 @@
+// What the routes are given: hono's context with Node's request beneath it, and the parts of the service they use.
+import type { HttpBindings } from '@hono/node-server';
+import type { Context, Hono } from 'hono';
+import type { SignatureVerifier } from '../crypto/verify.ts';
+import type { Forum } from '../forum/forum.ts';
+
+// biome-ignore lint/style/useNamingConvention: the name is hono's
+export type ForumEnv = { Bindings: Partial<HttpBindings> };
+export type ForumContext = Context<ForumEnv>;
+export type ForumApp = Hono<ForumEnv>;
+
+/** State of the chain as GET /health tells it. */
+export interface ChainStatus {
+  readonly ok: boolean;
+  /** Extensions of GET /health, e.g. contract addresses and why it is not ok. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export interface HttpOptions {
+  readonly forum: Forum;
+  readonly verify: SignatureVerifier;
+  readonly env: string;
+  readonly version: string;
+  /** Base addresses under which clients know the service, without a trailing slash; empty: http:// and the Host header. */
+  readonly publicUrls: readonly string[];
+  readonly allowUnsigned: boolean;
+  readonly maxBodyBytes: number;
+  readonly chainStatus: () => ChainStatus;
+  /** Told of every error that is a defect of the service. */
+  readonly onDefect: (error: unknown, c: ForumContext) => void;
+}

@@ -1,0 +1,38 @@
+// The request target as it came over the wire: signatures cover the raw text, never a normalised URL (RFC 9421, 2.2.2).
+import type { IncomingMessage } from 'node:http';
+import { ForumError } from '../vocabulary/errors.ts';
+import type { ForumContext } from './context.ts';
+
+const PRINTABLE_ASCII = /^[!-~]*$/;
+
+/** Refuses what two readers could take for two different URLs: two Host headers, an absolute-form or non-ASCII target. */
+export function requirePlainTarget(incoming: IncomingMessage): void {
+  const target = incoming.url ?? '';
+  if (!target.startsWith('/')) throw refused('the request target must be a path: absolute-form is not accepted');
+  if (!PRINTABLE_ASCII.test(target)) throw refused('the request target must be printable ASCII');
+  let hosts = 0;
+  for (let index = 0; index < incoming.rawHeaders.length; index += 2) {
+    if (incoming.rawHeaders[index]?.toLowerCase() === 'host') hosts++;
+  }
+  if (hosts > 1) throw refused('the request has two Host headers');
+}
+
+/** The URLs that the client may have used, most likely first. */
+export function targetUris(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
+  const target = rawTarget(c);
+  const host = c.req.header('host') ?? '';
+  if (publicUrls.length === 0) return [`http://${host}${target}`];
+  const likely = publicUrls.filter((url) => url.endsWith(`//${host}`));
+  return [...new Set([...likely, ...publicUrls])].map((url) => url + target);
+}
+
+function rawTarget(c: ForumContext): string {
+  const raw = c.env.incoming?.url;
+  if (raw !== undefined) return raw;
+  const { pathname, search } = new URL(c.req.url);
+  return pathname + search;
+}
+
+function refused(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', detail);
+}

@@ -1,0 +1,173 @@
+// The log in one SQLite file: WAL, synchronous=FULL, one writer. An append that resolved is on disk.
+import { randomBytes } from 'node:crypto';
+import Database from 'better-sqlite3';
+import type { ChamberListing } from '../../projections/listings.ts';
+import type { IdeaView } from '../../projections/views.ts';
+import { fromLine } from '../vocabulary/events.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import { LogCorruption, toLogError } from './failures.ts';
+import { Listings } from './listings.ts';
+import type { ChamberListQuery, ForumLog, LogEntry, NodeRef, Page, StreamId } from './log.ts';
+import { migrate } from './schema.ts';
+import { lockWriter } from './writer-lock.ts';
+
+const NODE_BYTES = 32;
+const CACHE_KIB = 32_768;
+/** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
+const BUSY_TIMEOUT_MS = 500;
+
+const columnOf = (stream: StreamId) => (typeof stream === 'number' ? 'chamber_id' : 'account');
+
+/** Opens or creates the log in `path`, or in memory for ':memory:'. Throws an Error that says in one line what is wrong. */
+export function openSqliteLog(path: string): SqliteLog {
+  const unlock = path === ':memory:' ? () => {} : lockWriter(path);
+  try {
+    return new SqliteLog(openDatabase(path), unlock);
+  } catch (error) {
+    unlock();
+    throw new Error(`cannot open the database ${path}: ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+}
+
+function openDatabase(path: string): Database.Database {
+  const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = FULL');
+  db.pragma('recursive_triggers = ON');
+  db.pragma(`cache_size = -${CACHE_KIB}`);
+  migrate(db, randomBytes(16).toString('hex'));
+  return db;
+}
+
+class SqliteLog implements ForumLog {
+  readonly logId: string;
+  readonly #db: Database.Database;
+  readonly #unlock: () => void;
+  readonly #listings: Listings;
+  readonly #write: (entries: readonly LogEntry[]) => void;
+  readonly #insert: Database.Statement;
+  readonly #bySignature: Database.Statement<[Uint8Array], string>;
+  readonly #nodes: Database.Statement<[number, number], Buffer>;
+  readonly #pages: Record<'chamber_id' | 'account', Database.Statement<[StreamId, number, number]>>;
+  readonly #heads: Record<'chamber_id' | 'account', Database.Statement<[StreamId], number>>;
+  #position: number;
+  #lastAt: Millis;
+
+  constructor(db: Database.Database, unlock: () => void) {
+    this.#db = db;
+    this.#unlock = unlock;
+    this.#listings = new Listings(db);
+    this.#write = db.transaction((entries: readonly LogEntry[]) => this.#writeEntries(entries)).immediate;
+    this.#insert = db.prepare(
+      `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes)
+       VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?)`,
+    );
+    this.#bySignature = db.prepare<[Uint8Array], string>('SELECT line FROM events WHERE signature = ?').pluck();
+    this.#nodes = db
+      .prepare<[number, number], Buffer>('SELECT nodes FROM events WHERE chamber_id = ? AND event_id = ?')
+      .pluck();
+    this.#pages = { chamber_id: preparePage(db, 'chamber_id'), account: preparePage(db, 'account') };
+    this.#heads = { chamber_id: prepareHead(db, 'chamber_id'), account: prepareHead(db, 'account') };
+    this.logId = db.prepare("SELECT value FROM meta WHERE name = 'log_id'").pluck().get() as string;
+    this.#position = db.prepare('SELECT coalesce(max(position), 0) FROM events').pluck().get() as number;
+    this.#lastAt = lastAt(db, this.#position);
+  }
+
+  get lastAt(): Millis {
+    return this.#lastAt;
+  }
+
+  get lastChamberId(): number {
+    return this.#db.prepare('SELECT coalesce(max(chamber_id), 0) FROM events').pluck().get() as number;
+  }
+
+  async append(entries: readonly LogEntry[]): Promise<void> {
+    try {
+      this.#write(entries);
+    } catch (error) {
+      throw toLogError(error);
+    }
+    // Only now: a transaction that was rolled back must not use up positions.
+    this.#position += entries.length;
+    this.#lastAt = entries.at(-1)?.at ?? this.#lastAt;
+  }
+
+  #writeEntries(entries: readonly LogEntry[]): void {
+    let position = this.#position;
+    for (const { stream, eventId, line, signature, nodes, listings, operatorEmail } of entries) {
+      const chamberId = typeof stream === 'number' ? stream : null;
+      const account = typeof stream === 'string' ? stream : null;
+      this.#insert.run(++position, chamberId, account, eventId, line, signature, nodes);
+      for (const listing of listings) this.#listings.write(listing);
+      if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
+    }
+  }
+
+  async findBySignature(signatures: readonly Uint8Array[]): Promise<readonly (string | undefined)[]> {
+    return signatures.map((signature) => this.#bySignature.get(signature));
+  }
+
+  async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
+    const page = this.#pages[columnOf(stream)].get(stream, after, limit) as { ndjson: Buffer | null; count: number };
+    return { ndjson: page.ndjson ?? Buffer.alloc(0), count: page.count };
+  }
+
+  async lastEventId(stream: StreamId): Promise<number> {
+    return this.#heads[columnOf(stream)].get(stream) ?? 0;
+  }
+
+  async readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
+    return refs.map(({ eventId, level }) => {
+      const node = this.#nodes.get(chamberId, eventId)?.subarray(NODE_BYTES * level, NODE_BYTES * (level + 1));
+      if (node?.length === NODE_BYTES) return node;
+      throw new LogCorruption(`chamber ${chamberId} has no tree node of level ${level} at event ${eventId}`);
+    });
+  }
+
+  async operatorEmail(did: string): Promise<string | undefined> {
+    return this.#listings.operatorEmail(did);
+  }
+
+  async listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]> {
+    return this.#listings.chambers(query);
+  }
+
+  async listGraduatedIdeas(limit: number): Promise<readonly IdeaView[]> {
+    return this.#listings.graduatedIdeas(limit);
+  }
+
+  async findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined> {
+    return this.#listings.idea(ticker, chamberId);
+  }
+
+  async listUnsettled(now: Millis, limit: number): Promise<readonly number[]> {
+    return this.#listings.unsettled(now, limit);
+  }
+
+  async countOpenChambers(creatorDid: string): Promise<number> {
+    return this.#listings.openChambers(creatorDid);
+  }
+
+  async close(): Promise<void> {
+    this.#db.close();
+    this.#unlock();
+  }
+}
+
+export type { SqliteLog };
+
+function preparePage(db: Database.Database, column: string): Database.Statement<[StreamId, number, number]> {
+  return db.prepare(
+    `SELECT CAST(group_concat(line, char(10)) || char(10) AS BLOB) AS ndjson, count(*) AS count
+     FROM (SELECT line FROM events WHERE ${column} = ? AND event_id > ? ORDER BY event_id LIMIT ?)`,
+  );
+}
+
+function prepareHead(db: Database.Database, column: string): Database.Statement<[StreamId], number> {
+  return db.prepare<[StreamId], number>(`SELECT max(event_id) FROM events WHERE ${column} = ?`).pluck();
+}
+
+function lastAt(db: Database.Database, position: number): Millis {
+  const line = db.prepare('SELECT line FROM events WHERE position = ?').pluck().get(position) as string | undefined;
+  return line === undefined ? 0 : Date.parse(fromLine(line).ts);
+}

@@ -1,0 +1,64 @@
+// The stream's twins over plain HTTP: server-sent events (WHATWG HTML, 9.2) and pages of NDJSON, the same lines.
+import type { Forum } from '../forum/forum.ts';
+import type { Page } from '../log/log.ts';
+import { readPages } from '../log/pages.ts';
+import type { Tail } from './tail.ts';
+
+export const EVENTS_LIMIT = { min: 1, max: 10_000 } as const;
+export const EVENTS_LIMIT_DEFAULT = 1_000;
+const KEEP_ALIVE_MS = 30_000;
+const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+
+/** `id` is the eventId and `data` the line, so that a browser resumes by Last-Event-ID. */
+export function eventSource(tail: Tail, after: number): ReadableStream<Uint8Array> {
+  const pages = tail.pages();
+  let eventId = after;
+  let keepAlive: NodeJS.Timeout | undefined;
+  const end = () => {
+    clearInterval(keepAlive);
+    tail.stop();
+  };
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      keepAlive = setInterval(() => controller.enqueue(KEEP_ALIVE), KEEP_ALIVE_MS);
+    },
+    pull: async (controller) => {
+      const { done, value } = await pages.next();
+      if (done) {
+        end();
+        return controller.close();
+      }
+      controller.enqueue(toServerSentEvents(value, eventId));
+      eventId += value.count;
+    },
+    cancel: end,
+  });
+}
+
+function toServerSentEvents({ ndjson }: Page, after: number): Uint8Array {
+  const lines = ndjson.toString().trimEnd().split('\n');
+  return Buffer.from(lines.map((line, index) => `id: ${after + index + 1}\ndata: ${line}\n\n`).join(''));
+}
+
+export interface EventRange {
+  readonly chamberId: number;
+  /** Exclusive. */
+  readonly after: number;
+  /** Inclusive. */
+  readonly until: number;
+}
+
+/** The stored lines of the range, each ended by a line break. */
+export function eventLines(forum: Forum, { chamberId, after, until }: EventRange): ReadableStream<Uint8Array> {
+  const pages = readPages(forum.log, { stream: chamberId, after, until });
+  return new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const { done, value } = await pages.next();
+      if (done) controller.close();
+      else controller.enqueue(value.ndjson);
+    },
+    cancel: async () => {
+      await pages.return(undefined);
+    },
+  });
+}

@@ -1,0 +1,61 @@
+// GET /chambers/:id/stream (WebSocket or server-sent events) and GET /chambers/:id/events (specification, Events).
+import type { Context, Hono } from 'hono';
+import type { Forum } from '../forum/forum.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { parseInteger } from '../vocabulary/parameters.ts';
+import { readStart } from './cursor.ts';
+import { EVENTS_LIMIT, EVENTS_LIMIT_DEFAULT, eventLines, eventSource } from './event-source.ts';
+import type { Liveness } from './liveness.ts';
+import { Tails } from './tail.ts';
+import { serveWebSocket } from './websocket.ts';
+
+interface StreamOptions {
+  readonly forum: Forum;
+  readonly liveness: Liveness;
+  /** Sent with every answer. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function streamRoutes(app: Pick<Hono, 'get'>, { forum, liveness, headers }: StreamOptions): void {
+  const tails = new Tails(forum);
+  const logHeaders = { ...headers, 'Log-Id': forum.log.logId };
+
+  app.get('/chambers/:id/stream', async (c) => {
+    if (isWebSocket(c)) {
+      const { chamberId, after, lastEventId } = await readStart(c, forum);
+      const response = await serveWebSocket(c, () => tails.open(chamberId, after ?? lastEventId), liveness);
+      for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
+      return response;
+    }
+    if (!wantsEventSource(c)) throw notAStream();
+    const { chamberId, after, lastEventId } = await readStart(c, forum, c.req.header('last-event-id'));
+    const start = after ?? lastEventId;
+    return new Response(eventSource(tails.open(chamberId, start), start), {
+      headers: { ...logHeaders, 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' },
+    });
+  });
+
+  app.get('/chambers/:id/events', async (c) => {
+    const { chamberId, after = 0, lastEventId } = await readStart(c, forum);
+    const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT_DEFAULT;
+    const until = Math.min(lastEventId, after + limit);
+    return new Response(eventLines(forum, { chamberId, after, until }), {
+      headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
+    });
+  });
+}
+
+function isWebSocket(c: Context): boolean {
+  return c.req.header('upgrade')?.toLowerCase() === 'websocket';
+}
+
+function wantsEventSource(c: Context): boolean {
+  return c.req.header('accept')?.includes('text/event-stream') ?? false;
+}
+
+function notAStream(): ForumError {
+  return new ForumError(
+    'FORUM_ERR_VALIDATION',
+    'the stream takes a WebSocket handshake, or Accept: text/event-stream; pages are at /chambers/:id/events',
+  );
+}

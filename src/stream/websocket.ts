@@ -1,0 +1,49 @@
+// WS /chambers/:id/stream: a consumer's pages written to its socket as text frames, one for each line.
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { upgradeWebSocket } from '@hono/node-server';
+import type { Context } from 'hono';
+import { WebSocket } from 'ws';
+import { framesOf } from './frames.ts';
+import type { Liveness } from './liveness.ts';
+import type { Tail } from './tail.ts';
+
+/** Accepts the handshake; once open, the socket is fed from a tail until either ends. */
+export function serveWebSocket(c: Context, openTail: () => Tail, liveness: Liveness): Promise<Response> {
+  return upgradeWebSocket(c, {
+    onOpen: (_event, { raw }) => {
+      if (!(raw instanceof WebSocket)) throw new Error('the upgrade gave no socket of ws');
+      const socket = c.env.incoming.socket as Socket;
+      const tail = openTail();
+      liveness.watch(raw, socket);
+      raw.once('close', () => tail.stop());
+      void pump(tail, raw, socket);
+    },
+  });
+}
+
+/**
+ * Frames go to the TCP socket itself, a page in one write: without compression ws queues nothing of its own, so frames
+ * and pings alternate at frame boundaries.
+ */
+async function pump(tail: Tail, webSocket: WebSocket, socket: Socket): Promise<void> {
+  try {
+    for await (const page of tail.pages()) {
+      if (webSocket.readyState !== WebSocket.OPEN) return;
+      if (!socket.write(framesOf(page))) await drained(socket);
+    }
+  } catch {
+    webSocket.close(INTERNAL_ERROR);
+  } finally {
+    tail.stop();
+  }
+}
+
+const INTERNAL_ERROR = 1011;
+
+async function drained(socket: Socket): Promise<void> {
+  if (!socket.writableNeedDrain || socket.destroyed) return;
+  const ended = new AbortController();
+  const { signal } = ended;
+  await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal })]).finally(() => ended.abort());
+}
