@@ -1,0 +1,44 @@
+// Counts what a server really does before it answers: the fsyncs that the kernel saw, for moves sent one after another.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { drive, start, withFolder } from './processes.ts';
+import type { Side } from './sides.ts';
+
+const MOVES = 60;
+
+/** fsyncs for each move, at least 1 where an accepted move is on disk; undefined where strace can't be used. */
+export async function syncsPerMove(side: Side): Promise<number | undefined> {
+  if (spawnSync('strace', ['-o', '/dev/null', 'true']).status !== 0) return undefined;
+  return withFolder(async (folder) => {
+    const trace = join(folder, 'trace');
+    const wrapper = ['strace', '-f', '--seccomp-bpf', '-e', 'trace=fsync,fdatasync', '-o', trace];
+    const server = await start(side, { databasePath: join(folder, 'bench.db'), wrapper });
+    const before = countSyncs(trace);
+    const { failure } = await drive({
+      kind: 'moves',
+      authority: server.authority,
+      connections: 1,
+      agentsPerChamber: 1,
+      movesPerConnection: MOVES,
+      rounds: 1,
+    });
+    await server.stop();
+    if (failure !== null) throw new Error(`${side.name}: ${failure}`);
+    return (countSyncs(trace) - before) / MOVES;
+  });
+}
+
+function countSyncs(trace: string): number {
+  return readFileSync(trace, 'utf8').match(/(fsync|fdatasync)\(/g)?.length ?? 0;
+}
+
+/** Why two sides can't be compared; empty when both have every move on disk before they answer. */
+export function objectionsTo(
+  of: readonly [Side, number | undefined],
+  to: readonly [Side, number | undefined],
+): readonly string[] {
+  return [of, to].flatMap(([side, syncs]) =>
+    syncs === undefined || syncs >= 1 ? [] : [`${side.name} makes ${syncs.toFixed(2)} fsyncs for each move`],
+  );
+}

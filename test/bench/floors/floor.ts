@@ -1,0 +1,33 @@
+// A floor as a process of its own: `node floor.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` looks at nothing.
+import type { AddressInfo } from 'node:net';
+import { parseBody } from '../../../src/vocabulary/commands.ts';
+import type { FloorRequest } from './evidence.ts';
+import { createFront, type FloorAnswer, type Front, isMove } from './fronts.ts';
+import { type CommitMode, openStore } from './store.ts';
+import { createCheck, type VerifyMode } from './verifiers.ts';
+
+const [front, verifyMode, commitMode] = process.argv.slice(2) as [Front, VerifyMode | 'hello', CommitMode];
+const isHello = verifyMode === 'hello';
+const check = createCheck(isHello ? 'none' : verifyMode);
+const { DATABASE_PATH = ':memory:' } = process.env;
+const store = openStore(DATABASE_PATH, commitMode);
+let chambers = 0;
+
+const server = createFront(front, { isHello, answer });
+server.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo;
+  process.stdout.write(`listening on http://127.0.0.1:${port}\n`);
+});
+process.once('SIGTERM', () => process.exit(0));
+
+async function answer(path: string, request: FloorRequest): Promise<FloorAnswer> {
+  if (!isMove(path)) return { status: 200, body: prepare(path) };
+  if (!(await check(request))) return { status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail: 'verification' } };
+  parseBody(path.endsWith('/pass') ? 'pass' : 'debate', JSON.parse(request.body.toString()));
+  return { status: 200, body: { eventId: await store(Number(path.split('/')[2]), request) } };
+}
+
+/** What the load asks for before the clock starts. */
+function prepare(path: string): object {
+  return path === '/chambers' ? { chamberId: ++chambers, phase: 'LOBBY' } : { ok: true, turnOrder: 0 };
+}

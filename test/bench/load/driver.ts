@@ -1,0 +1,23 @@
+// The load's process: does the one task that its parent sends and sends back what it measured.
+import { driveMoves, type MovesResult, type MovesTask } from './moves.ts';
+
+export type Task = MovesTask;
+export interface Results {
+  readonly moves: MovesResult;
+}
+export type Reply = { readonly result: Results[Task['kind']] } | { readonly error: string };
+
+process.once('message', async (task: Task) => {
+  const reply: Reply = await perform(task).then(
+    (result) => ({ result }),
+    (error: unknown) => ({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+  );
+  process.send?.(reply, () => process.exit(0));
+});
+
+function perform(task: Task): Promise<Results[Task['kind']]> {
+  switch (task.kind) {
+    case 'moves':
+      return driveMoves(task);
+  }
+}

@@ -1,0 +1,115 @@
+// Signed moves at full speed: each connection drives a chamber of its own, in which its agents debate and pass in turn.
+import type { Latencies } from '../figures.ts';
+import { latenciesOf } from '../figures.ts';
+import { signedRequest } from './agents.ts';
+import { type Chamber, type Deadline, describeAnswer, lobbyFromNow, openChamber, untilDebate } from './chambers.ts';
+import { type Answer, Connection } from './connection.ts';
+
+export interface MovesTask {
+  readonly kind: 'moves';
+  readonly authority: string;
+  readonly connections: number;
+  readonly agentsPerChamber: number;
+  /** Signed beforehand for each connection; the run ends when one has none left. */
+  readonly movesPerConnection: number;
+  /** Send them again and again for as long: only for floors that look at nothing. */
+  readonly rounds: number;
+}
+
+export interface MovesResult {
+  readonly perSecond: number;
+  readonly latency: Latencies;
+  readonly answers: number;
+  /** The first answer that was not 200. */
+  readonly failure: string | null;
+}
+
+/** The first fifth is warm-up and is not counted. */
+const WARM_UP_SHARE = 0.2;
+
+export async function driveMoves(task: MovesTask): Promise<MovesResult> {
+  const connections = await Promise.all(
+    Array.from({ length: task.connections }, () => Connection.open(task.authority)),
+  );
+  const deadline = lobbyFromNow();
+  const chambers = await openChambers(connections, task, deadline);
+  const moves = chambers.map((chamber) => signMoves(chamber, task));
+  await untilDebate(deadline);
+  const result = await race(connections, moves, task.rounds);
+  for (const connection of connections) connection.close();
+  return result;
+}
+
+function openChambers(
+  connections: readonly Connection[],
+  task: MovesTask,
+  deadline: Deadline,
+): Promise<readonly Chamber[]> {
+  return Promise.all(connections.map((each) => openChamber(each, task.authority, task.agentsPerChamber, deadline)));
+}
+
+const COMMENT =
+  'The reserve should cover two quarters of operating costs before anything is spent on growth; see the figures of move ';
+
+function signMoves({ chamberId, agents }: Chamber, task: MovesTask): readonly Buffer[] {
+  return Array.from({ length: task.movesPerConnection }, (_, index) => {
+    const agent = agents[Math.floor(index / 2) % agents.length];
+    if (agent === undefined) throw new Error('a chamber without agents');
+    const isPass = agents.length > 1 && index % 2 === 1;
+    const body = isPass
+      ? '{}'
+      : JSON.stringify({ comment: COMMENT + index, refinement: { confidence: 0.7, step: index } });
+    const path = `/chambers/${chamberId}/${isPass ? 'pass' : 'debate'}`;
+    return signedRequest(agent, { authority: task.authority, method: 'POST', path, body });
+  });
+}
+
+function race(
+  connections: readonly Connection[],
+  moves: readonly (readonly Buffer[])[],
+  rounds: number,
+): Promise<MovesResult> {
+  const movesEach = (moves[0]?.length ?? 0) * rounds;
+  const warmUp = Math.ceil(movesEach * WARM_UP_SHARE) * connections.length;
+  const latencies: number[] = [];
+  let answers = 0;
+  let countedFrom = 0;
+  let isOver = false;
+
+  return new Promise((resolve, reject) => {
+    connections.forEach((connection, index) => {
+      connection.onFailure(reject);
+      drive(connection, moves[index] ?? [], 0);
+    });
+
+    function drive(connection: Connection, requests: readonly Buffer[], sent: number): void {
+      const request = requests[sent % requests.length];
+      if (isOver) return;
+      if (sent === movesEach || request === undefined) {
+        end(null);
+        return;
+      }
+      const sentAt = performance.now();
+      connection.send(request, (answer) => {
+        count(answer, sentAt);
+        drive(connection, requests, sent + 1);
+      });
+    }
+
+    function count(answer: Answer, sentAt: number): void {
+      if (isOver) return;
+      const now = performance.now();
+      if (answer.status !== 200) end(describeAnswer(answer));
+      answers++;
+      if (answers === warmUp) countedFrom = now;
+      else if (answers > warmUp) latencies.push(now - sentAt);
+    }
+
+    function end(failure: string | null): void {
+      if (isOver) return;
+      isOver = true;
+      const seconds = (performance.now() - countedFrom) / 1000;
+      resolve({ perSecond: latencies.length / seconds, latency: latenciesOf(latencies), answers, failure });
+    }
+  });
+}

@@ -1,0 +1,98 @@
+// Signed moves a second: the service beside floors that leave out one thing after another.
+import { objectionsTo, syncsPerMove } from './durability.ts';
+import type { MovesResult } from './load/moves.ts';
+import { drive, withServer } from './processes.ts';
+import { compare, type Report, type Row } from './report.ts';
+import { measureInRounds, type Series } from './rounds.ts';
+import { floor, LIBSODIUM_FLOOR, NAIVE_FLOOR, SERVICE, type Side } from './sides.ts';
+
+const CONNECTIONS = 64;
+const AGENTS = 3;
+
+interface Entry {
+  readonly side: Side;
+  readonly movesPerConnection: number;
+  readonly rounds?: number;
+}
+
+const FAST = 1000;
+
+const ENTRIES: readonly Entry[] = [
+  { side: SERVICE, movesPerConnection: FAST },
+  { side: LIBSODIUM_FLOOR, movesPerConnection: FAST },
+  { side: NAIVE_FLOOR, movesPerConnection: 45 },
+  { side: floor('hello world: node:http', 'http', 'hello', 'group'), movesPerConnection: 60, rounds: 50 },
+  { side: floor('hello world: hono', 'hono', 'hello', 'group'), movesPerConnection: 60, rounds: 50 },
+  { side: floor('parse + digest, no verification, group commit', 'http', 'none', 'group'), movesPerConnection: 1500 },
+  { side: floor('node:http + libsodium worker + group commit', 'http', 'sodium', 'group'), movesPerConnection: FAST },
+  { side: floor('node:http + node:crypto pool + group commit', 'http', 'node', 'group'), movesPerConnection: FAST },
+  { side: floor('hono + node:crypto pool + group commit', 'hono', 'node', 'group'), movesPerConnection: FAST },
+  { side: floor('the same, one transaction per move', 'hono', 'node', 'single'), movesPerConnection: 300 },
+  { side: floor('hono + noble on the main thread + group commit', 'hono', 'noble', 'group'), movesPerConnection: 60 },
+];
+
+export async function benchMoves(rounds: number, only: RegExp): Promise<Report> {
+  const entries = ENTRIES.filter(({ side }) => only.test(side.name));
+  const series = await measureInRounds(
+    entries.map((entry) => ({ name: entry.side.name, measure: () => measureMoves(entry) })),
+    rounds,
+  );
+  const rows = series.map((each) => row(each, 'moves/s', ({ perSecond }) => perSecond));
+  const tails = series.map((each) => row(each, 'ms p99', ({ latency }) => latency.p99));
+  return {
+    bench: `moves (${CONNECTIONS} connections)`,
+    rows: [...rows, ...tails],
+    ratios: await ratios(series, rows, tails),
+  };
+}
+
+function measureMoves({ side, movesPerConnection, rounds = 1 }: Entry): Promise<MovesResult> {
+  return withServer(side, ({ authority }) =>
+    drive({ kind: 'moves', authority, connections: CONNECTIONS, agentsPerChamber: AGENTS, movesPerConnection, rounds }),
+  );
+}
+
+function row({ name, runs }: Series<MovesResult>, unit: string, figure: (result: MovesResult) => number): Row {
+  return { what: name, unit, values: runs.map(figure) };
+}
+
+async function ratios(series: readonly Series<MovesResult>[], rows: readonly Row[], tails: readonly Row[]) {
+  const service = rows.find(({ what }) => what === SERVICE.name);
+  const floorRow = rows.find(({ what }) => what === LIBSODIUM_FLOOR.name);
+  const naive = rows.find(({ what }) => what === NAIVE_FLOOR.name);
+  const [tail, floorTail] = [SERVICE, LIBSODIUM_FLOOR].map((side) => tails.find(({ what }) => what === side.name));
+  if (!service || !floorRow || !tail || !floorTail) return [];
+  const objections = [...refusals(series), ...(await durabilityObjections())];
+  return [
+    compare({ what: 'service / floor', of: service, to: floorRow, target: { is: 'at least', value: 0.7 }, objections }),
+    ...(naive
+      ? [
+          compare({
+            what: 'service / naive',
+            of: service,
+            to: naive,
+            target: { is: 'at least', value: 15 },
+            objections,
+          }),
+        ]
+      : []),
+    compare({
+      what: 'p99: service / floor',
+      of: tail,
+      to: floorTail,
+      target: { is: 'at most', value: 1.5 },
+      objections,
+    }),
+  ];
+}
+
+function refusals(series: readonly Series<MovesResult>[]): readonly string[] {
+  return series.flatMap(({ name, runs }) =>
+    runs.flatMap(({ failure }) => (failure === null ? [] : [`${name} answered ${failure}`])),
+  );
+}
+
+async function durabilityObjections(): Promise<readonly string[]> {
+  const [of, to] = [await syncsPerMove(SERVICE), await syncsPerMove(LIBSODIUM_FLOOR)];
+  return objectionsTo([SERVICE, of], [LIBSODIUM_FLOOR, to]);
+}

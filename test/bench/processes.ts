@@ -1,0 +1,95 @@
+// Starts servers and loads as processes of their own, so that none shares an event loop with another.
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Reply, Results, Task } from './load/driver.ts';
+import type { Side } from './sides.ts';
+
+export interface Running {
+  /** host:port. */
+  readonly authority: string;
+  readonly pid: number;
+  /** From the start of the process until it said that it listens. */
+  readonly startMillis: number;
+  readonly stop: () => Promise<void>;
+}
+
+export interface StartOptions {
+  readonly databasePath: string;
+  /** A program, with its arguments, that runs node for us. */
+  readonly wrapper?: readonly string[];
+}
+
+const LISTENING = /^listening on http:\/\/(\S+)$/;
+
+export async function start(side: Side, { databasePath, wrapper = [] }: StartOptions): Promise<Running> {
+  const [program = process.execPath, ...before] = [...wrapper, process.execPath];
+  const startedAt = performance.now();
+  const child = spawn(program, [...before, ...side.command], {
+    env: { ...process.env, HOST: '127.0.0.1', PORT: '0', DATABASE_PATH: databasePath, ...side.env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const authority = await listening(child, side);
+  const startMillis = performance.now() - startedAt;
+  return { authority, pid: child.pid ?? 0, startMillis, stop: () => stop(child) };
+}
+
+async function listening(child: ChildProcess, side: Side): Promise<string> {
+  if (child.stdout === null) throw new Error('no standard output');
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, authority] = LISTENING.exec(line) ?? [];
+    if (authority === undefined) continue;
+    child.stdout.resume();
+    return authority;
+  }
+  throw new Error(`${side.name} ended before it listened`);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+}
+
+/** Runs `use` against a server with a database of its own, which is deleted afterwards. */
+export async function withServer<T>(side: Side, use: (server: Running) => Promise<T>): Promise<T> {
+  return withFolder(async (folder) => {
+    const server = await start(side, { databasePath: join(folder, 'bench.db') });
+    try {
+      return await use(server);
+    } finally {
+      await server.stop();
+    }
+  });
+}
+
+export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'chambers-bench-'));
+  try {
+    return await use(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Has a process of its own do the task, and answers what it measured. */
+export async function drive<Kind extends Task['kind']>(task: Extract<Task, { kind: Kind }>): Promise<Results[Kind]> {
+  const child = fork(fileURLToPath(new URL('./load/driver.js', import.meta.url)));
+  const answered = Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)]);
+  child.send(task);
+  const [reply] = ((await answered) ?? [{ error: 'the load ended without a result' }]) as [Reply];
+  if ('error' in reply) throw new Error(reply.error);
+  return reply.result as Results[Kind];
+}
+
+/** Resident memory in bytes, as Linux counts it. */
+export function residentBytes(pid: number): number {
+  const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kibibytes) * 1024;
+}

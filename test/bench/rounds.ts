@@ -1,0 +1,27 @@
+// Repeats measurements so that a noisy machine treats all sides alike: every round measures each, in alternating order.
+
+export interface Contender<Figures> {
+  readonly name: string;
+  readonly measure: () => Promise<Figures>;
+}
+
+export interface Series<Figures> {
+  readonly name: string;
+  readonly runs: readonly Figures[];
+}
+
+export async function measureInRounds<Figures>(
+  contenders: readonly Contender<Figures>[],
+  rounds: number,
+): Promise<readonly Series<Figures>[]> {
+  const runs = contenders.map((): Figures[] => []);
+  for (let round = 0; round < rounds; round++) {
+    const order = [...contenders.entries()];
+    if (round % 2 === 1) order.reverse();
+    for (const [index, { name, measure }] of order) {
+      process.stderr.write(`  round ${round + 1} of ${rounds}: ${name}\n`);
+      runs[index]?.push(await measure());
+    }
+  }
+  return contenders.map(({ name }, index) => ({ name, runs: runs[index] ?? [] }));
+}

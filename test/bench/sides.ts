@@ -1,0 +1,28 @@
+// What is compared: the service as it is shipped, and floors, each a process that serves HTTP.
+import { fileURLToPath } from 'node:url';
+
+export interface Side {
+  readonly name: string;
+  /** What follows `node` on the command line. */
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const root = new URL('../../../', import.meta.url);
+const fromRoot = (path: string) => fileURLToPath(new URL(path, root));
+
+const SERVICE_ENV = { CHAIN: 'none', LOG_LEVEL: 'error', NODE_ENV: 'development' } as const;
+
+export const SERVICE: Side = { name: 'service', command: [fromRoot('dist/src/main.js')], env: SERVICE_ENV };
+
+/** The service writing a CPU profile into `folder` when it ends. */
+export function profiledService(folder: string): Side {
+  return { ...SERVICE, command: ['--cpu-prof', '--cpu-prof-dir', folder, ...SERVICE.command] };
+}
+
+export function floor(name: string, ...parts: readonly string[]): Side {
+  return { name, command: [fromRoot('dist/test/bench/floors/floor.js'), ...parts], env: {} };
+}
+
+export const LIBSODIUM_FLOOR = floor('hono + libsodium worker + group commit (the floor)', 'hono', 'sodium', 'group');
+export const NAIVE_FLOOR = floor('naive: hono + http-message-signatures + noble', 'hono', 'library', 'single');
