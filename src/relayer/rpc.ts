@@ -1,0 +1,116 @@
+// JSON-RPC over HTTP. An error never holds the URL, which may carry an API key, nor an answer that is not JSON-RPC.
+
+/** `away`: no usable answer, try again later. `refused`: the node answered with a JSON-RPC error. */
+export type RpcErrorKind = 'away' | 'refused';
+
+export class RpcError extends Error {
+  readonly kind: RpcErrorKind;
+  /** The `data` of a JSON-RPC error, where a revert's reason is. */
+  readonly data: unknown;
+
+  constructor(kind: RpcErrorKind, message: string, data?: unknown) {
+    super(message);
+    this.name = 'RpcError';
+    this.kind = kind;
+    this.data = data;
+  }
+}
+
+export interface Rpc {
+  /** The `result`, of whatever form; throws an RpcError. */
+  request(method: string, params: readonly unknown[]): Promise<unknown>;
+  /** Ends running requests and refuses new ones. */
+  close(): void;
+}
+
+const TIMEOUT_MILLIS = 10_000;
+const DETAIL_CHARS_MAX = 300;
+const TOO_MANY_REQUESTS = 429;
+
+export function openRpc(rpcUrl: string, timeoutMillis: number = TIMEOUT_MILLIS): Rpc {
+  const endpoint = endpointOf(rpcUrl);
+  const closing = new AbortController();
+  let id = 0;
+  return {
+    async request(method, params) {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params });
+      const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(timeoutMillis)]);
+      return resultOf(method, await post(endpoint, body, signal), endpoint);
+    },
+    close: () => closing.abort(),
+  };
+}
+
+interface Endpoint {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What must not show: the URL as configured, and the parts of it that may be a key. */
+  readonly secrets: readonly string[];
+}
+
+const KEY_CHARS_MIN = 12;
+
+/** fetch refuses credentials in a URL, so they become a header. */
+function endpointOf(rpcUrl: string): Endpoint {
+  const url = new URL(rpcUrl);
+  const { username, password } = url;
+  const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
+  url.username = '';
+  url.password = '';
+  const parts = [password, ...url.pathname.split('/'), ...url.searchParams.values()];
+  return {
+    url: url.href,
+    headers: {
+      'content-type': 'application/json',
+      ...(username + password === '' ? {} : { authorization: `Basic ${credentials}` }),
+    },
+    secrets: [rpcUrl, url.href, ...parts.filter((part) => part.length >= KEY_CHARS_MIN || part === password)].filter(
+      (secret) => secret !== '',
+    ),
+  };
+}
+
+async function post({ url, headers }: Endpoint, body: string, signal: AbortSignal): Promise<string> {
+  const response = await fetch(url, { method: 'POST', headers, body, signal }).catch(throwAway);
+  const text = await response.text().catch(throwAway);
+  if (response.status === TOO_MANY_REQUESTS) throw new RpcError('away', 'the RPC limits the rate of requests (429)');
+  if (response.status >= 500) throw new RpcError('away', `the RPC answers ${response.status}`);
+  return text;
+}
+
+function throwAway(error: unknown): never {
+  const isTimeout = error instanceof Error && error.name === 'TimeoutError';
+  throw new RpcError(
+    'away',
+    isTimeout ? 'the RPC does not answer in time' : `the RPC can't be reached${causeOf(error)}`,
+  );
+}
+
+/** The system's error code alone: the message may name the address. */
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
+}
+
+function resultOf(method: string, text: string, { secrets }: Endpoint): unknown {
+  const answer = parse(text);
+  if (typeof answer !== 'object' || answer === null) throw new RpcError('away', 'the RPC answers with no JSON-RPC');
+  if ('error' in answer && typeof answer.error === 'object' && answer.error !== null) {
+    const { message, data } = answer.error as { message?: unknown; data?: unknown };
+    throw new RpcError('refused', `${method}: ${redact(String(message), secrets)}`, data);
+  }
+  if (!('result' in answer)) throw new RpcError('away', 'the RPC answers with no JSON-RPC');
+  return answer.result;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function redact(text: string, secrets: readonly string[]): string {
+  return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text).slice(0, DETAIL_CHARS_MAX);
+}

@@ -1,0 +1,31 @@
+// What the chain knows of a job's transactions. A missing receipt means unknown, never failed.
+import type { RelayTransaction } from '../vocabulary/events.ts';
+import { knowsTransaction, type Receipt, readReceipt } from './chain.ts';
+import type { Rpc } from './rpc.ts';
+
+export type Sighting =
+  /** Nothing has been signed yet. */
+  | { readonly kind: 'unsigned' }
+  /** One of them is in a block: a successful one, or one that reverted and was not signed anew since. */
+  | { readonly kind: 'mined'; readonly receipt: Receipt }
+  /** The newest can still be mined; of those at its nonce it pays most. */
+  | { readonly kind: 'pending'; readonly newest: RelayTransaction }
+  /** The node holds one whose nonce is used up: its receipt is late. */
+  | { readonly kind: 'late' }
+  /** Their nonces are used up and the node knows none of them: another transaction took the nonce, as far as it tells. */
+  | { readonly kind: 'overtaken' };
+
+/** `nonce` is the account's first free nonce on chain, read before this. */
+export async function sight(rpc: Rpc, submitted: readonly RelayTransaction[], nonce: number): Promise<Sighting> {
+  const newest = submitted.at(-1);
+  if (newest === undefined) return { kind: 'unsigned' };
+  const receipts = await Promise.all(submitted.map(({ txHash }) => readReceipt(rpc, txHash)));
+  const receipt =
+    receipts.find((candidate) => candidate?.isSuccess) ??
+    receipts.find((candidate, index) => candidate !== null && submitted[index]?.nonce === newest.nonce);
+  if (receipt) return { kind: 'mined', receipt };
+  if (newest.nonce >= nonce) return { kind: 'pending', newest };
+  const isKnown = await Promise.all(submitted.map(({ txHash }) => knowsTransaction(rpc, txHash)));
+  const isLate = isKnown.some((known, index) => known && submitted[index]?.nonce === newest.nonce);
+  return { kind: isLate ? 'late' : 'overtaken' };
+}

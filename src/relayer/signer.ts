@@ -1,0 +1,40 @@
+// The relayer's account: signs transactions for the chain it is told of, whatever chain the RPC says it is.
+import { type Address, type Hex, keccak256, parseTransaction } from 'viem';
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import type { RelayTransaction } from '../vocabulary/events.ts';
+import type { Fees } from './fees.ts';
+
+export interface Unsigned {
+  readonly chainId: number;
+  readonly nonce: number;
+  readonly to: Address;
+  readonly data: Hex;
+  readonly gas: bigint;
+  readonly fees: Fees;
+}
+
+const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/;
+
+/** Throws without naming the key when it is none. */
+export function openAccount(privateKey: Hex): PrivateKeyAccount {
+  try {
+    if (PRIVATE_KEY.test(privateKey)) return privateKeyToAccount(privateKey);
+  } catch {
+    // Out of the curve's range: refused like any other.
+  }
+  throw new Error('the relayer’s private key must be 0x and 64 hex digits, a key of secp256k1');
+}
+
+export async function signTransaction(account: PrivateKeyAccount, unsigned: Unsigned): Promise<RelayTransaction> {
+  const { chainId, nonce, to, data, gas, fees } = unsigned;
+  const rawTransaction = await account.signTransaction({ type: 'eip1559', chainId, nonce, to, data, gas, ...fees });
+  return { chainId, nonce, txHash: keccak256(rawTransaction), rawTransaction };
+}
+
+/** What was signed, to be signed again with other fees. */
+export function readTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): Unsigned {
+  const { to, data, gas, maxFeePerGas, maxPriorityFeePerGas } = parseTransaction(rawTransaction);
+  if (typeof to !== 'string' || data === undefined || gas === undefined) throw new Error('not one of our transactions');
+  const fees = { maxFeePerGas: maxFeePerGas ?? 0n, maxPriorityFeePerGas: maxPriorityFeePerGas ?? 0n };
+  return { chainId, nonce, to, data, gas, fees };
+}
