@@ -17,9 +17,9 @@ export function readAnswer(
   return readRefusal(body, status) ?? strangersAnswer(baseUrl, status);
 }
 
-/** The first timestamp in a detail: refused signatures tell the service's time. */
+/** The service's time as the detail of a refused signature tells it. */
 export function parseServiceTime(detail: string): Millis | undefined {
-  const [timestamp] = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z/.exec(detail) ?? [];
+  const [, timestamp] = /service time (\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)/.exec(detail) ?? [];
   return timestamp === undefined ? undefined : Date.parse(timestamp);
 }
 

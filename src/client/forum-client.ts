@@ -6,7 +6,7 @@ import type { ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex } from '../vocabulary/hex.ts';
 import { ClientError } from './error.ts';
 import { exchange, type Fetch, type Service } from './exchange.ts';
-import { type FollowOptions, lines, type VerifiedLine } from './lines.ts';
+import { type FollowOptions, history, lines, type VerifiedLine } from './lines.ts';
 import type { CallOptions, ChamberQuery, ConsistencyProof, Health, InclusionProof, MerklePreview } from './requests.ts';
 import { ServiceClock } from './service-clock.ts';
 import { type PhaseChange, watch } from './turns.ts';
@@ -115,6 +115,14 @@ export class ForumClient {
   /** The same as the log's lines: what is stored and hashed, with each line's leaf. */
   lines(chamberId: number, options: FollowOptions = {}): AsyncGenerator<VerifiedLine, void, undefined> {
     return lines(this.service, chamberId, options);
+  }
+
+  /** The lines that there are now, ending at the log's head. */
+  history(
+    chamberId: number,
+    options: Omit<FollowOptions, 'cursorStore'> = {},
+  ): AsyncGenerator<VerifiedLine, void, undefined> {
+    return history(this.service, chamberId, options);
   }
 
   /** The phase the chamber is in, then each that it enters; ends with COMMITTED. */

@@ -57,6 +57,28 @@ export async function* lines(
   }
 }
 
+const PAGE_LINES = 1_000;
+
+/** Every line after the cursor up to the log's head, checked like a follower's. */
+export async function* history(
+  service: Service,
+  chamberId: number,
+  { signal, after = 0 }: Omit<FollowOptions, 'cursorStore'>,
+): AsyncGenerator<VerifiedLine, void, undefined> {
+  let cursor = toCursor(after);
+  for (let isHead = false; !isHead; ) {
+    const path = `/chambers/${chamberId}/events?after=${cursor.eventId}&limit=${PAGE_LINES}`;
+    const ndjson = (await exchange(service, { method: 'GET', path, answer: 'text' }, signal)) as string;
+    const page = ndjson.split('\n').slice(0, -1);
+    for (const text of page) {
+      const line = follow(cursor, chamberId, text);
+      cursor = line;
+      yield line;
+    }
+    isHead = page.length < PAGE_LINES;
+  }
+}
+
 function toCursor(after: number | Cursor): Cursor {
   if (typeof after !== 'number') return after;
   return after === 0 ? START : { eventId: after, leaf: null };

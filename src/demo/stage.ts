@@ -1,0 +1,54 @@
+// The service of the demo: a process of its own, on a temporary database and its own development chain.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+export interface Stage {
+  readonly baseUrl: string;
+  /** Stops the service and removes its database. */
+  close(): Promise<void>;
+}
+
+const STOP_MILLIS = 5_000;
+
+/** Resolves when the service listens; rejects with what it said when it does not start. */
+export async function openStage(): Promise<Stage> {
+  const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
+  const service = spawn(process.execPath, [fileURLToPath(new URL('../main.js', import.meta.url))], {
+    env: environment(folder),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const close = async () => {
+    if (service.exitCode === null && service.signalCode === null) {
+      service.kill('SIGTERM');
+      const timer = setTimeout(() => service.kill('SIGKILL'), STOP_MILLIS);
+      await once(service, 'exit');
+      clearTimeout(timer);
+    }
+    await rm(folder, { recursive: true, force: true });
+  };
+  let complaints = '';
+  service.stderr.on('data', (chunk: Buffer) => {
+    complaints = (complaints + chunk.toString()).slice(-4_000);
+  });
+  for await (const line of createInterface({ input: service.stdout })) {
+    const [, baseUrl] = /listening on (http:\/\/\S+)/.exec(line) ?? [];
+    if (baseUrl === undefined) continue;
+    // What it says from now on must not fill the pipe.
+    service.stdout.resume();
+    return { baseUrl, close };
+  }
+  await close();
+  throw new Error(`the service did not start: ${complaints.trim()}`);
+}
+
+/** Nothing of the caller's configuration, so that the demo is the same everywhere. */
+function environment(folder: string): NodeJS.ProcessEnv {
+  const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
+  const database = join(folder, 'chambers.db');
+  return { PATH, HOME, TMPDIR, LD_LIBRARY_PATH, HOST: '127.0.0.1', PORT: '0', DATABASE_PATH: database };
+}
