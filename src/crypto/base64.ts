@@ -10,8 +10,8 @@ const SIGNATURE = /^[A-Za-z0-9+/]{85}[AQgw]==$/;
 /** The 64 bytes of a signature, or undefined when the text is not their one canonical encoding. */
 export function decodeSignature(text: string): Uint8Array | undefined {
   if (!SIGNATURE.test(text)) return undefined;
-  // Room for the two bytes that the padding stands for.
-  const bytes = new Uint8Array(66);
+  // The padding stands for two bytes more, whose writes past the end are dropped.
+  const bytes = new Uint8Array(64);
   for (let from = 0, to = 0; from < text.length; from += 4, to += 3) {
     const group =
       (digitAt(text, from) << 18) |
@@ -22,7 +22,7 @@ export function decodeSignature(text: string): Uint8Array | undefined {
     bytes[to + 1] = group >> 8;
     bytes[to + 2] = group;
   }
-  return bytes.subarray(0, 64);
+  return bytes;
 }
 
 /** Padding counts as zero. */

@@ -23,15 +23,14 @@ const MEMBER = /^([a-z*][a-z0-9_\-.*]*)=:[A-Za-z0-9+/]*={0,2}:$/;
 function findDigest(header: string, expected: string): DigestVerdict {
   const members = header.split(',').map(trimWhitespace);
   const malformed = members.find((member) => !MEMBER.test(member));
-  if (malformed !== undefined)
-    return wrong(`Content-Digest must be sha-256=:<base64>:, not ${JSON.stringify(malformed)}`);
+  if (malformed !== undefined) return wrong(`Content-Digest must be sha-256=:<base64>:, not ${excerpt(malformed)}`);
   const digests = members.filter((member) => member.startsWith('sha-256='));
   if (digests.length !== 1) return wrong(`Content-Digest must hold sha-256 once, not ${digests.length} times`);
   // Compared as text, so that the base64 must be canonical.
   return digests[0] === expected ? RIGHT : wrong('Content-Digest is not the SHA-256 of the body as received');
 }
 
-/** Strips spaces and tabs only, which is less than String.trim does. */
+/** Strips spaces and tabs only, unlike String.trim, and in linear time, unlike a regular expression. */
 function trimWhitespace(text: string): string {
   let start = 0;
   let end = text.length;
@@ -42,6 +41,12 @@ function trimWhitespace(text: string): string {
 
 function isWhitespace(character: string | undefined): boolean {
   return character === ' ' || character === '\t';
+}
+
+const EXCERPT_CHARS = 60;
+
+function excerpt(text: string): string {
+  return JSON.stringify(text.length > EXCERPT_CHARS ? `${text.slice(0, EXCERPT_CHARS)}…` : text);
 }
 
 function wrong(problem: string): DigestVerdict {

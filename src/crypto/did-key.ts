@@ -23,7 +23,7 @@ export function parseDid(did: string): Uint8Array | undefined {
   const bytes = decodeBase58(did.slice(PREFIX.length));
   if (bytes?.length !== ED25519_MULTICODEC.length + KEY_BYTES) return undefined;
   const isEd25519 = ED25519_MULTICODEC.every((byte, i) => bytes[i] === byte);
-  return isEd25519 ? bytes.subarray(ED25519_MULTICODEC.length) : undefined;
+  return isEd25519 ? bytes.slice(ED25519_MULTICODEC.length) : undefined;
 }
 
 function decodeBase58(digits: string): Uint8Array | undefined {

@@ -34,7 +34,7 @@ export function leafHash(line: Uint8Array): Uint8Array {
 // One scratch buffer is enough: it is filled and hashed without suspending between.
 const pair = new Uint8Array(2 * HASH_BYTES);
 
-/** The parent of two nodes, in whichever order they come. */
+/** The parent of two nodes of 32 bytes, in whichever order they come. */
 export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
   const isSorted = compareHashes(a, b) <= 0;
   pair.set(isSorted ? a : b, 0);
@@ -42,6 +42,7 @@ export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
   return keccak256(pair);
 }
 
+/** The tree with one leaf more, and the nodes to store for it. */
 export function appendLeaf(tree: Accumulator, leaf: Uint8Array): Appended {
   const peaks = tree.peaks.slice();
   const nodes = [leaf];

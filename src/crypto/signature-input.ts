@@ -23,10 +23,20 @@ export interface SignatureInput {
 export function parseSignatureInput(header: string): SignatureInput {
   const [opening, list] = OPENING.exec(header) ?? [];
   if (opening === undefined || list === undefined)
-    throw refusal(`must be sig1=(${COVERED});created=…, signature label sig1`);
+    throw refusal(`must start with the label sig1 and its components: sig1=(${COVERED});created=…`);
   const components = parseComponents(list);
   const parameters = parseParameters(header, opening.length);
-  return { ...readParameters(parameters), components, params: serialise(components, parameters) };
+  if (parameters.get('alg') !== '"ed25519"') throw refusal('must have the parameter alg="ed25519"');
+  const nonce = readString('nonce', parameters);
+  const expires = readInteger('expires', parameters);
+  return {
+    params: serialise(components, parameters),
+    components,
+    created: readInteger('created', parameters) ?? missing('created'),
+    keyid: readKeyid(parameters),
+    ...(nonce === undefined ? {} : { nonce }),
+    ...(expires === undefined ? {} : { expires }),
+  };
 }
 
 const COVERED = quoted(COMPONENTS);
@@ -55,7 +65,7 @@ function parseParameters(header: string, start: number): Parameters {
     PARAMETER.lastIndex = at;
     const [, name, value] = PARAMETER.exec(header) ?? [];
     if (name === undefined || value === undefined) throw unreadable(header.slice(at));
-    if (!isParameterName(name)) throw refusal(`has the unknown parameter ${name}; known: ${NAMES.join(', ')}`);
+    if (!isParameterName(name)) throw refusal(`has the unknown parameter ${excerpt(name)}; known: ${NAMES.join(', ')}`);
     if (parameters.has(name)) throw refusal(`must not repeat the parameter ${name}`);
     parameters.set(name, value);
   }
@@ -69,18 +79,6 @@ function isMatchAt(sticky: RegExp, text: string, at: number): boolean {
 
 function isParameterName(name: string): name is ParameterName {
   return (NAMES as readonly string[]).includes(name);
-}
-
-function readParameters(parameters: Parameters): Omit<SignatureInput, 'components' | 'params'> {
-  if (parameters.get('alg') !== '"ed25519"') throw refusal('must have the parameter alg="ed25519"');
-  const nonce = readString('nonce', parameters);
-  const expires = readInteger('expires', parameters);
-  return {
-    created: readInteger('created', parameters) ?? missing('created'),
-    keyid: readKeyid(parameters),
-    ...(nonce === undefined ? {} : { nonce }),
-    ...(expires === undefined ? {} : { expires }),
-  };
 }
 
 function readKeyid(parameters: Parameters): string {

@@ -22,6 +22,11 @@ describe('Content-Digest', () => {
     expect(hasDigest(header, bytes(body))).toEqual({ ok: true });
   });
 
+  it('is quoted back in part only', () => {
+    const verdict = hasDigest('x'.repeat(10_000), new Uint8Array());
+    expect(JSON.stringify(verdict).length).toBeLessThan(300);
+  });
+
   it.each(vectors.refused)('is refused: $comment', ({ header, body, mentions }) => {
     const verdict = hasDigest(header, bytes(body));
     expect(verdict).toEqual({ ok: false, problem: expect.stringContaining(mentions) });
