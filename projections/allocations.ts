@@ -24,7 +24,5 @@ export function tallies(state: ChamberState): ReadonlyMap<string, Tally> {
 /** The ideas with at least minBackersForGraduation backers, by slot. */
 export function graduates(state: ChamberState): readonly Idea[] {
   const byIdea = tallies(state);
-  return state.ideas.filter(
-    (idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation,
-  );
+  return state.ideas.filter((idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation);
 }

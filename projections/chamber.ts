@@ -1,12 +1,6 @@
 // A chamber's state as a fold of its events: immutable, and nothing but what the lines say.
 import type { ChamberEvent, MoveEvent } from '../src/vocabulary/events.ts';
-import {
-  type Allocation,
-  DEADLINES,
-  type DeadlineName,
-  type Hex,
-  type Millis,
-} from '../src/vocabulary/values.ts';
+import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
 import { evolveSettlement, NOT_SETTLED, type Settlement } from './settlement.ts';
 import { afterPass, FIRST_TURN, type TurnStart } from './turn.ts';
 

@@ -1,6 +1,7 @@
 // The configuration: every variable with its rule, read in one place. All that is wrong is named at once.
-import { isWalletAddress } from './vocabulary/wallet-address.ts';
+
 import type { Hex } from './vocabulary/values.ts';
+import { isWalletAddress } from './vocabulary/wallet-address.ts';
 
 interface Variable<Value> {
   /** Used when the variable is absent or empty; undefined leaves the value undefined. */
@@ -67,7 +68,11 @@ export const VARIABLES = {
   DEV_ALLOW_UNSIGNED: variable(false, (text) => text === 'true', 'true allows X-Dev-Did; for development only'),
   RPC_URL: variable<string | undefined>(undefined, parseUrl, 'JSON-RPC address of the chain'),
   CHAIN: variable<'none' | undefined>(undefined, parseNone, 'none runs without a relayer'),
-  CHAIN_ID: variable<number | undefined>(undefined, integer(1, Number.MAX_SAFE_INTEGER), 'chain id that the RPC must report'),
+  CHAIN_ID: variable<number | undefined>(
+    undefined,
+    integer(1, Number.MAX_SAFE_INTEGER),
+    'chain id that the RPC must report',
+  ),
   CHAMBER_REGISTRY_ADDRESS: variable<string | undefined>(undefined, parseAddress, 'contract with commitChamber'),
   IDEA_FACTORY_ADDRESS: variable<string | undefined>(undefined, parseAddress, 'contract with deployIdea'),
   RELAYER_PRIVATE_KEY: variable<Hex | undefined>(undefined, parsePrivateKey, 'key of the relayer account'),
@@ -145,9 +150,15 @@ function chainProblems(config: Config): readonly string[] {
 function productionProblems(config: Config): readonly string[] {
   if (config.NODE_ENV !== 'production') return [];
   const problems: [boolean, string][] = [
-    [config.PUBLIC_URL.length === 0, 'PUBLIC_URL: is needed with NODE_ENV=production, else the Host header would decide what a signature covers'],
+    [
+      config.PUBLIC_URL.length === 0,
+      'PUBLIC_URL: is needed with NODE_ENV=production, else the Host header would decide what a signature covers',
+    ],
     [config.DEV_ALLOW_UNSIGNED, 'DEV_ALLOW_UNSIGNED: must not be set with NODE_ENV=production'],
-    [config.RPC_URL === undefined && config.CHAIN === undefined, 'RPC_URL: is needed with NODE_ENV=production (or CHAIN=none)'],
+    [
+      config.RPC_URL === undefined && config.CHAIN === undefined,
+      'RPC_URL: is needed with NODE_ENV=production (or CHAIN=none)',
+    ],
   ];
   return problems.filter(([isWrong]) => isWrong).map(([, problem]) => problem);
 }

@@ -19,7 +19,10 @@ export function requireFresh({ created, expires }: SignatureTimes, now: Millis, 
     throw stale(`created is ${Math.floor(seconds - created)} s old, at most ${ages.maxAgeSeconds} s are accepted`, now);
   }
   if (created - seconds > ages.maxSkewSeconds) {
-    throw stale(`created lies ${Math.ceil(created - seconds)} s ahead, at most ${ages.maxSkewSeconds} s are accepted`, now);
+    throw stale(
+      `created lies ${Math.ceil(created - seconds)} s ahead, at most ${ages.maxSkewSeconds} s are accepted`,
+      now,
+    );
   }
   if (expires !== undefined && seconds >= expires) throw stale('the signature has expired', now);
 }

@@ -13,12 +13,12 @@ import {
   type Caller,
   type MoveRequest,
   type Rules,
+  type Submission,
   submitCreate,
   submitMove,
   submitPersonality,
   submitRegister,
   submitService,
-  type Submission,
 } from './submissions.ts';
 
 export interface ForumOptions extends Rules {

@@ -47,7 +47,9 @@ function readStream(incoming: IncomingMessage, maxBytes: number): Promise<Uint8A
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
     incoming.once('error', reject);
-    incoming.once('close', () => reject(new ForumError('FORUM_ERR_VALIDATION', 'body: the connection was closed within it')));
+    incoming.once('close', () =>
+      reject(new ForumError('FORUM_ERR_VALIDATION', 'body: the connection was closed within it')),
+    );
   });
 }
 

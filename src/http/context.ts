@@ -4,7 +4,6 @@ import type { Context, Hono } from 'hono';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
 
-// biome-ignore lint/style/useNamingConvention: the name is hono's
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
 export type ForumContext = Context<ForumEnv>;
 export type ForumApp = Hono<ForumEnv>;

@@ -3,7 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { ForumContext } from './context.ts';
 
-const PRINTABLE_ASCII = /^[!-~]*$/;
+// Without a backslash, which URL parsers take for a slash.
+const PRINTABLE_ASCII = /^[!-[\]-~]*$/;
+const HOST = /^[\w.:[\]-]+$/;
 
 /** Refuses what two readers could take for two different URLs: two Host headers, an absolute-form or non-ASCII target. */
 export function requirePlainTarget(incoming: IncomingMessage): void {
@@ -15,6 +17,9 @@ export function requirePlainTarget(incoming: IncomingMessage): void {
     if (incoming.rawHeaders[index]?.toLowerCase() === 'host') hosts++;
   }
   if (hosts > 1) throw refused('the request has two Host headers');
+  const host = incoming.headers.host ?? '';
+  if (!HOST.test(host) || !URL.canParse(`http://${host}${target}`))
+    throw refused('the Host header or the target is malformed');
 }
 
 /** The URLs that the client may have used, most likely first. */

@@ -100,6 +100,13 @@ export class Listings {
     return query.pluck().all(now, limit);
   }
 
+  settled(limit: number): readonly number[] {
+    const query = this.#db.prepare<[number], number>(
+      'SELECT chamber_id FROM chambers WHERE is_settled = 1 ORDER BY allocate_reveal_deadline DESC LIMIT ?',
+    );
+    return query.pluck().all(limit);
+  }
+
   openChambers(creatorDid: string): number {
     const query = this.#db.prepare<[string], number>(
       'SELECT count(*) FROM chambers WHERE creator_did = ? AND is_committed = 0',

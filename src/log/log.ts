@@ -70,6 +70,8 @@ export interface ForumLog {
   findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
   /** Chambers past their reveal deadline that the relayer has work for, oldest deadline first. */
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
+  /** Settled chambers, latest reveal deadline first. */
+  listSettled(limit: number): Promise<readonly number[]>;
   /** Chambers of that creator that are not committed. */
   countOpenChambers(creatorDid: string): Promise<number>;
 

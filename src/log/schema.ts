@@ -62,6 +62,7 @@ CREATE TABLE chambers (
 CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
 CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE is_committed = 0;
 CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline) WHERE is_settled = 0;
+CREATE INDEX chambers_settled ON chambers (allocate_reveal_deadline) WHERE is_settled = 1;
 CREATE TABLE ideas (
   chamber_id INTEGER NOT NULL,
   slot INTEGER NOT NULL,

@@ -25,7 +25,9 @@ export function openSqliteLog(path: string): SqliteLog {
     return new SqliteLog(openDatabase(path), unlock);
   } catch (error) {
     unlock();
-    throw new Error(`cannot open the database ${path}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new Error(`cannot open the database ${path}: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
   }
 }
 
@@ -142,6 +144,10 @@ class SqliteLog implements ForumLog {
 
   async listUnsettled(now: Millis, limit: number): Promise<readonly number[]> {
     return this.#listings.unsettled(now, limit);
+  }
+
+  async listSettled(limit: number): Promise<readonly number[]> {
+    return this.#listings.settled(limit);
   }
 
   async countOpenChambers(creatorDid: string): Promise<number> {

@@ -1,4 +1,5 @@
 // GET /chambers/:id/stream (WebSocket or server-sent events) and GET /chambers/:id/events (specification, Events).
+import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type { Forum } from '../forum/forum.ts';
 import { ForumError } from '../vocabulary/errors.ts';
@@ -16,7 +17,10 @@ interface StreamOptions {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function streamRoutes(app: Pick<Hono, 'get'>, { forum, liveness, headers }: StreamOptions): void {
+export function streamRoutes(
+  app: Hono<{ Bindings: Partial<HttpBindings> }>,
+  { forum, liveness, headers }: StreamOptions,
+): void {
   const tails = new Tails(forum);
   const logHeaders = { ...headers, 'Log-Id': forum.log.logId };
 

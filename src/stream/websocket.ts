@@ -45,5 +45,7 @@ async function drained(socket: Socket): Promise<void> {
   if (!socket.writableNeedDrain || socket.destroyed) return;
   const ended = new AbortController();
   const { signal } = ended;
-  await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal })]).finally(() => ended.abort());
+  await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal })]).finally(() =>
+    ended.abort(),
+  );
 }

@@ -8,7 +8,9 @@ export type Operation = keyof typeof bodySchemas;
 /** The body of each command after validation, with defaults filled in. */
 export type Body<Op extends Operation> = v.InferOutput<(typeof bodySchemas)[Op]>;
 
-type CommandOf<Op extends Operation> = { readonly [Each in Op]: { readonly type: Each; readonly body: Body<Each> } }[Op];
+type CommandOf<Op extends Operation> = {
+  readonly [Each in Op]: { readonly type: Each; readonly body: Body<Each> };
+}[Op];
 
 export type AccountCommand = CommandOf<'register' | 'changePersonality'>;
 export type MoveCommand = CommandOf<'createChamber' | 'join' | 'propose' | 'debate' | 'pass' | 'commit' | 'reveal'>;

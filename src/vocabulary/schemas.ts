@@ -1,8 +1,8 @@
 // The bodies of the commands as valibot schemas: validation and the published API description are made from these.
 import * as v from 'valibot';
-import { isWalletAddress } from './wallet-address.ts';
 import type { Hex, JsonObject, JsonValue } from './values.ts';
 import { toTimestamp } from './values.ts';
+import { isWalletAddress } from './wallet-address.ts';
 
 export const NAME_CHARS_MAX = 120;
 export const TEXT_CHARS_MAX = 8192;
@@ -65,7 +65,10 @@ const personality = exactly({
 
 const address = v.pipe(
   v.string('must be an EVM address: 0x and 40 hex digits'),
-  v.check(isWalletAddress, 'must be an EVM address: 0x and 40 hex digits, a mixed-case one with a right EIP-55 checksum'),
+  v.check(
+    isWalletAddress,
+    'must be an EVM address: 0x and 40 hex digits, a mixed-case one with a right EIP-55 checksum',
+  ),
 );
 
 const refinement = v.pipe(

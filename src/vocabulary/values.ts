@@ -14,14 +14,7 @@ export interface JsonObject {
 /** `prev` of the first event of a stream. */
 export const NO_PREVIOUS: Hex = `0x${'0'.repeat(64)}`;
 
-export const PHASES = [
-  'LOBBY',
-  'PROPOSAL',
-  'DEBATE',
-  'ALLOCATE_COMMIT',
-  'ALLOCATE_REVEAL',
-  'COMMITTED',
-] as const;
+export const PHASES = ['LOBBY', 'PROPOSAL', 'DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL', 'COMMITTED'] as const;
 export type Phase = (typeof PHASES)[number];
 
 export function isPhase(text: string): text is Phase {

@@ -1,0 +1,105 @@
+// What stands before the routes: requests that two readers could read differently, refused upgrades, and bytes that are no HTTP.
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { HttpBindings } from '@hono/node-server';
+import type { WebSocketServer } from 'ws';
+import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
+import { writeResponse } from './raw-response.ts';
+import { refusal } from './response.ts';
+import { requirePlainTarget } from './target.ts';
+
+export interface ServerLimits {
+  readonly headersTimeoutSeconds: number;
+  readonly requestTimeoutSeconds: number;
+  readonly keepAliveSeconds: number;
+  readonly headerBytesMax: number;
+}
+
+/** How often Node looks for connections that are over their time. */
+const CONNECTIONS_CHECK_MS = 1_000;
+
+export function serverOptions(limits: ServerLimits): ServerOptions {
+  return {
+    headersTimeout: limits.headersTimeoutSeconds * 1000,
+    requestTimeout: limits.requestTimeoutSeconds * 1000,
+    keepAliveTimeout: limits.keepAliveSeconds * 1000,
+    maxHeaderSize: limits.headerBytesMax,
+    connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+  };
+}
+
+type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+
+/** node:http's createServer, with ambiguous requests answered before the adapter sees them. */
+export function createGuardedServer(options: ServerOptions, listener: Listener): Server {
+  return createServer(options, (incoming, outgoing) => {
+    const problem = targetProblem(incoming);
+    if (problem === undefined) return listener(incoming, outgoing);
+    const { status, body, headers } = toRaw(problem);
+    return outgoing.writeHead(status, { ...headers, Connection: 'close' }).end(body);
+  });
+}
+
+type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+
+/** Answers a refused handshake with the usual body, which the adapter would leave out. */
+export function withUpgradeRefusals(fetch: Fetch): Fetch {
+  return async (request, env) => {
+    const response = await fetch(request, env);
+    if (!isUpgrade(env)) return response;
+    const isAccepted = response.status === 200 && response.body === null;
+    if (!isAccepted) await writeResponse(env.incoming.socket, response);
+    return response;
+  };
+}
+
+/** The adapter gives upgrades no response object. */
+function isUpgrade({ outgoing }: Partial<HttpBindings>): boolean {
+  return outgoing === undefined;
+}
+
+export function guardSockets(server: Server, webSockets: WebSocketServer): void {
+  // First of the listeners: the adapter passes over a request whose Upgrade header is gone.
+  server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex) => {
+    const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
+    const problem = isWebSocket ? targetProblem(request) : refused('Upgrade: only websocket is known here');
+    if (problem === undefined) return;
+    delete request.headers.upgrade;
+    socket.on('error', () => {});
+    void writeResponse(socket, refusal(problem));
+  });
+  webSockets.on('wsClientError', (error: Error, socket: Duplex) => {
+    void writeResponse(socket, refusal(refused(`handshake: ${error.message}`)));
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else void writeResponse(socket, refusal(notHttp(error)), NOT_HTTP_STATUS[error.code ?? '']);
+  });
+}
+
+const NOT_HTTP_STATUS: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
+
+function notHttp({ code }: NodeJS.ErrnoException): ForumError {
+  if (code === 'HPE_HEADER_OVERFLOW') return refused('the request head is too large', 'FORUM_ERR_TOO_LARGE');
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refused('the request did not arrive in time');
+  return refused('the bytes are not an HTTP request');
+}
+
+function targetProblem(incoming: IncomingMessage): ForumError | undefined {
+  try {
+    requirePlainTarget(incoming);
+    return undefined;
+  } catch (error) {
+    return error instanceof ForumError ? error : refused('the request target is malformed');
+  }
+}
+
+function toRaw(error: ForumError) {
+  const body = JSON.stringify(error.toBody());
+  const headers = Object.fromEntries(refusal(error).headers);
+  return { status: error.status, body, headers };
+}
+
+function refused(detail: string, code: ErrorCode = 'FORUM_ERR_VALIDATION'): ForumError {
+  return new ForumError(code, detail);
+}

@@ -1,0 +1,51 @@
+// `npm start`: reads the environment, starts the service, and ends it on SIGTERM and SIGINT.
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { pino } from 'pino';
+import { readConfig, VARIABLES } from './config.ts';
+import { startService } from './server.ts';
+import { VERSION } from './version.ts';
+
+const EXIT_FAILURE = 1;
+
+async function main(): Promise<void> {
+  const config = readConfig(process.env);
+  const logger = pino({ level: config.LOG_LEVEL }, pino.destination(process.stderr.fd));
+  if (config.DEV_ALLOW_UNSIGNED) {
+    logger.warn(
+      'DEV_ALLOW_UNSIGNED=true: requests with X-Dev-Did are accepted without a signature. Never in production.',
+    );
+  }
+  // Only the default folder is made: a configured one that is missing is more likely a mistake.
+  if (config.DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback)
+    mkdirSync(dirname(config.DATABASE_PATH), { recursive: true });
+  const service = await startService({
+    config,
+    logger,
+    version: VERSION,
+    onFatal: (error) => {
+      logger.fatal({ err: error }, 'memory and disk may differ: the process stops');
+      process.exit(EXIT_FAILURE);
+    },
+  });
+  process.stdout.write(`listening on ${service.url}\n`);
+  let isStopping = false;
+  const stop = (signal: string) => {
+    if (isStopping) return;
+    isStopping = true;
+    logger.info({ signal }, 'stopping');
+    service.stop().then(
+      () => process.exit(0),
+      (error: unknown) => fail(error),
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+function fail(error: unknown): never {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(EXIT_FAILURE);
+}
+
+main().catch(fail);
