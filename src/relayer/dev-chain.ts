@@ -1,8 +1,9 @@
 // The development chain: an Anvil of the service's own with the reference contracts, so that `npm start` needs nothing else.
 import { existsSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Address, getContractAddress, type Hex } from 'viem';
 import { type Anvil, spawnAnvil } from './anvil.ts';
-import { hasCode, readHead, readReceipt } from './chain.ts';
+import { hasCode, readHead } from './chain.ts';
 import { saveChainState } from './chain-state.ts';
 import { factoryCreation, registryCreation } from './contracts.ts';
 import type { Logger, RelayerConfig } from './port.ts';
@@ -25,6 +26,9 @@ export interface DevChainOptions {
 export const DEV_CHAIN_ID = 31_337;
 const SAVE_INTERVAL_MILLIS = 1_000;
 const RESTART_MILLIS = 500;
+/** Anvil mines at once, but not before it answers. */
+const ARRIVAL_MILLIS = 10;
+const ARRIVAL_ATTEMPTS_MAX = 300;
 
 /** Anvil's first two well-known accounts: everybody has their keys, and there is nothing to take. */
 const DEPLOYER: Address = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266';
@@ -140,9 +144,10 @@ async function deployContracts(rpc: Rpc): Promise<void> {
 }
 
 async function create(rpc: Rpc, data: Hex, expected: Address): Promise<void> {
-  const txHash = await rpc.request('eth_sendTransaction', [{ from: DEPLOYER, data }]);
-  const receipt = await readReceipt(rpc, txHash as Hex);
-  if (receipt?.isSuccess !== true || !(await hasCode(rpc, expected))) {
-    throw new Error(`the development chain's contract did not arrive at ${expected}: remove the chain's state file`);
+  await rpc.request('eth_sendTransaction', [{ from: DEPLOYER, data }]);
+  for (let attempt = 0; attempt < ARRIVAL_ATTEMPTS_MAX; attempt++) {
+    if (await hasCode(rpc, expected)) return;
+    await pause(ARRIVAL_MILLIS);
   }
+  throw new Error(`no contract arrives at ${expected}: the development chain's state is not this service's; remove it`);
 }

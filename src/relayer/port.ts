@@ -11,8 +11,8 @@ export interface RelayerForum {
   settledChambers(limit: number): Promise<readonly number[]>;
   /** The folded chamber and the Merkle root over all its moves. */
   chamber(chamberId: number): Promise<ClosedChamber | undefined>;
-  /** Appends a service event; durable when the promise resolves, else it throws. */
-  record(chamberId: number, fact: ServiceFact): Promise<void>;
+  /** Appends a service event; durable when the promise resolves, whatever with, else it throws. */
+  record(chamberId: number, fact: ServiceFact): Promise<unknown>;
 }
 
 export interface ClosedChamber {

@@ -1,0 +1,47 @@
+// Chambers as the relayer finds them: closed, with ideas that some members backed.
+import { toTimestamp } from '../../src/vocabulary/values.ts';
+import type { MemoryForum } from './memory-forum.ts';
+
+export const WALLET = '0x90F79bf6EB2c4f870365E785982E1f101E93b906';
+const ANN = 'did:key:ann';
+const BOB = 'did:key:bob';
+
+export interface IdeaSketch {
+  readonly ticker: string;
+  /** How many of the two members back it. */
+  readonly backers: 0 | 1 | 2;
+  readonly creatorWallet?: string;
+}
+
+/** Adds a chamber whose reveal deadline passes `closesInMillis` from now; one backer makes a graduate. */
+export function addChamber(
+  forum: MemoryForum,
+  chamberId: number,
+  ideas: readonly IdeaSketch[],
+  { closesInMillis = 0 }: { readonly closesInMillis?: number } = {},
+): void {
+  const deadline = toTimestamp(Date.now() + closesInMillis);
+  const deadlines = {
+    lobbyDeadline: deadline,
+    proposalDeadline: deadline,
+    debateDeadline: deadline,
+    allocateCommitDeadline: deadline,
+    allocateRevealDeadline: deadline,
+  };
+  const created = { name: `Chamber ${chamberId}`, deadlines, minBackersForGraduation: 1, turnSeconds: null };
+  forum.move(chamberId, ANN, { type: 'chamber.created', payload: created });
+  forum.move(chamberId, ANN, { type: 'chamber.joined', payload: { turnOrder: 0 } });
+  forum.move(chamberId, BOB, { type: 'chamber.joined', payload: { turnOrder: 1 } });
+  for (const [index, { ticker, creatorWallet = WALLET }] of ideas.entries()) {
+    const slot = index + 1;
+    const text = { name: `Idea ${ticker}`, ticker, description: `Why ${ticker} matters.`, creatorWallet };
+    forum.move(chamberId, ANN, { type: 'chamber.proposed', payload: { ideaId: `idea-${slot}`, slot, ...text } });
+  }
+  for (const [index, did] of [ANN, BOB].entries()) {
+    const allocations = ideas.map(({ backers }, slot) => ({
+      ideaId: `idea-${slot + 1}`,
+      bps: backers > index ? 100 : 0,
+    }));
+    forum.move(chamberId, did, { type: 'allocation.revealed', payload: { allocations, salt: '0x00' } });
+  }
+}

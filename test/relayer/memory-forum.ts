@@ -1,0 +1,94 @@
+// A small honest forum for the relayer: chambers as lists of events, folded and hashed as the service does it.
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { listingsOf } from '../../projections/listings.ts';
+import { isClosed } from '../../projections/phase.ts';
+import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
+import type { ClosedChamber, RelayerForum } from '../../src/relayer/port.ts';
+import {
+  type ChamberEvent,
+  isMove,
+  type MoveFact,
+  type ServiceEvent,
+  type ServiceFact,
+  type ServicePayloads,
+  toLine,
+} from '../../src/vocabulary/events.ts';
+import { toHex } from '../../src/vocabulary/hex.ts';
+import { type Hex, NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
+
+export class MemoryForum implements RelayerForum {
+  readonly events = new Map<number, ChamberEvent[]>();
+  /** Called before an event is appended; what it throws is thrown by the append. */
+  beforeRecord: (fact: ServiceFact) => void = () => {};
+
+  now(): number {
+    return Date.now();
+  }
+
+  async unsettledChambers(limit: number): Promise<readonly number[]> {
+    return this.#closed()
+      .filter((state) => !this.#isSettled(state.chamberId))
+      .map((state) => state.chamberId)
+      .slice(0, limit);
+  }
+
+  async settledChambers(limit: number): Promise<readonly number[]> {
+    return this.#closed()
+      .filter((state) => this.#isSettled(state.chamberId))
+      .map((state) => state.chamberId)
+      .reverse()
+      .slice(0, limit);
+  }
+
+  async chamber(chamberId: number): Promise<ClosedChamber | undefined> {
+    return this.events.has(chamberId) ? { state: this.state(chamberId), root: this.root(chamberId) } : undefined;
+  }
+
+  async record(chamberId: number, fact: ServiceFact): Promise<void> {
+    this.beforeRecord(fact);
+    this.#append(chamberId, { ...fact, did: null });
+  }
+
+  move(chamberId: number, did: string, fact: MoveFact): void {
+    this.#append(chamberId, { ...fact, did });
+  }
+
+  state(chamberId: number): ChamberState {
+    const state = (this.events.get(chamberId) ?? []).reduce<ChamberState | null>(evolveChamber, null);
+    if (state === null) throw new Error(`no chamber ${chamberId}`);
+    return state;
+  }
+
+  root(chamberId: number): Hex {
+    const lines = (this.events.get(chamberId) ?? []).filter(isMove).map((event) => Buffer.from(toLine(event)));
+    const tree = lines.reduce((before, line) => appendLeaf(before, leafHash(line)).tree, EMPTY_TREE);
+    return toHex(rootOf(tree));
+  }
+
+  /** The payloads of all service events of a type, in order. */
+  facts<Type extends ServiceEvent['type']>(type: Type): readonly ServicePayloads[Type][] {
+    const isOfType = (event: ChamberEvent): event is Extract<ServiceEvent, { type: Type }> => event.type === type;
+    return [...this.events.values()]
+      .flat()
+      .filter(isOfType)
+      .map(({ payload }) => payload as ServicePayloads[Type]);
+  }
+
+  #append(chamberId: number, fact: (MoveFact & { did: string }) | (ServiceFact & { did: null })): void {
+    const log = this.events.get(chamberId) ?? [];
+    const last = log.at(-1);
+    const prev = last === undefined ? NO_PREVIOUS : toHex(leafHash(Buffer.from(toLine(last))));
+    const common = { eventId: log.length + 1, chamberId, ts: toTimestamp(Date.now()), prev, request: null };
+    this.events.set(chamberId, [...log, { ...common, ...fact } as ChamberEvent]);
+  }
+
+  #closed(): readonly ChamberState[] {
+    return [...this.events.keys()].map((id) => this.state(id)).filter((state) => isClosed(state, this.now()));
+  }
+
+  #isSettled(chamberId: number): boolean {
+    const last = this.events.get(chamberId)?.at(-1);
+    if (last === undefined) return false;
+    return listingsOf(last, this.state(chamberId)).some((row) => row.table === 'chambers' && row.isSettled);
+  }
+}

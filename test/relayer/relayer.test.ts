@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { deploymentOf } from '../../projections/settlement.ts';
+import { readCall } from '../../src/relayer/chain.ts';
+import { rootOfCall } from '../../src/relayer/contracts.ts';
+import { addChamber } from './chambers.ts';
+import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage();
+});
+afterEach(() => stage.close());
+
+test('commits the root of a closed chamber and deploys the token of each graduate', async () => {
+  const { forum, rpc, chain } = stage;
+  addChamber(forum, 1, [
+    { ticker: 'ONE', backers: 2 },
+    { ticker: 'TWO', backers: 0 },
+    { ticker: 'THREE', backers: 1 },
+  ]);
+  const relayer = stage.relayer();
+  await until(() => isSettled(forum));
+
+  const { committed, commitSubmitted, deployments } = forum.state(1).settlement;
+  expect(committed).toMatchObject({ merkleRoot: forum.root(1), eventCount: 8, txHash: commitSubmitted[0]?.txHash });
+  expect(await readCall(rpc, { to: chain.config.registryAddress, data: rootOfCall(1) })).toBe(forum.root(1));
+  expect([...deployments.keys()]).toEqual(['idea-1', 'idea-3']);
+  const outcomes = [...deployments.values()].map(({ outcome }) => outcome?.txHash);
+  expect(await onChain(stage, 1)).toEqual({ commits: [committed?.txHash], deployments: outcomes });
+  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0 });
+});
+
+test('records the times of the blocks', async () => {
+  const { forum, rpc } = stage;
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  stage.relayer();
+  await until(() => isSettled(forum));
+
+  const { settlement } = forum.state(1);
+  const block = (await rpc.request('eth_getBlockByNumber', [
+    `0x${settlement.committed?.blockNumber.toString(16)}`,
+    false,
+  ])) as {
+    readonly timestamp: string;
+  };
+  expect(settlement.committed?.committedAt).toBe(new Date(Number(block.timestamp) * 1000).toISOString());
+  expect(deploymentOf(settlement, 'idea-1').outcome).toMatchObject({ graduatedAt: expect.stringMatching(/\.000Z$/) });
+});
+
+test('leaves a chamber alone until its reveal deadline and settles it soon after', async () => {
+  const { forum } = stage;
+  addChamber(forum, 1, [], { closesInMillis: 400 });
+  stage.relayer();
+  const deadline = forum.state(1).deadlines.allocateRevealDeadline;
+  await until(async () => forum.now() >= deadline && (await isSettled(forum)));
+
+  const [submitted] = (forum.events.get(1) ?? []).filter((event) => event.type === 'relay.commit_submitted');
+  expect(Date.parse(submitted?.ts ?? '')).toBeGreaterThanOrEqual(deadline);
+});
+
+test('settles many chambers at once with one transaction for each job', async () => {
+  const { forum } = stage;
+  const chamberIds = Array.from({ length: 20 }, (_, index) => index + 1);
+  for (const chamberId of chamberIds) addChamber(forum, chamberId, [{ ticker: 'T', backers: 1 }]);
+  stage.relayer();
+  await until(() => isSettled(forum));
+
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(20);
+  expect(forum.facts('relay.deploy_submitted')).toHaveLength(20);
+  for (const chamberId of chamberIds) {
+    expect(await onChain(stage, chamberId)).toMatchObject({
+      commits: [expect.anything()],
+      deployments: [expect.anything()],
+    });
+  }
+});
+
+test('records a deployment that reverts with its reason and goes on with the others', async () => {
+  const { forum } = stage;
+  addChamber(forum, 1, [
+    { ticker: 'NOBODY', backers: 2, creatorWallet: `0x${'0'.repeat(40)}` },
+    { ticker: 'GOOD', backers: 2 },
+  ]);
+  const relayer = stage.relayer();
+  await until(() => isSettled(forum));
+
+  expect(forum.facts('idea.deploy_failed')).toEqual([
+    { ideaId: 'idea-1', txHash: null, reason: `ERC20InvalidReceiver(0x${'0'.repeat(40)})` },
+  ]);
+  expect(forum.facts('idea.deployed')).toMatchObject([{ ideaId: 'idea-2' }]);
+  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 1 });
+});
+
+test('takes a wallet address written all in upper case', async () => {
+  const { forum } = stage;
+  addChamber(forum, 1, [{ ticker: 'UP', backers: 1, creatorWallet: `0x${'AB'.repeat(20)}` }]);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  expect(forum.facts('idea.deployed')).toHaveLength(1);
+});
