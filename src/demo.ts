@@ -17,14 +17,15 @@ const DEMO_MILLIS_MAX = 58_000;
 /** Runs the demo and prints it; resolves to the exit code. */
 export async function demoMain(): Promise<number> {
   const stop = new AbortController();
-  const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(DEMO_MILLIS_MAX)]);
+  const timer = setTimeout(() => stop.abort(new Error('the demo took too long')), DEMO_MILLIS_MAX);
   const interrupt = () => stop.abort(new Error('interrupted'));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   const stage = await openStage();
   try {
     console.log(`The service listens on ${stage.baseUrl}, with a database and a chain of its own.`);
-    return await perform(stage.baseUrl, signal);
+    return await perform(stage.baseUrl, stop.signal);
   } finally {
+    clearTimeout(timer);
     await stage.close();
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
@@ -87,5 +88,8 @@ function conclude({ root }: Testimony, chain: OnChain): number {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  process.exitCode = await demoMain();
+  process.exitCode = await demoMain().catch((error: unknown) => {
+    console.error(`The demo failed: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  });
 }

@@ -2,6 +2,7 @@
 // service answers as it did the first time. So a move happens once, whatever the network does.
 import { parseServiceTime, readAnswer } from './answer.ts';
 import { ClientError } from './error.ts';
+import { leash } from './leash.ts';
 import { backoffMillis, pause } from './pause.ts';
 import type { ServiceClock, Span } from './service-clock.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
@@ -82,10 +83,9 @@ function prepare({ baseUrl, clock }: Service, { method, path, body, signer }: Ca
 async function attemptOnce(service: Service, prepared: Prepared, call: Call, signal?: AbortSignal): Promise<Outcome> {
   signal?.throwIfAborted();
   const sentAt = service.clock.local();
-  const limit = AbortSignal.timeout(ATTEMPT_MILLIS);
+  const limit = leash(signal, ATTEMPT_MILLIS);
   try {
-    const init = { ...prepared.init, signal: signal === undefined ? limit : AbortSignal.any([signal, limit]) };
-    const response = await service.fetch(prepared.url, init);
+    const response = await service.fetch(prepared.url, { ...prepared.init, signal: limit.signal });
     const text = await response.text();
     learnDate(service, response, { sentAt, receivedAt: service.clock.local() });
     return judge(service, call, response, text);
@@ -95,6 +95,8 @@ async function attemptOnce(service: Service, prepared: Prepared, call: Call, sig
       cause,
     });
     return { kind: 'lost', error, isUnknown: !NEVER_SENT.has(codeOf(cause)) };
+  } finally {
+    limit.release();
   }
 }
 

@@ -8,6 +8,7 @@ import type { ChamberEvent } from '../vocabulary/events.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { exchange, type Service } from './exchange.ts';
+import { leash } from './leash.ts';
 import { lines, type VerifiedLine } from './lines.ts';
 import { pauseUntil } from './pause.ts';
 import type { MerklePreview } from './requests.ts';
@@ -42,20 +43,19 @@ export async function* moments(
   interest: Interest,
   { signal }: { readonly signal?: AbortSignal | undefined },
 ): AsyncGenerator<Moment, void, undefined> {
-  const stop = new AbortController();
-  const either = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
-  const incoming = lines(service, chamberId, { signal: either });
+  const reading = leash(signal);
+  const incoming = lines(service, chamberId, { signal: reading.signal });
   let arriving = arrivalOf(incoming);
   let fold: Fold | null = null;
   let told: string | null = null;
   try {
-    let head = await headOf(service, chamberId, either);
+    let head = await headOf(service, chamberId, reading.signal);
     while (true) {
       let wakeAt = Number.POSITIVE_INFINITY;
       if (fold !== null && fold.state.lastEventId >= head) {
         const moment = momentAt(fold, service.clock.now());
         const key = interest(moment);
-        const news = key === null || key === told ? null : await ask(service, moment, either);
+        const news = key === null || key === told ? null : await ask(service, moment, reading.signal);
         head = Math.max(head, news?.head ?? 0);
         if (news?.isConfirmed && fold.state.lastEventId >= head) {
           told = key;
@@ -70,7 +70,8 @@ export async function* moments(
       arriving = arrivalOf(incoming);
     }
   } finally {
-    stop.abort();
+    reading.abort();
+    reading.release();
   }
 }
 
