@@ -1,6 +1,7 @@
 // The port of the log: what the spine and its readers need of a store, so that another store fits behind it unchanged.
 import type { ChamberListing, Listing } from '../../projections/listings.ts';
 import type { IdeaView } from '../../projections/views.ts';
+import type { NodeRef } from '../crypto/merkle.ts';
 import type { Millis, Phase } from '../vocabulary/values.ts';
 
 /** A stream of events: a chamber's by its id, an agent's account by its DID. */
@@ -27,12 +28,6 @@ export interface LogEntry {
 export interface Page {
   readonly ndjson: Buffer;
   readonly count: number;
-}
-
-/** Addresses one stored node: the root of the perfect subtree of 2^level leaves whose last leaf is event `eventId`. */
-export interface NodeRef {
-  readonly eventId: number;
-  readonly level: number;
 }
 
 export interface ChamberListQuery {

@@ -3,15 +3,15 @@ import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
 import type { ChamberListing } from '../../projections/listings.ts';
 import type { IdeaView } from '../../projections/views.ts';
+import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
-import type { ChamberListQuery, ForumLog, LogEntry, NodeRef, Page, StreamId } from './log.ts';
+import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
 import { migrate } from './schema.ts';
 import { lockWriter } from './writer-lock.ts';
 
-const NODE_BYTES = 32;
 const CACHE_KIB = 32_768;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
@@ -120,8 +120,8 @@ class SqliteLog implements ForumLog {
 
   async readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
     return refs.map(({ eventId, level }) => {
-      const node = this.#nodes.get(chamberId, eventId)?.subarray(NODE_BYTES * level, NODE_BYTES * (level + 1));
-      if (node?.length === NODE_BYTES) return node;
+      const node = this.#nodes.get(chamberId, eventId)?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+      if (node?.length === HASH_BYTES) return node;
       throw new LogCorruption(`chamber ${chamberId} has no tree node of level ${level} at event ${eventId}`);
     });
   }
