@@ -1,14 +1,18 @@
 // Which chain the service settles on: none, the one behind RPC_URL, or a development chain of its own.
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import type { Forum } from './forum/forum.ts';
+import { type Forum, merklePreview } from './forum/forum.ts';
 import type { ChainStatus } from './http/context.ts';
+import { type DevChain, startDevChain } from './relayer/dev-chain.ts';
+import { probeChain } from './relayer/identity.ts';
+import type { RelayerConfig, RelayerForum } from './relayer/port.ts';
+import { Relayer } from './relayer/relayer.ts';
+import type { Hex } from './vocabulary/values.ts';
 
 export interface ChainLink {
-  /** Resolves when the configuration was checked as far as the chain can be reached; throws when it is wrong. */
-  start(): Promise<void>;
-  status(): ChainStatus;
-  stop(): Promise<void>;
+  readonly status: () => ChainStatus;
+  /** Ends the relayer between two steps, and the development chain. */
+  readonly stop: () => Promise<void>;
 }
 
 interface ChainOptions {
@@ -17,12 +21,92 @@ interface ChainOptions {
   readonly logger: Logger;
 }
 
-export function openChain(_options: ChainOptions): ChainLink {
-  return NO_CHAIN;
+const NO_CHAIN: ChainLink = { status: () => ({ ok: true, details: { chain: null } }), stop: async () => {} };
+
+/** Throws when the chain is reached and is not the one that the configuration, or the database, means. */
+export async function openChain(options: ChainOptions): Promise<ChainLink> {
+  const { config, logger } = options;
+  if (config.CHAIN === 'none') return NO_CHAIN;
+  if (config.RPC_URL !== undefined) return openRelayer(options, configuredChain(config, config.RPC_URL));
+  const devChain = await startDevChain({ ...stateFileOf(config), logger });
+  try {
+    return await openRelayer(options, { ...devChain.config, feeBumpSeconds: config.FEE_BUMP_SECONDS }, devChain);
+  } catch (error) {
+    await devChain.stop();
+    throw error;
+  }
 }
 
-const NO_CHAIN: ChainLink = {
-  start: async () => {},
-  status: () => ({ ok: true, details: { chain: null } }),
-  stop: async () => {},
-};
+async function openRelayer(options: ChainOptions, wanted: RelayerConfig, devChain?: DevChain): Promise<ChainLink> {
+  const { forum, logger } = options;
+  const config = await requireChain(wanted, forum);
+  const relayer = new Relayer({ config, forum: relayerForum(forum), logger });
+  relayer.start();
+  return {
+    status: () => statusOf(relayer, config, devChain),
+    stop: async () => {
+      await relayer.stop();
+      await devChain?.stop();
+    },
+  };
+}
+
+/** The chain first used with a database is remembered in it, and another one refused. */
+async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<RelayerConfig> {
+  const remembered = log.recall(CHAIN_ID);
+  const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
+  if (remembered !== undefined && chainId !== Number(remembered)) {
+    throw new Error(`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`);
+  }
+  const config = chainId === undefined ? wanted : { ...wanted, chainId };
+  const report = await probeChain(config);
+  if (report.mismatches.length > 0) {
+    throw new Error(report.mismatches.map(({ variable, problem }) => `${variable}: ${problem}`).join('\n'));
+  }
+  if (report.chainId !== undefined) log.remember(CHAIN_ID, String(report.chainId));
+  return report.chainId === undefined ? config : { ...config, chainId: report.chainId };
+}
+
+const CHAIN_ID = 'chain_id';
+
+function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
+  return {
+    rpcUrl,
+    ...(config.CHAIN_ID === undefined ? {} : { chainId: config.CHAIN_ID }),
+    registryAddress: config.CHAMBER_REGISTRY_ADDRESS as Hex,
+    factoryAddress: config.IDEA_FACTORY_ADDRESS as Hex,
+    privateKey: config.RELAYER_PRIVATE_KEY as Hex,
+    confirmations: config.CONFIRMATIONS,
+    feeBumpSeconds: config.FEE_BUMP_SECONDS,
+  };
+}
+
+function stateFileOf({ DATABASE_PATH }: Config): { stateFile?: string } {
+  return DATABASE_PATH === ':memory:' ? {} : { stateFile: `${DATABASE_PATH}.chain.json` };
+}
+
+function relayerForum(forum: Forum): RelayerForum {
+  return {
+    now: () => forum.now(),
+    unsettledChambers: (limit) => forum.log.listUnsettled(forum.now(), limit),
+    settledChambers: (limit) => forum.log.listSettled(limit),
+    chamber: async (chamberId) => {
+      const chamber = await forum.chamber(chamberId);
+      return chamber && { state: chamber.state, root: merklePreview(chamber).root };
+    },
+    record: async (chamberId, fact) => {
+      await forum.record(chamberId, fact);
+    },
+  };
+}
+
+function statusOf(relayer: Relayer, config: RelayerConfig, devChain: DevChain | undefined): ChainStatus {
+  const { ok, ...state } = relayer.status();
+  const { chainId, registryAddress, factoryAddress } = config;
+  // Only the development chain's own address is told: a configured one may hold an API key.
+  const address = devChain === undefined ? {} : { rpcUrl: devChain.config.rpcUrl };
+  return {
+    ok,
+    details: { chain: { chainId: chainId ?? null, registryAddress, factoryAddress, ...address, relayer: state } },
+  };
+}

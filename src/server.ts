@@ -8,6 +8,7 @@ import { type ChainLink, openChain } from './chain.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { createApp } from './http/app.ts';
+import type { ForumApp } from './http/context.ts';
 import { createGuardedServer, guardSockets, serverOptions, withUpgradeRefusals } from './http/guard.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { openSqliteLog } from './log/sqlite-log.ts';
@@ -41,7 +42,21 @@ type FetchCallback = Parameters<typeof createAdaptorServer>[0]['fetch'];
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, clock = Date.now } = options;
   const log = openSqliteLog(config.DATABASE_PATH);
-  const forum = new Forum({ log, clock, onFatal: options.onFatal, ...rulesOf(config) });
+  try {
+    const forum = new Forum({ log, clock, onFatal: options.onFatal, ...rulesOf(config) });
+    const chain = await openChain({ config, forum, logger });
+    return await serve(options, forum, chain).catch(async (error: unknown) => {
+      await chain.stop();
+      throw error;
+    });
+  } catch (error) {
+    await log.close();
+    throw error;
+  }
+}
+
+async function serve(options: ServiceOptions, forum: Forum, chain: ChainLink): Promise<Service> {
+  const { config, logger } = options;
   const verifier = createVerifier({
     ...(config.VERIFIER_THREADS === undefined ? {} : { threads: config.VERIFIER_THREADS }),
     onThreadLost: (reason) => logger.warn({ reason }, 'a verifier thread ended; node:crypto verifies in its place'),
@@ -50,9 +65,33 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
   });
-  const chain = openChain({ config, forum, logger });
   const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify });
   streamRoutes(app, { forum, liveness, headers: CORS_HEADERS });
+  const server = createHttpServer(config, app);
+  try {
+    await listen(server, config);
+  } catch (error) {
+    await verifier.close();
+    throw error;
+  }
+  return { forum, url: urlOf(server, config.HOST), stop };
+
+  /** First nothing new comes in, then what runs is answered, and the log closes last. */
+  async function stop(): Promise<void> {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeIdleConnections();
+    liveness.close();
+    const relayed = chain.stop();
+    await Promise.race([Promise.all([closed, relayed]), grace()]);
+    liveness.terminate();
+    server.closeAllConnections();
+    await relayed;
+    await verifier.close();
+    await forum.log.close();
+  }
+}
+
+function createHttpServer(config: Config, app: ForumApp): Server {
   const webSockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: MESSAGE_BYTES_MAX });
   const server = createAdaptorServer({
     fetch: withUpgradeRefusals(app.fetch) as FetchCallback,
@@ -62,27 +101,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }) as Server;
   server.maxConnections = config.CONNECTIONS_MAX;
   guardSockets(server, webSockets);
-  try {
-    await listen(server, config);
-    await chain.start();
-  } catch (error) {
-    server.close();
-    await Promise.all([chain.stop(), verifier.close(), log.close()]);
-    throw error;
-  }
-  return { forum, url: urlOf(server, config.HOST), stop };
-
-  async function stop(): Promise<void> {
-    const closed = new Promise((resolve) => server.close(resolve));
-    server.closeIdleConnections();
-    liveness.close();
-    await Promise.race([Promise.all([closed, chain.stop()]), grace()]);
-    liveness.terminate();
-    server.closeAllConnections();
-    await chain.stop();
-    await verifier.close();
-    await log.close();
-  }
+  return server;
 }
 
 /** Consumers have nothing to say to a stream. */

@@ -131,11 +131,6 @@ export class Forum {
     return listings.map((listing) => chamberItemView(listing, now));
   }
 
-  /** Chambers past their reveal deadline that are not settled on the chain. */
-  unsettledChambers(limit: number): Promise<readonly number[]> {
-    return this.log.listUnsettled(this.now(), limit);
-  }
-
   /** Calls `wake` whenever the chamber's log has grown; returns what ends that. */
   follow(chamberId: number, wake: () => void): () => void {
     return this.#followers.follow(chamberId, wake);

@@ -70,5 +70,10 @@ export interface ForumLog {
   /** Chambers of that creator that are not committed. */
   countOpenChambers(creatorDid: string): Promise<number>;
 
+  /** A fact about the surroundings that is remembered with the log, e.g. its chain. */
+  recall(name: string): string | undefined;
+  /** Keeps the first value: a later one changes nothing. */
+  remember(name: string, value: string): void;
+
   close(): Promise<void>;
 }

@@ -154,6 +154,14 @@ class SqliteLog implements ForumLog {
     return this.#listings.openChambers(creatorDid);
   }
 
+  recall(name: string): string | undefined {
+    return this.#db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name);
+  }
+
+  remember(name: string, value: string): void {
+    this.#db.prepare('INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)').run(name, value);
+  }
+
   async close(): Promise<void> {
     this.#db.close();
     this.#unlock();
