@@ -26,12 +26,13 @@ export interface RelayerOptions {
   readonly logger: Logger;
   /** Milliseconds, of any origin; measures how long a transaction is stuck. */
   readonly clock?: () => Millis;
+  readonly rpcTimeoutMillis?: Millis;
 }
 
 const IDLE_MILLIS = 250;
 const FIRST_WAIT_MILLIS = 20;
 const WAIT_MILLIS_MAX = 2_000;
-const BACKOFF_MILLIS = 250;
+const BACKOFF_MILLIS = 100;
 const BACKOFF_MILLIS_MAX = 5_000;
 /** How often the chain is looked at when there is nothing to do: for reorganisations, and for the status. */
 const HEARTBEAT_MILLIS = 5_000;
@@ -51,10 +52,10 @@ export class Relayer {
   #pending = 0;
   #failed = 0;
 
-  constructor({ config, forum, logger, clock = () => performance.now() }: RelayerOptions) {
+  constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
     this.#means = {
-      rpc: openRpc(config.rpcUrl),
+      rpc: openRpc(config.rpcUrl, rpcTimeoutMillis),
       account: openAccount(config.privateKey),
       config,
       forum: this.#counting(forum),

@@ -27,17 +27,30 @@ const TIMEOUT_MILLIS = 10_000;
 const DETAIL_CHARS_MAX = 300;
 const TOO_MANY_REQUESTS = 429;
 
-export function openRpc(rpcUrl: string, timeoutMillis: number = TIMEOUT_MILLIS): Rpc {
+export function openRpc(rpcUrl: string, timeoutMillis = TIMEOUT_MILLIS): Rpc {
   const endpoint = endpointOf(rpcUrl);
-  const closing = new AbortController();
+  const running = new Set<AbortController>();
+  let isClosed = false;
   let id = 0;
   return {
     async request(method, params) {
+      if (isClosed) throw new RpcError('away', 'the connection to the RPC is closed');
       const body = JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params });
-      const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(timeoutMillis)]);
-      return resultOf(method, await post(endpoint, body, signal), endpoint);
+      // Not AbortSignal.any over AbortSignal.timeout: Node 20 may collect the timeout, and the request hangs for ever.
+      const abort = new AbortController();
+      const timer = setTimeout(() => abort.abort(new DOMException('too late', 'TimeoutError')), timeoutMillis);
+      running.add(abort);
+      try {
+        return resultOf(method, await post(endpoint, body, abort.signal), endpoint);
+      } finally {
+        clearTimeout(timer);
+        running.delete(abort);
+      }
     },
-    close: () => closing.abort(),
+    close() {
+      isClosed = true;
+      for (const abort of running) abort.abort();
+    },
   };
 }
 

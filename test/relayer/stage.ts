@@ -37,7 +37,8 @@ export async function openStage(): Promise<Stage> {
     clock,
     relayer(changes = {}) {
       const config = { ...chain.config, feeBumpSeconds: 30, ...changes };
-      const relayer = new Relayer({ config, forum, logger, clock: () => performance.now() + clock.ahead });
+      const now = () => performance.now() + clock.ahead;
+      const relayer = new Relayer({ config, forum, logger, clock: now, rpcTimeoutMillis: RPC_TIMEOUT_MILLIS });
       relayers.push(relayer);
       relayer.start();
       return relayer;
@@ -57,6 +58,7 @@ export function recordingLogger(lines: string[]): Logger {
   return { info: write('info'), warn: write('warn'), error: write('error') };
 }
 
+const RPC_TIMEOUT_MILLIS = 500;
 const POLL_MILLIS = 20;
 const TIMEOUT_MILLIS = 25_000;
 

@@ -1,0 +1,56 @@
+// A proxy before an RPC that does to requests what networks and providers do.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+/** `lost` reaches the node, but its answer does not come back; `result` is a lie. */
+export type Fault =
+  | { readonly kind: 'hang' | 'reset' | 'lost' }
+  | { readonly kind: 'status'; readonly status: number; readonly body: string }
+  | { readonly kind: 'result'; readonly result: unknown };
+
+export interface FaultProxy {
+  /** Holds what looks like an API key. */
+  readonly url: string;
+  /** Decides for each request, by its method, what goes wrong; undefined lets it pass. */
+  fault: (method: string) => Fault | undefined;
+  /** The methods of all requests so far. */
+  readonly requests: string[];
+  close(): void;
+}
+
+export const API_KEY = 'a-key-that-must-not-show-0123456789';
+
+export async function openFaultProxy(target: string): Promise<FaultProxy> {
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const proxy: FaultProxy = {
+    url: `http://127.0.0.1:${port}/v2/${API_KEY}`,
+    fault: () => undefined,
+    requests: [],
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  return proxy;
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await text(request);
+    const { method, id } = JSON.parse(body) as { readonly method: string; readonly id: number };
+    proxy.requests.push(method);
+    const fault = proxy.fault(method);
+    if (fault?.kind === 'hang') return;
+    if (fault?.kind === 'reset') return void request.socket.destroy();
+    if (fault?.kind === 'status') return void response.writeHead(fault.status).end(fault.body);
+    const headers = { 'content-type': 'application/json' };
+    if (fault?.kind === 'result') {
+      response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result: fault.result }));
+      return;
+    }
+    const passed = await (await fetch(target, { method: 'POST', headers, body })).text();
+    if (fault?.kind === 'lost') return void request.socket.destroy();
+    response.writeHead(200, headers).end(passed);
+  }
+}

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { addChamber } from './chambers.ts';
+import { API_KEY, type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
+import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+
+let stage: Stage;
+let proxy: FaultProxy;
+beforeEach(async () => {
+  stage = await openStage();
+  proxy = await openFaultProxy(stage.chain.config.rpcUrl);
+});
+afterEach(async () => {
+  await stage.close();
+  proxy.close();
+  const log = stage.lines.join('\n');
+  for (const secret of [API_KEY, proxy.url, stage.chain.config.privateKey]) expect(log).not.toContain(secret);
+});
+
+const HTML = '<html>502 Bad Gateway</html>';
+const FAULTS: readonly (readonly [string, Fault])[] = [
+  ['does not answer in time', { kind: 'hang' }],
+  ['resets connections', { kind: 'reset' }],
+  ['answers 429', { kind: 'status', status: 429, body: '{"jsonrpc":"2.0","id":1,"result":"0x1"}' }],
+  ['answers 500', { kind: 'status', status: 500, body: 'oops' }],
+  ['answers with HTML', { kind: 'status', status: 200, body: HTML }],
+  ['answers 403 with HTML', { kind: 'status', status: 403, body: HTML }],
+  ['answers with null', { kind: 'result', result: null }],
+  ['answers with numbers in place of quantities', { kind: 'result', result: 7 }],
+];
+
+describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
+  test('is waited for and settles when it is well again', async () => {
+    proxy.fault = () => fault;
+    addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+    const relayer = stage.relayer({ rpcUrl: proxy.url });
+    await until(() => proxy.requests.length >= 3 && relayer.status().reason !== undefined);
+    expect(relayer.status()).toMatchObject({ ok: true, pending: 1 });
+    proxy.fault = () => undefined;
+    await until(() => isSettled(stage.forum));
+    await expectOnce();
+  });
+});
+
+test.each(FAULTS.slice(1, 4))(
+  'an RPC that %s at every second request delays the work but repeats nothing',
+  async (_title, fault) => {
+    let count = 0;
+    proxy.fault = () => (count++ % 2 === 0 ? undefined : fault);
+    addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+    const relayer = stage.relayer({ rpcUrl: proxy.url });
+    await until(() => proxy.requests.length >= 8);
+    proxy.fault = () => undefined;
+    await until(() => isSettled(stage.forum));
+    await expectOnce();
+    await until(() => relayer.status().reason === undefined);
+  },
+);
+
+test('an answer to a sent transaction that is lost leads to no second transaction', async () => {
+  let lost = 0;
+  proxy.fault = (method) => (method === 'eth_sendRawTransaction' && lost++ < 2 ? { kind: 'lost' } : undefined);
+  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(stage.forum));
+  await expectOnce();
+});
+
+test('receipts that are late are not taken for failures', async () => {
+  proxy.fault = (method) => (method === 'eth_getTransactionReceipt' ? { kind: 'result', result: null } : undefined);
+  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => proxy.requests.filter((method) => method === 'eth_getTransactionByHash').length > 2);
+  stage.clock.ahead += 60_000;
+  const looks = proxy.requests.length;
+  await until(() => proxy.requests.length > looks + 20);
+  expect(stage.forum.facts('relay.commit_submitted')).toHaveLength(1);
+  proxy.fault = () => undefined;
+  await until(() => isSettled(stage.forum));
+  await expectOnce();
+});
+
+test('an RPC of another chain halts the relayer, which says so and signs nothing', async () => {
+  proxy.fault = (method) => (method === 'eth_chainId' ? { kind: 'result', result: '0x1' } : undefined);
+  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  await until(() => !relayer.status().ok);
+  expect(relayer.status().reason).toBe('chain: the RPC serves chain 1 instead of 31337 (CHAIN_ID)');
+  expect(stage.forum.facts('relay.commit_submitted')).toEqual([]);
+  expect(proxy.requests).not.toContain('eth_sendRawTransaction');
+  proxy.fault = () => undefined;
+  await until(() => isSettled(stage.forum));
+  expect(relayer.status().ok).toBe(true);
+});
+
+test('an RPC that changes its chain in mid-work halts the relayer until it is back', async () => {
+  await stage.rpc.request('evm_setAutomine', [false]);
+  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const { chainId: _, ...unnamed } = stage.chain.config;
+  const relayer = stage.relayer({ ...unnamed, rpcUrl: proxy.url });
+  await until(() => stage.forum.facts('relay.commit_submitted').length === 1);
+  proxy.fault = (method) => (method === 'eth_chainId' ? { kind: 'result', result: '0xa' } : undefined);
+  await until(() => !relayer.status().ok);
+  proxy.fault = () => undefined;
+  await stage.rpc.request('evm_setAutomine', [true]);
+  await stage.rpc.request('evm_mine', []);
+  await until(() => isSettled(stage.forum));
+  await expectOnce();
+});
+
+test('an address without code halts the relayer', async () => {
+  addChamber(stage.forum, 1, []);
+  const relayer = stage.relayer({ registryAddress: `0x${'12'.repeat(20)}` });
+  await until(() => !relayer.status().ok);
+  expect(relayer.status().reason).toMatch(/^chain: no contract at 0x12.* \(CHAMBER_REGISTRY_ADDRESS\)$/);
+  expect(stage.forum.facts('relay.commit_submitted')).toEqual([]);
+});
+
+test('a log whose transactions are of another chain halts the relayer', async () => {
+  addChamber(stage.forum, 1, []);
+  const foreign = { chainId: 5, nonce: 0, txHash: `0x${'ab'.repeat(32)}`, rawTransaction: '0x00' } as const;
+  await stage.forum.record(1, { type: 'relay.commit_submitted', payload: foreign });
+  const relayer = stage.relayer();
+  await until(() => !relayer.status().ok);
+  expect(relayer.status().reason).toContain('serves chain 31337 instead of 5');
+});
+
+async function expectOnce(): Promise<void> {
+  const { forum } = stage;
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
+  expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
+  expect(await onChain(stage, 1)).toEqual({
+    commits: forum.facts('chamber.committed').map(({ txHash }) => txHash),
+    deployments: forum.facts('idea.deployed').map(({ txHash }) => txHash),
+  });
+}
