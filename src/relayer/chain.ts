@@ -33,7 +33,7 @@ export interface Call {
 /** The gas that a call would take, or the data that it reverts with. */
 export type Estimate = { readonly gas: bigint } | { readonly revertData: Hex };
 
-/** `taken`: the nonce is used up. `underpriced`: the pool holds another transaction of this nonce that pays more. */
+/** `taken`: the nonce is used up. `underpriced`: it pays less than the block, or another transaction of this nonce. */
 export type SendOutcome = 'accepted' | 'taken' | 'underpriced' | 'no_funds';
 
 export async function readChainId(rpc: Rpc): Promise<number> {
@@ -128,7 +128,7 @@ function revertDataOf(error: unknown): Hex | undefined {
 
 const SEND_REFUSALS: readonly (readonly [RegExp, SendOutcome])[] = [
   [/already (known|imported|exists)|known transaction/i, 'accepted'],
-  [/underpriced|replacement|fee too low/i, 'underpriced'],
+  [/underpriced|replacement|fee too low|less than block base fee/i, 'underpriced'],
   [/nonce (is )?too low|nonce has already been used|old nonce|invalid nonce/i, 'taken'],
   [/insufficient (funds|balance)|not enough funds|overshot/i, 'no_funds'],
 ];

@@ -1,0 +1,340 @@
+import { parseTransaction } from 'viem';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sendRaw } from '../../src/relayer/chain.ts';
+import { commitChamberCall, deployIdeaCall } from '../../src/relayer/contracts.ts';
+import { openAccount, signTransaction } from '../../src/relayer/signer.ts';
+import type { RelayTransaction } from '../../src/vocabulary/events.ts';
+import { addChamber } from './chambers.ts';
+import { openFaultProxy } from './fault-proxy.ts';
+import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage();
+});
+afterEach(() => stage.close());
+
+const GWEI = 1_000_000_000n;
+
+test('a transaction that the pool dropped is sent again as it was', async () => {
+  const { forum, rpc } = stage;
+  await automine(false);
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  stage.relayer();
+  await until(() => inPool(1));
+  await rpc.request('anvil_dropAllTransactions', []);
+  await until(() => inPool(1));
+  await automine(true);
+  await until(() => isSettled(forum));
+  await expectRecordedOnce();
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
+});
+
+test('a stuck transaction is replaced at its nonce with a fee raised by at least a tenth', async () => {
+  const { forum } = stage;
+  await automine(false);
+  addChamber(forum, 1, []);
+  stage.relayer();
+  await until(() => inPool(1));
+  stage.clock.ahead += 31_000;
+  await until(() => forum.facts('relay.commit_submitted').length === 2);
+
+  const [first, second] = forum.facts('relay.commit_submitted');
+  expect(second?.nonce).toBe(first?.nonce);
+  const before = feesOf(first);
+  const after = feesOf(second);
+  expect(after.maxFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxFeePerGas * 11n);
+  expect(after.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxPriorityFeePerGas * 11n);
+  await automine(true);
+  await until(() => isSettled(forum));
+  await expectRecordedOnce();
+  expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: second?.txHash }]);
+});
+
+test('a base fee that has overtaken the transaction is met', async () => {
+  const { forum, rpc } = stage;
+  await automine(false);
+  addChamber(forum, 1, []);
+  stage.relayer();
+  await until(() => inPool(1));
+  await rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${(100n * GWEI).toString(16)}`]);
+  await rpc.request('evm_mine', []);
+  stage.clock.ahead += 31_000;
+  await until(() => forum.facts('relay.commit_submitted').length >= 2);
+  await automine(true);
+  await until(() => isSettled(forum));
+  await expectRecordedOnce();
+});
+
+test('fees are not raised without end while no block comes', async () => {
+  const { forum, rpc } = stage;
+  await automine(false);
+  addChamber(forum, 1, []);
+  stage.relayer();
+  await until(() => inPool(1));
+  for (let round = 0; round < 30; round++) {
+    const count = forum.facts('relay.commit_submitted').length;
+    stage.clock.ahead += 31_000;
+    await Promise.race([
+      until(() => forum.facts('relay.commit_submitted').length > count),
+      new Promise((resolve) => setTimeout(resolve, 150)),
+    ]);
+  }
+  const submitted = forum.facts('relay.commit_submitted');
+  const [first, last] = [feesOf(submitted[0]), feesOf(submitted.at(-1))];
+  expect(last.maxFeePerGas).toBeGreaterThan(first.maxFeePerGas);
+  expect(last.maxFeePerGas).toBeLessThan(first.maxFeePerGas * 5n);
+  await automine(true);
+  await rpc.request('evm_mine', []);
+  await until(() => isSettled(forum));
+});
+
+test('the older of two variants counts when it is the one that is mined', async () => {
+  const { forum, rpc } = stage;
+  await automine(false);
+  addChamber(forum, 1, []);
+  const relayer = stage.relayer();
+  await until(() => inPool(1));
+  stage.clock.ahead += 31_000;
+  await until(() => forum.facts('relay.commit_submitted').length === 2);
+  await relayer.stop();
+  await rpc.request('anvil_dropAllTransactions', []);
+  const [first] = forum.facts('relay.commit_submitted');
+  await sendRaw(rpc, first?.rawTransaction ?? '0x');
+  await rpc.request('evm_mine', []);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: first?.txHash }]);
+  await expectRecordedOnce();
+});
+
+test('an outcome waits for its confirmations, and a transaction reorganised away before is sent again', async () => {
+  const { forum, rpc } = stage;
+  await rpc.request('anvil_mine', ['0x5']);
+  addChamber(forum, 1, []);
+  stage.relayer({ confirmations: 3 });
+  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  await rpc.request('anvil_reorg', [1, []]);
+  expect((await onChain(stage, 1)).commits).toHaveLength(0);
+  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  await rpc.request('anvil_mine', ['0x1']);
+  expect(forum.facts('chamber.committed')).toEqual([]);
+  await rpc.request('anvil_mine', ['0x1']);
+  await until(() => isSettled(forum));
+  await expectRecordedOnce();
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
+});
+
+test('transactions reorganised away after they were recorded are sent again as they were', async () => {
+  const { forum, rpc } = stage;
+  await rpc.request('anvil_mine', ['0x5']);
+  addChamber(forum, 1, [
+    { ticker: 'ONE', backers: 1 },
+    { ticker: 'TWO', backers: 1 },
+  ]);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  const before = forum.facts('idea.deployed');
+  await rpc.request('anvil_reorg', [3, []]);
+  expect(await onChain(stage, 1)).toEqual({ commits: [], deployments: [] });
+  stage.clock.ahead += 6_000;
+  await until(async () => (await onChain(stage, 1)).deployments.length === 2);
+  expect(forum.facts('idea.deployed')).toEqual(before);
+  await expectRecordedOnce();
+});
+
+test('a restart after a reorganisation sends again what the chain has lost, before it uses the nonces anew', async () => {
+  const { forum, rpc } = stage;
+  await rpc.request('anvil_mine', ['0x5']);
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const relayer = stage.relayer();
+  await until(() => isSettled(forum));
+  await relayer.stop();
+  await rpc.request('anvil_reorg', [2, []]);
+  addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  await expectRecordedOnce();
+});
+
+test('a relayer without gas money says so, waits, and goes on when it has some', async () => {
+  const { forum, rpc } = stage;
+  const relayerAddress = openAccount(stage.chain.config.privateKey).address;
+  await rpc.request('anvil_setBalance', [relayerAddress, '0x0']);
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const relayer = stage.relayer();
+  await until(() => !relayer.status().ok);
+  expect(relayer.status().reason).toBe(`funds: the relayer ${relayerAddress} has too little gas money`);
+  await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
+  await until(() => isSettled(forum));
+  await expectRecordedOnce();
+  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0 });
+});
+
+test('gas money that goes after signing holds up the logged transaction, not its successor', async () => {
+  const { forum, rpc } = stage;
+  const relayerAddress = openAccount(stage.chain.config.privateKey).address;
+  await automine(false);
+  addChamber(forum, 1, []);
+  const relayer = stage.relayer();
+  await until(() => inPool(1));
+  await rpc.request('anvil_dropAllTransactions', []);
+  await rpc.request('anvil_setBalance', [relayerAddress, '0x0']);
+  await until(() => !relayer.status().ok);
+  await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
+  await automine(true);
+  await until(() => isSettled(forum));
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
+  expect(relayer.status().ok).toBe(true);
+});
+
+test('a nonce that somebody else used leads to a new transaction at the next one', async () => {
+  const { forum, rpc } = stage;
+  await automine(false);
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  stage.relayer();
+  await until(() => inPool(1));
+  const [first] = forum.facts('relay.commit_submitted');
+  await sendRaw(rpc, await byHand({ nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
+  await rpc.request('evm_mine', []);
+  await automine(true);
+  await until(() => {
+    stage.clock.ahead += 200;
+    return isSettled(forum);
+  });
+  const second = forum.facts('relay.commit_submitted').at(-1);
+  expect(second?.nonce).toBe((first?.nonce ?? 0) + 1);
+  await expectRecordedOnce();
+});
+
+test('nonces used by hand before are passed over', async () => {
+  const { forum, rpc } = stage;
+  for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand({ nonce }));
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  expect(forum.facts('relay.commit_submitted')).toMatchObject([{ nonce: 3 }]);
+  await expectRecordedOnce();
+});
+
+test('a root of ours that is on the chain already counts, with its own transaction', async () => {
+  const { forum, rpc } = stage;
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  await sendRaw(rpc, await byHand({ to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  expect(forum.facts('relay.commit_submitted')).toEqual([]);
+  await expectRecordedOnce();
+});
+
+test('a root of somebody else on the chain raises an alarm and holds up no other chamber', async () => {
+  const { forum, rpc } = stage;
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const other = `0x${'42'.repeat(32)}` as const;
+  await sendRaw(rpc, await byHand({ to: 'registry', data: commitChamberCall(1, other) }));
+  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
+  const relayer = stage.relayer();
+  await until(() => forum.facts('idea.deployed').length === 1);
+  expect(relayer.status()).toMatchObject({ ok: false, reason: `chamber 1: the registry holds another root, ${other}` });
+  expect(forum.state(1).settlement.committed).toBeNull();
+  expect(forum.state(2).settlement.committed).not.toBeNull();
+});
+
+test('a token that is on the chain already counts, with its own transaction', async () => {
+  const { forum, rpc } = stage;
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const [idea] = forum.state(1).ideas;
+  if (idea === undefined) throw new Error('no idea');
+  let isHeld = true;
+  forum.beforeRecord = (fact) => {
+    if (fact.type === 'relay.deploy_submitted' && isHeld) throw new Error('held');
+  };
+  const first = stage.relayer();
+  await until(() => forum.facts('chamber.committed').length === 1);
+  await first.stop();
+  isHeld = false;
+  await sendRaw(rpc, await byHand({ nonce: 1, to: 'factory', data: deployIdeaCall(1, idea) }));
+  await until(async () => (await onChain(stage, 1)).deployments.length === 1);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  expect(forum.facts('idea.deploy_failed')).toEqual([]);
+  await expectRecordedOnce();
+});
+
+test('a deployment that reverts in its block is recorded with transaction and reason', async () => {
+  const { forum, chain } = stage;
+  const proxy = await openFaultProxy(chain.config.rpcUrl);
+  let lies = 1;
+  proxy.fault = (method) => {
+    const isDeployment = forum.facts('chamber.committed').length === 1;
+    return method === 'eth_estimateGas' && isDeployment && lies-- > 0
+      ? { kind: 'result', result: '0x2dc6c0' }
+      : undefined;
+  };
+  addChamber(forum, 1, [{ ticker: 'NOBODY', backers: 1, creatorWallet: `0x${'0'.repeat(40)}` }]);
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(forum));
+  const [submitted] = forum.facts('relay.deploy_submitted');
+  expect(forum.facts('idea.deploy_failed')).toEqual([
+    { ideaId: 'idea-1', txHash: submitted?.txHash, reason: `ERC20InvalidReceiver(0x${'0'.repeat(40)})` },
+  ]);
+  proxy.close();
+});
+
+test('a transaction that ran out of gas is signed anew', async () => {
+  const { forum, chain } = stage;
+  const proxy = await openFaultProxy(chain.config.rpcUrl);
+  let lies = 1;
+  proxy.fault = (method) =>
+    method === 'eth_estimateGas' && lies-- > 0 ? { kind: 'result', result: '0x7530' } : undefined;
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(forum));
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
+  await expectRecordedOnce();
+  proxy.close();
+});
+
+function automine(isOn: boolean): Promise<unknown> {
+  return stage.rpc.request('evm_setAutomine', [isOn]).then(() => isOn && stage.rpc.request('evm_mine', []));
+}
+
+async function inPool(count: number): Promise<boolean> {
+  const { pending } = (await stage.rpc.request('txpool_status', [])) as { readonly pending: string };
+  return Number(pending) === count;
+}
+
+function feesOf(transaction: RelayTransaction | undefined) {
+  const { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(transaction?.rawTransaction ?? '0x');
+  return { maxFeePerGas, maxPriorityFeePerGas };
+}
+
+interface ByHand {
+  readonly nonce?: number;
+  readonly fee?: bigint;
+  readonly to?: 'registry' | 'factory';
+  readonly data?: `0x${string}`;
+}
+
+/** A transaction of the relayer's account that the relayer knows nothing of. */
+async function byHand({ nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand): Promise<`0x${string}`> {
+  const { chainId, privateKey, registryAddress, factoryAddress } = stage.chain.config;
+  const address =
+    to === undefined ? openAccount(privateKey).address : to === 'registry' ? registryAddress : factoryAddress;
+  const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee };
+  const unsigned = { chainId, nonce, to: address, data, gas: 3_000_000n, fees };
+  return (await signTransaction(openAccount(privateKey), unsigned)).rawTransaction;
+}
+
+/** For every chamber the chain has one commitment and one deployment for each graduate: those that the log names. */
+async function expectRecordedOnce(): Promise<void> {
+  for (const chamberId of stage.forum.events.keys()) {
+    const { committed, deployments } = stage.forum.state(chamberId).settlement;
+    expect(await onChain(stage, chamberId)).toEqual({
+      commits: [committed?.txHash],
+      deployments: [...deployments.values()].map(({ outcome }) => outcome?.txHash),
+    });
+  }
+}
