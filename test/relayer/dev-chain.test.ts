@@ -1,0 +1,143 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { hasCode } from '../../src/relayer/chain.ts';
+import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
+import { probeChain } from '../../src/relayer/identity.ts';
+import { Relayer } from '../../src/relayer/relayer.ts';
+import { openRpc } from '../../src/relayer/rpc.ts';
+import { addChamber } from './chambers.ts';
+import { MemoryForum } from './memory-forum.ts';
+import { isSettled, onChain, recordingLogger, until } from './stage.ts';
+
+let folder: string;
+let stateFile: string;
+const chains: DevChain[] = [];
+const lines: string[] = [];
+const logger = recordingLogger(lines);
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dev-chain-'));
+  stateFile = join(folder, 'chain.json');
+});
+afterEach(async () => {
+  await Promise.all(chains.splice(0).map((chain) => chain.stop()));
+  await rm(folder, { recursive: true });
+});
+
+test('a first start deploys the reference contracts, and a probe finds nothing amiss', async () => {
+  const chain = await start();
+  const report = await probeChain({ ...chain.config, feeBumpSeconds: 30 });
+  expect(report).toMatchObject({ isReachable: true, chainId: 31_337, mismatches: [], warnings: [] });
+});
+
+test('a later start finds contracts, roots and tokens where they were', async () => {
+  const first = await start({ stateFile });
+  const forum = new MemoryForum();
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  await settle(first, forum);
+  const before = await look(first);
+  await first.stop();
+
+  const second = await start({ stateFile });
+  expect(second.config).toEqual({ ...first.config, rpcUrl: second.config.rpcUrl });
+  expect(await look(second)).toEqual(before);
+  expect(before).toEqual({ commits: [expect.anything()], deployments: [expect.anything()] });
+  addChamber(forum, 2, []);
+  await settle(second, forum);
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
+});
+
+test('a chain whose state is older than the log becomes what the log says it was', async () => {
+  const first = await start({ stateFile });
+  const older = join(folder, 'older.json');
+  await copyFile(stateFile, older);
+  const forum = new MemoryForum();
+  for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, [{ ticker: 'ONE', backers: 1 }]);
+  await settle(first, forum);
+  await first.stop();
+  const events = structuredClone(forum.events);
+
+  const second = await start({ stateFile: older });
+  const relayer = relayerOf(second, forum);
+  await until(async () => (await look(second, 3)).deployments.length === 1);
+  await relayer.stop();
+  for (const chamberId of [1, 2, 3]) {
+    const { committed, deployments } = forum.state(chamberId).settlement;
+    expect(await look(second, chamberId)).toEqual({
+      commits: [committed?.txHash],
+      deployments: [deployments.get('idea-1')?.outcome?.txHash],
+    });
+  }
+  expect(forum.events).toEqual(events);
+});
+
+test('an Anvil that dies is started again at the same address, with its state', async () => {
+  const chain = await start({ stateFile });
+  const { pid } = chain;
+  process.kill(pid, 'SIGKILL');
+  const rpc = openRpc(chain.config.rpcUrl);
+  await until(async () => chain.pid !== pid && (await hasCode(rpc, chain.config.factoryAddress)));
+  rpc.close();
+});
+
+test('stopping ends Anvil', async () => {
+  const chain = await start();
+  expect(isAlive(chain.pid)).toBe(true);
+  await chain.stop();
+  expect(isAlive(chain.pid)).toBe(false);
+});
+
+describe.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)('a process ended by %s', (signal) => {
+  test('takes its Anvil with it', async () => {
+    const module = new URL('../../dist/src/relayer/anvil.js', import.meta.url).href;
+    const program = `const { spawnAnvil } = await import(${JSON.stringify(module)}); console.log((await spawnAnvil([])).pid);`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    const pid = Number(line);
+    expect(isAlive(pid)).toBe(true);
+    child.kill(signal);
+    await until(() => !isAlive(pid));
+  });
+});
+
+async function start(options: { readonly stateFile?: string } = {}): Promise<DevChain> {
+  const chain = await startDevChain({ logger, ...options });
+  chains.push(chain);
+  return chain;
+}
+
+function relayerOf(chain: DevChain, forum: MemoryForum): Relayer {
+  const relayer = new Relayer({ config: { ...chain.config, feeBumpSeconds: 30 }, forum, logger });
+  relayer.start();
+  return relayer;
+}
+
+async function settle(chain: DevChain, forum: MemoryForum): Promise<void> {
+  const relayer = relayerOf(chain, forum);
+  await until(() => isSettled(forum));
+  await relayer.stop();
+}
+
+async function look(chain: DevChain, chamberId = 1) {
+  const rpc = openRpc(chain.config.rpcUrl);
+  try {
+    return await onChain({ chain, rpc }, chamberId);
+  } finally {
+    rpc.close();
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
