@@ -91,10 +91,10 @@ async function attemptOnce(service: Service, prepared: Prepared, call: Call, sig
     return judge(service, call, response, text);
   } catch (cause) {
     signal?.throwIfAborted();
-    const error = new ClientError('CLIENT_ERR_UNREACHABLE', `no answer from ${service.baseUrl}: ${reasonOf(cause)}`, {
-      cause,
-    });
-    return { kind: 'lost', error, isUnknown: !NEVER_SENT.has(codeOf(cause)) };
+    const reason = reasonOf(cause);
+    const detail = `no answer from ${service.baseUrl}: ${reason}`;
+    const error = new ClientError('CLIENT_ERR_UNREACHABLE', detail, { cause });
+    return { kind: 'lost', error, isUnknown: !NEVER_SENT.test(reason) };
   } finally {
     limit.release();
   }
@@ -110,30 +110,20 @@ function judge(service: Service, call: Call, response: Response, text: string): 
   return { kind: 'lost', error: answer, isUnknown, ...(seconds >= 0 ? { waitMillis: seconds * 1000 } : {}) };
 }
 
-/** Codes of Node's fetch for requests that never left; browsers do not tell. */
-const NEVER_SENT: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-function codeOf(error: unknown): string {
-  const { code } = ((error as { cause?: unknown } | undefined)?.cause ?? {}) as { code?: unknown };
-  return typeof code === 'string' ? code : '';
-}
+/** What Node's fetch says of requests that never left; browsers do not tell. */
+const NEVER_SENT =
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS|ERR_SSL|bad port/;
 
 function reasonOf(error: unknown): string {
-  if (codeOf(error) !== '') return codeOf(error);
-  return error instanceof Error ? error.message : String(error);
+  const { cause = error } = (error ?? {}) as { readonly cause?: unknown };
+  const { code, message } = (cause ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  return String(code ?? message ?? error);
 }
 
 /** The Date header has whole seconds; browsers show it only where the service exposes it. */
 function learnDate({ clock }: Service, response: Response, span: Span): void {
   const earliest = Date.parse(response.headers.get('Date') ?? '');
-  if (!Number.isNaN(earliest)) clock.learn({ earliest, latest: earliest + 999 }, span);
+  if (!Number.isNaN(earliest)) clock.learn({ earliest, latest: earliest + 999, isHearsay: true }, span);
 }
 
 /** Whether the refusal of a signature tells a time so far from ours that a new signature will do better. */

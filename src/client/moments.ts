@@ -10,8 +10,9 @@ import { ClientError } from './error.ts';
 import { exchange, type Service } from './exchange.ts';
 import { leash } from './leash.ts';
 import { lines, type VerifiedLine } from './lines.ts';
-import { pauseUntil } from './pause.ts';
+import { backoffMillis, pauseUntil } from './pause.ts';
 import type { MerklePreview } from './requests.ts';
+import type { ServiceClock, Span } from './service-clock.ts';
 
 export interface Moment {
   readonly state: ChamberState;
@@ -34,8 +35,6 @@ interface Fold {
 /** What of a moment the reader waits for: it is told when this changes; null is never told. */
 export type Interest = (moment: Moment) => string | null;
 
-const RETRY_MILLIS = 100;
-
 /** Yields the moments in which `interest` takes a new value, only at the log's head and as the service sees them too. */
 export async function* moments(
   service: Service,
@@ -48,21 +47,25 @@ export async function* moments(
   let arriving = arrivalOf(incoming);
   let fold: Fold | null = null;
   let told: string | null = null;
+  let misses = 0;
   try {
-    let head = await headOf(service, chamberId, reading.signal);
+    let { head } = await ask(service, chamberId, reading.signal);
     while (true) {
       let wakeAt = Number.POSITIVE_INFINITY;
       if (fold !== null && fold.state.lastEventId >= head) {
         const moment = momentAt(fold, service.clock.now());
         const key = interest(moment);
-        const news = key === null || key === told ? null : await ask(service, moment, reading.signal);
-        head = Math.max(head, news?.head ?? 0);
-        if (news?.isConfirmed && fold.state.lastEventId >= head) {
+        const isNews = key !== null && key !== told;
+        const word = isNews ? await ask(service, chamberId, reading.signal).catch(ignoreAbsence) : null;
+        head = Math.max(head, word?.head ?? 0);
+        const isConfirmed = word?.phase === moment.phase && word.holder === moment.holder;
+        if (isConfirmed && fold.state.lastEventId >= head) {
           told = key;
+          misses = 0;
           yield moment;
           continue;
         }
-        wakeAt = news === null ? moment.endsAt : service.clock.now() + RETRY_MILLIS;
+        wakeAt = isNews ? service.clock.now() + backoffMillis(misses++) : moment.endsAt;
       }
       const line = await arrivalBefore(wakeAt, arriving, service);
       if (line === null) continue;
@@ -105,40 +108,38 @@ function turnSpan(state: ChamberState, phase: Phase, now: Millis): { number: num
   return { number, endsAt: since + (number + 1) * length };
 }
 
-interface News {
-  readonly isConfirmed: boolean;
-  /** The last event that the service has. */
+/** What the service says of itself. */
+interface Word {
+  readonly phase: Phase;
+  readonly holder: string | null;
+  /** The last event that it has. */
   readonly head: number;
 }
 
-/** What the service says of the moment; while it is away, nothing. Its phase also tells its clock. */
-async function ask(service: Service, { phase, holder, state }: Moment, signal: AbortSignal): Promise<News> {
+/** The chamber as the service sees it. Its phase tells something of its clock too. */
+async function ask(service: Service, chamberId: number, signal: AbortSignal): Promise<Word> {
+  const path = `/chambers/${chamberId}`;
   const sentAt = service.clock.local();
-  try {
-    const path = `/chambers/${state.chamberId}`;
-    const view = (await exchange(service, { method: 'GET', path }, signal)) as ChamberView;
-    learnPhase(service, state, view.phase, sentAt);
-    const head = await headOf(service, state.chamberId, signal);
-    return { isConfirmed: view.phase === phase && view.currentTurnAgent === holder, head };
-  } catch (error) {
-    if (error instanceof ClientError && error.retryable) return { isConfirmed: false, head: 0 };
-    throw error;
-  }
+  const view = (await exchange(service, { method: 'GET', path }, signal)) as ChamberView;
+  learnPhase(service.clock, view, { sentAt, receivedAt: service.clock.local() });
+  const preview = (await exchange(service, { method: 'GET', path: `${path}/merkle-preview` }, signal)) as MerklePreview;
+  return { phase: view.phase, holder: view.currentTurnAgent, head: preview.asOfEventId };
 }
 
-async function headOf(service: Service, chamberId: number, signal: AbortSignal): Promise<number> {
-  const path = `/chambers/${chamberId}/merkle-preview`;
-  const { asOfEventId } = (await exchange(service, { method: 'GET', path }, signal)) as MerklePreview;
-  return asOfEventId;
-}
-
-function learnPhase({ clock }: Service, { deadlines }: ChamberState, phase: Phase, sentAt: Millis): void {
+function learnPhase(clock: ServiceClock, { phase, deadlines }: ChamberView, span: Span): void {
   const order = PHASES.indexOf(phase);
   const [begin, end] = [DEADLINES[order - 1], DEADLINES[order]];
-  const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : deadlines[begin];
+  const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : Date.parse(deadlines[begin]);
+  // A chamber stays in ALLOCATE_REVEAL beyond its deadline.
   const isOpen = end !== undefined && end !== 'allocateRevealDeadline';
-  const latest = isOpen ? deadlines[end] - 1 : Number.POSITIVE_INFINITY;
-  clock.learn({ earliest, latest }, { sentAt, receivedAt: clock.local() });
+  const latest = isOpen ? Date.parse(deadlines[end]) - 1 : Number.POSITIVE_INFINITY;
+  clock.learn({ earliest, latest }, span);
+}
+
+/** Nothing while the service is away: it will be asked again. */
+function ignoreAbsence(error: unknown): null {
+  if (error instanceof ClientError && error.retryable) return null;
+  throw error;
 }
 
 type Arrival = Promise<VerifiedLine>;

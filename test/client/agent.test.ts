@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Agent, ClientError, type CommitmentStore, ForumClient, memoryStore } from '../../src/client/index.ts';
+import { newAgent, newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage, WALLET } from './stage.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+});
+afterAll(() => stage.stop());
+
+describe('an agent', () => {
+  it('plays a chamber from lobby to reveal', async () => {
+    const [ada, bob] = [await newAgent(stage), await newAgent(stage)];
+    const { chamberId, phase } = await ada.createChamber(newChamber(stage.now()));
+    expect(phase).toBe('LOBBY');
+    expect(await ada.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 0 });
+    expect(await bob.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 1 });
+    stage.advance(PHASE_MILLIS);
+    const { ideaId } = await ada.propose(chamberId, { name: 'Garden', ticker: 'GRDN', description: '' });
+    expect(await ada.pass(chamberId)).toEqual({ eventId: 5, nextTurnAgent: bob.did });
+    stage.advance(PHASE_MILLIS);
+    expect(await ada.debate(chamberId, { ideaId, comment: 'Who waters it?' })).toEqual({ eventId: 6 });
+    stage.advance(PHASE_MILLIS);
+    await ada.commit(chamberId, [{ ideaId, bps: 6000 }]);
+    await bob.commit(chamberId, []);
+    stage.advance(PHASE_MILLIS);
+    expect(await ada.reveal(chamberId)).toEqual({ ok: true, verified: true });
+    expect(await bob.reveal(chamberId)).toEqual({ ok: true, verified: true });
+    const { tally } = await ada.forum.allocations(chamberId);
+    expect(tally).toEqual([{ ideaId, backers: 1, totalBps: 6000 }]);
+  });
+
+  it('is who its seed says', async () => {
+    const seed = `0x${'07'.repeat(32)}` as const;
+    const [one, other] = [
+      Agent.fromSeed(stage.baseUrl, seed),
+      Agent.fromSeed(stage.baseUrl, new Uint8Array(32).fill(7)),
+    ];
+    expect(one.did).toBe(other.did);
+    await one.register(REGISTRATION);
+    expect(await other.me()).toMatchObject({ did: one.did, walletAddress: WALLET, personality: {} });
+  });
+
+  it('changes its personality and its binding, since it signs both', async () => {
+    const agent = await newAgent(stage);
+    const { personality } = await agent.changePersonality({ loves: ['tea'] });
+    expect(personality).toEqual({ loves: ['tea'] });
+    const walletAddress = `0x${'22'.repeat(20)}`;
+    await agent.register({ ...REGISTRATION, walletAddress });
+    expect(await agent.me()).toMatchObject({ walletAddress });
+  });
+
+  it('tells a refusal by code, status and detail, never to be repeated as it is', async () => {
+    const agent = await newAgent(stage);
+    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    await agent.joinChamber(chamberId);
+    const error = await agent.propose(chamberId, { name: 'Early', ticker: 'EARLY' }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ClientError);
+    expect(error).toMatchObject({ code: 'FORUM_ERR_PHASE', status: 403, retryable: false });
+    expect((error as ClientError).detail).toContain('LOBBY');
+  });
+
+  it.each([
+    ['a seed of 31 bytes', () => Agent.fromSeed('http://127.0.0.1:1', new Uint8Array(31)), 'CLIENT_ERR_KEY'],
+    ['a seed that is no hex', () => Agent.fromSeed('http://127.0.0.1:1', '0xzz'), 'CLIENT_ERR_KEY'],
+    ['a base URL that is none', () => new ForumClient('127.0.0.1:8787'), 'CLIENT_ERR_INPUT'],
+    ['a base URL with a query', () => new ForumClient('http://127.0.0.1:8787/?a=1'), 'CLIENT_ERR_INPUT'],
+  ])('refuses %s', (_, make, code) => {
+    expect(make).toThrow(expect.objectContaining({ code }));
+  });
+
+  it('signs by the service’s clock once it was told that its own is wrong', async () => {
+    const agent = await newAgent(stage);
+    stage.advance(PHASE_MILLIS);
+    expect(await agent.me()).toMatchObject({ did: agent.did });
+  });
+});
+
+describe('a commitment', () => {
+  it('is in the store before it is sent, and a second one costs nothing', async () => {
+    const { agent, chamberId, sent, kept } = await committer();
+    await agent.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
+    expect(sent.at(-1)).toMatchObject({ path: `/chambers/${chamberId}/allocate/commit`, keptBefore: 1 });
+    await expect(agent.commit(chamberId, [])).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
+    expect(kept()).toBe(2);
+    stage.advance(PHASE_MILLIS);
+    expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
+    const { revealed } = await agent.forum.allocations(chamberId);
+    expect(revealed).toMatchObject([{ did: agent.did, allocations: [{ ideaId: 'idea-1', bps: 10_000 }] }]);
+  });
+
+  it.each([
+    ['an idea that is not there', [{ ideaId: 'idea-9', bps: 1 }]],
+    ['an idea twice', [1, 2].map((bps) => ({ ideaId: 'idea-1', bps }))],
+    ['part of a basis point', [{ ideaId: 'idea-1', bps: 0.5 }]],
+    ['more than there is', [{ ideaId: 'idea-1', bps: 10_001 }]],
+  ])('to %s is refused before it is made', async (_, allocations) => {
+    const { agent, chamberId, kept } = await committer();
+    await expect(agent.commit(chamberId, allocations)).rejects.toMatchObject({ code: 'CLIENT_ERR_INPUT' });
+    expect(kept()).toBe(0);
+  });
+
+  it('of another store, or none at all, cannot be revealed', async () => {
+    const { agent, chamberId } = await committer();
+    await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    const seed = new Uint8Array(32).fill(9);
+    const known = Agent.fromSeed(stage.baseUrl, seed);
+    await known.register(REGISTRATION);
+    const { chamberId: another } = await inCommitPhase(known);
+    await known.commit(another, []);
+    const forgetful = Agent.fromSeed(stage.baseUrl, seed);
+    await expect(forgetful.reveal(another)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+  });
+});
+
+/** An agent before its commitment, with what it sent and how many openings its store held then. */
+async function committer() {
+  const inner = memoryStore();
+  let count = 0;
+  const store: CommitmentStore = {
+    ...inner,
+    add: async (commitment, opening) => {
+      await inner.add(commitment, opening);
+      count++;
+    },
+  };
+  const sent: { path: string; keptBefore: number }[] = [];
+  const record = (url: string, init: RequestInit) => {
+    sent.push({ path: new URL(url).pathname, keptBefore: count });
+    return fetch(url, init);
+  };
+  const agent = Agent.generate(new ForumClient(stage.baseUrl, { fetch: record }), { store });
+  await agent.register(REGISTRATION);
+  const { chamberId } = await inCommitPhase(agent);
+  return { agent, chamberId, sent, kept: () => count };
+}
+
+async function inCommitPhase(agent: Agent) {
+  const chamber = await agent.createChamber(newChamber(stage.now()));
+  await agent.joinChamber(chamber.chamberId);
+  stage.advance(PHASE_MILLIS);
+  await agent.propose(chamber.chamberId, { name: 'Garden', ticker: 'GRDN' });
+  stage.advance(2 * PHASE_MILLIS);
+  return chamber;
+}

@@ -1,0 +1,151 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocketServer } from 'ws';
+import { type Agent, type Cursor, ForumClient, fileCursor, type VerifiedLine } from '../../src/client/index.ts';
+import { openProxy } from './cuttable-proxy.ts';
+import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './stage.ts';
+
+const MOVES = 40;
+
+// The discard port, on which nobody listens.
+const NOBODY = 'http://127.0.0.1:9';
+
+let stage: Stage;
+let agent: Agent;
+beforeAll(async () => {
+  stage = await openStage();
+  agent = await newAgent(stage);
+});
+afterAll(() => stage.stop());
+
+describe('events', () => {
+  it('come each once and in order although the connection is cut after every few', async () => {
+    const proxy = await openProxy(stage.baseUrl);
+    const chamberId = await talkingChamber();
+    const seen: number[] = [];
+    for await (const { eventId } of new ForumClient(proxy.baseUrl).events(chamberId)) {
+      seen.push(eventId);
+      if (eventId % 7 === 0) proxy.cut();
+      if (eventId < MOVES) await agent.debate(chamberId, { comment: `after ${eventId}` });
+      else break;
+    }
+    proxy.close();
+    expect(seen).toEqual(Array.from({ length: MOVES }, (_, i) => i + 1));
+  });
+
+  it('go on after a cursor that a reader kept', async () => {
+    const chamberId = await talkingChamber();
+    const folder = await mkdtemp(join(tmpdir(), 'cursor-'));
+    const cursorStore = fileCursor(join(folder, 'cursor.json'));
+    const first = await take(stage.forum.lines(chamberId, { cursorStore }), 3);
+    // The third was being handled when the reader left, so that it comes again.
+    const rest = await take(stage.forum.lines(chamberId, { cursorStore }), 1);
+    expect([...first, ...rest].map(({ eventId }) => eventId)).toEqual([1, 2, 3, 3]);
+    expect(await cursorStore.load()).toEqual({ eventId: 2, leaf: first[1]?.leaf });
+    await rm(folder, { recursive: true });
+  });
+
+  it('are the same lines as those of the history', async () => {
+    const chamberId = await talkingChamber();
+    const live = await take(stage.forum.lines(chamberId), 3);
+    const stored: VerifiedLine[] = [];
+    for await (const line of stage.forum.history(chamberId, { after: 1 })) stored.push(line);
+    expect(stored).toEqual(live.slice(1));
+  });
+
+  it('end with the signal’s reason', async () => {
+    const chamberId = await talkingChamber();
+    const stop = new AbortController();
+    const reading = take(stage.forum.lines(chamberId, { signal: stop.signal }), 1_000);
+    stop.abort(new Error('seen enough'));
+    await expect(reading).rejects.toThrow('seen enough');
+  });
+
+  it('of a chamber that is not there are refused', async () => {
+    await expect(take(stage.forum.lines(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
+    await expect(take(stage.forum.history(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
+  });
+
+  it('of a service that was never there are unreachable', async () => {
+    const forum = new ForumClient(NOBODY, { patienceMillis: 0 });
+    await expect(take(forum.lines(1), 1)).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
+  });
+});
+
+describe('a broken chain', () => {
+  it.each<[string, (lines: string[]) => string[], Cursor | undefined]>([
+    ['an altered line', ([a = '', b = '', c = '']) => [a, b.replace('joined', 'joinee'), c], undefined],
+    ['a dropped line', ([a = '', , c = '']) => [a, c], undefined],
+    ['lines in another order', ([a = '', b = '', c = '']) => [b, a, c], undefined],
+    ['a line twice', ([a = '']) => [a, a], undefined],
+    ['a line that is no event', ([a = '']) => [a, '[]'], undefined],
+    ['another log under the same URL', (lines) => lines.slice(1), { eventId: 1, leaf: `0x${'ab'.repeat(32)}` }],
+  ])('is thrown: %s', async (_, tamper, after) => {
+    const chamberId = await talkingChamber();
+    const genuine = (await take(stage.forum.lines(chamberId), 3)).map(({ line }) => line);
+    const impostor = await openImpostor(tamper(genuine));
+    const reading = take(new ForumClient(impostor.baseUrl).lines(chamberId, after === undefined ? {} : { after }), 9);
+    await expect(reading).rejects.toMatchObject({ code: 'CLIENT_ERR_CHAIN', retryable: false });
+    impostor.close();
+  });
+});
+
+describe('proofs', () => {
+  it('are checked before they are handed on', async () => {
+    const chamberId = await talkingChamber();
+    const [, second] = await take(stage.forum.lines(chamberId), 3);
+    const proof = await stage.forum.inclusionProof(chamberId, 2);
+    expect(proof).toMatchObject({ eventId: 2, leaf: second?.leaf, eventCount: 3 });
+    const { toRoot } = await stage.forum.consistency(chamberId, { from: 1, to: 3 });
+    expect(toRoot).toBe(proof.root);
+  });
+
+  it('that show nothing are refused', async () => {
+    const chamberId = await talkingChamber();
+    const zero = `0x${'00'.repeat(32)}`;
+    const lying = async (url: string, init: RequestInit) => {
+      const body = (await (await fetch(url, init)).json()) as object;
+      return new Response(JSON.stringify({ ...body, root: zero, toRoot: zero }));
+    };
+    const forum = new ForumClient(stage.baseUrl, { fetch: lying });
+    await expect(forum.inclusionProof(chamberId, 1)).rejects.toMatchObject({ code: 'CLIENT_ERR_PROOF' });
+    const claim = forum.consistency(chamberId, { from: 1, to: 3 });
+    await expect(claim).rejects.toMatchObject({ code: 'CLIENT_ERR_PROOF' });
+  });
+});
+
+/** A chamber in DEBATE after three events: created, joined, debated. */
+async function talkingChamber(): Promise<number> {
+  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+  await agent.joinChamber(chamberId);
+  stage.advance(2 * PHASE_MILLIS);
+  await agent.debate(chamberId, { comment: 'first' });
+  return chamberId;
+}
+
+async function take(lines: AsyncIterable<VerifiedLine>, count: number): Promise<readonly VerifiedLine[]> {
+  const taken: VerifiedLine[] = [];
+  for await (const line of lines) {
+    taken.push(line);
+    if (taken.length === count) break;
+  }
+  return taken;
+}
+
+/** Sends these lines to whoever connects. */
+async function openImpostor(lines: readonly string[]) {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+  server.on('connection', (socket) => {
+    for (const line of lines) socket.send(line);
+  });
+  await once(server, 'listening');
+  const close = () => {
+    for (const client of server.clients) client.terminate();
+    server.close();
+  };
+  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}

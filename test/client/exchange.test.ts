@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Agent, ForumClient } from '../../src/client/index.ts';
+import { newAgent, newChamber, openStage, REGISTRATION, type Stage } from './stage.ts';
+
+// The discard port, on which nobody listens.
+const NOBODY = 'http://127.0.0.1:9';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await openStage();
+});
+afterAll(() => stage.stop());
+
+describe('a lost answer', () => {
+  it('is asked for with the same bytes, and the move is made once', async () => {
+    const bodies: RequestInit[] = [];
+    const losing = async (url: string, init: RequestInit) => {
+      bodies.push(init);
+      const response = await fetch(url, init);
+      if (bodies.length % 2 === 1) throw new TypeError('the connection was cut');
+      return response;
+    };
+    const agent = Agent.generate(new ForumClient(stage.baseUrl, { fetch: losing }));
+    await agent.register(REGISTRATION);
+    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    expect(await agent.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 0 });
+    expect(bodies).toHaveLength(6);
+    expect(bodies[1]).toEqual({ ...bodies[0], signal: expect.anything() });
+    const { asOfEventId } = await stage.forum.merklePreview(chamberId);
+    expect(asOfEventId).toBe(2);
+  });
+
+  it('is given up when the signal says so, with its reason', async () => {
+    const agent = await newAgent(stage, { fetch: losingMoves });
+    const call = new AbortController();
+    const joined = agent.createChamber(newChamber(stage.now()), { signal: call.signal });
+    call.abort(new Error('changed my mind'));
+    await expect(joined).rejects.toThrow('changed my mind');
+  });
+});
+
+describe('a service that is away', () => {
+  it('is unreachable once the patience is over', async () => {
+    const forum = new ForumClient(NOBODY, { patienceMillis: 0 });
+    await expect(forum.chambers()).rejects.toMatchObject({
+      code: 'CLIENT_ERR_UNREACHABLE',
+      retryable: true,
+      status: undefined,
+    });
+    const agent = Agent.generate(forum);
+    await expect(agent.joinChamber(1)).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
+  });
+
+  it('is tried again when it asked to be, after the time that it named', async () => {
+    const answers = [
+      answer(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '0' }),
+      answer(503, { error: 'FORUM_ERR_UNAVAILABLE', detail: 'the disk is full' }, { 'Retry-After': '0' }),
+      answer(200, { name: 'Forum', version: '1' }),
+    ];
+    const forum = new ForumClient('http://service.test', { fetch: async () => answers.shift() as Response });
+    expect(await forum.info()).toEqual({ name: 'Forum', version: '1' });
+  });
+
+  it('is given up on when it asks for more patience than there is', async () => {
+    const busy = answer(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '3600' });
+    const forum = new ForumClient('http://service.test', { fetch: async () => busy });
+    await expect(forum.info()).rejects.toMatchObject({ code: 'FORUM_ERR_RATE', status: 429, retryable: true });
+  });
+});
+
+describe('a stranger’s answer', () => {
+  it.each([
+    ['a page', () => new Response('<html>')],
+    ['a refusal in another form', () => answer(404, { message: 'no' })],
+    ['a redirect', () => new Response(null, { status: 302, headers: { Location: 'http://elsewhere.test' } })],
+  ])('is named as such: %s', async (_, make) => {
+    const forum = new ForumClient('http://service.test', { fetch: async () => make() });
+    await expect(forum.health()).rejects.toMatchObject({ code: 'CLIENT_ERR_ANSWER' });
+  });
+});
+
+function answer(status: number, body: object, headers: Record<string, string> = {}): Response {
+  return new Response(JSON.stringify(body), { status, headers });
+}
+
+async function losingMoves(url: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(url, init);
+  if (url.endsWith('/chambers')) throw new TypeError('the connection was cut');
+  return response;
+}

@@ -1,0 +1,72 @@
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Agent, folderStore } from '../../src/client/index.ts';
+
+const SERVICE = 'http://service.test';
+
+let folder: string;
+let keyFile: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'keys-'));
+  keyFile = join(folder, 'deep', 'agent.json');
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+describe('a key file', () => {
+  it('is made for its owner only, and is the same agent ever after', async () => {
+    const made = await Agent.fromKeyFile(SERVICE, keyFile);
+    expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
+    const again = await Agent.fromKeyFile(SERVICE, keyFile);
+    expect(again.did).toBe(made.did);
+    expect(JSON.parse(await readFile(keyFile, 'utf8'))).toEqual({
+      did: made.did,
+      seed: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+    });
+    expect(await readdir(join(folder, 'deep'))).toEqual(['agent.json']);
+  });
+
+  it('made by several at once is one agent', async () => {
+    const made = await Promise.all(Array.from({ length: 8 }, () => Agent.fromKeyFile(SERVICE, keyFile)));
+    expect(new Set(made.map(({ did }) => did)).size).toBe(1);
+  });
+
+  it('that others may read is refused', async () => {
+    await Agent.fromKeyFile(SERVICE, keyFile);
+    await chmod(keyFile, 0o640);
+    await expect(Agent.fromKeyFile(SERVICE, keyFile)).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
+  });
+
+  it('that is none is refused', async () => {
+    const path = join(folder, 'other.json');
+    await writeFile(path, '{"seed":"0x12"}', { mode: 0o600 });
+    await expect(Agent.fromKeyFile(SERVICE, path)).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
+  });
+});
+
+describe('a folder of commitments', () => {
+  const commitment = `0x${'cd'.repeat(32)}` as const;
+  const opening = {
+    chamberId: 1,
+    did: 'did:key:z',
+    allocations: [{ ideaId: 'idea-1', bps: 1 }],
+    salt: '0x01',
+  } as const;
+
+  it('keeps openings for their owner only, by their commitment', async () => {
+    const path = join(folder, 'openings');
+    await folderStore(path).add(commitment, opening);
+    expect(await folderStore(path).find(commitment)).toEqual(opening);
+    expect(await folderStore(path).find(`0x${'00'.repeat(32)}`)).toBeUndefined();
+    expect((await stat(path)).mode & 0o777).toBe(0o700);
+    expect((await stat(join(path, `${commitment}.json`))).mode & 0o777).toBe(0o600);
+  });
+
+  it('never replaces one', async () => {
+    const store = folderStore(join(folder, 'openings'));
+    await store.add(commitment, opening);
+    await expect(store.add(commitment, { ...opening, salt: '0x02' })).rejects.toThrow(/EEXIST/);
+    expect(await store.find(commitment)).toEqual(opening);
+  });
+});
