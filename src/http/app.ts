@@ -7,6 +7,7 @@ import { chamberRoutes } from './chambers.ts';
 import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
 import { preflight } from './preflight.ts';
+import { proofRoutes } from './proofs.ts';
 import { refusal } from './response.ts';
 import { allowedMethods } from './routes.ts';
 import { serviceRoutes } from './service.ts';
@@ -19,6 +20,7 @@ export function createApp(options: HttpOptions): ForumApp {
   accountRoutes(app, auth, options);
   chamberRoutes(app, auth, options);
   ideaRoutes(app, options);
+  proofRoutes(app, options);
   app.notFound((c) => refusal(noRoute(app, c)));
   app.onError((error, c) => {
     if (!(error instanceof ForumError)) options.onDefect(error, c);
