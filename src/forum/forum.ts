@@ -71,6 +71,16 @@ export class Forum {
     return this.#latest;
   }
 
+  /** Makes the time told so far outlive the process: after a restart with the clock set back no phase goes back. */
+  saveTime(): Promise<void> {
+    return this.log.noteTime(this.now());
+  }
+
+  /** Refuses further commands; resolves when those accepted are on disk and answered. */
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+
   get ages(): SignatureAges {
     return this.#options.ages;
   }

@@ -42,7 +42,8 @@ export class CommitQueue {
   readonly #options: QueueOptions;
   readonly #pending: Pending[] = [];
   #lastChamberId: number;
-  #isDraining = false;
+  #draining: Promise<void> | undefined;
+  #isClosed = false;
 
   constructor(options: QueueOptions) {
     this.#options = options;
@@ -52,13 +53,19 @@ export class CommitQueue {
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log gives its first event. */
   submit<Event extends ForumEvent | null>(submission: Submission<Event>): Promise<Event> {
     return new Promise((resolve, reject) => {
+      if (this.#isClosed) throw shuttingDown();
       this.#pending.push({ submission, resolve: resolve as Pending['resolve'], reject });
-      if (!this.#isDraining) void this.#drain();
+      this.#draining ??= this.#drain();
     });
   }
 
+  /** Refuses what comes from now on with FORUM_ERR_UNAVAILABLE; resolves when all that came before is answered. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#draining;
+  }
+
   async #drain(): Promise<void> {
-    this.#isDraining = true;
     while (this.#pending.length > 0) {
       // What arrives in this tick joins the batch.
       await nextTick();
@@ -67,7 +74,7 @@ export class CommitQueue {
         for (const { reject } of batch) reject(error);
       });
     }
-    this.#isDraining = false;
+    this.#draining = undefined;
   }
 
   async #commit(batch: readonly Pending[]): Promise<void> {
@@ -109,6 +116,10 @@ export class CommitQueue {
     }
     return performance.now() - started;
   }
+}
+
+function shuttingDown(): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is shutting down', { headers: { 'Retry-After': '1' } });
 }
 
 function decideAll(

@@ -41,7 +41,7 @@ export interface ChamberListQuery {
 export interface ForumLog {
   /** Random, made with the store: 32 lower-case hex digits. */
   readonly logId: string;
-  /** `ts` of the newest event of all streams, 0 in an empty log. */
+  /** The latest time known: `ts` of the newest event of all streams or what noteTime kept, 0 in an empty log. */
   readonly lastAt: Millis;
   /** The highest chamberId in use, 0 in an empty log. */
   readonly lastChamberId: number;
@@ -74,6 +74,8 @@ export interface ForumLog {
   recall(name: string): string | undefined;
   /** Keeps the first value: a later one changes nothing. */
   remember(name: string, value: string): void;
+  /** Keeps a time that readers were told, so that none before it is told after a restart. */
+  noteTime(at: Millis): Promise<void>;
 
   close(): Promise<void>;
 }

@@ -16,6 +16,8 @@ const CACHE_KIB = 32_768;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
 
+const TOLD_AT = 'told_at';
+
 const columnOf = (stream: StreamId) => (typeof stream === 'number' ? 'chamber_id' : 'account');
 
 /** Opens or creates the log in `path`, or in memory for ':memory:'. Throws an Error that says in one line what is wrong. */
@@ -31,7 +33,8 @@ export function openSqliteLog(path: string): SqliteLog {
   }
 }
 
-function openDatabase(path: string): Database.Database {
+/** The connection of a program that writes, which must hold the writer's lock. */
+export function openDatabase(path: string): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
@@ -72,7 +75,7 @@ class SqliteLog implements ForumLog {
     this.#heads = { chamber_id: prepareHead(db, 'chamber_id'), account: prepareHead(db, 'account') };
     this.logId = db.prepare("SELECT value FROM meta WHERE name = 'log_id'").pluck().get() as string;
     this.#position = db.prepare('SELECT coalesce(max(position), 0) FROM events').pluck().get() as number;
-    this.#lastAt = lastAt(db, this.#position);
+    this.#lastAt = Math.max(lastAt(db, this.#position), Number(this.recall(TOLD_AT) ?? 0));
   }
 
   get lastAt(): Millis {
@@ -160,6 +163,15 @@ class SqliteLog implements ForumLog {
 
   remember(name: string, value: string): void {
     this.#db.prepare('INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)').run(name, value);
+  }
+
+  async noteTime(at: Millis): Promise<void> {
+    try {
+      this.#db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)').run(TOLD_AT, String(at));
+    } catch (error) {
+      throw toLogError(error);
+    }
+    this.#lastAt = Math.max(this.#lastAt, at);
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,180 @@
+// Checks a whole database against its raw lines, read-only and beside a running service: the file, every line with what is
+// stored beside it, the derived tables and the log's identity.
+import { isDeepStrictEqual } from 'node:util';
+import Database from 'better-sqlite3';
+import { listingsOf } from '../../projections/listings.ts';
+import type { ChamberEvent } from '../vocabulary/events.ts';
+import { Listings } from './listings.ts';
+import type { StreamId } from './log.ts';
+import { DERIVED_TABLES, migrate } from './schema.ts';
+import { accountEvents, chamberEvents, openReader, readMeta, type StoredEvent } from './stored-events.ts';
+import { EMPTY_STREAM, type VerifiedStream, verifyEvent } from './verify-event.ts';
+
+export interface Fault {
+  /** Of the event in the log; null where the fault is in no event. */
+  readonly position: number | null;
+  readonly stream: StreamId | null;
+  readonly eventId: number | null;
+  readonly problem: string;
+}
+
+export interface FsckSummary {
+  readonly logId: string;
+  readonly events: number;
+  readonly chambers: number;
+  readonly accounts: number;
+  readonly faults: number;
+}
+
+/**
+ * Reports the faults in the order of the log, so that the first one with a position is the first bad event; of each
+ * stream only its first, because what follows builds on it. Throws when the file cannot be read as a database of ours.
+ */
+export function fsckDatabase(path: string, report: (fault: Fault) => void): FsckSummary {
+  const db = openReader(path);
+  const scratch = new Database('');
+  try {
+    migrate(scratch, '');
+    return new Fsck(db, scratch).run(report);
+  } finally {
+    scratch.close();
+    db.close();
+  }
+}
+
+const LOG_ID = /^[0-9a-f]{32}$/;
+
+class Fsck {
+  readonly #db: Database.Database;
+  /** The derived tables made anew, on disk where they are large. */
+  readonly #scratch: Database.Database;
+  readonly #derived: Listings;
+  readonly #faults: Fault[] = [];
+  readonly #badStreams = new Set<StreamId>();
+
+  constructor(db: Database.Database, scratch: Database.Database) {
+    this.#db = db;
+    this.#scratch = scratch;
+    this.#derived = new Listings(scratch);
+  }
+
+  run(report: (fault: Fault) => void): FsckSummary {
+    // One snapshot for all passes, while the service writes on.
+    this.#db.exec('BEGIN');
+    const events = this.#db.prepare<[], number>('SELECT count(*) FROM events').pluck().get() ?? 0;
+    const logId = readMeta(this.#db, 'log_id') ?? '';
+    if (!LOG_ID.test(logId)) this.#note(null, 'the log has no logId of 32 hex digits');
+    this.#read('the file', () => this.#checkFile());
+    this.#read('the order of the log', () => this.#checkOrder());
+    const chambers = this.#read('the chambers', () => this.#checkStreams(chamberEvents(this.#db))) ?? 0;
+    const accounts = this.#read('the accounts', () => this.#checkStreams(accountEvents(this.#db))) ?? 0;
+    this.#read('the derived tables', () => this.#checkTables());
+    for (const fault of this.#faults.sort(byPosition)) report(fault);
+    return { logId, events, chambers, accounts, faults: this.#faults.length };
+  }
+
+  /** A damaged file may fail anywhere: the other passes still say what they can. */
+  #read<Result>(what: string, pass: () => Result): Result | undefined {
+    try {
+      return pass();
+    } catch (error) {
+      this.#note(null, `${what} cannot be read: ${error instanceof Error ? error.message : error}`);
+      return undefined;
+    }
+  }
+
+  #checkFile(): void {
+    const rows = this.#db.pragma('integrity_check') as readonly { readonly integrity_check: string }[];
+    for (const { integrity_check } of rows) {
+      if (integrity_check !== 'ok') this.#note(null, `the file is damaged: ${integrity_check.trim()}`);
+    }
+  }
+
+  #checkOrder(): void {
+    const query = `SELECT position, chamber_id, account, event_id,
+      CASE WHEN json_valid(line) THEN json_extract(line, '$.ts') END AS ts FROM events ORDER BY position`;
+    let position = 0;
+    let latest = '';
+    for (const row of this.#db.prepare<[], StoredEvent & { readonly ts: string | null }>(query).iterate()) {
+      const isNext = row.position === ++position;
+      const isLater = row.ts === null || row.ts >= latest;
+      if (!isNext) this.#note(row, `its position is ${row.position}, not ${position}`);
+      else if (!isLater) this.#note(row, 'ts lies before that of an earlier event');
+      if (!isNext || !isLater) return;
+      latest = row.ts ?? latest;
+    }
+  }
+
+  /** The number of streams. */
+  #checkStreams(events: Iterable<StoredEvent>): number {
+    let streams = 0;
+    let current: StreamId | undefined;
+    let verified: VerifiedStream = EMPTY_STREAM;
+    for (const stored of events) {
+      const stream = streamOf(stored);
+      if (stream !== current) {
+        streams++;
+        verified = EMPTY_STREAM;
+        current = stream;
+      }
+      if (!this.#badStreams.has(stream)) verified = this.#checkEvent(verified, stored);
+    }
+    return streams;
+  }
+
+  #checkEvent(before: VerifiedStream, stored: StoredEvent): VerifiedStream {
+    try {
+      const verified = verifyEvent(before, stored);
+      const { chamber, event } = verified;
+      if (chamber !== null) {
+        for (const listing of listingsOf(event as ChamberEvent, chamber)) this.#derived.write(listing);
+      }
+      return verified;
+    } catch (error) {
+      this.#badStreams.add(streamOf(stored));
+      this.#note(stored, error instanceof Error ? error.message : String(error));
+      return before;
+    }
+  }
+
+  #checkTables(): void {
+    for (const table of DERIVED_TABLES) {
+      const problem = `table ${table} is not what the log gives: chambers rebuild makes it anew`;
+      const chambers = new Set([
+        ...unmatched(this.#db, this.#scratch, table),
+        ...unmatched(this.#scratch, this.#db, table),
+      ]);
+      for (const stream of chambers) {
+        if (this.#badStreams.has(stream)) continue;
+        this.#faults.push({ position: null, stream, eventId: null, problem });
+      }
+    }
+  }
+
+  #note(stored: StoredEvent | null, problem: string): void {
+    const { position = null, event_id: eventId = null } = stored ?? {};
+    this.#faults.push({ position, stream: stored && streamOf(stored), eventId, problem });
+  }
+}
+
+const KEYS = { chambers: 'chamber_id = @chamber_id', ideas: 'chamber_id = @chamber_id AND slot = @slot' } as const;
+
+interface DerivedRow {
+  readonly chamber_id: number;
+}
+
+/** The chambers of the rows in the one database that are not just so in the other. */
+function* unmatched(one: Database.Database, other: Database.Database, table: keyof typeof KEYS): Generator<number> {
+  const find = other.prepare<[DerivedRow], DerivedRow>(`SELECT * FROM ${table} WHERE ${KEYS[table]}`);
+  for (const row of one.prepare<[], DerivedRow>(`SELECT * FROM ${table}`).iterate()) {
+    if (!isDeepStrictEqual(find.get(row), row)) yield row.chamber_id;
+  }
+}
+
+function streamOf({ chamber_id, account }: Pick<StoredEvent, 'chamber_id' | 'account'>): StreamId {
+  return chamber_id ?? account ?? '';
+}
+
+function byPosition(a: Fault, b: Fault): number {
+  return (a.position ?? Number.POSITIVE_INFINITY) - (b.position ?? Number.POSITIVE_INFINITY);
+}

@@ -1,0 +1,52 @@
+// The events as a database file holds them, read by programs other than the service: nothing is written, nothing is trusted.
+import Database from 'better-sqlite3';
+import { SCHEMA_VERSION } from './schema.ts';
+
+export interface StoredEvent {
+  readonly position: number;
+  readonly chamber_id: number | null;
+  readonly account: string | null;
+  readonly event_id: number;
+  /** The bytes of the line, whatever they are. */
+  readonly line: Buffer;
+  readonly signature: Buffer | null;
+  readonly nodes: Buffer | null;
+}
+
+/** Opens the file read-only, beside a running service if need be; throws an Error of one line. */
+export function openReader(path: string): Database.Database {
+  let db: Database.Database | undefined;
+  try {
+    db = new Database(path, { readonly: true, fileMustExist: true });
+    requireSchema(db);
+    return db;
+  } catch (error) {
+    db?.close();
+    throw new Error(`cannot read the database ${path}: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
+  }
+}
+
+function requireSchema(db: Database.Database): void {
+  const version = db.pragma('user_version', { simple: true });
+  if (version !== SCHEMA_VERSION) throw new Error(`it has schema ${version}, and this version reads ${SCHEMA_VERSION}`);
+}
+
+const COLUMNS = 'position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, signature, nodes';
+
+/** The events of all chambers, chamber by chamber in the order of their ids. */
+export function chamberEvents(db: Database.Database): IterableIterator<StoredEvent> {
+  const query = `SELECT ${COLUMNS} FROM events WHERE chamber_id IS NOT NULL ORDER BY chamber_id, event_id`;
+  return db.prepare<[], StoredEvent>(query).iterate();
+}
+
+/** The events of all accounts, account by account. */
+export function accountEvents(db: Database.Database): IterableIterator<StoredEvent> {
+  const query = `SELECT ${COLUMNS} FROM events WHERE account IS NOT NULL ORDER BY account, event_id`;
+  return db.prepare<[], StoredEvent>(query).iterate();
+}
+
+export function readMeta(db: Database.Database, name: string): string | undefined {
+  return db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck().get(name);
+}
