@@ -69,7 +69,7 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
 
 const CHAIN_ID = 'chain_id';
 
-function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
+export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
   return {
     rpcUrl,
     ...(config.CHAIN_ID === undefined ? {} : { chainId: config.CHAIN_ID }),

@@ -1,6 +1,6 @@
 // Help, made from the table of commands.
 import { paint } from '../terminal.ts';
-import type { Command } from './command.ts';
+import type { ArgumentSpec, Command } from './command.ts';
 import { VARIABLES } from './environment.ts';
 import { EXIT } from './failure.ts';
 import { COMMON_OPTIONS } from './parse.ts';
@@ -8,7 +8,7 @@ import { COMMON_OPTIONS } from './parse.ts';
 export function overview(commands: readonly Command[]): string {
   return sections({
     Usage: ['chambers COMMAND [ARGUMENTS] [OPTIONS]'],
-    Commands: columns(commands.map((command) => [usageOf(command), command.summary])),
+    Commands: columns(commands.map(({ name, args, summary }) => [[name, ...args.map(argument)].join(' '), summary])),
     'Options of every command': columns(optionRows(COMMON_OPTIONS)),
     Environment: columns(Object.entries(VARIABLES)),
     'Exit codes': [
@@ -30,13 +30,14 @@ export function helpOf(command: Command): string {
 }
 
 function usageOf({ name, args, options }: Command): string {
-  const words = args.map((arg) =>
-    arg.arity === undefined ? arg.name : `[${arg.name}]${arg.arity === 'rest' ? '…' : ''}`,
-  );
   const required = Object.entries(options).flatMap(([option, { isRequired, value }]) =>
     isRequired ? [`--${option}=${value}`] : [],
   );
-  return [name, ...words, ...required].join(' ');
+  return [name, ...args.map(argument), ...required].join(' ');
+}
+
+function argument({ name, arity }: ArgumentSpec): string {
+  return arity === undefined ? name : `[${name}]${arity === 'rest' ? '…' : ''}`;
 }
 
 function optionRows(options: Command['options']): (readonly [string, string])[] {

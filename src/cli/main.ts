@@ -2,6 +2,8 @@
 import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import type { Command } from './command.ts';
+import { databaseCommands } from './database-commands.ts';
+import { doctorCommand } from './doctor-command.ts';
 import { checkVariables } from './environment.ts';
 import { EXIT, toFailure } from './failure.ts';
 import { helpOf, overview } from './help.ts';
@@ -17,6 +19,8 @@ export const COMMANDS: readonly Command[] = [
   ...chamberCommands,
   ...moveCommands,
   ...logCommands,
+  ...databaseCommands,
+  doctorCommand,
 ];
 
 /** Runs the words after `chambers` and prints what comes of it. */

@@ -18,7 +18,7 @@ export function findCommand(words: readonly string[], commands: readonly Command
     commands.find(({ name }) => name === `${first} ${second}`) ?? commands.find(({ name }) => name === first);
   if (found !== undefined) return found;
   const isGroup = commands.some(({ name }) => name.startsWith(`${first} `));
-  const asked = isGroup ? `${first} ${second}`.trim() : first;
+  const asked = second === '' || second.startsWith('-') ? first : `${first} ${second}`;
   const names = commands.map(({ name }) => name).filter((name) => !isGroup || name.startsWith(`${first} `));
   throw new UsageError(`unknown command “${asked}”: did you mean “${nearest(asked, names)}”? See chambers --help`);
 }

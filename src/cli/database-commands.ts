@@ -1,0 +1,64 @@
+// Commands about the database of a service, on the machine where it is.
+import { readConfig } from '../config.ts';
+import { paint, plain } from '../terminal.ts';
+import type { ArgumentSpec, Command, Input } from './command.ts';
+import { EXIT } from './failure.ts';
+import { members, print } from './print.ts';
+
+const DATABASE_ARGUMENT: ArgumentSpec = {
+  name: 'DATABASE',
+  help: 'the file; DATABASE_PATH or data/chambers.db without it',
+  arity: 'optional',
+};
+
+export const databaseCommands: readonly Command[] = [
+  {
+    name: 'fsck',
+    summary: 'Checks a database: every line, what links them, every derived row',
+    args: [DATABASE_ARGUMENT],
+    options: {},
+    examples: ['fsck', 'fsck data/chambers.db --json'],
+    run: fsck,
+  },
+  {
+    name: 'rebuild',
+    summary: 'Makes the derived tables of a database anew from its log, while the service is stopped',
+    args: [DATABASE_ARGUMENT],
+    options: {},
+    examples: ['rebuild'],
+    run: async ({ args, isJson }) => {
+      const { rebuildDatabase } = await import('../log/rebuild.ts');
+      const summary = rebuildDatabase(databaseOf(args[0]));
+      print(isJson, summary, members(summary));
+    },
+  },
+  {
+    name: 'backup',
+    summary: 'Copies a database whole while the service goes on',
+    args: [{ name: 'TARGET', help: 'the file to write, which must not exist' }, DATABASE_ARGUMENT],
+    options: {},
+    examples: ['backup /mnt/backup/chambers.db'],
+    run: async ({ args: [target = '', database], isJson }) => {
+      const { backupDatabase } = await import('../log/backup.ts');
+      const summary = await backupDatabase(databaseOf(database), target);
+      print(isJson, summary, members(summary));
+    },
+  },
+];
+
+async function fsck({ args, isJson }: Input): Promise<number> {
+  const { fsckDatabase } = await import('../log/fsck.ts');
+  const faults: object[] = [];
+  const summary = fsckDatabase(databaseOf(args[0]), (fault) => {
+    faults.push(fault);
+    const { stream, eventId, problem } = fault;
+    const place = stream === null ? 'database' : `${stream}, event ${eventId}`;
+    if (!isJson) console.log(`${paint('red', plain(place))}: ${plain(problem)}`);
+  });
+  print(isJson, { ...summary, found: faults }, members(summary));
+  return summary.faults === 0 ? EXIT.ok : EXIT.verification;
+}
+
+function databaseOf(path: string | undefined): string {
+  return path ?? readConfig(process.env).DATABASE_PATH;
+}
