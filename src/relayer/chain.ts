@@ -89,9 +89,12 @@ export async function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null
   };
 }
 
-/** Whether the node holds the transaction, in its pool or in a block. */
-export async function knowsTransaction(rpc: Rpc, txHash: Hex): Promise<boolean> {
-  return (await rpc.request('eth_getTransactionByHash', [txHash])) !== null;
+/** Whether the node has the transaction in a block, even if its receipt is not to be had yet. */
+export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
+  const transaction = await rpc.request('eth_getTransactionByHash', [txHash]);
+  if (transaction === null) return false;
+  const { blockNumber = null } = record(transaction);
+  return blockNumber !== null;
 }
 
 /** Logs of one contract in the blocks from `fromBlock` to `toBlock`; a topic of null fits any. */

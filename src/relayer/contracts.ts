@@ -108,22 +108,34 @@ function placeOf(event: { readonly transactionHash: Hex; readonly blockNumber: b
   return { txHash: event.transactionHash, blockNumber: Number(event.blockNumber) };
 }
 
+const ERRORS = [...REGISTRY_ABI, ...FACTORY_ABI, ...OTHER_ERRORS];
 const REASON_CHARS_MAX = 300;
 const NO_REASON = '0x';
 
 /** A revert's reason as people read it, e.g. `IdeaAlreadyDeployed(1, idea-2)`; contracts of others may say anything. */
 export function revertReason(data: Hex): string {
   if (data === NO_REASON) return 'reverted without a reason';
-  return decodeRevert(data).toWellFormed().slice(0, REASON_CHARS_MAX);
+  return describeError(data).toWellFormed().slice(0, REASON_CHARS_MAX);
 }
 
-function decodeRevert(data: Hex): string {
+/** Whether a deployment reverts for what the operator must mend and no idea can help: wrong account, wrong registry. */
+export function isMisconfigured(data: Hex): boolean {
+  const error = decodeError(data);
+  return error?.errorName === 'NotRelayer' || error?.errorName === 'ChamberNotCommitted';
+}
+
+function describeError(data: Hex): string {
+  const error = decodeError(data);
+  if (error === undefined) return `reverted with ${data}`;
+  const { errorName, args } = error;
+  return errorName === 'Error' ? args[0] : `${errorName}(${args.join(', ')})`;
+}
+
+function decodeError(data: Hex) {
   try {
-    const abi = [...REGISTRY_ABI, ...FACTORY_ABI, ...OTHER_ERRORS];
-    const { errorName, args } = decodeErrorResult({ abi, data });
-    return errorName === 'Error' ? args[0] : `${errorName}(${args.join(', ')})`;
+    return decodeErrorResult({ abi: ERRORS, data });
   } catch {
-    return `reverted with ${data}`;
+    return undefined;
   }
 }
 

@@ -26,6 +26,7 @@ export interface DevChainOptions {
 export const DEV_CHAIN_ID = 31_337;
 const SAVE_INTERVAL_MILLIS = 1_000;
 const RESTART_MILLIS = 500;
+const RPC_TIMEOUT_MILLIS = 3_000;
 /** Anvil mines at once, but not before it answers. */
 const ARRIVAL_MILLIS = 10;
 const ARRIVAL_ATTEMPTS_MAX = 300;
@@ -67,7 +68,7 @@ class AnvilKeeper {
   #saving: Promise<void> = Promise.resolve();
   #saveTimer: NodeJS.Timeout | undefined;
   #restartTimer: NodeJS.Timeout | undefined;
-  #isStopping = false;
+  #stopped: Promise<void> | undefined;
 
   constructor(options: DevChainOptions) {
     this.#options = options;
@@ -81,7 +82,7 @@ class AnvilKeeper {
     const { stateFile } = this.#options;
     const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
     const anvil = await spawnAnvil(['--chain-id', String(DEV_CHAIN_ID), ...load], port);
-    const rpc = openRpc(anvil.rpcUrl);
+    const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
     try {
       await deployContracts(rpc);
       await this.#save(rpc);
@@ -93,12 +94,16 @@ class AnvilKeeper {
     this.#rpc = rpc;
     this.#saveTimer = setInterval(() => this.#saveLater(rpc), SAVE_INTERVAL_MILLIS);
     void anvil.exited.then(() => this.#revive(anvil));
-    if (this.#isStopping) await this.stop();
+    if (this.#stopped !== undefined) await anvil.kill();
     return anvil;
   }
 
-  async stop(): Promise<void> {
-    this.#isStopping = true;
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
     clearInterval(this.#saveTimer);
     clearTimeout(this.#restartTimer);
     await this.#saving;
@@ -108,7 +113,7 @@ class AnvilKeeper {
 
   #revive(anvil: Anvil): void {
     clearInterval(this.#saveTimer);
-    if (this.#isStopping) return;
+    if (this.#stopped !== undefined) return;
     this.#options.logger.error({ pid: anvil.pid }, 'the development chain has ended; it is started again');
     this.#restartTimer = setTimeout(() => {
       this.start(anvil.port).catch((error) => {

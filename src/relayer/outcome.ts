@@ -1,9 +1,10 @@
 // How a job ends: by its event in a block that has its confirmations, or by a revert that is explained.
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
-import { estimateGas, type Receipt, readBlock, readCall, readLogs, readReceipt } from './chain.ts';
-import { revertReason, rootOfCall, rootOfResult } from './contracts.ts';
+import { estimateGas, type Receipt, readBlock, readCall, readReceipt } from './chain.ts';
+import { isMisconfigured, revertReason, rootOfCall, rootOfResult } from './contracts.ts';
 import type { Completion, Job } from './jobs.ts';
+import { findInLogs } from './log-search.ts';
 import type { Scene, Step } from './scene.ts';
 
 /** Between two attempts at a call that reverts and must not. */
@@ -23,8 +24,8 @@ export async function conclude(job: Job, receipt: Receipt, scene: Scene): Promis
 }
 
 /** Looks for the job's event among all blocks: it counts whoever's transaction it was. */
-export async function findDone(job: Job, { rpc, head }: Scene): Promise<Completion | undefined> {
-  return job.find(await readLogs(rpc, job.to, job.topics, { fromBlock: 0, toBlock: head.number }));
+export function findDone(job: Job, { rpc, head }: Scene): Promise<Completion | undefined> {
+  return findInLogs(rpc, job, head.number);
 }
 
 /** Records the completion when its block has its confirmations. */
@@ -41,7 +42,7 @@ export async function explainRevert(job: Job, data: Hex, txHash: Hex | null, sce
     return callForHelp(job, `the registry holds another root, ${root}`, scene);
   const done = root === undefined ? undefined : await findDone(job, scene);
   if (done !== undefined) return complete(job, done, scene);
-  if (job.failure === undefined) return callForHelp(job, `commitChamber: ${revertReason(data)}`, scene);
+  if (job.failure === undefined || isMisconfigured(data)) return callForHelp(job, revertReason(data), scene);
   if (root === undefined) return callForHelp(job, 'the registry does not hold the chamber’s root any more', scene);
   return record(job, job.failure(revertReason(data), txHash), scene);
 }

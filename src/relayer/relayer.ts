@@ -2,7 +2,7 @@
 // crashes and faults (README, Relayer). This is its loop; what a round does is in round.ts.
 import type { Millis } from '../vocabulary/values.ts';
 import type { Logger, RelayerConfig, RelayerForum } from './port.ts';
-import { type Memory, openChambers, playRound, type RoundResult } from './round.ts';
+import { findWork, type Memory, playRound, type RoundResult } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
 import type { Means } from './scene.ts';
 import { openAccount } from './signer.ts';
@@ -36,7 +36,8 @@ const BACKOFF_MILLIS = 100;
 const BACKOFF_MILLIS_MAX = 5_000;
 /** How often the chain is looked at when there is nothing to do: for reorganisations, and for the status. */
 const HEARTBEAT_MILLIS = 5_000;
-const IDLE: RoundResult = { isHalted: false, isProgress: false, pending: 0 };
+/** How often a trouble that lasts is logged again. */
+const TELL_MILLIS = 60_000;
 
 export class Relayer {
   readonly #means: Means;
@@ -45,10 +46,12 @@ export class Relayer {
   #running: Promise<void> | undefined;
   #isStopping = false;
   #wake: () => void = () => {};
-  #contactAt: Millis | undefined;
+  #known: ReadonlySet<number> = new Set();
+  #nextAt: Millis = Number.NEGATIVE_INFINITY;
   #waited = 0;
   #failures = 0;
   #away: string | undefined;
+  #awayToldAt: Millis = 0;
   #pending = 0;
   #failed = 0;
 
@@ -93,37 +96,53 @@ export class Relayer {
     while (!this.#isStopping) await this.#pause(await this.#round());
   }
 
-  /** Plays a round and says after how many milliseconds the next is due. */
+  /** Plays a round where one is due and says after how many milliseconds to look again. */
   async #round(): Promise<Millis> {
     try {
-      const result = await this.#look();
+      const chamberIds = await findWork(this.#means);
+      if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
+      const result = await playRound(chamberIds, this.#means, this.#memory);
       this.#pending = result.pending;
       if (result.isHalted) return this.#backoff();
-      this.#failures = 0;
-      this.#away = undefined;
-      return this.#delayAfter(result);
+      this.#recover();
+      return this.#plan(result);
     } catch (error) {
       if (this.#isStopping) return 0;
-      this.#away = describe(error);
-      this.#means.logger.warn({ reason: this.#away, failures: this.#failures + 1 }, 'the relayer tries again');
+      this.#tellAway(describe(error));
       return this.#backoff();
     }
   }
 
-  async #look(): Promise<RoundResult> {
-    const chambers = await openChambers(this.#means);
-    this.#pending = Math.max(this.#pending, chambers.length);
-    const isDue = this.#contactAt === undefined || this.#clock() - this.#contactAt >= HEARTBEAT_MILLIS;
-    if (chambers.length === 0 && this.#pending === 0 && this.#failures === 0 && !isDue) return IDLE;
-    const result = await playRound(chambers, this.#means, this.#memory);
-    this.#contactAt = this.#clock();
-    return result;
+  /** New work is begun at once; old work and the heartbeat wait for their time. */
+  #isDue(chamberIds: readonly number[]): boolean {
+    const isNew = chamberIds.some((chamberId) => !this.#known.has(chamberId));
+    this.#known = new Set(chamberIds);
+    this.#pending = Math.max(this.#pending, chamberIds.length);
+    return isNew || this.#failures > 0 || this.#clock() >= this.#nextAt;
   }
 
-  #delayAfter({ isProgress, pending }: RoundResult): Millis {
-    if (pending === 0 && !isProgress) return IDLE_MILLIS;
-    this.#waited = isProgress ? FIRST_WAIT_MILLIS : Math.min(WAIT_MILLIS_MAX, this.#waited * 1.5 + FIRST_WAIT_MILLIS);
-    return this.#waited;
+  /** Waits longer each time that a round has moved nothing. */
+  #plan({ isProgress, pending }: RoundResult): Millis {
+    if (isProgress) this.#waited = 0;
+    this.#waited = Math.min(WAIT_MILLIS_MAX, this.#waited * 1.5 + FIRST_WAIT_MILLIS);
+    const delay = isProgress || pending > 0 ? this.#waited : HEARTBEAT_MILLIS;
+    this.#nextAt = this.#clock() + delay;
+    return Math.min(IDLE_MILLIS, delay);
+  }
+
+  #recover(): void {
+    if (this.#away !== undefined) this.#means.logger.info({}, 'the relayer goes on');
+    this.#away = undefined;
+    this.#failures = 0;
+  }
+
+  #tellAway(reason: string): void {
+    const now = this.#clock();
+    const isTold = reason === this.#away && now - this.#awayToldAt < TELL_MILLIS;
+    this.#away = reason;
+    if (isTold) return;
+    this.#awayToldAt = now;
+    this.#means.logger.warn({ reason }, 'the relayer tries again');
   }
 
   #backoff(): Millis {

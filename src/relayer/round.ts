@@ -31,23 +31,16 @@ export interface RoundResult {
 const CHAMBERS_AT_ONCE = 64;
 /** A node's refusal that lasts longer than this needs help. */
 const REFUSAL_MILLIS = 30_000;
+const LOST_REPEAT_MILLIS = 60_000;
 const HALTED: RoundResult = { isHalted: true, isProgress: false, pending: 0 };
 
 /** Chambers with open work; those that wait for help are not counted, so they hold up nobody. */
-export async function openChambers({ forum, troubles }: Means): Promise<readonly ClosedChamber[]> {
-  const chambers: ClosedChamber[] = [];
-  for (const chamberId of await forum.unsettledChambers(CHAMBERS_AT_ONCE + troubles.count)) {
-    const chamber = await forum.chamber(chamberId);
-    if (chamber !== undefined && isClosed(chamber.state, forum.now())) chambers.push(chamber);
-  }
-  return chambers;
+export function findWork({ forum, troubles }: Means): Promise<readonly number[]> {
+  return forum.unsettledChambers(CHAMBERS_AT_ONCE + troubles.count);
 }
 
-export async function playRound(
-  chambers: readonly ClosedChamber[],
-  means: Means,
-  memory: Memory,
-): Promise<RoundResult> {
+export async function playRound(chamberIds: readonly number[], means: Means, memory: Memory): Promise<RoundResult> {
+  const chambers = await readClosed(chamberIds, means);
   const scene = await openScene(chambers, means, memory);
   if (scene === undefined) return HALTED;
   const lost = await sendLost(memory, scene);
@@ -59,7 +52,13 @@ export async function playRound(
     pending += openJobs(last, means.config).length;
     memory.settled?.add(last.state);
   }
+  if (pending === 0) means.troubles.clear('funds');
   return { isHalted: false, isProgress, pending };
+}
+
+async function readClosed(chamberIds: readonly number[], { forum }: Means): Promise<readonly ClosedChamber[]> {
+  const chambers = await Promise.all(chamberIds.map((chamberId) => forum.chamber(chamberId)));
+  return chambers.filter((chamber) => chamber !== undefined && isClosed(chamber.state, forum.now())) as ClosedChamber[];
 }
 
 /** The nonce is read before any receipt, so a nonce that is used up and a missing receipt are no race. */
@@ -105,11 +104,18 @@ function submittedIn({ state }: ClosedChamber): readonly RelayTransaction[] {
 async function sendLost({ settled }: Memory, scene: Scene): Promise<number> {
   const missing = settled?.missing(scene.nonce) ?? [];
   for (const transaction of missing) {
-    const { txHash, nonce } = transaction;
-    const outcome = await send(transaction, scene);
-    scene.logger.warn({ txHash, nonce, outcome }, 'the chain has lost a settled transaction; it is sent again');
+    await send(transaction, scene);
+    tellLost(transaction, scene);
   }
   return missing.length;
+}
+
+function tellLost({ txHash, nonce }: RelayTransaction, { waits, logger }: Scene): void {
+  const subject = `lost ${txHash}`;
+  if (waits.isOn(subject) && waits.elapsed(subject) < LOST_REPEAT_MILLIS) return;
+  waits.end(subject);
+  waits.elapsed(subject);
+  logger.warn({ txHash, nonce }, 'the chain has lost a settled transaction; it is sent again');
 }
 
 /** Goes on with the chamber for as long as outcomes are recorded: the deployments follow the commitment at once. */

@@ -1,6 +1,6 @@
 // What the chain knows of a job's transactions. A missing receipt means unknown, never failed.
 import type { RelayTransaction } from '../vocabulary/events.ts';
-import { knowsTransaction, type Receipt, readReceipt } from './chain.ts';
+import { isInBlock, type Receipt, readReceipt } from './chain.ts';
 import type { Rpc } from './rpc.ts';
 
 export type Sighting =
@@ -10,9 +10,9 @@ export type Sighting =
   | { readonly kind: 'mined'; readonly receipt: Receipt }
   /** The newest can still be mined; of those at its nonce it pays most. */
   | { readonly kind: 'pending'; readonly newest: RelayTransaction }
-  /** The node holds one whose nonce is used up: its receipt is late. */
+  /** One is in a block, but its receipt is late. */
   | { readonly kind: 'late' }
-  /** Their nonces are used up and the node knows none of them: another transaction took the nonce, as far as it tells. */
+  /** Their nonces are used up and no block has any of them: another transaction took the nonce, as far as the node tells. */
   | { readonly kind: 'overtaken' };
 
 /** `nonce` is the account's first free nonce on chain, read before this. */
@@ -25,7 +25,7 @@ export async function sight(rpc: Rpc, submitted: readonly RelayTransaction[], no
     receipts.find((candidate, index) => candidate !== null && submitted[index]?.nonce === newest.nonce);
   if (receipt) return { kind: 'mined', receipt };
   if (newest.nonce >= nonce) return { kind: 'pending', newest };
-  const isKnown = await Promise.all(submitted.map(({ txHash }) => knowsTransaction(rpc, txHash)));
-  const isLate = isKnown.some((known, index) => known && submitted[index]?.nonce === newest.nonce);
+  const inBlocks = await Promise.all(submitted.map(({ txHash }) => isInBlock(rpc, txHash)));
+  const isLate = inBlocks.some((isIn, index) => isIn && submitted[index]?.nonce === newest.nonce);
   return { kind: isLate ? 'late' : 'overtaken' };
 }

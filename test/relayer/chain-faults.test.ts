@@ -1,7 +1,7 @@
 import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain.ts';
-import { commitChamberCall, deployIdeaCall } from '../../src/relayer/contracts.ts';
+import { commitChamberCall, deployIdeaCall, factoryCreation } from '../../src/relayer/contracts.ts';
 import { openAccount, signTransaction } from '../../src/relayer/signer.ts';
 import type { RelayTransaction } from '../../src/vocabulary/events.ts';
 import { addChamber } from './chambers.ts';
@@ -226,6 +226,61 @@ test('a root of ours that is on the chain already counts, with its own transacti
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toEqual([]);
   await expectRecordedOnce();
+});
+
+test('a root of ours is found through a provider that answers for 2,000 blocks at a time', async () => {
+  const { forum, rpc, chain } = stage;
+  addChamber(forum, 1, []);
+  await sendRaw(rpc, await byHand({ to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  for (let batch = 0; batch < 3; batch++) await rpc.request('anvil_mine', ['0x2c0']);
+  const proxy = await openFaultProxy(chain.config.rpcUrl);
+  proxy.fault = (method, [filter]) => {
+    if (method !== 'eth_getLogs') return undefined;
+    const { fromBlock, toBlock } = filter as { readonly fromBlock: string; readonly toBlock: string };
+    const isTooWide = Number(toBlock) - Number(fromBlock) >= 2_000;
+    return isTooWide ? { kind: 'refusal', message: 'block range too large' } : undefined;
+  };
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(forum));
+  await expectRecordedOnce();
+  proxy.close();
+});
+
+test('a node that refuses one job holds up no other, and a refusal that lasts calls for help', async () => {
+  const { forum, chain } = stage;
+  addChamber(forum, 1, []);
+  addChamber(forum, 2, []);
+  const refused = commitChamberCall(1, forum.root(1));
+  const proxy = await openFaultProxy(chain.config.rpcUrl);
+  proxy.fault = (method, [call]) =>
+    method === 'eth_estimateGas' && (call as { readonly data: string }).data === refused
+      ? { kind: 'refusal', message: 'no luck today' }
+      : undefined;
+  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  await until(() => forum.state(2).settlement.committed !== null);
+  stage.clock.ahead += 31_000;
+  await until(() => !relayer.status().ok);
+  expect(relayer.status()).toMatchObject({ reason: 'chamber 1 (RPC): eth_estimateGas: no luck today', pending: 1 });
+  proxy.fault = () => undefined;
+  await until(() => isSettled(forum));
+  await until(() => relayer.status().ok);
+  proxy.close();
+});
+
+test('a factory that knows another relayer calls for help and fails no idea', async () => {
+  const { forum, rpc, chain } = stage;
+  const [stranger] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
+  const data = factoryCreation(chain.config.registryAddress, stranger ?? '0x');
+  const hash = await rpc.request('eth_sendTransaction', [{ from: stranger, data }]);
+  const receipt = () =>
+    rpc.request('eth_getTransactionReceipt', [hash]) as Promise<{ contractAddress: `0x${string}` } | null>;
+  await until(async () => (await receipt()) !== null);
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const relayer = stage.relayer({ factoryAddress: (await receipt())?.contractAddress ?? '0x' });
+  await until(() => !relayer.status().ok);
+  expect(relayer.status().reason).toMatch(/^chamber 1, idea-1: NotRelayer\(0x/);
+  expect(forum.facts('idea.deploy_failed')).toEqual([]);
 });
 
 test('a root of somebody else on the chain raises an alarm and holds up no other chamber', async () => {

@@ -7,22 +7,31 @@ import { text } from 'node:stream/consumers';
 export type Fault =
   | { readonly kind: 'hang' | 'reset' | 'lost' }
   | { readonly kind: 'status'; readonly status: number; readonly body: string }
-  | { readonly kind: 'result'; readonly result: unknown };
+  | { readonly kind: 'result'; readonly result: unknown }
+  | { readonly kind: 'refusal'; readonly message: string };
 
 export interface FaultProxy {
   /** Holds what looks like an API key. */
   readonly url: string;
   /** Decides for each request, by its method, what goes wrong; undefined lets it pass. */
-  fault: (method: string) => Fault | undefined;
+  fault: (method: string, params: readonly unknown[]) => Fault | undefined;
   /** The methods of all requests so far. */
   readonly requests: string[];
   close(): void;
 }
 
+interface Request {
+  readonly method: string;
+  readonly id: number;
+  readonly params: readonly unknown[];
+}
+
 export const API_KEY = 'a-key-that-must-not-show-0123456789';
 
 export async function openFaultProxy(target: string): Promise<FaultProxy> {
-  const server = createServer((request, response) => void answer(request, response));
+  const server = createServer((request, response) => {
+    answer(request, response).catch(() => request.socket.destroy());
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const proxy: FaultProxy = {
@@ -38,15 +47,20 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await text(request);
-    const { method, id } = JSON.parse(body) as { readonly method: string; readonly id: number };
+    const { method, id, params } = JSON.parse(body) as Request;
     proxy.requests.push(method);
-    const fault = proxy.fault(method);
+    const fault = proxy.fault(method, params);
     if (fault?.kind === 'hang') return;
     if (fault?.kind === 'reset') return void request.socket.destroy();
     if (fault?.kind === 'status') return void response.writeHead(fault.status).end(fault.body);
     const headers = { 'content-type': 'application/json' };
     if (fault?.kind === 'result') {
       response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result: fault.result }));
+      return;
+    }
+    if (fault?.kind === 'refusal') {
+      const error = { code: -32_000, message: fault.message };
+      response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, error }));
       return;
     }
     const passed = await (await fetch(target, { method: 'POST', headers, body })).text();
