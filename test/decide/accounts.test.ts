@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { type AccountState, evolveAccount } from '../../projections/account.ts';
+import { decideChangePersonality } from '../../src/decide/change-personality.ts';
+import { decideRegister } from '../../src/decide/register.ts';
+import type { AccountFact } from '../../src/vocabulary/events.ts';
+import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { outcomeOf } from '../kit/given.ts';
+import { Signer } from '../kit/signer.ts';
+
+const { did, pubkeyHex } = new Signer(Buffer.alloc(32, 1));
+const EMAIL = 'op@example.org';
+const BODY = {
+  pubkeyHex: pubkeyHex as `0x${string}`,
+  walletAddress: `0x${'ab'.repeat(20)}`,
+  operatorEmail: EMAIL,
+  personality: { loves: ['proofs'], style: 'dry' },
+};
+const REGISTERED: AccountFact = {
+  type: 'agent.registered',
+  payload: {
+    agentId: `agent-${did.slice('did:key:'.length)}`,
+    pubkeyHex: BODY.pubkeyHex,
+    walletAddress: BODY.walletAddress,
+    personality: BODY.personality,
+  },
+};
+
+function account(...facts: readonly AccountFact[]): AccountState {
+  const events = facts.map((fact, index) => {
+    const ts = toTimestamp(START + index * HOUR);
+    return { eventId: index + 1, chamberId: null, did, ts, prev: NO_PREVIOUS, request: null, ...fact };
+  });
+  return events.reduce<AccountState | null>(evolveAccount, null) as AccountState;
+}
+
+function register(body: typeof BODY, { isSigned = false, state = account(REGISTERED) as AccountState | null } = {}) {
+  return outcomeOf(() => decideRegister(body, { state, operatorEmail: state ? EMAIL : undefined, isSigned }));
+}
+
+describe('registering', () => {
+  it('binds the key, with an agentId that follows from it', () => {
+    expect(register(BODY, { state: null })).toEqual(REGISTERED);
+  });
+
+  it('writes the public key in lower case', () => {
+    const upper = { ...BODY, pubkeyHex: `0x${pubkeyHex.slice(2).toUpperCase()}` as `0x${string}` };
+    expect(register(upper, { state: null })).toEqual(REGISTERED);
+  });
+
+  it('changes nothing when the same is asked again', () => {
+    expect(register({ ...BODY, personality: { style: 'dry', loves: ['proofs'] } })).toBeNull();
+  });
+
+  it('takes a repetition as the same after the personality was changed', () => {
+    const personality = { style: 'wet' };
+    const changed: AccountFact = { type: 'agent.personality_changed', payload: { patch: personality, personality } };
+    expect(register(BODY, { state: account(REGISTERED, changed) })).toBeNull();
+  });
+
+  it.each([
+    ['wallet', { ...BODY, walletAddress: `0x${'cd'.repeat(20)}` }],
+    ['e-mail address', { ...BODY, operatorEmail: 'other@example.org' }],
+    ['personality', { ...BODY, personality: { loves: ['proofs'], style: 'wet' } }],
+  ])('refuses another %s unless it is signed', (_what, body) => {
+    expect(register(body)).toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
+    expect(register(body, { isSigned: true })).toMatchObject({ type: 'agent.registered' });
+  });
+
+  it.each([
+    ['of small order', `0x01${'00'.repeat(31)}`],
+    ['not canonically encoded', `0xee${'ff'.repeat(30)}7f`],
+    ['not a point', `0x02${'00'.repeat(31)}`],
+  ])('refuses a public key that is %s', (problem, weak) => {
+    const body = { ...BODY, pubkeyHex: weak as `0x${string}` };
+    const detail = expect.stringMatching(`^pubkeyHex: .*${problem}`);
+    expect(register(body, { state: null })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+  });
+});
+
+describe('changing a personality', () => {
+  it('merges per key and replaces arrays whole', () => {
+    const patch = { loves: ['speed'], hates: ['waste'] };
+    expect(decideChangePersonality({ patch }, account(REGISTERED))).toEqual({
+      type: 'agent.personality_changed',
+      payload: { patch, personality: { loves: ['speed'], style: 'dry', hates: ['waste'] } },
+    });
+  });
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { decideCreateChamber } from '../../src/decide/create-chamber.ts';
+import { START } from '../kit/clock.ts';
+import { LIMITS, outcomeOf } from '../kit/given.ts';
+import { DEADLINES_HOURLY } from '../kit/pasts.ts';
+
+const BODY = { name: 'Test', ...DEADLINES_HOURLY, minBackersForGraduation: 2 };
+
+function create(changes: Partial<typeof BODY> & { turnSeconds?: number }, { now = START, openChambers = 0 } = {}) {
+  return outcomeOf(() => decideCreateChamber({ ...BODY, ...changes }, { now, openChambers, limits: LIMITS }));
+}
+
+function refusal(code: string, detail: string) {
+  return { code, detail: expect.stringContaining(detail) };
+}
+
+describe('creating a chamber', () => {
+  it('states everything that was asked for', () => {
+    expect(create({ turnSeconds: 60 })).toEqual({
+      type: 'chamber.created',
+      payload: { name: 'Test', deadlines: DEADLINES_HOURLY, minBackersForGraduation: 2, turnSeconds: 60 },
+    });
+    expect(create({})).toMatchObject({ payload: { turnSeconds: null } });
+  });
+
+  it('takes equal deadlines: the phase between them is skipped', () => {
+    expect(create({ proposalDeadline: BODY.lobbyDeadline })).toMatchObject({ type: 'chamber.created' });
+  });
+
+  it.each([
+    ['proposalDeadline', '2030-01-01T00:59:59.999Z'],
+    ['debateDeadline', '2030-01-01T01:59:59.999Z'],
+    ['allocateCommitDeadline', '2030-01-01T02:59:59.999Z'],
+    ['allocateRevealDeadline', '2030-01-01T03:59:59.999Z'],
+  ])('refuses a %s before the deadline in front of it', (name, time) => {
+    expect(create({ [name]: time })).toEqual(refusal('FORUM_ERR_VALIDATION', `${name}: `));
+  });
+
+  it('refuses a lobby deadline that is not in the future, telling the service time', () => {
+    const now = Date.parse(BODY.lobbyDeadline);
+    expect(create({}, { now })).toEqual(refusal('FORUM_ERR_VALIDATION', `service time ${BODY.lobbyDeadline}`));
+    expect(create({}, { now: now - 1 })).toMatchObject({ type: 'chamber.created' });
+  });
+
+  it('refuses more open chambers than one agent may have', () => {
+    const openChambers = LIMITS.openChambersPerDidMax;
+    expect(create({}, { openChambers })).toEqual(refusal('FORUM_ERR_CONFLICT', 'open chambers'));
+  });
+});

@@ -1,0 +1,265 @@
+import { describe, it } from 'vitest';
+import type { ChamberCommand } from '../../src/decide/decide-move.ts';
+import { given, HOURS } from '../kit/given.ts';
+import {
+  ANN,
+  BOB,
+  CYD,
+  committed,
+  created,
+  EVE,
+  ideaPayload,
+  joined,
+  passed,
+  proposed,
+  revealed,
+  settled,
+} from '../kit/pasts.ts';
+
+type Reveal = Extract<ChamberCommand, { type: 'reveal' }>;
+
+const JOIN = { type: 'join', body: {} } as const;
+const PASS = { type: 'pass', body: {} } as const;
+const DEBATE = { type: 'debate', body: { ideaId: null, comment: 'hm' } } as const;
+const COMMIT = { type: 'commit', body: { commitment: `0x${'c0'.repeat(32)}` } } as const;
+
+function propose(ticker: string) {
+  return { type: 'propose', body: { name: `Idea ${ticker}`, ticker, description: '' } } as const;
+}
+
+const LOBBY = [created(), ...joined(ANN, BOB)];
+
+describe('join', () => {
+  it('gives turn orders from 0 in the order of joining', () => {
+    given(created())
+      .when(JOIN, { at: HOURS.lobby, by: ANN })
+      .gives({ type: 'chamber.joined', payload: { turnOrder: 0 } });
+    given(...LOBBY)
+      .when(JOIN, { at: HOURS.lobby, by: CYD })
+      .gives({ type: 'chamber.joined', payload: { turnOrder: 2 } });
+  });
+
+  it('refuses a second time', () => {
+    given(...LOBBY)
+      .when(JOIN, { at: HOURS.lobby, by: BOB })
+      .refuses('FORUM_ERR_CONFLICT', BOB);
+  });
+
+  it('refuses one member more than the limit', () => {
+    given(...LOBBY)
+      .when(JOIN, { at: HOURS.lobby, by: CYD, limits: { membersMax: 2 } })
+      .refuses('FORUM_ERR_CONFLICT', 'full');
+  });
+
+  it('refuses at the instant of the lobby deadline, naming both phases', () => {
+    const detail = 'expected phase LOBBY, actual phase PROPOSAL';
+    given(...LOBBY)
+      .when(JOIN, { at: HOURS.proposal, by: CYD })
+      .refuses('FORUM_ERR_PHASE', detail);
+  });
+});
+
+describe('propose', () => {
+  const past = [...LOBBY, proposed(ANN, 1, 'Abc')];
+
+  it('gives the next slot and notes the wallet of the moment', () => {
+    given(...past)
+      .when(propose('XYZ'), { at: HOURS.proposal, by: ANN })
+      .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'XYZ') });
+  });
+
+  it('refuses outside PROPOSAL', () => {
+    given(...past)
+      .when(propose('XYZ'), { at: HOURS.debate, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
+  });
+
+  it('refuses somebody who is not a member before it looks at the turn', () => {
+    given(...past)
+      .when(propose('XYZ'), { at: HOURS.proposal, by: EVE })
+      .refuses('FORUM_ERR_MEMBER', EVE);
+  });
+
+  it('refuses out of turn, naming the agent whose turn it is', () => {
+    given(...past)
+      .when(propose('XYZ'), { at: HOURS.proposal, by: BOB })
+      .refuses('FORUM_ERR_TURN', ANN);
+  });
+
+  it('refuses a ticker of the chamber in any case', () => {
+    given(...past)
+      .when(propose('aBC'), { at: HOURS.proposal, by: ANN })
+      .refuses('FORUM_ERR_CONFLICT', 'aBC');
+  });
+
+  it('refuses one idea more than the limit', () => {
+    given(...past)
+      .when(propose('XYZ'), { at: HOURS.proposal, by: ANN, limits: { ideasMax: 1 } })
+      .refuses('FORUM_ERR_CONFLICT', 'full');
+  });
+
+  it('refuses everybody in a chamber that nobody joined', () => {
+    given(created()).when(propose('XYZ'), { at: HOURS.proposal, by: ANN }).refuses('FORUM_ERR_MEMBER', ANN);
+  });
+});
+
+describe('debate', () => {
+  const past = [...LOBBY, proposed(ANN, 1, 'ABC')];
+  const at = HOURS.debate;
+
+  it('keeps comment and refinement as sent', () => {
+    const refinement = { deep: [{ er: 1 }] };
+    given(...past)
+      .when({ type: 'debate', body: { ideaId: 'idea-1', comment: 'yes', refinement } }, { at, by: ANN })
+      .gives({ type: 'chamber.debated', payload: { ideaId: 'idea-1', comment: 'yes', refinement } });
+  });
+
+  it('takes a comment about no idea in particular', () => {
+    given(...past)
+      .when(DEBATE, { at, by: ANN })
+      .gives({ type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } });
+  });
+
+  it('refuses an idea that does not exist as not found', () => {
+    given(...past)
+      .when({ type: 'debate', body: { ideaId: 'idea-2', comment: 'yes' } }, { at, by: ANN })
+      .refuses('FORUM_ERR_NOT_FOUND', 'idea-2');
+  });
+
+  it('refuses by phase, membership and turn, in this order', () => {
+    given(...past)
+      .when(DEBATE, { at: HOURS.commit, by: EVE })
+      .refuses('FORUM_ERR_PHASE', 'DEBATE');
+    given(...past)
+      .when(DEBATE, { at, by: EVE })
+      .refuses('FORUM_ERR_MEMBER', EVE);
+    given(...past)
+      .when(DEBATE, { at, by: BOB })
+      .refuses('FORUM_ERR_TURN', ANN);
+  });
+
+  it('lets the speaker go on', () => {
+    given(...past, [at, ANN, { type: 'chamber.debated', payload: { ideaId: null, comment: 'one', refinement: null } }])
+      .when(DEBATE, { at, by: ANN })
+      .gives({ type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } });
+  });
+});
+
+describe('pass', () => {
+  it.each([HOURS.proposal, HOURS.debate])('gives the turn to the next member at %i', (at) => {
+    given(...LOBBY)
+      .when(PASS, { at, by: ANN })
+      .gives({ type: 'chamber.passed', payload: { nextTurnAgent: BOB } });
+  });
+
+  it('wraps round', () => {
+    given(...LOBBY, passed(HOURS.proposal, ANN, BOB))
+      .when(PASS, { at: HOURS.proposal, by: BOB })
+      .gives({ type: 'chamber.passed', payload: { nextTurnAgent: ANN } });
+  });
+
+  it('comes back to the only member', () => {
+    given(created(), ...joined(ANN))
+      .when(PASS, { at: HOURS.proposal, by: ANN })
+      .gives({ type: 'chamber.passed', payload: { nextTurnAgent: ANN } });
+  });
+
+  it.each([HOURS.lobby, HOURS.commit, HOURS.reveal])('refuses outside PROPOSAL and DEBATE at %i', (at) => {
+    given(...LOBBY)
+      .when(PASS, { at, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL or DEBATE');
+  });
+
+  it('refuses a stranger and a member out of turn', () => {
+    given(...LOBBY)
+      .when(PASS, { at: HOURS.debate, by: EVE })
+      .refuses('FORUM_ERR_MEMBER', EVE);
+    given(...LOBBY)
+      .when(PASS, { at: HOURS.debate, by: BOB })
+      .refuses('FORUM_ERR_TURN', ANN);
+  });
+});
+
+describe('commit', () => {
+  it('stores the commitment as sent', () => {
+    given(...LOBBY)
+      .when(COMMIT, { at: HOURS.commit, by: BOB })
+      .gives({ type: 'allocation.committed', payload: { commitment: COMMIT.body.commitment } });
+  });
+
+  it('refuses another phase, a stranger and a second commitment', () => {
+    given(...LOBBY)
+      .when(COMMIT, { at: HOURS.reveal, by: BOB })
+      .refuses('FORUM_ERR_PHASE', 'ALLOCATE_COMMIT');
+    given(...LOBBY)
+      .when(COMMIT, { at: HOURS.commit, by: EVE })
+      .refuses('FORUM_ERR_MEMBER', EVE);
+    given(...LOBBY, committed(BOB, '0x00'))
+      .when(COMMIT, { at: HOURS.commit, by: BOB })
+      .refuses('FORUM_ERR_CONFLICT', BOB);
+  });
+});
+
+describe('reveal', () => {
+  // keccak256(abi.encode(7, ANN, [("idea-1", 6000)], 0xaa × 16)).
+  const salt = `0x${'aa'.repeat(16)}` as const;
+  const reveal = (bps: number): Reveal => ({
+    type: 'reveal',
+    body: { allocations: [{ ideaId: 'idea-1', bps }], salt },
+  });
+  const COMMITMENT = '0x5daf50671148cb1acc38f4c43ed27e7ec95d32665b6733e6e1a4f12bab02097b';
+  const past = [...LOBBY, proposed(ANN, 1, 'ABC'), committed(ANN, COMMITMENT)];
+  const at = HOURS.reveal;
+
+  it('takes what hashes to the commitment', () => {
+    given(...past)
+      .when(reveal(6000), { at, by: ANN })
+      .gives({ type: 'allocation.revealed', payload: reveal(6000).body });
+  });
+
+  it('refuses what hashes to something else, showing both hashes', () => {
+    given(...past)
+      .when(reveal(6001), { at, by: ANN })
+      .refuses('FORUM_ERR_COMMITMENT', `the commitment is ${COMMITMENT}`);
+  });
+
+  it('refuses without a commitment', () => {
+    given(...past)
+      .when(reveal(6000), { at, by: BOB })
+      .refuses('FORUM_ERR_COMMITMENT', BOB);
+  });
+
+  it("gains nothing from somebody else's commitment", () => {
+    given(...past, committed(BOB, COMMITMENT))
+      .when(reveal(6000), { at, by: BOB })
+      .refuses('FORUM_ERR_COMMITMENT', 'hashes to');
+  });
+
+  it('refuses an idea that does not exist, naming its place', () => {
+    const body = { allocations: [{ ideaId: 'idea-9', bps: 1 }], salt };
+    given(...past)
+      .when({ type: 'reveal', body }, { at, by: ANN })
+      .refuses('FORUM_ERR_VALIDATION', 'allocations[0].ideaId');
+  });
+
+  it('refuses a stranger, and a second reveal', () => {
+    given(...past)
+      .when(reveal(6000), { at, by: EVE })
+      .refuses('FORUM_ERR_MEMBER', EVE);
+    given(...past, revealed(ANN, { 'idea-1': 6000 }))
+      .when(reveal(6000), { at, by: ANN })
+      .refuses('FORUM_ERR_CONFLICT', ANN);
+  });
+
+  it('refuses before its phase, after its deadline and when the chamber is committed', () => {
+    given(...past)
+      .when(reveal(6000), { at: HOURS.commit, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'actual phase ALLOCATE_COMMIT');
+    given(...past)
+      .when(reveal(6000), { at: HOURS.end, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'is being committed');
+    given(...past, settled)
+      .when(reveal(6000), { at: HOURS.end, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'actual phase COMMITTED');
+  });
+});

@@ -1,0 +1,72 @@
+// given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
+import { expect } from 'vitest';
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { type ChamberCommand, decideMove } from '../../src/decide/decide-move.ts';
+import type { ChamberLimits } from '../../src/decide/situation.ts';
+import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
+import type { ChamberEvent, MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
+import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
+import { HOUR, START } from './clock.ts';
+
+export const LIMITS: ChamberLimits = { membersMax: 256, ideasMax: 256, openChambersPerDidMax: 1_000 };
+
+/** One event in short: who, what, and when; `did` is null for the service. */
+export type Past = readonly [at: number, did: string | null, fact: MoveFact | ServiceFact];
+
+export interface Attempt {
+  readonly at: number;
+  readonly by: string;
+  readonly limits?: Partial<ChamberLimits>;
+}
+
+/** Events as the log numbers them, from chamber.created on. */
+export function eventsOf(past: readonly Past[]): readonly ChamberEvent[] {
+  return past.map(([at, did, fact], index) => {
+    const common = { eventId: index + 1, chamberId: 7, did, ts: toTimestamp(at), prev: NO_PREVIOUS, request: null };
+    return { ...common, ...fact } as ChamberEvent;
+  });
+}
+
+export function fold(past: readonly Past[]): ChamberState {
+  const state = eventsOf(past).reduce<ChamberState | null>(evolveChamber, null);
+  if (state === null) throw new Error('a chamber starts with chamber.created');
+  return state;
+}
+
+export function given(...past: readonly Past[]) {
+  const state = fold(past);
+  return {
+    when(command: ChamberCommand, { at, by, limits }: Attempt) {
+      const situation = { state, did: by, wallet: walletOf(by), now: at, limits: { ...LIMITS, ...limits } };
+      const outcome = outcomeOf(() => decideMove(command, situation));
+      return {
+        gives: (fact: MoveFact) => expect(outcome).toEqual(fact),
+        refuses: (code: ErrorCode, detail: string) =>
+          expect(outcome).toEqual({ code, detail: expect.stringContaining(detail) }),
+      };
+    },
+  };
+}
+
+export function outcomeOf<Fact>(decide: () => Fact): Fact | { code: ErrorCode; detail: string } {
+  try {
+    return decide();
+  } catch (error) {
+    if (error instanceof ForumError) return { code: error.code, detail: error.message };
+    throw error;
+  }
+}
+
+export function walletOf(did: string): string {
+  return `wallet of ${did}`;
+}
+
+/** An hour for each phase, from START: LOBBY is [0, 1), PROPOSAL [1, 2) and so on. */
+export const HOURS: Readonly<Record<'lobby' | 'proposal' | 'debate' | 'commit' | 'reveal' | 'end', number>> = {
+  lobby: START,
+  proposal: START + HOUR,
+  debate: START + 2 * HOUR,
+  commit: START + 3 * HOUR,
+  reveal: START + 4 * HOUR,
+  end: START + 5 * HOUR,
+};

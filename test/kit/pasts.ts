@@ -1,0 +1,66 @@
+// Chambers in short, for given(): created at START by ann, phases of an hour each, members in the order named.
+import type { MoveFact } from '../../src/vocabulary/events.ts';
+import { type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
+import { HOURS, type Past, walletOf } from './given.ts';
+
+export const ANN = 'did:key:ann';
+export const BOB = 'did:key:bob';
+export const CYD = 'did:key:cyd';
+export const EVE = 'did:key:eve';
+
+export const DEADLINES_HOURLY: Deadlines = {
+  lobbyDeadline: toTimestamp(HOURS.proposal),
+  proposalDeadline: toTimestamp(HOURS.debate),
+  debateDeadline: toTimestamp(HOURS.commit),
+  allocateCommitDeadline: toTimestamp(HOURS.reveal),
+  allocateRevealDeadline: toTimestamp(HOURS.end),
+};
+
+export type Created = Extract<MoveFact, { type: 'chamber.created' }>['payload'];
+
+export function created(changes: Partial<Created> = {}): Past {
+  const usual = { name: 'Test', deadlines: DEADLINES_HOURLY, minBackersForGraduation: 1, turnSeconds: null };
+  return [HOURS.lobby, ANN, { type: 'chamber.created', payload: { ...usual, ...changes } }];
+}
+
+export function joined(...dids: readonly string[]): readonly Past[] {
+  return dids.map((did, turnOrder) => [HOURS.lobby, did, { type: 'chamber.joined', payload: { turnOrder } }]);
+}
+
+export function proposed(did: string, slot: number, ticker: string): Past {
+  return [HOURS.proposal, did, { type: 'chamber.proposed', payload: ideaPayload(did, slot, ticker) }];
+}
+
+export function ideaPayload(did: string, slot: number, ticker: string) {
+  const text = { name: `Idea ${ticker}`, ticker, description: '' };
+  return { ideaId: `idea-${slot}`, slot, ...text, creatorWallet: walletOf(did) };
+}
+
+export function passed(at: number, did: string, nextTurnAgent: string): Past {
+  return [at, did, { type: 'chamber.passed', payload: { nextTurnAgent } }];
+}
+
+export function committed(did: string, commitment: `0x${string}`): Past {
+  return [HOURS.commit, did, { type: 'allocation.committed', payload: { commitment } }];
+}
+
+export function revealed(did: string, bpsByIdea: Readonly<Record<string, number>>): Past {
+  const allocations = Object.entries(bpsByIdea).map(([ideaId, bps]) => ({ ideaId, bps }));
+  return [HOURS.reveal, did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'aa'.repeat(16)}` } }];
+}
+
+/** On the chain at the end. */
+export const settled: Past = [
+  HOURS.end,
+  null,
+  {
+    type: 'chamber.committed',
+    payload: {
+      merkleRoot: `0x${'11'.repeat(32)}`,
+      eventCount: 3,
+      txHash: `0x${'22'.repeat(32)}`,
+      blockNumber: 5,
+      committedAt: toTimestamp(HOURS.end),
+    },
+  },
+];

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { isClosed, phaseAt } from '../../projections/phase.ts';
+import { fold, HOURS, type Past } from '../kit/given.ts';
+import { ANN, created, DEADLINES_HOURLY, joined, settled } from '../kit/pasts.ts';
+
+const chamber = fold([created()]);
+
+describe('the phase', () => {
+  it.each([
+    ['LOBBY', HOURS.lobby, HOURS.proposal - 1],
+    ['PROPOSAL', HOURS.proposal, HOURS.debate - 1],
+    ['DEBATE', HOURS.debate, HOURS.commit - 1],
+    ['ALLOCATE_COMMIT', HOURS.commit, HOURS.reveal - 1],
+    ['ALLOCATE_REVEAL', HOURS.reveal, HOURS.end - 1],
+  ] as const)('is %s from the deadline before it to the last instant before its own', (phase, first, last) => {
+    expect([phaseAt(chamber, first), phaseAt(chamber, last)]).toEqual([phase, phase]);
+  });
+
+  it('stays ALLOCATE_REVEAL after the reveal deadline until the chamber is committed', () => {
+    const later = HOURS.end + 1_000_000;
+    expect([phaseAt(chamber, later), isClosed(chamber, later)]).toEqual(['ALLOCATE_REVEAL', true]);
+    expect(phaseAt(fold([created(), settled]), later)).toBe('COMMITTED');
+  });
+
+  it('is closed from the instant of the reveal deadline', () => {
+    expect([isClosed(chamber, HOURS.end - 1), isClosed(chamber, HOURS.end)]).toEqual([false, true]);
+  });
+
+  it('skips a phase whose deadline equals the one before it', () => {
+    const deadlines = { ...DEADLINES_HOURLY, proposalDeadline: DEADLINES_HOURLY.lobbyDeadline };
+    expect(phaseAt(fold([created({ deadlines })]), HOURS.proposal)).toBe('DEBATE');
+  });
+
+  it('goes from LOBBY to its end at once when all deadlines are equal', () => {
+    const deadline = DEADLINES_HOURLY.lobbyDeadline;
+    const deadlines = {
+      lobbyDeadline: deadline,
+      proposalDeadline: deadline,
+      debateDeadline: deadline,
+      allocateCommitDeadline: deadline,
+      allocateRevealDeadline: deadline,
+    };
+    const state = fold([created({ deadlines })]);
+    expect([phaseAt(state, HOURS.proposal - 1), phaseAt(state, HOURS.proposal)]).toEqual(['LOBBY', 'ALLOCATE_REVEAL']);
+    expect(isClosed(state, HOURS.proposal)).toBe(true);
+  });
+
+  it('is not reopened by a clock that was set back', () => {
+    const late: Past = [HOURS.debate, ANN, { type: 'chamber.passed', payload: { nextTurnAgent: ANN } }];
+    expect(phaseAt(fold([created(), ...joined(ANN), late]), HOURS.lobby)).toBe('DEBATE');
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { turnHolderAt } from '../../projections/turn.ts';
+import { fold, HOURS, type Past } from '../kit/given.ts';
+import { ANN, BOB, CYD, created, DEADLINES_HOURLY, joined, passed } from '../kit/pasts.ts';
+
+const MEMBERS = [created(), ...joined(ANN, BOB, CYD)];
+const TIMED = [created({ turnSeconds: 60 }), ...joined(ANN, BOB, CYD)];
+const MINUTE = 60_000;
+
+/** Who holds the turn at each of the instants. */
+function holders(past: readonly Past[], ...instants: readonly number[]) {
+  const state = fold(past);
+  return instants.map((at) => turnHolderAt(state, at));
+}
+
+describe('the turn', () => {
+  it('is nobody’s outside PROPOSAL and DEBATE', () => {
+    const { lobby, commit, reveal, end } = HOURS;
+    expect(holders(MEMBERS, lobby, commit, reveal, end)).toEqual([null, null, null, null]);
+  });
+
+  it('is nobody’s in a chamber that nobody joined', () => {
+    expect(holders([created({ turnSeconds: 60 })], HOURS.proposal, HOURS.debate)).toEqual([null, null]);
+  });
+
+  it('starts with the first member in each of the two phases', () => {
+    const past = [...MEMBERS, passed(HOURS.proposal, ANN, BOB)];
+    expect(holders(past, HOURS.proposal, HOURS.debate)).toEqual([BOB, ANN]);
+  });
+
+  it('goes round in the order of joining', () => {
+    const at = HOURS.debate;
+    expect(holders([...MEMBERS, passed(at, ANN, BOB)], at)).toEqual([BOB]);
+    expect(holders([...MEMBERS, passed(at, ANN, BOB), passed(at, BOB, CYD)], at)).toEqual([CYD]);
+    expect(holders([...MEMBERS, passed(at, ANN, BOB), passed(at, BOB, CYD), passed(at, CYD, ANN)], at)).toEqual([ANN]);
+  });
+
+  it('has no limit without turnSeconds', () => {
+    expect(holders(MEMBERS, HOURS.debate - 1)).toEqual([ANN]);
+  });
+});
+
+describe('a turn with turnSeconds', () => {
+  it('goes on when the time is over, to the instant', () => {
+    const start = HOURS.proposal;
+    expect(holders(TIMED, start, start + MINUTE - 1, start + MINUTE, start + 2 * MINUTE)).toEqual([ANN, ANN, BOB, CYD]);
+  });
+
+  it('wraps round as often as it takes', () => {
+    expect(holders(TIMED, HOURS.proposal + 3 * MINUTE, HOURS.proposal + 31 * MINUTE)).toEqual([ANN, BOB]);
+  });
+
+  it('lasts its whole time after a pass', () => {
+    const at = HOURS.proposal + MINUTE / 2;
+    const past = [...TIMED, passed(at, ANN, BOB)];
+    expect(holders(past, at + MINUTE - 1, at + MINUTE)).toEqual([BOB, CYD]);
+  });
+
+  it('starts anew with the next phase', () => {
+    const past = [...TIMED, passed(HOURS.debate - 1, ANN, BOB)];
+    expect(holders(past, HOURS.debate, HOURS.debate + MINUTE)).toEqual([ANN, BOB]);
+  });
+
+  it('starts at the beginning of DEBATE when PROPOSAL is skipped', () => {
+    const deadlines = { ...DEADLINES_HOURLY, proposalDeadline: DEADLINES_HOURLY.lobbyDeadline };
+    const past = [created({ deadlines, turnSeconds: 60 }), ...joined(ANN, BOB)];
+    expect(holders(past, HOURS.proposal, HOURS.proposal + MINUTE)).toEqual([ANN, BOB]);
+  });
+
+  it('is not given back by a clock that was set back', () => {
+    const at = HOURS.proposal + 90_000;
+    const spoken: Past = [at, BOB, { type: 'chamber.passed', payload: { nextTurnAgent: CYD } }];
+    expect(holders([...TIMED, spoken], HOURS.proposal)).toEqual([CYD]);
+  });
+});

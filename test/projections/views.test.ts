@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import { graduates, tallies } from '../../projections/allocations.ts';
+import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
+import { toTimestamp } from '../../src/vocabulary/values.ts';
+import { fold, HOURS, type Past } from '../kit/given.ts';
+import {
+  ANN,
+  BOB,
+  CYD,
+  committed,
+  created,
+  DEADLINES_HOURLY,
+  joined,
+  proposed,
+  revealed,
+  settled,
+} from '../kit/pasts.ts';
+
+const HASH = `0x${'33'.repeat(32)}` as const;
+const TOKEN = `0x${'44'.repeat(20)}`;
+const COMMITMENT = `0x${'55'.repeat(32)}` as const;
+
+const REVEALED: readonly Past[] = [
+  created({ minBackersForGraduation: 2 }),
+  ...joined(ANN, BOB, CYD),
+  proposed(ANN, 1, 'ONE'),
+  proposed(BOB, 2, 'TWO'),
+  committed(ANN, COMMITMENT),
+  revealed(ANN, { 'idea-1': 6_000, 'idea-2': 1 }),
+  revealed(BOB, { 'idea-1': 10_000, 'idea-2': 0 }),
+];
+const submitted = { chainId: 1, nonce: 0, txHash: HASH, rawTransaction: HASH };
+const SUBMITTED: Past = [
+  HOURS.end,
+  null,
+  { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...submitted } },
+];
+const GRADUATED_AT = toTimestamp(HOURS.end);
+const DEPLOYED: Past = [
+  HOURS.end,
+  null,
+  {
+    type: 'idea.deployed',
+    payload: { ideaId: 'idea-1', tokenAddress: TOKEN, txHash: HASH, graduatedAt: GRADUATED_AT },
+  },
+];
+const FAILED: Past = [
+  HOURS.end,
+  null,
+  { type: 'idea.deploy_failed', payload: { ideaId: 'idea-1', txHash: HASH, reason: 'the ticker is taken' } },
+];
+
+describe('the tally', () => {
+  it('counts as backers those who gave more than nothing', () => {
+    expect([...tallies(fold(REVEALED))]).toEqual([
+      ['idea-1', { backers: 2, totalBps: 16_000 }],
+      ['idea-2', { backers: 1, totalBps: 1 }],
+    ]);
+  });
+
+  it('lets those ideas graduate that have enough backers', () => {
+    expect(graduates(fold(REVEALED)).map((idea) => idea.ideaId)).toEqual(['idea-1']);
+  });
+});
+
+describe('the chamber view', () => {
+  it('shows the fields of the specification, and null for what is not yet known', () => {
+    const state = fold([created(), ...joined(ANN, BOB), proposed(ANN, 1, 'ONE')]);
+    expect(chamberView(state, HOURS.proposal)).toEqual({
+      chamberId: 7,
+      phase: 'PROPOSAL',
+      name: 'Test',
+      deadlines: DEADLINES_HOURLY,
+      minBackersForGraduation: 1,
+      turnSeconds: null,
+      members: [ANN, BOB],
+      currentTurnAgent: ANN,
+      ideas: [{ ideaId: 'idea-1', ticker: 'ONE', creator: ANN }],
+      merkleRoot: null,
+      committedAt: null,
+      committedTxHash: null,
+      commitStatus: 'open',
+    });
+  });
+
+  it('shows root, time and transaction once the chamber is committed', () => {
+    expect(chamberView(fold([created(), settled]), HOURS.end)).toMatchObject({
+      phase: 'COMMITTED',
+      currentTurnAgent: null,
+      merkleRoot: `0x${'11'.repeat(32)}`,
+      committedAt: toTimestamp(HOURS.end),
+      committedTxHash: `0x${'22'.repeat(32)}`,
+      commitStatus: 'committed',
+    });
+  });
+
+  it('tells how far the root is', () => {
+    const relayed: Past = [HOURS.end, null, { type: 'relay.commit_submitted', payload: submitted }];
+    expect(chamberView(fold([created()]), HOURS.end).commitStatus).toBe('pending');
+    expect(chamberView(fold([created(), relayed]), HOURS.end).commitStatus).toBe('submitted');
+  });
+});
+
+describe('the views of ideas', () => {
+  it('show what is known of an idea before deployment', () => {
+    expect(ideaViews(fold(REVEALED))[0]).toEqual({
+      ideaId: 'idea-1',
+      ticker: 'ONE',
+      name: 'Idea ONE',
+      description: '',
+      creatorDid: ANN,
+      tokenAddress: null,
+      chamberId: 7,
+      graduatedAt: null,
+      slot: 1,
+      backers: 2,
+      totalBps: 16_000,
+      deployStatus: 'none',
+      deployReason: null,
+    });
+  });
+
+  it.each([
+    ['pending', [settled]],
+    ['submitted', [settled, SUBMITTED]],
+    ['deployed', [settled, SUBMITTED, DEPLOYED]],
+    ['failed', [settled, SUBMITTED, FAILED]],
+  ] as const)('tell how far a graduate is: %s', (status, chain) => {
+    expect(ideaViews(fold([...REVEALED, ...chain])).map((idea) => idea.deployStatus)).toEqual([status, 'none']);
+  });
+
+  it('show token and time of a deployed one, and why another failed', () => {
+    const deployed = ideaViews(fold([...REVEALED, settled, SUBMITTED, DEPLOYED]))[0];
+    expect(deployed).toMatchObject({ tokenAddress: TOKEN, graduatedAt: GRADUATED_AT, deployReason: null });
+    const failed = ideaViews(fold([...REVEALED, settled, SUBMITTED, FAILED]))[0];
+    expect(failed).toMatchObject({ tokenAddress: null, graduatedAt: null, deployReason: 'the ticker is taken' });
+  });
+});
+
+describe('the view of allocations', () => {
+  it('shows only who committed before ALLOCATE_REVEAL', () => {
+    const state = fold([created(), ...joined(ANN), proposed(ANN, 1, 'ONE'), committed(ANN, COMMITMENT)]);
+    expect(allocationsView(state, HOURS.commit)).toEqual({
+      chamberId: 7,
+      phase: 'ALLOCATE_COMMIT',
+      committed: [{ did: ANN, commitment: COMMITMENT }],
+      revealed: [],
+      tally: [],
+    });
+  });
+
+  it('shows reveals and the tally from then on', () => {
+    const view = allocationsView(fold(REVEALED), HOURS.reveal);
+    expect(view.revealed.map(({ did }) => did)).toEqual([ANN, BOB]);
+    expect(view.tally).toEqual([
+      { ideaId: 'idea-1', backers: 2, totalBps: 16_000 },
+      { ideaId: 'idea-2', backers: 1, totalBps: 1 },
+    ]);
+  });
+});

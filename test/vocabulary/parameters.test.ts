@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { parseCursor, parseId, parseInteger } from '../../src/vocabulary/parameters.ts';
+import { outcomeOf } from '../kit/given.ts';
+
+const NEITHER_ID_NOR_CURSOR = ['', 'abc', '-1', '+1', '01', '1.0', '1e3', ' 1', '0x1', '1\n', '١', '9007199254740992'];
+const BOUNDS = { min: 1, max: 200 };
+
+describe('a path or query parameter', () => {
+  it.each([...NEITHER_ID_NOR_CURSOR, '0', undefined])('%j is no id', (text) => {
+    expect(parseId(text)).toBeUndefined();
+  });
+
+  it('is an id from 1 to 2^53 − 1', () => {
+    expect([parseId('1'), parseId('9007199254740991')]).toEqual([1, Number.MAX_SAFE_INTEGER]);
+  });
+
+  it.each(NEITHER_ID_NOR_CURSOR)('%j is no cursor', (text) => {
+    expect(outcomeOf(() => parseCursor('after', text))).toMatchObject({
+      code: 'FORUM_ERR_VALIDATION',
+      detail: expect.stringMatching('^after: '),
+    });
+  });
+
+  it('is a cursor from 0, or absent', () => {
+    expect([parseCursor('after', '0'), parseCursor('after', '12'), parseCursor('after', undefined)]).toEqual([
+      0,
+      12,
+      undefined,
+    ]);
+  });
+
+  it.each(['0', '201', '5.5', 'ten', ''])('%j is no limit', (text) => {
+    expect(outcomeOf(() => parseInteger('limit', text, BOUNDS))).toMatchObject({
+      code: 'FORUM_ERR_VALIDATION',
+      detail: 'limit: must be an integer from 1 to 200',
+    });
+  });
+
+  it('is a limit within the bounds, or absent', () => {
+    expect(['1', '200', undefined].map((text) => parseInteger('limit', text, BOUNDS))).toEqual([1, 200, undefined]);
+  });
+});

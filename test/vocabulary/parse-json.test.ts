@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { JSON_DEPTH_MAX, parseJson } from '../../src/vocabulary/parse-json.ts';
+import { outcomeOf } from '../kit/given.ts';
+
+function nested(levels: number): string {
+  return '['.repeat(levels) + ']'.repeat(levels);
+}
+
+function refusal(detail: string) {
+  return { code: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(detail) };
+}
+
+describe('parsing hostile JSON', () => {
+  it.each([
+    '{"a":{"a":1},"b":[{"a":1},{"a":1}]}',
+    '{"text":"colons: \\"a\\":1, braces {[ and a backslash \\\\","":0}',
+    '["\\ud83d\\ude00", "😀", ""]',
+    '[9007199254740991, -9007199254740991, 0.1, -1.5e-7, 1e2, -0]',
+    ' \t\r\n{ } ',
+    'null',
+  ])('takes %s as JSON.parse does', (text) => {
+    expect(parseJson(text)).toEqual(JSON.parse(text));
+  });
+
+  it.each([
+    '{"a":1,"a":1}',
+    '{"a":1,"\\u0061":2}',
+    '[{"b":{"":1,"":1}}]',
+    '{"__proto__":1,"__proto__":2}',
+    '{"a":"\\"","a":1}',
+    '{"a\\\\":1,"a\\\\":2}',
+  ])('refuses a member name twice in %s', (text) => {
+    expect(outcomeOf(() => parseJson(text))).toEqual(refusal('same member name twice'));
+  });
+
+  it('takes 32 levels and refuses one more, of arrays and objects alike', () => {
+    expect(parseJson(nested(JSON_DEPTH_MAX))).toBeInstanceOf(Array);
+    expect(outcomeOf(() => parseJson(nested(JSON_DEPTH_MAX + 1)))).toEqual(refusal('deeper than 32'));
+    const objects = `${'{"a":'.repeat(32)}{}${'}'.repeat(32)}`;
+    expect(outcomeOf(() => parseJson(objects))).toEqual(refusal('deeper than 32'));
+  });
+
+  it('refuses a million levels without overflowing the stack, closed or not', () => {
+    expect(outcomeOf(() => parseJson(nested(1_000_000)))).toEqual(refusal('deeper than 32'));
+    expect(outcomeOf(() => parseJson('['.repeat(1_000_000)))).toEqual(refusal('deeper than 32'));
+  });
+
+  it('does not take brackets in strings for nesting', () => {
+    expect(parseJson(JSON.stringify([nested(100), '{:"'.repeat(50)]))).toHaveLength(2);
+  });
+
+  it.each(['[1e400]', '{"a":-1e999}'])('refuses the infinite number in %s', (text) => {
+    expect(outcomeOf(() => parseJson(text))).toEqual(refusal('not finite'));
+  });
+
+  it.each(['[9007199254740992]', '{"a":-9007199254740993}', '[1e300]'])('refuses the unsafe integer in %s', (text) => {
+    expect(outcomeOf(() => parseJson(text))).toEqual(refusal('integers must lie within'));
+  });
+
+  it.each(['["\\ud800"]', '["\\udc00\\ud800"]', '{"a":{"b":"x\\ud83d"}}', '{"\\udfff":1}'])(
+    'refuses the lone surrogate in %s',
+    (text) => {
+      expect(outcomeOf(() => parseJson(text))).toEqual(refusal('surrogate'));
+    },
+  );
+
+  it('names the place of what it refuses', () => {
+    expect(outcomeOf(() => parseJson('{"a":[0,{"b":1e999}]}'))).toEqual(refusal('body.a[1].b'));
+  });
+
+  it.each([
+    '',
+    '{',
+    '{"a":}',
+    "{'a':1}",
+    '[1,]',
+    '01',
+    'NaN',
+    '\ufeff{}',
+    '{}{}',
+    '{"a":1',
+    '"abc',
+    '"\\"',
+    '\u00a0[]',
+  ])('refuses malformed %j', (text) => {
+    expect(outcomeOf(() => parseJson(text))).toEqual(refusal('not valid JSON'));
+  });
+
+  it.each(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'])(
+    'keeps a member named %s as any other, away from the prototype',
+    (name) => {
+      const value = parseJson(`{"${name}":{"polluted":true}}`) as Record<string, unknown>;
+      expect(Object.keys(value)).toEqual([name]);
+      expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+      expect({}).not.toHaveProperty('polluted');
+    },
+  );
+});

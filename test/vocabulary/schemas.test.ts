@@ -1,0 +1,218 @@
+// One row for each rule of a body's field: what is taken, and what is refused by the name of the field.
+import { describe, expect, it } from 'vitest';
+import { type Operation, parseBody } from '../../src/vocabulary/commands.ts';
+import { outcomeOf } from '../kit/given.ts';
+import { DEADLINES_HOURLY } from '../kit/pasts.ts';
+
+const CHECKSUMMED = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+const HASH = `0x${'aB'.repeat(32)}`;
+
+/** A good body of each operation. */
+const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
+  register: { pubkeyHex: HASH, walletAddress: CHECKSUMMED, operatorEmail: 'op@example.org', personality: {} },
+  changePersonality: { patch: { loves: ['a', ''], hates: [], expertise: ['b'], style: '' } },
+  createChamber: { name: 'Test', ...DEADLINES_HOURLY },
+  join: {},
+  propose: { name: 'Idea', ticker: 'A-z_0.9', description: 'why' },
+  debate: { comment: 'hm' },
+  pass: {},
+  commit: { commitment: HASH },
+  reveal: { allocations: [{ ideaId: 'idea-1', bps: 10_000 }], salt: `0x${'00'.repeat(16)}` },
+};
+
+function parse(operation: Operation, changes: Readonly<Record<string, unknown>>): unknown {
+  return outcomeOf(() => parseBody(operation, JSON.parse(JSON.stringify({ ...BODIES[operation], ...changes }))));
+}
+
+function refusalOf(field: string) {
+  const detail = expect.stringMatching(`^${field.replace(/[[\].]/g, '\\$&')}: `);
+  return { code: 'FORUM_ERR_VALIDATION', detail };
+}
+
+function deep(levels: number): unknown {
+  return levels === 0 ? 'leaf' : { deeper: deep(levels - 1) };
+}
+
+describe('a field', () => {
+  it.each([
+    ['register', 'walletAddress', CHECKSUMMED.toLowerCase()],
+    ['register', 'walletAddress', `0x${CHECKSUMMED.slice(2).toUpperCase()}`],
+    ['register', 'personality', { loves: ['a'], style: 's' }],
+    ['createChamber', 'name', 'x'.repeat(120)],
+    ['createChamber', 'minBackersForGraduation', 1],
+    ['createChamber', 'turnSeconds', 1],
+    ['propose', 'ticker', 'x'.repeat(32)],
+    ['propose', 'description', ''],
+    ['propose', 'description', 'x'.repeat(8_192)],
+    ['debate', 'ideaId', null],
+    ['debate', 'ideaId', 'idea-1'],
+    ['debate', 'comment', 'x'.repeat(8_192)],
+    ['debate', 'refinement', deep(16)],
+    ['reveal', 'allocations', []],
+    [
+      'reveal',
+      'allocations',
+      [
+        { ideaId: 'idea-1', bps: 0 },
+        { ideaId: 'idea-2', bps: 10_000 },
+      ],
+    ],
+    ['reveal', 'salt', `0x${'aF'.repeat(64)}`],
+  ] as const)('of %s: %s may be %j', (operation, field, value) => {
+    expect(parse(operation, { [field]: value })).toMatchObject({ [field]: value });
+  });
+
+  it.each([
+    ['register', 'pubkeyHex', HASH.slice(2)],
+    ['register', 'pubkeyHex', HASH.slice(0, -2)],
+    ['register', 'pubkeyHex', `${HASH}00`],
+    ['register', 'pubkeyHex', 7],
+    ['register', 'walletAddress', CHECKSUMMED.replace('0x5aA', '0x5AA')],
+    ['register', 'walletAddress', CHECKSUMMED.slice(0, -1)],
+    ['register', 'walletAddress', null],
+    ['register', 'operatorEmail', 'nobody'],
+    ['register', 'operatorEmail', ''],
+    ['register', 'operatorEmail', `${'x'.repeat(250)}@example.org`],
+    ['register', 'personality', null],
+    ['register', 'personality', []],
+    ['createChamber', 'name', ''],
+    ['createChamber', 'name', 'x'.repeat(121)],
+    ['createChamber', 'name', '😀'.repeat(61)],
+    ['createChamber', 'minBackersForGraduation', 0],
+    ['createChamber', 'minBackersForGraduation', 1.5],
+    ['createChamber', 'minBackersForGraduation', '1'],
+    ['createChamber', 'minBackersForGraduation', null],
+    ['createChamber', 'turnSeconds', 0],
+    ['createChamber', 'turnSeconds', null],
+    ['propose', 'name', ''],
+    ['propose', 'ticker', ''],
+    ['propose', 'ticker', 'x'.repeat(33)],
+    ['propose', 'ticker', 'A B'],
+    ['propose', 'ticker', 'ÄBC'],
+    ['propose', 'ticker', 'ABC\n'],
+    ['propose', 'description', null],
+    ['propose', 'description', 'x'.repeat(8_193)],
+    ['debate', 'ideaId', 1],
+    ['debate', 'comment', ''],
+    ['debate', 'comment', 'x'.repeat(8_193)],
+    ['debate', 'refinement', null],
+    ['debate', 'refinement', []],
+    ['debate', 'refinement', deep(17)],
+    ['commit', 'commitment', HASH.slice(0, -1)],
+    ['commit', 'commitment', `${HASH}0`],
+    ['reveal', 'allocations', {}],
+    [
+      'reveal',
+      'allocations',
+      [
+        { ideaId: 'a', bps: 1 },
+        { ideaId: 'a', bps: 1 },
+      ],
+    ],
+    [
+      'reveal',
+      'allocations',
+      [
+        { ideaId: 'a', bps: 5_000 },
+        { ideaId: 'b', bps: 5_001 },
+      ],
+    ],
+    ['reveal', 'salt', `0x${'00'.repeat(15)}`],
+    ['reveal', 'salt', `0x${'00'.repeat(65)}`],
+    ['reveal', 'salt', `0x${'00'.repeat(16)}0`],
+  ] as const)('of %s: %s is refused as %j', (operation, field, value) => {
+    expect(parse(operation, { [field]: value })).toEqual(refusalOf(field));
+  });
+
+  it.each([
+    ['changePersonality', { patch: { loves: 'a' } }, 'patch.loves'],
+    ['changePersonality', { patch: { hates: [1] } }, 'patch.hates[0]'],
+    ['changePersonality', { patch: { style: ['s'] } }, 'patch.style'],
+    ['changePersonality', { patch: { style: null } }, 'patch.style'],
+    ['reveal', { allocations: [{ ideaId: 'a', bps: -1 }] }, 'allocations[0].bps'],
+    ['reveal', { allocations: [{ ideaId: 'a', bps: 10_001 }] }, 'allocations[0].bps'],
+    ['reveal', { allocations: [{ ideaId: 'a', bps: 0.5 }] }, 'allocations[0].bps'],
+    ['reveal', { allocations: [{ ideaId: 'a' }] }, 'allocations[0].bps'],
+    ['reveal', { allocations: [{ ideaId: 5, bps: 1 }] }, 'allocations[0].ideaId'],
+  ] as const)('within %s %j is refused by its path', (operation, changes, path) => {
+    expect(parse(operation, changes)).toEqual(refusalOf(path));
+  });
+
+  const required = Object.entries(BODIES).flatMap(([operation, body]) =>
+    Object.keys(body)
+      .filter((field) => field !== 'description')
+      .map((field) => [operation as Operation, field] as const),
+  );
+
+  it.each(required)('of %s: %s is required', (operation, field) => {
+    const detail = expect.stringMatching(`^${field}: is required`);
+    expect(parse(operation, { [field]: undefined })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+  });
+});
+
+describe('a timestamp', () => {
+  it.each([
+    ['2030-01-01T00:00:00Z', '2030-01-01T00:00:00.000Z'],
+    ['2030-01-01T00:00:00.5Z', '2030-01-01T00:00:00.500Z'],
+    ['2028-02-29T23:59:59.999Z', '2028-02-29T23:59:59.999Z'],
+  ])('%s is returned as %s', (sent, returned) => {
+    expect(parse('createChamber', { lobbyDeadline: sent })).toMatchObject({ lobbyDeadline: returned });
+  });
+
+  it.each([
+    '2030-02-30T00:00:00Z',
+    '2029-02-29T00:00:00Z',
+    '2030-13-01T00:00:00Z',
+    '2030-01-01T24:00:00Z',
+    '2030-01-01T23:59:60Z',
+    '2030-01-01T00:00:00+00:00',
+    '2030-01-01T00:00:00.1234Z',
+    '2030-01-01T00:00Z',
+    '2030-01-01 00:00:00Z',
+    '2030-01-01t00:00:00z',
+    '2030-01-01',
+    '+012030-01-01T00:00:00Z',
+    '2030-01-01T00:00:00Z\n',
+    1_893_456_000,
+  ])('%j is refused', (sent) => {
+    expect(parse('createChamber', { lobbyDeadline: sent })).toEqual(refusalOf('lobbyDeadline'));
+  });
+});
+
+describe('a body', () => {
+  it('is filled in with what is the default', () => {
+    expect(parse('createChamber', {})).toMatchObject({ minBackersForGraduation: 1 });
+    expect(parse('propose', { description: undefined })).toMatchObject({ description: '' });
+    expect(parse('debate', {})).toEqual({ comment: 'hm', ideaId: null });
+  });
+
+  it('may be absent for join and pass alone', () => {
+    expect(parseBody('join', undefined)).toEqual({});
+    expect(parseBody('pass', undefined)).toEqual({});
+    expect(outcomeOf(() => parseBody('debate', undefined))).toEqual(refusalOf('body'));
+  });
+
+  it.each(Object.keys(BODIES) as Operation[])('of %s is an object without unknown members', (operation) => {
+    for (const body of [null, [], 'text', 7, true]) {
+      expect(outcomeOf(() => parseBody(operation, body))).toEqual(refusalOf('body'));
+    }
+    const detail = expect.stringContaining('unknown member "extra"');
+    expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+  });
+
+  it.each(['__proto__', 'constructor', 'prototype', 'toString'])('is refused with an unknown member %s', (name) => {
+    const body = JSON.parse(`{"patch":{"${name}":["x"]}}`);
+    const detail = expect.stringContaining(`unknown member "${name}"`);
+    expect(outcomeOf(() => parseBody('changePersonality', body))).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+    expect(outcomeOf(() => parseBody('join', JSON.parse(`{"${name}":{}}`)))).toEqual({
+      code: 'FORUM_ERR_VALIDATION',
+      detail,
+    });
+  });
+
+  it('keeps a refinement exactly as sent, whatever its keys', () => {
+    const text = '{"__proto__":{"a":1},"constructor":{"prototype":[]},"b":[null,-1.5]}';
+    const { refinement } = parseBody('debate', JSON.parse(`{"comment":"hm","refinement":${text}}`));
+    expect(JSON.stringify(refinement)).toBe(text);
+  });
+});
