@@ -23,7 +23,7 @@ export interface DevChainOptions {
   readonly logger: Logger;
 }
 
-export const DEV_CHAIN_ID = 31_337;
+const DEV_CHAIN_ID = 31_337;
 const SAVE_INTERVAL_MILLIS = 1_000;
 const RESTART_MILLIS = 500;
 const RPC_TIMEOUT_MILLIS = 3_000;

@@ -2,7 +2,7 @@
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import type { MemoryForum } from './memory-forum.ts';
 
-export const WALLET = '0x90F79bf6EB2c4f870365E785982E1f101E93b906';
+const WALLET = '0x90F79bf6EB2c4f870365E785982E1f101E93b906';
 const ANN = 'did:key:ann';
 const BOB = 'did:key:bob';
 
