@@ -39,12 +39,14 @@ export class Draft {
   readonly #chambers = new Map<number, Chamber>();
   readonly #accounts = new Map<string, Account>();
   readonly #entries: LogEntry[] = [];
+  readonly #nowText: string;
   #lastChamberId: number;
 
   constructor(streams: Streams, lastChamberId: number, now: Millis) {
     this.#streams = streams;
     this.#lastChamberId = lastChamberId;
     this.now = now;
+    this.#nowText = toTimestamp(now);
   }
 
   get entries(): readonly LogEntry[] {
@@ -106,7 +108,7 @@ export class Draft {
     const at = Math.max(this.now, before?.state.lastAt ?? 0);
     return {
       eventId: (before?.state.lastEventId ?? 0) + 1,
-      ts: toTimestamp(at),
+      ts: at === this.now ? this.#nowText : toTimestamp(at),
       prev: before?.headHash ?? NO_PREVIOUS,
     };
   }

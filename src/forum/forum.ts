@@ -113,7 +113,9 @@ export class Forum {
 
   /** Loads before queueing, so that folding a cold stream holds up nobody else's move. */
   async #submit<Event extends ForumEvent | null>(submission: Submission<Event>): Promise<Event> {
-    for (const stream of submission.streams) await this.#load(stream);
+    for (const stream of submission.streams) {
+      if (!this.#streams.isLoaded(stream)) await this.#streams.load(stream);
+    }
     return this.#queue.submit(submission);
   }
 

@@ -46,11 +46,13 @@ function readStream(incoming: IncomingMessage, maxBytes: number): Promise<Uint8A
       else reject(tooLarge(maxBytes));
     });
     incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    incoming.once('error', reject);
-    incoming.once('close', () =>
-      reject(new ForumError('FORUM_ERR_VALIDATION', 'body: the connection was closed within it')),
-    );
+    // Without this listener Node would not tell that the client went away; no error is made for those that stay.
+    incoming.once('error', () => reject(cutOff()));
   });
+}
+
+function cutOff(): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', 'body: the connection was closed within it');
 }
 
 /** The rest of the body is not read: the connection ends with the answer. */

@@ -1,6 +1,6 @@
 // Hostile text to JSON values: what one reader might read differently from another is refused (README, Formats).
 import { ForumError } from './errors.ts';
-import type { JsonValue } from './values.ts';
+import type { JsonObject, JsonValue } from './values.ts';
 
 /** Levels of nesting, of which the outermost object is the first. */
 export const JSON_DEPTH_MAX = 32;
@@ -22,7 +22,8 @@ export function parseJson(text: string): JsonValue {
   if (shape.depth > JSON_DEPTH_MAX) throw refused(`nesting is deeper than ${JSON_DEPTH_MAX} levels`);
   const value = parse(text);
   const seen = { members: 0 };
-  check(value, 'body', seen);
+  const problem = problemOf(value, seen);
+  if (problem !== undefined) throw refused(`body${problem.path}: ${problem.text}`);
   if (seen.members !== shape.members) throw refused('an object holds the same member name twice');
   return value;
 }
@@ -74,27 +75,45 @@ function parse(text: string): JsonValue {
   }
 }
 
-function check(value: JsonValue, path: string, seen: { members: number }): void {
-  if (typeof value === 'string') {
-    if (!value.isWellFormed()) throw refused(`${path}: a lone surrogate is not well-formed Unicode`);
-  } else if (typeof value === 'number') {
-    checkNumber(value, path);
-  } else if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) check(item, `${path}[${index}]`, seen);
-  } else if (typeof value === 'object' && value !== null) {
-    for (const [name, member] of Object.entries(value)) {
-      if (!name.isWellFormed()) throw refused(`${path}: a member name holds a lone surrogate`);
-      seen.members++;
-      check(member, `${path}.${name}`, seen);
-    }
-  }
+interface Problem {
+  readonly path: string;
+  readonly text: string;
 }
 
-function checkNumber(value: number, path: string): void {
-  if (!Number.isFinite(value)) throw refused(`${path}: the number is not finite`);
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw refused(`${path}: integers must lie within ±(2^53 − 1)`);
+/** Counts the members it meets; a path is made only for what is wrong. */
+function problemOf(value: JsonValue, seen: { members: number }): Problem | undefined {
+  if (typeof value === 'string') return value.isWellFormed() ? undefined : here('a lone surrogate is not Unicode');
+  if (typeof value === 'number') return numberProblem(value);
+  if (typeof value !== 'object' || value === null) return undefined;
+  return Array.isArray(value) ? itemProblem(value, seen) : memberProblem(value as JsonObject, seen);
+}
+
+function itemProblem(items: readonly JsonValue[], seen: { members: number }): Problem | undefined {
+  for (let index = 0; index < items.length; index++) {
+    const problem = problemOf(items[index] as JsonValue, seen);
+    if (problem !== undefined) return { ...problem, path: `[${index}]${problem.path}` };
   }
+  return undefined;
+}
+
+function memberProblem(value: JsonObject, seen: { members: number }): Problem | undefined {
+  for (const name of Object.keys(value)) {
+    if (!name.isWellFormed()) return here('a member name holds a lone surrogate');
+    seen.members++;
+    const problem = problemOf(value[name] as JsonValue, seen);
+    if (problem !== undefined) return { ...problem, path: `.${name}${problem.path}` };
+  }
+  return undefined;
+}
+
+function numberProblem(value: number): Problem | undefined {
+  if (!Number.isFinite(value)) return here('the number is not finite');
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) return here('integers must lie within ±(2^53 − 1)');
+  return undefined;
+}
+
+function here(text: string): Problem {
+  return { path: '', text };
 }
 
 function refused(detail: string): ForumError {
