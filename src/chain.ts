@@ -107,6 +107,7 @@ function statusOf(relayer: Relayer, config: RelayerConfig, devChain: DevChain | 
   const address = devChain === undefined ? {} : { rpcUrl: devChain.config.rpcUrl };
   return {
     ok,
+    relayer: state,
     details: { chain: { chainId: chainId ?? null, registryAddress, factoryAddress, ...address, relayer: state } },
   };
 }

@@ -100,6 +100,7 @@ export const VARIABLES = {
   ACCOUNTS_CACHED_MAX: variable(20_000, integer(1, MANY), 'accounts kept folded in memory'),
   VERIFIER_THREADS: variable<number | undefined>(undefined, integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: variable<number | undefined>(undefined, integer(0, 65_535), 'port for GET /metrics; absent: none'),
+  METRICS_HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address of METRICS_PORT'),
   LOG_LEVEL: variable('info', oneOf(LOG_LEVELS), LOG_LEVELS.join(', ')),
 } as const;
 

@@ -7,6 +7,8 @@ import { startService } from './server.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_FAILURE = 1;
+/** Supervisors kill after ten seconds. */
+const STOP_MS_MAX = 9_000;
 
 async function main(): Promise<void> {
   const config = readConfig(process.env);
@@ -34,6 +36,7 @@ async function main(): Promise<void> {
     if (isStopping) return;
     isStopping = true;
     logger.info({ signal }, 'stopping');
+    setTimeout(() => fail(new Error('the service did not stop in time')), STOP_MS_MAX).unref();
     service.stop().then(
       () => process.exit(0),
       (error: unknown) => fail(error),

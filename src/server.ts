@@ -1,6 +1,7 @@
 // The service put together: log, forum, verifier, HTTP, streams and relayer, and how they stop without losing anything.
 import type { createServer, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import type { Logger } from 'pino';
 import { WebSocketServer } from 'ws';
@@ -8,11 +9,25 @@ import { type ChainLink, openChain } from './chain.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { createApp } from './http/app.ts';
-import type { ForumApp } from './http/context.ts';
-import { createGuardedServer, guardSockets, serverOptions, withUpgradeRefusals } from './http/guard.ts';
+import { LIST_LIMIT, LIST_LIMIT_DEFAULT } from './http/chambers.ts';
+import type { Failure } from './http/context.ts';
+import { Door } from './http/door.ts';
+import {
+  type Doorkeeper,
+  type Fetch,
+  guardedServer,
+  guardSockets,
+  serverOptions,
+  withUpgradeRefusals,
+} from './http/guard.ts';
 import { CORS_HEADERS } from './http/response.ts';
+import { guardLog } from './log/guarded-log.ts';
 import { openSqliteLog } from './log/sqlite-log.ts';
+import { logFailure, type Observation, openObservation } from './observation.ts';
+import { openApiRoutes } from './openapi/routes.ts';
+import { EVENTS_LIMIT, EVENTS_LIMIT_DEFAULT } from './stream/event-source.ts';
 import { Liveness } from './stream/liveness.ts';
+import { StreamQuota } from './stream/quota.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
 import type { Millis } from './vocabulary/values.ts';
@@ -36,16 +51,21 @@ export interface Service {
 
 /** How long running requests and stream peers have to finish. */
 const STOP_GRACE_MS = 5_000;
+/** After a crash the clock may seem to have gone back by no more than this. */
+const TIME_SAVED_EVERY_MS = 5_000;
 
 type FetchCallback = Parameters<typeof createAdaptorServer>[0]['fetch'];
 
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, logger, clock = Date.now } = options;
-  const log = openSqliteLog(config.DATABASE_PATH);
+  const { config, logger, clock = Date.now, onFatal } = options;
+  const log = guardLog(openSqliteLog(config.DATABASE_PATH), onFatal);
   try {
-    const forum = new Forum({ log, clock, onFatal: options.onFatal, ...rulesOf(config) });
+    const observation = openObservation(config, logger);
+    const { onBatch } = observation;
+    const forum = new Forum({ log, clock, onFatal, ...rulesOf(config), ...(onBatch && { onBatch }) });
+    tellOfClock(forum, logger);
     const chain = await openChain({ config, forum, logger });
-    return await serve(options, forum, chain).catch(async (error: unknown) => {
+    return await serve(options, { forum, chain, observation }).catch(async (error: unknown) => {
       await chain.stop();
       throw error;
     });
@@ -55,7 +75,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-async function serve(options: ServiceOptions, forum: Forum, chain: ChainLink): Promise<Service> {
+interface Parts {
+  readonly forum: Forum;
+  readonly chain: ChainLink;
+  readonly observation: Observation;
+}
+
+async function serve(options: ServiceOptions, { forum, chain, observation }: Parts): Promise<Service> {
   const { config, logger } = options;
   const verifier = createVerifier({
     ...(config.VERIFIER_THREADS === undefined ? {} : { threads: config.VERIFIER_THREADS }),
@@ -65,43 +91,83 @@ async function serve(options: ServiceOptions, forum: Forum, chain: ChainLink): P
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
   });
+  const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX);
+  const door = new Door({ perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST });
   const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify });
-  streamRoutes(app, { forum, liveness, headers: CORS_HEADERS });
-  const server = createHttpServer(config, app);
+  const tails = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
+  openApiRoutes(app, {
+    version: options.version,
+    publicUrls: config.PUBLIC_URL,
+    limits: apiLimits(config),
+    headers: CORS_HEADERS,
+  });
+  const routes = app.routes.map(({ path }) => path);
+  const server = createHttpServer(config, observation.observe(app.fetch, routes), door);
+  let metrics: { close(): Promise<void> } | undefined;
   try {
+    metrics = await observation.serve({
+      streams: () => quota.total,
+      streamLag: () => tails.lag(),
+      connections: () => promisify(server.getConnections).call(server),
+      relayer: () => chain.status().relayer,
+    });
     await listen(server, config);
   } catch (error) {
-    await verifier.close();
+    await Promise.all([verifier.close(), metrics?.close()]);
     throw error;
   }
+  const timekeeping = setInterval(() => saveTime(forum), TIME_SAVED_EVERY_MS).unref();
   return { forum, url: urlOf(server, config.HOST), stop };
 
   /** First nothing new comes in, then what runs is answered, and the log closes last. */
   async function stop(): Promise<void> {
+    door.close();
     const closed = new Promise((resolve) => server.close(resolve));
     server.closeIdleConnections();
     liveness.close();
+    tails.stop();
     const relayed = chain.stop();
     await Promise.race([Promise.all([closed, relayed]), grace()]);
     liveness.terminate();
     server.closeAllConnections();
     await relayed;
-    await verifier.close();
+    await Promise.all([verifier.close(), metrics?.close()]);
+    await forum.close();
+    clearInterval(timekeeping);
+    await saveTime(forum);
     await forum.log.close();
   }
 }
 
-function createHttpServer(config: Config, app: ForumApp): Server {
+function createHttpServer(config: Config, fetch: Fetch, door: Door): Server {
   const webSockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: MESSAGE_BYTES_MAX });
+  const refuse: Doorkeeper = (incoming) => door.refuse(incoming);
   const server = createAdaptorServer({
-    fetch: withUpgradeRefusals(app.fetch) as FetchCallback,
+    fetch: withUpgradeRefusals(fetch) as FetchCallback,
     websocket: { server: webSockets as WebSocketServerLike },
-    createServer: createGuardedServer as typeof createServer,
+    createServer: guardedServer(refuse) as typeof createServer,
     serverOptions: serverOptions(limitsOf(config)),
   }) as Server;
   server.maxConnections = config.CONNECTIONS_MAX;
-  guardSockets(server, webSockets);
+  guardSockets(server, webSockets, refuse);
   return server;
+}
+
+/** What cannot be written now, on a full disk, is written with a later event or the next time. */
+async function saveTime(forum: Forum): Promise<void> {
+  await forum.saveTime().catch(() => {});
+}
+
+const CLOCK_BEHIND_MS = 60_000;
+
+function tellOfClock(forum: Forum, logger: Logger): void {
+  const behindMillis = forum.now() - forum.wallClock();
+  if (behindMillis < CLOCK_BEHIND_MS) return;
+  const known = new Date(forum.now()).toISOString();
+  logger.warn(
+    { behindMillis, known },
+    'the clock is behind what the log knows: phases stand still until it catches up',
+  );
 }
 
 /** Consumers have nothing to say to a stream. */
@@ -128,6 +194,19 @@ function limitsOf(config: Config) {
   };
 }
 
+/** What callers are told of the limits. */
+function apiLimits(config: Config) {
+  return {
+    bodyBytesMax: config.MAX_BODY_BYTES,
+    membersMax: config.MEMBERS_MAX,
+    ideasMax: config.IDEAS_MAX,
+    signatureMaxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS,
+    signatureMaxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS,
+    list: { ...LIST_LIMIT, fallback: LIST_LIMIT_DEFAULT },
+    events: { ...EVENTS_LIMIT, fallback: EVENTS_LIMIT_DEFAULT },
+  };
+}
+
 function httpOptions({ config, version, logger }: ServiceOptions, forum: Forum, chain: ChainLink) {
   return {
     forum,
@@ -137,7 +216,8 @@ function httpOptions({ config, version, logger }: ServiceOptions, forum: Forum, 
     allowUnsigned: config.DEV_ALLOW_UNSIGNED,
     maxBodyBytes: config.MAX_BODY_BYTES,
     chainStatus: () => chain.status(),
-    onDefect: (error: unknown) => logger.error({ error }, 'a request met a defect'),
+    ratePerDid: { perSecond: config.RATE_PER_DID_PER_SECOND, burst: config.RATE_PER_DID_BURST },
+    onFailure: (failure: Failure) => logFailure(logger, failure),
   };
 }
 

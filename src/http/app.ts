@@ -8,6 +8,7 @@ import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts
 import { ideaRoutes } from './ideas.ts';
 import { preflight } from './preflight.ts';
 import { proofRoutes } from './proofs.ts';
+import { requestIdOf } from './request-id.ts';
 import { refusal } from './response.ts';
 import { allowedMethods } from './routes.ts';
 import { serviceRoutes } from './service.ts';
@@ -22,11 +23,19 @@ export function createApp(options: HttpOptions): ForumApp {
   ideaRoutes(app, options);
   proofRoutes(app, options);
   app.notFound((c) => refusal(noRoute(app, c)));
-  app.onError((error, c) => {
-    if (!(error instanceof ForumError)) options.onDefect(error, c);
-    return refusal(error);
-  });
+  app.onError((error, c) => refuse(error, c, options));
   return app;
+}
+
+/** A failure of ours is logged under an id that its answer tells, so that a caller can ask about it. */
+function refuse(error: Error, c: ForumContext, { onFailure }: HttpOptions): Response {
+  const response = refusal(error);
+  const { status } = response;
+  if (status < 500) return response;
+  const requestId = requestIdOf(c.env.incoming ?? c.req.raw);
+  onFailure({ requestId, method: c.req.method, path: c.req.path, status, error });
+  response.headers.set('X-Request-Id', requestId);
+  return response;
 }
 
 function noRoute(app: ForumApp, c: ForumContext): ForumError {

@@ -9,6 +9,7 @@ import { type ExpectedSignature, ForumError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { RequestBody } from './body.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
+import { RateLimit } from './rate-limit.ts';
 import { targetUris } from './target.ts';
 
 const KEYS_CACHED_MAX = 10_000;
@@ -19,14 +20,17 @@ export class Authenticator {
   /** Keys that passed the check, by DID. */
   readonly #keys = new BoundedCache<string, Uint8Array>(KEYS_CACHED_MAX);
 
+  readonly #rate: RateLimit;
+
   constructor(options: HttpOptions) {
     this.#options = options;
+    this.#rate = new RateLimit(options.ratePerDid);
   }
 
   /** The registered agent behind the request; throws FORUM_ERR_SIGNATURE naming the step that failed. */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
     const caller = this.#isSigned(c) ? await this.verify(c, body) : this.#unsigned(c, body);
-    if ((await this.#options.forum.account(caller.did)) !== undefined) return caller;
+    if ((await this.#options.forum.account(caller.did)) !== undefined) return this.#paced(caller);
     throw this.#refused(c, body, new SignatureRefusal('registration', `${caller.did} is not registered`));
   }
 
@@ -35,7 +39,14 @@ export class Authenticator {
     if (!this.#isSigned(c)) return undefined;
     const caller = await this.verify(c, body);
     // The body holds personal data, which is never in the log.
-    return { ...caller, request: caller.request && { ...caller.request, body: null } };
+    return this.#paced({ ...caller, request: caller.request && { ...caller.request, body: null } });
+  }
+
+  /** Only now: nobody can use up another's rate without a signature. */
+  #paced(caller: Caller): Caller {
+    const refusal = this.#rate.refuse(caller.did, 'this agent');
+    if (refusal !== undefined) throw refusal;
+    return caller;
   }
 
   #isSigned(c: ForumContext): boolean {

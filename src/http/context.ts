@@ -3,6 +3,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
+import type { RateLimits } from './rate-limit.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
 export type ForumContext = Context<ForumEnv>;
@@ -13,6 +14,16 @@ export interface ChainStatus {
   readonly ok: boolean;
   /** Extensions of GET /health, e.g. contract addresses and why it is not ok. */
   readonly details: Readonly<Record<string, unknown>>;
+  /** What the relayer has still to do and what failed; absent without one. */
+  readonly relayer?: { readonly pending: number; readonly failed: number };
+}
+
+export interface Failure {
+  readonly requestId: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly error: unknown;
 }
 
 export interface HttpOptions {
@@ -25,6 +36,8 @@ export interface HttpOptions {
   readonly allowUnsigned: boolean;
   readonly maxBodyBytes: number;
   readonly chainStatus: () => ChainStatus;
-  /** Told of every error that is a defect of the service. */
-  readonly onDefect: (error: unknown, c: ForumContext) => void;
+  /** Signed requests of one agent. */
+  readonly ratePerDid: RateLimits;
+  /** Told of every answer of 500 and above, with the id that the answer carries. */
+  readonly onFailure: (failure: Failure) => void;
 }

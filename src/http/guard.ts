@@ -30,17 +30,21 @@ export function serverOptions(limits: ServerLimits): ServerOptions {
 
 type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
-/** node:http's createServer, with ambiguous requests answered before the adapter sees them. */
-export function createGuardedServer(options: ServerOptions, listener: Listener): Server {
-  return createServer(options, (incoming, outgoing) => {
-    const problem = targetProblem(incoming);
-    if (problem === undefined) return listener(incoming, outgoing);
-    const { status, body, headers } = toRaw(problem);
-    return outgoing.writeHead(status, { ...headers, Connection: 'close' }).end(body);
-  });
+/** Why a request is refused before anything of it is looked at: too many of that address, or the service is stopping. */
+export type Doorkeeper = (incoming: IncomingMessage) => ForumError | undefined;
+
+/** Makes node:http's createServer, with unwelcome and ambiguous requests answered before the adapter sees them. */
+export function guardedServer(refuse: Doorkeeper): (options: ServerOptions, listener: Listener) => Server {
+  return (options, listener) =>
+    createServer(options, (incoming, outgoing) => {
+      const problem = refuse(incoming) ?? targetProblem(incoming);
+      if (problem === undefined) return listener(incoming, outgoing);
+      const { status, body, headers } = toRaw(problem);
+      return outgoing.writeHead(status, { ...headers, Connection: 'close' }).end(body);
+    });
 }
 
-type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
 /** Answers a refused handshake with the usual body, which the adapter would leave out. */
 export function withUpgradeRefusals(fetch: Fetch): Fetch {
@@ -58,11 +62,12 @@ function isUpgrade({ outgoing }: Partial<HttpBindings>): boolean {
   return outgoing === undefined;
 }
 
-export function guardSockets(server: Server, webSockets: WebSocketServer): void {
+export function guardSockets(server: Server, webSockets: WebSocketServer, refuse: Doorkeeper): void {
   // First of the listeners: the adapter passes over a request whose Upgrade header is gone.
   server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex) => {
     const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-    const problem = isWebSocket ? targetProblem(request) : refused('Upgrade: only websocket is known here');
+    const unknown = isWebSocket ? undefined : refused('Upgrade: only websocket is known here');
+    const problem = unknown ?? refuse(request) ?? targetProblem(request);
     if (problem === undefined) return;
     delete request.headers.upgrade;
     socket.on('error', () => {});

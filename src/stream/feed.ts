@@ -46,6 +46,17 @@ export class Feed {
     return page;
   }
 
+  async lag(): Promise<number> {
+    const head = await this.#forum.log.lastEventId(this.#chamberId);
+    let slowest = head;
+    for (const { cursor } of this.#tails) slowest = Math.min(slowest, cursor);
+    return head - slowest;
+  }
+
+  stop(): void {
+    for (const tail of this.#tails) tail.stop();
+  }
+
   #grow(): void {
     this.version++;
     this.#tailPages.clear();

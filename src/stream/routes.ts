@@ -7,26 +7,30 @@ import { parseInteger } from '../vocabulary/parameters.ts';
 import { readStart } from './cursor.ts';
 import { EVENTS_LIMIT, EVENTS_LIMIT_DEFAULT, eventLines, eventSource } from './event-source.ts';
 import type { Liveness } from './liveness.ts';
+import type { StreamQuota } from './quota.ts';
 import { Tails } from './tail.ts';
 import { serveWebSocket } from './websocket.ts';
 
 interface StreamOptions {
   readonly forum: Forum;
   readonly liveness: Liveness;
+  readonly quota: StreamQuota;
   /** Sent with every answer. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Adds the routes and returns the consumers that they serve. */
 export function streamRoutes(
   app: Hono<{ Bindings: Partial<HttpBindings> }>,
-  { forum, liveness, headers }: StreamOptions,
-): void {
+  { forum, liveness, quota, headers }: StreamOptions,
+): Tails {
   const tails = new Tails(forum);
   const logHeaders = { ...headers, 'Log-Id': forum.log.logId };
 
   app.get('/chambers/:id/stream', async (c) => {
     if (isWebSocket(c)) {
       const { chamberId, after, lastEventId } = await readStart(c, forum);
+      closeWithSocket(c, quota);
       const response = await serveWebSocket(c, () => tails.open(chamberId, after ?? lastEventId), liveness);
       for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
       return response;
@@ -34,7 +38,8 @@ export function streamRoutes(
     if (!wantsEventSource(c)) throw notAStream();
     const { chamberId, after, lastEventId } = await readStart(c, forum, c.req.header('last-event-id'));
     const start = after ?? lastEventId;
-    return new Response(eventSource(tails.open(chamberId, start), start), {
+    const leave = quota.open(addressOf(c));
+    return new Response(eventSource(tails.open(chamberId, start, leave), start), {
       headers: { ...logHeaders, 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' },
     });
   });
@@ -47,6 +52,19 @@ export function streamRoutes(
       headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
     });
   });
+  return tails;
+}
+
+/** A WebSocket has its TCP socket for itself, and for life. */
+function closeWithSocket(c: Context, quota: StreamQuota): void {
+  const { socket } = c.env.incoming;
+  const leave = quota.open(addressOf(c));
+  if (socket.closed) leave();
+  else socket.once('close', leave);
+}
+
+function addressOf(c: Context): string {
+  return c.env.incoming?.socket.remoteAddress ?? '';
 }
 
 function isWebSocket(c: Context): boolean {

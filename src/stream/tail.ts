@@ -20,6 +20,11 @@ export class Tail {
     feed.add(this);
   }
 
+  /** The last event handed out. */
+  get cursor(): number {
+    return this.#cursor;
+  }
+
   /** Yields the lines of every event after the cursor, in order, each once; then the live ones, until stop(). */
   async *pages(): AsyncGenerator<Page> {
     let limit = PAGE_LINES_FIRST;
@@ -68,11 +73,23 @@ export class Tails {
   }
 
   /** A consumer of the chamber's events after `after`. */
-  open(chamberId: number, after: number): Tail {
+  open(chamberId: number, after: number, onStop = () => {}): Tail {
     const feed = this.#feeds.get(chamberId) ?? new Feed(this.#forum, chamberId);
     this.#feeds.set(chamberId, feed);
     return new Tail(feed, after, () => {
-      if (feed.isEmpty) this.#feeds.delete(chamberId);
+      if (feed.isEmpty && this.#feeds.get(chamberId) === feed) this.#feeds.delete(chamberId);
+      onStop();
     });
+  }
+  /** Events that the consumer farthest behind its chamber's head has still to be handed. */
+  async lag(): Promise<number> {
+    let lag = 0;
+    for (const feed of this.#feeds.values()) lag = Math.max(lag, await feed.lag());
+    return lag;
+  }
+
+  /** Ends every consumer's pages. */
+  stop(): void {
+    for (const feed of this.#feeds.values()) feed.stop();
   }
 }

@@ -1,0 +1,104 @@
+// What the service tells Prometheus about itself. Counting costs a request about a microsecond; everything that can be read
+// at the moment of the scrape is read only then.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Millis } from '../vocabulary/values.ts';
+import { createRouteOf } from './route-of.ts';
+
+/** Read when Prometheus asks. */
+export interface Sources {
+  readonly streams: () => number;
+  /** Events that the consumer farthest behind its chamber's head has still to be sent. */
+  readonly streamLag: () => Promise<number>;
+  readonly connections: () => Promise<number>;
+  /** undefined without a relayer. */
+  readonly relayer: () => { readonly pending: number; readonly failed: number } | undefined;
+}
+
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const APPEND_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+const BATCH_EVENTS = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/** With what Node tells of itself: memory, garbage collection, delay of the event loop. */
+export function createRegistry(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+export interface Answer {
+  readonly incoming: { readonly method?: string | undefined; readonly url?: string | undefined };
+  readonly status: number;
+  readonly millis: Millis;
+}
+
+/** Each series is found by its own name once and then kept: prom-client would build its key anew each time. */
+export function requestObserver(registry: Registry, routes: readonly string[]): (answer: Answer) => void {
+  const routeOf = createRouteOf(routes);
+  const histogram = new Histogram({
+    name: 'chambers_request_duration_seconds',
+    help: 'Time from a request to its answer; its count is the number of requests',
+    labelNames: ['method', 'route', 'status'],
+    buckets: REQUEST_SECONDS,
+    registers: [registry],
+  });
+  const series = new Map<string, { observe(seconds: number): void }>();
+  return ({ incoming, status, millis }) => {
+    const { method = '', url = '' } = incoming;
+    const route = routeOf(url);
+    const name = `${method} ${route} ${status}`;
+    const known = series.get(name) ?? histogram.labels({ method, route, status: String(status) });
+    series.set(name, known);
+    known.observe(millis / 1000);
+  };
+}
+
+export interface Batch {
+  readonly events: number;
+  readonly appendMillis: Millis;
+}
+
+export function batchObserver(registry: Registry): (batch: Batch) => void {
+  const registers = [registry];
+  const appended = new Counter({
+    name: 'chambers_events_appended_total',
+    help: 'Events written to the log',
+    registers,
+  });
+  const batch = new Histogram({
+    name: 'chambers_batch_events',
+    help: 'Events in one transaction',
+    buckets: BATCH_EVENTS,
+    registers,
+  });
+  const append = new Histogram({
+    name: 'chambers_append_duration_seconds',
+    help: 'Time of one transaction with its fsync',
+    buckets: APPEND_SECONDS,
+    registers,
+  });
+  return ({ events, appendMillis }) => {
+    if (events === 0) return;
+    appended.inc(events);
+    batch.observe(events);
+    append.observe(appendMillis / 1000);
+  };
+}
+
+export function addGauges(registry: Registry, { streams, streamLag, connections, relayer }: Sources): void {
+  gauge(registry, 'chambers_stream_consumers', 'Open streams', streams);
+  gauge(registry, 'chambers_stream_lag_events', 'Events that the slowest consumer is behind', streamLag);
+  gauge(registry, 'chambers_connections', 'Open connections', connections);
+  gauge(registry, 'chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
+  gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
+}
+
+function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    async collect() {
+      this.set(await read());
+    },
+  });
+}

@@ -1,0 +1,60 @@
+// What operators see of the service: metrics where METRICS_PORT asks for them, a line for each request at LOG_LEVEL=debug.
+// Where neither is wanted, nothing is measured.
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import type { BatchReport } from './forum/queue.ts';
+import type { Failure } from './http/context.ts';
+import type { Fetch } from './http/guard.ts';
+import { type Answered, withObserver } from './http/observe.ts';
+import { requestIdOf } from './http/request-id.ts';
+import { addGauges, batchObserver, createRegistry, requestObserver, type Sources } from './metrics/metrics.ts';
+import { serveMetrics } from './metrics/metrics-server.ts';
+
+export interface Observation {
+  readonly onBatch: ((report: BatchReport) => void) | undefined;
+  /** The handler, watched by whoever wants to know. `routes` are the patterns of its paths. */
+  observe(fetch: Fetch, routes: readonly string[]): Fetch;
+  /** Where the metrics are served, if they are. */
+  serve(sources: Sources): Promise<{ readonly url?: string; close(): Promise<void> }>;
+}
+
+export function openObservation(config: Config, logger: Logger): Observation {
+  const { METRICS_PORT: port, METRICS_HOST: host } = config;
+  const registry = port === undefined ? undefined : createRegistry();
+  return {
+    onBatch: registry && batchObserver(registry),
+    observe: (fetch, routes) => {
+      const counted = registry && requestObserver(registry, routes);
+      const logged = logger.isLevelEnabled('debug') ? (answered: Answered) => logRequest(logger, answered) : undefined;
+      return [counted, logged].reduce((inner, each) => (each === undefined ? inner : withObserver(inner, each)), fetch);
+    },
+    serve: async (sources) => {
+      if (registry === undefined || port === undefined) return { close: async () => {} };
+      addGauges(registry, sources);
+      const served = await serveMetrics(registry, port, host);
+      logger.info({ url: served.url }, 'metrics');
+      return served;
+    },
+  };
+}
+
+/** The path without its query, never a header or a body. */
+function logRequest(logger: Logger, { incoming, status, millis }: Answered): void {
+  const path = incoming.url?.split('?', 1)[0];
+  logger.debug(
+    {
+      requestId: requestIdOf(incoming),
+      method: incoming.method,
+      path,
+      status,
+      millis: Math.round(millis * 1000) / 1000,
+    },
+    'request',
+  );
+}
+
+/** A defect is an error; what heals by itself, such as a full disk, a warning. */
+export function logFailure(logger: Logger, { error, ...request }: Failure): void {
+  const level = request.status === 503 ? 'warn' : 'error';
+  logger[level]({ ...request, err: error }, 'request failed');
+}
