@@ -24,7 +24,7 @@ export interface DevChainOptions {
 }
 
 const DEV_CHAIN_ID = 31_337;
-const SAVE_INTERVAL_MILLIS = 1_000;
+const SAVE_INTERVAL_MILLIS = 250;
 const RESTART_MILLIS = 500;
 const RPC_TIMEOUT_MILLIS = 3_000;
 /** Anvil mines at once, but not before it answers. */

@@ -1,0 +1,46 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
+import { probeChain } from '../../src/relayer/identity.ts';
+import type { RelayerConfig } from '../../src/relayer/port.ts';
+import { openFaultProxy } from './fault-proxy.ts';
+import { recordingLogger } from './stage.ts';
+
+let chain: DevChain;
+let config: RelayerConfig;
+beforeEach(async () => {
+  chain = await startDevChain({ logger: recordingLogger([]) });
+  config = { ...chain.config, feeBumpSeconds: 30 };
+});
+afterEach(() => chain.stop());
+
+const NOBODY = `0x${'12'.repeat(20)}` as const;
+
+test('a probe names the chain that is not the configured one', async () => {
+  const { mismatches } = await probeChain({ ...config, chainId: 1 });
+  expect(mismatches).toEqual([{ variable: 'CHAIN_ID', problem: 'the RPC serves chain 31337 instead of 1' }]);
+});
+
+test('a probe names every address without a contract', async () => {
+  const { mismatches } = await probeChain({ ...config, registryAddress: NOBODY, factoryAddress: NOBODY });
+  expect(mismatches.map(({ variable }) => variable)).toEqual(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS']);
+});
+
+test('a probe warns of a relayer without gas money', async () => {
+  const report = await probeChain({ ...config, privateKey: `0x${'37'.repeat(32)}` });
+  expect(report).toMatchObject({ balance: 0n, mismatches: [], warnings: [{ variable: 'RELAYER_PRIVATE_KEY' }] });
+});
+
+test('a probe of an RPC that is away finds no mismatch, because it may come back', async () => {
+  const proxy = await openFaultProxy(config.rpcUrl);
+  proxy.close();
+  const report = await probeChain({ ...config, rpcUrl: proxy.url });
+  expect(report).toMatchObject({ isReachable: false, mismatches: [] });
+  expect(report.warnings).toEqual([{ variable: 'RPC_URL', problem: "the RPC can't be reached (ECONNREFUSED)" }]);
+});
+
+test('a private key that is none is refused without being told', async () => {
+  const privateKey = `0x${'f'.repeat(64)}` as const;
+  const error: unknown = await probeChain({ ...config, privateKey }).catch((thrown: unknown) => thrown);
+  expect(String(error)).toContain('a key of secp256k1');
+  expect(String(error)).not.toContain(privateKey);
+});

@@ -1,0 +1,58 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { openRpc, RpcError } from '../../src/relayer/rpc.ts';
+import { API_KEY, openFaultProxy } from './fault-proxy.ts';
+
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+test('a refusal that quotes the URL or its key is told without them', async () => {
+  const proxy = await openFaultProxy('http://127.0.0.1:9');
+  closers.push(proxy.close);
+  proxy.fault = () => ({ kind: 'refusal', message: `no project ${API_KEY} at ${proxy.url}` });
+  const error = await failureOf(proxy.url);
+  expect(error).toMatchObject({ kind: 'refused', message: 'eth_chainId: no project … at …' });
+});
+
+test('a reason may not be longer than a line', async () => {
+  const proxy = await openFaultProxy('http://127.0.0.1:9');
+  closers.push(proxy.close);
+  proxy.fault = () => ({ kind: 'refusal', message: 'x'.repeat(10_000) });
+  expect((await failureOf(proxy.url)).message.length).toBeLessThan(400);
+});
+
+test('user and password of the URL are sent as a header', async () => {
+  const seen: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    response.end('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closers.push(() => server.closeAllConnections());
+  closers.push(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  await openRpc(`http://ann:pass%20word@127.0.0.1:${port}/`).request('eth_chainId', []);
+  expect(seen).toEqual([`Basic ${Buffer.from('ann:pass word').toString('base64')}`]);
+});
+
+test('closing ends requests that are under way', async () => {
+  const proxy = await openFaultProxy('http://127.0.0.1:9');
+  closers.push(proxy.close);
+  proxy.fault = () => ({ kind: 'hang' });
+  const rpc = openRpc(proxy.url);
+  const failure = rpc.request('eth_chainId', []).catch((error: unknown) => error);
+  while (proxy.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  rpc.close();
+  expect(await failure).toMatchObject({ kind: 'away' });
+});
+
+async function failureOf(url: string): Promise<RpcError> {
+  const error: unknown = await openRpc(url)
+    .request('eth_chainId', [])
+    .catch((thrown: unknown) => thrown);
+  if (error instanceof RpcError) return error;
+  throw new Error('the request did not fail');
+}
