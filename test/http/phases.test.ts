@@ -1,0 +1,125 @@
+// Who may do what when: every move in every phase, by every kind of caller (specification, States and transitions).
+import { describe, expect, it } from 'vitest';
+import { MOVE_PATHS } from '../../src/vocabulary/commands.ts';
+import type { Phase } from '../../src/vocabulary/values.ts';
+import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
+import { House } from '../kit/house.ts';
+import type { Signer } from '../kit/signer.ts';
+
+// CLOSED is ALLOCATE_REVEAL after its deadline. The holder is the member in turn where there are turns, else the first member.
+const TABLE = `
+  operation  phase            unsigned   stranger  member    holder
+  join       LOBBY            SIGNATURE  200       CONFLICT  CONFLICT
+  join       PROPOSAL         SIGNATURE  PHASE     PHASE     PHASE
+  join       DEBATE           SIGNATURE  PHASE     PHASE     PHASE
+  join       ALLOCATE_COMMIT  SIGNATURE  PHASE     PHASE     PHASE
+  join       ALLOCATE_REVEAL  SIGNATURE  PHASE     PHASE     PHASE
+  join       CLOSED           SIGNATURE  PHASE     PHASE     PHASE
+  join       COMMITTED        SIGNATURE  PHASE     PHASE     PHASE
+  propose    LOBBY            SIGNATURE  PHASE     PHASE     PHASE
+  propose    PROPOSAL         SIGNATURE  MEMBER    TURN      200
+  propose    DEBATE           SIGNATURE  PHASE     PHASE     PHASE
+  propose    ALLOCATE_COMMIT  SIGNATURE  PHASE     PHASE     PHASE
+  propose    ALLOCATE_REVEAL  SIGNATURE  PHASE     PHASE     PHASE
+  propose    CLOSED           SIGNATURE  PHASE     PHASE     PHASE
+  propose    COMMITTED        SIGNATURE  PHASE     PHASE     PHASE
+  debate     LOBBY            SIGNATURE  PHASE     PHASE     PHASE
+  debate     PROPOSAL         SIGNATURE  PHASE     PHASE     PHASE
+  debate     DEBATE           SIGNATURE  MEMBER    TURN      200
+  debate     ALLOCATE_COMMIT  SIGNATURE  PHASE     PHASE     PHASE
+  debate     ALLOCATE_REVEAL  SIGNATURE  PHASE     PHASE     PHASE
+  debate     CLOSED           SIGNATURE  PHASE     PHASE     PHASE
+  debate     COMMITTED        SIGNATURE  PHASE     PHASE     PHASE
+  pass       LOBBY            SIGNATURE  PHASE     PHASE     PHASE
+  pass       PROPOSAL         SIGNATURE  MEMBER    TURN      200
+  pass       DEBATE           SIGNATURE  MEMBER    TURN      200
+  pass       ALLOCATE_COMMIT  SIGNATURE  PHASE     PHASE     PHASE
+  pass       ALLOCATE_REVEAL  SIGNATURE  PHASE     PHASE     PHASE
+  pass       CLOSED           SIGNATURE  PHASE     PHASE     PHASE
+  pass       COMMITTED        SIGNATURE  PHASE     PHASE     PHASE
+  commit     LOBBY            SIGNATURE  PHASE     PHASE     PHASE
+  commit     PROPOSAL         SIGNATURE  PHASE     PHASE     PHASE
+  commit     DEBATE           SIGNATURE  PHASE     PHASE     PHASE
+  commit     ALLOCATE_COMMIT  SIGNATURE  MEMBER    200       200
+  commit     ALLOCATE_REVEAL  SIGNATURE  PHASE     PHASE     PHASE
+  commit     CLOSED           SIGNATURE  PHASE     PHASE     PHASE
+  commit     COMMITTED        SIGNATURE  PHASE     PHASE     PHASE
+  reveal     LOBBY            SIGNATURE  PHASE     PHASE     PHASE
+  reveal     PROPOSAL         SIGNATURE  PHASE     PHASE     PHASE
+  reveal     DEBATE           SIGNATURE  PHASE     PHASE     PHASE
+  reveal     ALLOCATE_COMMIT  SIGNATURE  PHASE     PHASE     PHASE
+  reveal     ALLOCATE_REVEAL  SIGNATURE  MEMBER    200       200
+  reveal     CLOSED           SIGNATURE  PHASE     PHASE     PHASE
+  reveal     COMMITTED        SIGNATURE  PHASE     PHASE     PHASE
+`;
+
+type Operation = keyof typeof MOVE_PATHS;
+type When = Phase | 'CLOSED';
+const STATUS = { SIGNATURE: 401, PHASE: 403, TURN: 403, MEMBER: 403, CONFLICT: 409 } as const;
+type Outcome = '200' | keyof typeof STATUS;
+type Row = readonly [Operation, When, Outcome, Outcome, Outcome, Outcome];
+
+const rows = TABLE.trim()
+  .split('\n')
+  .slice(1)
+  .map((line) => line.trim().split(/ +/) as unknown as Row);
+
+describe('a move', () => {
+  it.each(rows)('%s in %s answers %s, %s, %s, %s', async (operation, when, unsigned, stranger, member, holder) => {
+    const house = new House();
+    const [first, second, outsider] = [await house.agent(), await house.agent(), await house.agent()];
+    const chamberId = await openChamber(house, [first, second]);
+    if (operation === 'reveal') await commitBoth(house, chamberId, { when, members: [first, second] });
+    await enter(house, chamberId, when);
+    const outcomes = [];
+    for (const by of [undefined, outsider, second, first]) {
+      const body = bodyOf(operation, chamberId, by ?? first);
+      const answer = await house.request('POST', `/chambers/${chamberId}/${MOVE_PATHS[operation]}`, { by, body });
+      outcomes.push([answer.status, answer.body.error]);
+    }
+    expect(outcomes).toEqual([unsigned, stranger, member, holder].map(expectation));
+  });
+});
+
+function expectation(outcome: Outcome): readonly [number, string | undefined] {
+  return outcome === '200' ? [200, undefined] : [STATUS[outcome], `FORUM_ERR_${outcome}`];
+}
+
+async function enter(house: House, chamberId: number, when: When): Promise<void> {
+  if (when === 'LOBBY') return;
+  await enterPhase(house, chamberId, when === 'CLOSED' ? 'ALLOCATE_REVEAL' : when);
+  if (when === 'CLOSED') house.clock.advance(HOUR);
+}
+
+const REVEALING: readonly When[] = ['ALLOCATE_REVEAL', 'CLOSED', 'COMMITTED'];
+
+/** Where the row is about a time after it, the commit phase must have been used. */
+async function commitBoth(
+  house: House,
+  chamberId: number,
+  { when, members }: { readonly when: When; readonly members: readonly Signer[] },
+): Promise<void> {
+  if (!REVEALING.includes(when)) return;
+  await enterPhase(house, chamberId, 'ALLOCATE_COMMIT');
+  for (const by of members) {
+    await house.must('POST', `/chambers/${chamberId}/allocate/commit`, { by, body: bodyOf('commit', chamberId, by) });
+  }
+}
+
+function bodyOf(operation: Operation, chamberId: number, by: Signer): unknown {
+  switch (operation) {
+    case 'join':
+    case 'pass':
+      return undefined;
+    case 'propose':
+      return { name: 'Idea', ticker: 'ABC', description: '' };
+    case 'debate':
+      return { comment: 'hm' };
+    case 'commit':
+    case 'reveal':
+      return allocationOf(chamberId, by)[operation];
+    default:
+      throw new Error(`unknown operation ${operation satisfies never}`);
+  }
+}

@@ -1,0 +1,50 @@
+// Chambers over HTTP: phases of an hour each from the clock's now, brought to the phase that a test is about.
+import { commitmentHash } from '../../src/crypto/commitment.ts';
+import type { ServicePayloads } from '../../src/vocabulary/events.ts';
+import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
+import { HOUR } from './clock.ts';
+import type { House } from './house.ts';
+import type { Signer } from './signer.ts';
+
+/** Deadlines so many hours from `now`, in the order of the phases. */
+export function deadlinesFrom(now: number, hours: readonly number[] = [1, 2, 3, 4, 5]): Record<DeadlineName, string> {
+  const entries = DEADLINES.map((name, index) => [name, toTimestamp(now + (hours[index] ?? 0) * HOUR)]);
+  return Object.fromEntries(entries) as Record<DeadlineName, string>;
+}
+
+/** A chamber in LOBBY that the agents have joined in this order; gives its id. */
+export async function openChamber(
+  house: House,
+  members: readonly Signer[],
+  changes: Readonly<Record<string, unknown>> = {},
+): Promise<number> {
+  const by = members[0] ?? (await house.agent());
+  const body = { name: 'Test', ...deadlinesFrom(house.clock.read()), ...changes };
+  const { chamberId } = await house.must('POST', '/chambers', { by, body });
+  for (const member of members) await house.must('POST', `/chambers/${chamberId}/join`, { by: member });
+  return chamberId;
+}
+
+/** Moves the clock to the beginning of the phase. */
+export async function enterPhase(house: House, chamberId: number, phase: Exclude<Phase, 'LOBBY'>): Promise<void> {
+  const { deadlines } = await house.must('GET', `/chambers/${chamberId}`);
+  house.clock.set(Date.parse(deadlines[DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName]));
+  if (phase === 'COMMITTED') await house.forum.record(chamberId, { type: 'chamber.committed', payload: COMMITTED });
+}
+
+export const SALT = `0x${'5a'.repeat(32)}` as const;
+
+/** The bodies that commit to an allocation and reveal it. */
+export function allocationOf(chamberId: number, { did }: Signer, bpsByIdea: Readonly<Record<string, number>> = {}) {
+  const allocations = Object.entries(bpsByIdea).map(([ideaId, bps]) => ({ ideaId, bps }));
+  const commitment = commitmentHash({ chamberId, did, allocations, salt: SALT });
+  return { commit: { commitment }, reveal: { allocations, salt: SALT } };
+}
+
+export const COMMITTED: ServicePayloads['chamber.committed'] = {
+  merkleRoot: `0x${'11'.repeat(32)}`,
+  eventCount: 3,
+  txHash: `0x${'22'.repeat(32)}`,
+  blockNumber: 5,
+  committedAt: '2030-01-02T00:00:00.000Z',
+};

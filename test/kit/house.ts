@@ -1,0 +1,131 @@
+// The HTTP edge in process, without a port: a real forum on a real log, its clock in the hand of the test.
+import { afterEach } from 'vitest';
+import { Forum } from '../../src/forum/forum.ts';
+import { createApp } from '../../src/http/app.ts';
+import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
+import type { ForumLog } from '../../src/log/log.ts';
+import { openSqliteLog } from '../../src/log/sqlite-log.ts';
+import { createVerifier } from '../../src/verifier/verifier.ts';
+import type { ForumEvent } from '../../src/vocabulary/events.ts';
+import { TestClock } from './clock.ts';
+import { LIMITS } from './given.ts';
+import { Signer } from './signer.ts';
+
+export const PUBLIC_URL = 'https://forum.test';
+
+export interface HouseOptions extends Partial<Pick<HttpOptions, 'publicUrls' | 'allowUnsigned' | 'maxBodyBytes'>> {
+  readonly path?: string;
+  readonly clock?: TestClock;
+  readonly limits?: Partial<typeof LIMITS>;
+  /** Put in front of the log, to make it fail. */
+  readonly wrapLog?: (log: ForumLog) => ForumLog;
+}
+
+export interface Call {
+  /** Signs the request; without it the request is unsigned. */
+  readonly by?: Signer | undefined;
+  /** Sent as JSON; a string is sent as it is. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Unix seconds; the clock's by default. */
+  readonly created?: number;
+}
+
+/** A request ready to be sent, any number of times, byte for byte. */
+export interface Prepared {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: answers are JSON, which every test takes apart in its own way
+  readonly body: any;
+  readonly headers: Headers;
+}
+
+const RATE = { perSecond: 10_000, burst: 20_000 };
+const verifier = createVerifier({ threads: 0 });
+const open = new Set<House>();
+afterEach(async () => {
+  for (const house of open) await house.close();
+});
+
+export class House {
+  readonly clock: TestClock;
+  readonly log: ForumLog;
+  readonly forum: Forum;
+  readonly app: ForumApp;
+  /** Errors that no client should have been able to cause. */
+  readonly defects: unknown[] = [];
+  readonly #baseUrl: string;
+
+  constructor({ path = ':memory:', clock = new TestClock(), limits, wrapLog, ...http }: HouseOptions = {}) {
+    const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536 } = http;
+    this.clock = clock;
+    const log = openSqliteLog(path);
+    this.log = wrapLog?.(log) ?? log;
+    const onFatal = (error: unknown) => void this.defects.push(error);
+    const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));
+    const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
+    const cache = { chambersCachedMax: 1_000, accountsCachedMax: 1_000 };
+    const rules = { limits: { ...LIMITS, ...limits }, ages, cache };
+    this.forum = new Forum({ log: this.log, clock: clock.read, onFatal, ...rules });
+    const chainStatus = () => ({ ok: true, details: {} });
+    const given = { publicUrls, allowUnsigned, maxBodyBytes };
+    const settings = { env: 'test', version: '1.2.3', chainStatus, ratePerDid: RATE, onFailure };
+    this.app = createApp({ forum: this.forum, verify: verifier.verify, ...given, ...settings });
+    this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
+    open.add(this);
+  }
+
+  prepare(method: string, path: string, { by, body, headers, created = this.clock.seconds }: Call = {}): Prepared {
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const type: Record<string, string> = text === undefined ? {} : { 'content-type': 'application/json' };
+    const signature = by?.sign({ method, url: this.#baseUrl + path, body: text, created });
+    return { method, path, body: text, headers: { ...type, ...signature, ...headers } };
+  }
+
+  async send({ method, path, body, headers }: Prepared): Promise<Answer> {
+    const response = await this.app.request(path, { method, headers, ...(body === undefined ? {} : { body }) });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers };
+  }
+
+  request(method: string, path: string, call?: Call): Promise<Answer> {
+    return this.send(this.prepare(method, path, call));
+  }
+
+  /** Sends what has to succeed, and gives the body of the answer. */
+  async must(method: string, path: string, call?: Call): Promise<Answer['body']> {
+    const { status, body } = await this.request(method, path, call);
+    if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  /** A registered agent. */
+  async agent(registration: Readonly<Record<string, unknown>> = {}): Promise<Signer> {
+    const signer = new Signer();
+    await this.must('POST', '/register', { body: { ...registrationOf(signer), ...registration } });
+    return signer;
+  }
+
+  async lines(chamberId: number): Promise<readonly string[]> {
+    const { ndjson } = await this.log.readPage(chamberId, 0, 10_000);
+    return ndjson.toString().split('\n').slice(0, -1);
+  }
+
+  async events(chamberId: number): Promise<readonly ForumEvent[]> {
+    return (await this.lines(chamberId)).map((line) => JSON.parse(line));
+  }
+
+  async close(): Promise<void> {
+    if (open.delete(this)) await this.log.close();
+  }
+}
+
+export function registrationOf({ pubkeyHex }: Signer) {
+  return { pubkeyHex, walletAddress: `0x${'ab'.repeat(20)}`, operatorEmail: 'op@example.org', personality: {} };
+}
