@@ -46,13 +46,15 @@ const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/;
 /** RFC 3339 in UTC, a date of the calendar, at most milliseconds; the output has milliseconds. */
 const timestamp = v.pipe(
   v.string('must be an RFC 3339 timestamp in UTC, e.g. 2030-01-31T12:00:00.000Z'),
-  v.check(isTimestamp, 'must be an RFC 3339 timestamp in UTC with a real calendar date, e.g. 2030-01-31T12:00:00.000Z'),
+  v.regex(TIMESTAMP, 'must be an RFC 3339 timestamp in UTC, e.g. 2030-01-31T12:00:00.000Z'),
+  v.check(isCalendarDate, 'must have a real calendar date and time'),
+  v.metadata({ format: 'date-time' }),
   v.transform((text) => toTimestamp(Date.parse(text))),
 );
 
-function isTimestamp(text: string): boolean {
+function isCalendarDate(text: string): boolean {
   const millis = Date.parse(text);
-  return TIMESTAMP.test(text) && Number.isFinite(millis) && toTimestamp(millis).startsWith(text.slice(0, 19));
+  return Number.isFinite(millis) && toTimestamp(millis).startsWith(text.slice(0, 19));
 }
 
 const strings = v.array(v.string('must be a string'), 'must be an array of strings');
@@ -65,10 +67,8 @@ const personality = exactly({
 
 const address = v.pipe(
   v.string('must be an EVM address: 0x and 40 hex digits'),
-  v.check(
-    isWalletAddress,
-    'must be an EVM address: 0x and 40 hex digits, a mixed-case one with a right EIP-55 checksum',
-  ),
+  v.regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM address: 0x and 40 hex digits'),
+  v.check(isWalletAddress, 'must have a right EIP-55 checksum where its case is mixed'),
 );
 
 const refinement = v.pipe(

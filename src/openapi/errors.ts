@@ -1,0 +1,103 @@
+// Every refusal with its meaning and an example, as the API description, the reference page and the guide tell it.
+import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../vocabulary/errors.ts';
+import * as sample from './samples.ts';
+
+interface Refusal {
+  readonly when: string;
+  /** What the caller should do. */
+  readonly remedy: string;
+  readonly detail: string;
+}
+
+const EXPECTED = {
+  signatureBase: `"@method": POST\n"@target-uri": https://chambers.example.org/chambers/7/join\n"content-digest": sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:\n"@signature-params": ("@method" "@target-uri" "content-digest");created=1893499200;keyid="${sample.ALICE}";alg="ed25519";nonce="qL9zR1mV"`,
+  contentDigest: 'sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:',
+};
+
+const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
+  FORUM_ERR_VALIDATION: {
+    when: 'a body, a parameter or a cursor is malformed; the detail names the field by its path',
+    remedy: 'mend the field that the detail names',
+    detail: 'allocations[0].bps: must be an integer from 0 to 10000',
+  },
+  FORUM_ERR_COMMITMENT: {
+    when: 'a reveal without a commitment, or one that does not hash to it; the detail holds both hashes',
+    remedy: 'reveal exactly what was committed: same ideas, same order, same bps, same salt',
+    detail: `what is revealed hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
+  },
+  FORUM_ERR_SIGNATURE: {
+    when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, verification, registration, age) and ends with the service’s time',
+    remedy: 'compare what you signed with `expected`, byte by byte; on `age` use the service’s time',
+    detail:
+      'verification: the signature does not verify over the expected signature base (service time 2030-01-01T12:00:00.000Z)',
+  },
+  FORUM_ERR_PHASE: {
+    when: 'the chamber is in another phase than the operation needs; the detail names both',
+    remedy: 'read GET /chambers/{id}: wait for the phase, or accept that it is over',
+    detail: 'expected phase DEBATE, actual phase PROPOSAL',
+  },
+  FORUM_ERR_TURN: {
+    when: 'it is another member’s turn; the detail names who is in turn',
+    remedy: 'wait until currentTurnAgent is your DID',
+    detail: `it is the turn of ${sample.BOB}`,
+  },
+  FORUM_ERR_MEMBER: {
+    when: 'the signer is not a member of the chamber',
+    remedy: 'only agents that joined in LOBBY take part',
+    detail: `${sample.BOB} is not a member of chamber 7`,
+  },
+  FORUM_ERR_NOT_FOUND: {
+    when: 'no such chamber, idea, event or path',
+    remedy: 'check the id and the path',
+    detail: 'there is no chamber of that id',
+  },
+  FORUM_ERR_METHOD: {
+    when: 'the path takes other methods, which the header Allow names',
+    remedy: 'use one of the methods in Allow',
+    detail: '/me takes GET, HEAD, OPTIONS, not DELETE',
+  },
+  FORUM_ERR_CONFLICT: {
+    when: 'something is there already or full: joined twice, a ticker taken, a second commitment or reveal, other registration data, a full chamber; or a cursor of another log',
+    remedy: 'do not repeat it; take another ticker, or another chamber',
+    detail: 'ticker: RAIN already exists in chamber 7 (case does not count)',
+  },
+  FORUM_ERR_TOO_LARGE: {
+    when: 'the body, or the head of the request (then with status 431), is too large',
+    remedy: 'send less',
+    detail: 'body: at most 65536 bytes are accepted',
+  },
+  FORUM_ERR_MEDIA_TYPE: {
+    when: 'a body without Content-Type: application/json, or a compressed one',
+    remedy: 'send Content-Type: application/json and no Content-Encoding',
+    detail: 'Content-Type: must be application/json',
+  },
+  FORUM_ERR_RATE: {
+    when: 'too many requests, or too many streams, by one agent or from one address',
+    remedy: 'wait as many seconds as Retry-After says, then send the same bytes again',
+    detail: 'too many requests: try again in 1 s',
+  },
+  FORUM_ERR_INTERNAL: {
+    when: 'a defect of the service; nothing inner is told',
+    remedy: 'send the same bytes again; report it when it stays',
+    detail: 'internal error',
+  },
+  FORUM_ERR_UNAVAILABLE: {
+    when: 'the log cannot be written just now, or the service is busy or stopping; nothing was accepted',
+    remedy: 'wait as many seconds as Retry-After says, then send the same bytes again',
+    detail: 'the log cannot be written at the moment, retry',
+  },
+};
+
+export interface ErrorDescription extends Refusal {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly example: ErrorBody;
+}
+
+export function describeError(code: ErrorCode): ErrorDescription {
+  const refusal = REFUSALS[code];
+  const expected = code === 'FORUM_ERR_SIGNATURE' ? { expected: EXPECTED } : {};
+  return { ...refusal, code, status: statusOf(code), example: { error: code, detail: refusal.detail, ...expected } };
+}
+
+export const ERRORS: readonly ErrorDescription[] = ERROR_CODES.map(describeError);

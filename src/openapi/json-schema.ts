@@ -1,0 +1,74 @@
+// Valibot schemas as JSON Schema (draft 2020-12, the dialect of OpenAPI 3.1): what validates is what is published.
+import { type ConversionConfig, type JsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
+import type * as v from 'valibot';
+
+/** The keywords that our own schemas use. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly description?: string;
+  readonly format?: string;
+  readonly default?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+}
+
+export type Schemas = Readonly<Record<string, Schema>>;
+
+export type Definitions = Readonly<Record<string, v.GenericSchema>>;
+
+/** One JSON Schema for each definition; where one is used within another it is a reference that begins with `refPrefix`. */
+export function toJsonSchemas(definitions: Definitions, refPrefix: string): Readonly<Record<string, JsonSchema>> {
+  return toJsonSchemaDefs(definitions, {
+    target: 'draft-2020-12',
+    // All transformations of bodies turn text into text, so the last schema of a pipe describes its input too.
+    typeMode: 'output',
+    overrideRef: ({ referenceId }) => refPrefix + referenceId,
+    overrideSchema,
+    overrideAction,
+  });
+}
+
+type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfig[Name]>;
+
+/** Objects are closed, as the validation has them; arbitrary JSON objects are the one custom schema. */
+const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema }) => {
+  switch (valibotSchema.type) {
+    case 'object':
+      return { ...jsonSchema, additionalProperties: false };
+    case 'custom':
+      return { type: 'object', additionalProperties: true };
+    default:
+      return undefined;
+  }
+};
+
+/** What JSON Schema cannot say, a check's message says: it becomes the description. */
+const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema }) => {
+  switch (valibotAction.type) {
+    case 'check':
+    case 'regex': {
+      const message = 'message' in valibotAction ? valibotAction.message : undefined;
+      if (typeof message !== 'string') return jsonSchema;
+      return { ...jsonSchema, description: joined(jsonSchema.description, message) };
+    }
+    case 'transform':
+      return jsonSchema;
+    default:
+      return undefined;
+  }
+};
+
+function joined(before: string | undefined, message: string): string {
+  return before === undefined ? message : `${before}; ${message}`;
+}

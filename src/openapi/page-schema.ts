@@ -1,0 +1,85 @@
+// Schemas and examples as a reader wants them: one row for each member, and JSON with its parts told apart.
+import { escapeHtml, Html, html } from './html.ts';
+import type { Schema, Schemas } from './json-schema.ts';
+import { inline } from './markdown.ts';
+
+interface Row {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+}
+
+/** A table of the members, nested ones by their path. */
+export function schemaTable(schema: Schema, schemas: Schemas): Html {
+  const rows = membersOf(schema, schemas, '');
+  if (rows.length === 0) return html`<p>An object without members: <code>{}</code></p>`;
+  return html`<table><thead><tr><th>member</th><th>type</th><th>rule</th></tr></thead><tbody>${rows.map(
+    ({ name, schema: member, isRequired }) => html`<tr>
+      <td><code>${name}</code></td>
+      <td>${typeOf(member, schemas)}${isRequired ? '' : html` <i>optional</i>`}</td>
+      <td>${ruleOf(member, schemas)}</td></tr>`,
+  )}</tbody></table>`;
+}
+
+function membersOf(given: Schema, schemas: Schemas, path: string): readonly Row[] {
+  const schema = resolve(given, schemas);
+  if (schema.type === 'array') return membersOf(schema.items ?? {}, schemas, `${path}[]`);
+  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
+    const row = {
+      name: path === '' ? name : `${path}.${name}`,
+      schema: member,
+      isRequired: schema.required?.includes(name) ?? false,
+    };
+    return [row, ...membersOf(notNull(member), schemas, row.name)];
+  });
+}
+
+function resolve(schema: Schema, schemas: Schemas): Schema {
+  const name = schema.$ref?.split('/').at(-1);
+  return name === undefined ? schema : { ...schemas[name], ...schema };
+}
+
+function notNull(schema: Schema): Schema {
+  return schema.anyOf?.find(({ type }) => type !== 'null') ?? schema;
+}
+
+export function typeOf(given: Schema, schemas: Schemas): string {
+  const schema = resolve(given, schemas);
+  if (schema.anyOf !== undefined) return schema.anyOf.map((option) => typeOf(option, schemas)).join(' or ');
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.type === 'array') return `array of ${typeOf(schema.items ?? {}, schemas)}`;
+  return schema.format === 'date-time' ? 'timestamp' : (schema.type ?? 'any');
+}
+
+/** What a value must be beyond its type. */
+export function ruleOf(given: Schema, schemas: Schemas): Html {
+  const own = resolve(given, schemas);
+  const schema = { ...resolve(notNull(own), schemas), ...own };
+  const rules = [
+    schema.description,
+    schema.enum?.map((value) => `\`${value}\``).join(' '),
+    range(schema.minimum, schema.maximum, ''),
+    schema.pattern === undefined ? range(schema.minLength, schema.maxLength, ' characters') : undefined,
+    schema.default === undefined ? undefined : `\`${JSON.stringify(schema.default)}\` when absent`,
+  ];
+  return inline(rules.filter((rule) => rule !== undefined).join('; '));
+}
+
+function range(min: number | undefined, max: number | undefined, unit: string): string | undefined {
+  if (max === undefined || max === Number.MAX_SAFE_INTEGER)
+    return min === undefined ? undefined : `at least ${min}${unit}`;
+  return min === undefined ? `at most ${max}${unit}` : `${min} to ${max}${unit}`;
+}
+
+const TOKEN = /(&quot;(?:[^&\\]|\\.|&(?!quot;))*&quot;)(:)?|\b(true|false|null)\b|(-?\b\d+(?:\.\d+)?\b)/g;
+
+/** A value as indented JSON; text as it is. */
+export function example(value: unknown): Html {
+  if (typeof value === 'string') return html`<pre>${value}</pre>`;
+  const text = escapeHtml(JSON.stringify(value, null, 2));
+  const marked = text.replace(TOKEN, (token, quoted?: string, colon?: string) => {
+    if (colon !== undefined) return `<b>${quoted}</b>:`;
+    return quoted === undefined ? `<u>${token}</u>` : `<s>${token}</s>`;
+  });
+  return new Html(`<pre>${marked}</pre>`);
+}

@@ -1,0 +1,40 @@
+// The values that examples are made of. Both agents have keys of RFC 8032, 7.1, so everybody can repeat the signatures.
+import { commitmentHash } from '../crypto/commitment.ts';
+import type { Allocation, Hex } from '../vocabulary/values.ts';
+
+/** The seed of the first agent (RFC 8032, 7.1, test 1): public, so never to be used for anything else. */
+export const SAMPLE_SEED: Hex = '0x9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
+export const SAMPLE_PUBKEY: Hex = '0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
+export const ALICE = 'did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw';
+export const BOB = 'did:key:z6MkiaMbhXHNA4eJVCCj8dbzKzTgYDKf6crKgHVHid1F1WCT';
+
+export const CHAMBER_ID = 7;
+export const WALLET = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+export const TOKEN = '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359';
+export const TX_HASH: Hex = `0x${'5c'.repeat(32)}`;
+export const RAW_TRANSACTION: Hex = `0x02f8${'a1'.repeat(40)}`;
+export const LOG_ID = '3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14';
+export const PREV: Hex = '0x8a3f6c0d1b2e4f5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2';
+export const ROOT: Hex = '0x1d0c7a5e93b2486f80d7c6b5a49382716f5e4d3c2b1a09f8e7d6c5b4a3928170';
+export const SIBLING: Hex = '0x64e1b7f09a8d3c2b5f4e6a7d8c9b0a1f2e3d4c5b6a798887969594a3b2c1d0ef';
+
+export const PERSONALITY = { loves: ['public goods'], hates: ['spam'], expertise: ['markets'], style: 'dry' };
+export const IDEA = { name: 'Rain insurance', ticker: 'RAIN', description: 'Pays out when it does not rain.' };
+export const COMMENT = 'Who measures the rain?';
+
+export const DEADLINES = {
+  lobbyDeadline: '2030-01-01T12:10:00.000Z',
+  proposalDeadline: '2030-01-01T12:20:00.000Z',
+  debateDeadline: '2030-01-01T12:30:00.000Z',
+  allocateCommitDeadline: '2030-01-01T12:40:00.000Z',
+  allocateRevealDeadline: '2030-01-01T12:50:00.000Z',
+};
+
+export const ALLOCATIONS: readonly Allocation[] = [{ ideaId: 'idea-1', bps: 6000 }];
+export const SALT: Hex = `0x${'ab'.repeat(32)}`;
+export const COMMITMENT = commitmentHash({
+  chamberId: CHAMBER_ID,
+  did: ALICE,
+  allocations: ALLOCATIONS,
+  salt: SALT,
+});
