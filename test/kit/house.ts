@@ -89,7 +89,8 @@ export class House {
   }
 
   async send({ method, path, body, headers }: Prepared): Promise<Answer> {
-    const response = await this.app.request(path, { method, headers, ...(body === undefined ? {} : { body }) });
+    const init = { method, headers, ...(body === undefined ? {} : { body }) };
+    const response = await this.app.request(path, init, {});
     const text = await response.text();
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers };
   }
