@@ -1,5 +1,5 @@
 // Valibot schemas as JSON Schema (draft 2020-12, the dialect of OpenAPI 3.1): what validates is what is published.
-import { type ConversionConfig, type JsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
+import { type ConversionConfig, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
 
 /** The keywords that our own schemas use. */
@@ -28,8 +28,8 @@ export type Schemas = Readonly<Record<string, Schema>>;
 export type Definitions = Readonly<Record<string, v.GenericSchema>>;
 
 /** One JSON Schema for each definition; where one is used within another it is a reference that begins with `refPrefix`. */
-export function toJsonSchemas(definitions: Definitions, refPrefix: string): Readonly<Record<string, JsonSchema>> {
-  return toJsonSchemaDefs(definitions, {
+export function toJsonSchemas(definitions: Definitions, refPrefix: string): Schemas {
+  const schemas = toJsonSchemaDefs(definitions, {
     target: 'draft-2020-12',
     // All transformations of bodies turn text into text, so the last schema of a pipe describes its input too.
     typeMode: 'output',
@@ -37,6 +37,8 @@ export function toJsonSchemas(definitions: Definitions, refPrefix: string): Read
     overrideSchema,
     overrideAction,
   });
+  // The library types every keyword of every draft; ours use those of Schema.
+  return schemas as Schemas;
 }
 
 type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfig[Name]>;

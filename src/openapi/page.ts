@@ -1,15 +1,13 @@
 // GET /docs: the API description as one HTML page, which runs nothing and loads nothing.
 import type { OpenApiDocument } from './document.ts';
 import { ERRORS } from './errors.ts';
-import type { eventDocument } from './event-document.ts';
+import type { EventDocument } from './event-document.ts';
 import { type Html, html } from './html.ts';
-import type { Schema, Schemas } from './json-schema.ts';
+import type { Schemas } from './json-schema.ts';
 import { inline, markdown } from './markdown.ts';
 import { type Operation, operationSection } from './page-operation.ts';
 import { example, schemaTable } from './page-schema.ts';
 import { PAGE_STYLE } from './page-style.ts';
-
-type EventDocument = ReturnType<typeof eventDocument>;
 
 export function referencePage(document: OpenApiDocument, events: EventDocument): string {
   const groups = document.tags.map((tag) => ({ ...tag, operations: operationsOf(document, tag.name) }));
@@ -85,7 +83,7 @@ function errorSection(): Html {
 function eventSection({ description, $defs }: EventDocument): Html {
   return html`<h2 id="event-types">Event types</h2><p>${inline(description)}</p>
 ${Object.entries($defs).map(([type, { examples, ...schema }]) => {
-  const { payload = {} } = (schema as Schema).properties ?? {};
+  const { payload = {} } = schema.properties ?? {};
   return html`<section class="operation" id="${type}"><h3><code>${type}</code></h3>
 ${schemaTable(payload, {})}
 <details><summary>A whole line</summary>${examples.map((value) => example(value))}</details></section>`;
