@@ -51,7 +51,7 @@ export interface ForumLog {
 
   /** For each signature the line that it is in, or undefined. */
   findBySignature(signatures: readonly Uint8Array[]): Promise<readonly (string | undefined)[]>;
-  /** The lines of the events `after` + 1 and on, at most `limit`. */
+  /** The lines of the events `after` + 1 and on: at most `limit`, and none after the one that makes PAGE_BYTES full. */
   readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   lastEventId(stream: StreamId): Promise<number>;
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;

@@ -9,6 +9,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
 import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
+import { PageReader } from './page-reader.ts';
 import { migrate } from './schema.ts';
 import { lockWriter } from './writer-lock.ts';
 
@@ -53,7 +54,7 @@ class SqliteLog implements ForumLog {
   readonly #insert: Database.Statement;
   readonly #bySignature: Database.Statement<[Uint8Array], string>;
   readonly #nodes: Database.Statement<[number, number], Buffer>;
-  readonly #pages: Record<'chamber_id' | 'account', Database.Statement<[StreamId, number, number]>>;
+  readonly #pages: PageReader;
   readonly #heads: Record<'chamber_id' | 'account', Database.Statement<[StreamId], number>>;
   #position: number;
   #lastAt: Millis;
@@ -71,7 +72,7 @@ class SqliteLog implements ForumLog {
     this.#nodes = db
       .prepare<[number, number], Buffer>('SELECT nodes FROM events WHERE chamber_id = ? AND event_id = ?')
       .pluck();
-    this.#pages = { chamber_id: preparePage(db, 'chamber_id'), account: preparePage(db, 'account') };
+    this.#pages = new PageReader(db);
     this.#heads = { chamber_id: prepareHead(db, 'chamber_id'), account: prepareHead(db, 'account') };
     this.logId = db.prepare("SELECT value FROM meta WHERE name = 'log_id'").pluck().get() as string;
     this.#position = db.prepare('SELECT coalesce(max(position), 0) FROM events').pluck().get() as number;
@@ -113,8 +114,7 @@ class SqliteLog implements ForumLog {
   }
 
   async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
-    const page = this.#pages[columnOf(stream)].get(stream, after, limit) as { ndjson: Buffer | null; count: number };
-    return { ndjson: page.ndjson ?? Buffer.alloc(0), count: page.count };
+    return this.#pages.read(stream, after, limit);
   }
 
   async lastEventId(stream: StreamId): Promise<number> {
@@ -181,13 +181,6 @@ class SqliteLog implements ForumLog {
 }
 
 export type { SqliteLog };
-
-function preparePage(db: Database.Database, column: string): Database.Statement<[StreamId, number, number]> {
-  return db.prepare(
-    `SELECT CAST(group_concat(line, char(10)) || char(10) AS BLOB) AS ndjson, count(*) AS count
-     FROM (SELECT line FROM events WHERE ${column} = ? AND event_id > ? ORDER BY event_id LIMIT ?)`,
-  );
-}
 
 function prepareHead(db: Database.Database, column: string): Database.Statement<[StreamId], number> {
   return db.prepare<[StreamId], number>(`SELECT max(event_id) FROM events WHERE ${column} = ?`).pluck();

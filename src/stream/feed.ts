@@ -1,6 +1,7 @@
 // One chamber's log as its consumers see it: those at the same cursor near the head are given the very same page.
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
+import { PAGE_BYTES, PAGE_LINES_MAX } from '../log/pages.ts';
 import type { Tail } from './tail.ts';
 
 /** How many consumers are woken before the process does something else. */
@@ -35,14 +36,14 @@ export class Feed {
     if (this.isEmpty) this.#unfollow();
   }
 
-  async read(after: number, limit: number): Promise<Page> {
+  async read(after: number): Promise<Page> {
     const shared = this.#tailPages.get(after);
     if (shared !== undefined) return shared;
-    const reading = this.#forum.log.readPage(this.#chamberId, after, limit);
+    const reading = this.#forum.log.readPage(this.#chamberId, after, PAGE_LINES_MAX);
     this.#tailPages.set(after, reading);
     const page = await reading;
     // A full page is history, which is kept for nobody.
-    if (page.count === limit) this.#tailPages.delete(after);
+    if (page.count === PAGE_LINES_MAX || page.ndjson.length >= PAGE_BYTES) this.#tailPages.delete(after);
     return page;
   }
 

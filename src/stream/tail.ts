@@ -1,10 +1,7 @@
 // A consumer as a cursor over the log: replay and live are one loop, and being behind costs nothing but the reading.
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
-import { nextLimit } from '../log/pages.ts';
 import { Feed } from './feed.ts';
-
-const PAGE_LINES_FIRST = 64;
 
 export class Tail {
   readonly #feed: Feed;
@@ -27,17 +24,15 @@ export class Tail {
 
   /** Yields the lines of every event after the cursor, in order, each once; then the live ones, until stop(). */
   async *pages(): AsyncGenerator<Page> {
-    let limit = PAGE_LINES_FIRST;
     while (!this.#isStopped) {
       const { version } = this.#feed;
-      const page = await this.#feed.read(this.#cursor, limit);
+      const page = await this.#feed.read(this.#cursor);
       if (page.count === 0) {
         // Not suspended between this check and the wait: no growth is slept through.
         if (this.#feed.version === version) await this.#grown();
         continue;
       }
       this.#cursor += page.count;
-      limit = nextLimit(page);
       yield page;
     }
   }
