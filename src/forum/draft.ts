@@ -25,6 +25,7 @@ import type { Account, Chamber, Streams } from './streams.ts';
 export interface Author {
   readonly did: string;
   readonly request: RequestEvidence | null;
+  /** The signatureKey; null for unsigned requests. */
   readonly signature: Uint8Array | null;
 }
 

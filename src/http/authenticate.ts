@@ -2,6 +2,7 @@
 import { contentDigestOf, hasDigest } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { type ParsedSignature, parseSignature, signatureBase } from '../crypto/http-signature.ts';
+import { signatureKey } from '../crypto/signature-key.ts';
 import { SignatureRefusal } from '../crypto/signature-refusal.ts';
 import { BoundedCache } from '../forum/cache.ts';
 import type { Caller } from '../forum/submissions.ts';
@@ -69,7 +70,7 @@ export class Authenticator {
       const targetUri = await this.#matchingTarget(c, parsed, headers.contentDigest, publicKey);
       requireDevDid(c.req.header(DEV_HEADER), parsed.keyid, this.#options.allowUnsigned);
       const request = { method: c.req.method, targetUri, body: body.text, ...headers };
-      return { did: parsed.keyid, request, signature: parsed.signature, times: timesOf(parsed) };
+      return { did: parsed.keyid, request, signature: signatureKey(parsed), times: timesOf(parsed) };
     } catch (error) {
       throw error instanceof SignatureRefusal ? this.#refused(c, body, error) : error;
     }

@@ -14,7 +14,7 @@ export interface LogEntry {
   readonly at: Millis;
   /** The canonical line in UTF-8, without a line break. */
   readonly line: Uint8Array;
-  /** The 64 bytes of the request's signature, unique in the log; null for unsigned requests and service events. */
+  /** The request's signatureKey, unique in the log; null for unsigned requests and events of the service. */
   readonly signature: Uint8Array | null;
   /** 32 bytes each: the leaf hash, then every parent in the Merkle tree that it completes; null outside the tree. */
   readonly nodes: Uint8Array | null;
@@ -49,8 +49,8 @@ export interface ForumLog {
   /** Writes all entries in one transaction, durable when the promise resolves; throws FORUM_ERR_UNAVAILABLE with nothing written. */
   append(entries: readonly LogEntry[]): Promise<void>;
 
-  /** For each signature the line that it is in, or undefined. */
-  findBySignature(signatures: readonly Uint8Array[]): Promise<readonly (string | undefined)[]>;
+  /** For each signatureKey the line that it is in, or undefined. */
+  findBySignature(keys: readonly Uint8Array[]): Promise<readonly (string | undefined)[]>;
   /** The lines of the events `after` + 1 and on: at most `limit`, and none after the one that makes PAGE_BYTES full. */
   readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   lastEventId(stream: StreamId): Promise<number>;

@@ -5,6 +5,7 @@ import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { parseSignature } from '../crypto/http-signature.ts';
 import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../crypto/merkle.ts';
+import { signatureKey } from '../crypto/signature-key.ts';
 import {
   type AccountEvent,
   type ChamberEvent,
@@ -80,9 +81,9 @@ function requirePlace(event: ForumEvent, stored: StoredEvent, before: VerifiedSt
 }
 
 function requireSignature({ request }: ForumEvent, stored: Buffer | null): void {
-  const expected = request === null ? null : Buffer.from(parseSignature(request).signature);
+  const expected = request === null ? null : Buffer.from(signatureKey(parseSignature(request)));
   const isSame = expected === null || stored === null ? expected === stored : expected.equals(stored);
-  if (!isSame) throw new Error('column signature is not that of the request in the line');
+  if (!isSame) throw new Error('column signature does not belong to the request in the line');
 }
 
 function growTree(event: ForumEvent, leaf: Uint8Array, tree: Accumulator, stored: Buffer | null): Accumulator {
