@@ -1,9 +1,9 @@
 // `npm start`: reads the environment, starts the service, and ends it on SIGTERM and SIGINT.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { readConfig, VARIABLES } from './config.ts';
-import { startService } from './server.ts';
+import { type Service, startService } from './server.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_FAILURE = 1;
@@ -21,7 +21,7 @@ async function main(): Promise<void> {
   // Only the default folder is made: a configured one that is missing is more likely a mistake.
   if (config.DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback)
     mkdirSync(dirname(config.DATABASE_PATH), { recursive: true });
-  const service = await startService({
+  const starting = startService({
     config,
     logger,
     version: VERSION,
@@ -30,20 +30,23 @@ async function main(): Promise<void> {
       process.exit(EXIT_FAILURE);
     },
   });
+  endOnSignal(starting, logger);
+  const service = await starting;
   process.stdout.write(`listening on ${service.url}\n`);
+}
+
+/** From the first moment: a signal during the start ends the service, and its chain, as soon as it has started. */
+function endOnSignal(starting: Promise<Service>, logger: Logger): void {
   let isStopping = false;
-  const stop = (signal: string) => {
+  const end = (signal: string) => {
     if (isStopping) return;
     isStopping = true;
     logger.info({ signal }, 'stopping');
     setTimeout(() => fail(new Error('the service did not stop in time')), STOP_MS_MAX).unref();
-    service.stop().then(
-      () => process.exit(0),
-      (error: unknown) => fail(error),
-    );
+    starting.then((service) => service.stop()).then(() => process.exit(0), fail);
   };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
+  process.on('SIGTERM', end);
+  process.on('SIGINT', end);
 }
 
 function fail(error: unknown): never {
