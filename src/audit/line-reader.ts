@@ -1,0 +1,35 @@
+// Bytes to lines, one at a time: a log of any length passes through in flat memory.
+import { UnusableInput } from './unusable-input.ts';
+
+export interface RawLine {
+  /** Without the line break. */
+  readonly bytes: Uint8Array;
+  /** Whether a line break ended it; the last line of a file may be torn. */
+  readonly isEnded: boolean;
+}
+
+/** Far above any line that a service with default limits writes. */
+export const LINE_BYTES_MAX = 16 * 1024 * 1024;
+const LINE_BREAK = 0x0a;
+
+/** Throws UnusableInput on a line so long that no log of chambers holds it. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<RawLine, void, undefined> {
+  let parts: Uint8Array[] = [];
+  let partsBytes = 0;
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_BREAK); end !== -1; end = chunk.indexOf(LINE_BREAK, start)) {
+      const rest = chunk.subarray(start, end);
+      yield { bytes: parts.length === 0 ? rest : Buffer.concat([...parts, rest]), isEnded: true };
+      parts = [];
+      partsBytes = 0;
+      start = end + 1;
+    }
+    if (start === chunk.length) continue;
+    parts.push(chunk.subarray(start));
+    partsBytes += chunk.length - start;
+    if (partsBytes > LINE_BYTES_MAX)
+      throw new UnusableInput('it holds a line of more than 16 MiB: these are no event lines');
+  }
+  if (partsBytes > 0) yield { bytes: Buffer.concat(parts), isEnded: false };
+}
