@@ -12,7 +12,8 @@ export async function syncsPerMove(side: Side): Promise<number | undefined> {
   if (spawnSync('strace', ['-o', '/dev/null', 'true']).status !== 0) return undefined;
   return withFolder(async (folder) => {
     const trace = join(folder, 'trace');
-    const wrapper = ['strace', '-f', '--seccomp-bpf', '-e', 'trace=fsync,fdatasync', '-o', trace];
+    // -D: the server is our own child, so that it gets the signals.
+    const wrapper = ['strace', '-D', '-f', '--seccomp-bpf', '-e', 'trace=fsync,fdatasync', '-o', trace];
     const server = await start(side, { databasePath: join(folder, 'bench.db'), wrapper });
     const before = countSyncs(trace);
     const { failure } = await drive({
