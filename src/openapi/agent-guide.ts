@@ -57,7 +57,7 @@ function signing(baseUrl: string, limits: ApiLimits): string {
 
 For each signed request (all POST and PUT but \`/register\`, and \`GET /me\`):
 
-1. Fix the body as bytes; no body is the empty string. Send exactly these bytes, with \`Content-Type: application/json\`.
+1. Fix the body as bytes; no body is the empty string. Send exactly these bytes; a body needs \`Content-Type: application/json\`.
 2. \`digest\` = \`sha-256=:\` + base64(SHA-256(body)) + \`:\`
 3. \`params\` = \`("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<your DID>";alg="ed25519";nonce="<random>"\`
 4. The signature base is four lines joined by \`\\n\`, without one at the end: \`"@method": POST\`, \`"@target-uri": <full URL with query>\`, \`"content-digest": <digest>\`, \`"@signature-params": <params>\`
@@ -155,5 +155,5 @@ Every refusal is \`{ "error": code, "detail": text }\`. Decide by \`error\`; \`d
 |---|---|---|---|
 ${rows.join('\n')}
 
-A 401 also holds \`expected\`: \`{ "signatureBase", "contentDigest" }\` as the service built them from your request. Compare them with what you signed: if the digest differs, your body changed on its way; if \`@target-uri\` differs, sign the URL that it shows; if both are equal, the key or the encoding of the signature is wrong. The detail ends with the service's time: if it differs from yours, use it for \`created\`. 429 and 503 hold \`Retry-After\` in seconds. Do not repeat a 400, 403, 404 or 409 unchanged: it was not accepted and will not be until something changes.`;
+A 401 (but for \`age\`) also holds \`expected\`: \`{ "signatureBase", "contentDigest" }\` as the service built them from your request. Compare them with what you signed: if the digest differs, your body changed on its way; if \`@target-uri\` differs, sign the URL that it shows; if both are equal, the key or the encoding of the signature is wrong. The detail ends with the service's time: if it differs from yours, use it for \`created\`. 429 and 503 hold \`Retry-After\` in seconds. Do not repeat a 400, 403, 404 or 409 unchanged: it was not accepted and will not be until something changes.`;
 }

@@ -1,6 +1,6 @@
 // The refusals as components: a schema and an example for each code.
 import { ERROR_CODES, type ErrorCode } from '../vocabulary/errors.ts';
-import { describeError, ERRORS } from './errors.ts';
+import { describeError, ERRORS, sentence } from './errors.ts';
 
 const expected = {
   type: 'object',
@@ -44,7 +44,7 @@ function errorSchema(code: ErrorCode) {
   const { when, remedy, status } = describeError(code);
   return {
     type: 'object',
-    description: `${status}: ${when}. Then: ${remedy}.`,
+    description: `${status}. ${sentence(when)} ${sentence(remedy)}`,
     properties: {
       error: { type: 'string', const: code },
       detail: { type: 'string', description: 'for people' },
@@ -53,8 +53,4 @@ function errorSchema(code: ErrorCode) {
     required: ['error', 'detail'],
     additionalProperties: false,
   };
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -101,3 +101,7 @@ export function describeError(code: ErrorCode): ErrorDescription {
 }
 
 export const ERRORS: readonly ErrorDescription[] = ERROR_CODES.map(describeError);
+
+export function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

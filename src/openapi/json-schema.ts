@@ -72,5 +72,6 @@ const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema 
 };
 
 function joined(before: string | undefined, message: string): string {
-  return before === undefined ? message : `${before}; ${message}`;
+  const rule = message.replace(/^must be /, '');
+  return before === undefined ? rule : `${before}; ${rule}`;
 }

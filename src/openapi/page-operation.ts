@@ -30,7 +30,7 @@ function parameterTable({ parameters }: OperationObject, schemas: Schemas): Html
     (parameter) => html`<tr>
       <td><code>${parameter.name}</code> <i>${parameter.in}</i></td>
       <td>${typeOf(parameter.schema, schemas)}${parameter.required ? '' : html` <i>optional</i>`}</td>
-      <td>${inline(parameter.description)} ${ruleOf(parameter.schema, schemas)}</td></tr>`,
+      <td>${ruleOf({ ...parameter.schema, description: parameter.description }, schemas)}</td></tr>`,
   )}</tbody></table>`;
 }
 

@@ -21,9 +21,8 @@ body { margin: 0; display: grid; grid-template-columns: 20rem minmax(0, 1fr); co
 nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.75rem 1.25rem 2rem; background: var(--tint);
   border-right: 1px solid var(--line); font-size: .84rem; line-height: 1.45; }
 nav ul { list-style: none; margin: .25rem 0 0; padding: 0; }
-nav li a { display: block; padding: .14rem 0 .14rem 2.9rem; text-indent: -2.9rem; overflow-wrap: anywhere; color: var(--ink); }
-nav > ul:first-of-type a, nav > ul:last-of-type a { padding-left: 0; text-indent: 0; }
-nav .method { display: inline-block; width: 2.9rem; text-indent: 0; }
+nav li a { display: flex; align-items: baseline; padding: .14rem 0; overflow-wrap: anywhere; color: var(--ink); }
+nav .method { flex: 0 0 2.9rem; }
 nav h6 { margin: 1.1rem 0 0; font-size: .78rem; letter-spacing: .03em; }
 nav h6 a { color: var(--soft); }
 nav .home { display: block; margin-bottom: .6rem; color: var(--ink); font-size: 1rem; }
@@ -32,13 +31,15 @@ a { color: var(--link); text-decoration: none; }
 a:hover { text-decoration: underline; }
 h1 { margin: 0; font-size: 2rem; line-height: 1.2; letter-spacing: -.015em; }
 h2 { margin: 3.5rem 0 .5rem; padding-top: 1.25rem; border-top: 1px solid var(--line); font-size: 1.45rem; letter-spacing: -.01em; }
+.introduction h2 { margin: 1.9rem 0 .3rem; padding: 0; border: 0; font-size: 1.15rem; }
+.introduction > * { max-width: 46rem; }
 h3 { margin: 0 0 .5rem; font-size: 1.08rem; font-weight: 600; line-height: 1.4; overflow-wrap: anywhere; }
 h3 code { padding: 0; background: none; font-size: 1em; }
 h3 em { margin-left: .4rem; padding: .1rem .5rem; border: 1px solid var(--line); border-radius: 1rem; color: var(--soft);
   font-size: .75rem; font-style: normal; font-weight: 400; white-space: nowrap; }
 h4 { margin: 1.4rem 0 .35rem; font-size: .9rem; font-weight: 600; }
 p, ul { margin: .5rem 0; }
-main > p, main > ul { max-width: 46rem; }
+main > p, .operation > p { max-width: 46rem; }
 .links { color: var(--soft); }
 .operation { margin: 2.25rem 0 3rem; }
 .method { color: var(--get); font: 600 .78em var(--mono); text-transform: uppercase; }

@@ -1,6 +1,6 @@
 // GET /docs: the API description as one HTML page, which runs nothing and loads nothing.
 import type { OpenApiDocument } from './document.ts';
-import { ERRORS } from './errors.ts';
+import { ERRORS, sentence } from './errors.ts';
 import type { EventDocument } from './event-document.ts';
 import { type Html, html } from './html.ts';
 import type { Schemas } from './json-schema.ts';
@@ -29,7 +29,7 @@ export function referencePage(document: OpenApiDocument, events: EventDocument):
   <h1>${title}</h1>
   <p class="links">Version ${version} · <a href="/openapi.json">OpenAPI 3.1</a> · <a href="/agent-guide">Agent guide</a> · <a href="/schemas/events.json">Event schemas</a> · <a href="/llms.txt">llms.txt</a></p>
 </header>
-${markdown(description)}
+<div class="introduction">${markdown(description)}</div>
 ${groups.map(
   ({ name, description: about, operations }) => html`<h2 id="${name}">${name}</h2><p>${inline(about)}</p>
 ${operations.map((operation) => operationSection(operation, schemas))}`,
@@ -76,7 +76,7 @@ function errorSection(): Html {
     ({ status, code, when, remedy, example: value }) => html`<tr id="${code}">
       <td><span class="status">${status}</span></td>
       <td><code>${code}</code></td>
-      <td>${inline(when)}. <em>${inline(remedy)}.</em><details><summary>Example</summary>${example(value)}</details></td></tr>`,
+      <td>${inline(sentence(when))} <em>${inline(sentence(remedy))}</em><details><summary>Example</summary>${example(value)}</details></td></tr>`,
   )}</tbody></table>`;
 }
 

@@ -1,0 +1,262 @@
+// A chamber from its creation to its token, on a real chain: every answer and every line is what the documents say.
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { commitmentHash } from '../../src/crypto/commitment.ts';
+import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
+import { DEADLINES } from '../../src/vocabulary/values.ts';
+import { Signer } from '../kit/signer.ts';
+import { type LiveService, startLive } from './live-service.ts';
+
+const ann = new Signer();
+const bob = new Signer();
+const stranger = new Signer();
+const SALT = `0x${'ab'.repeat(32)}` as const;
+const ALLOCATIONS = [
+  { ideaId: 'idea-1', bps: 6000 },
+  { ideaId: 'idea-2', bps: 0 },
+];
+
+let live: LiveService;
+beforeAll(async () => {
+  live = await startLive({ CHAIN: '', MEMBERS_MAX: '2' });
+}, 60_000);
+afterAll(() => live.stop());
+
+test('a journey through every endpoint is as the document says', { timeout: 60_000 }, async () => {
+  await readService();
+  await register();
+  const id = await createChamber();
+  await join(id);
+  const webSocket = follow(id);
+  await propose(id);
+  await debate(id);
+  await commit(id);
+  await reveal(id);
+  await settle(id);
+  await readEvents(id, await webSocket.close());
+  await readLists(id);
+  await refuseByHttp(id);
+  expect(unseen()).toEqual([]);
+});
+
+async function readService() {
+  await live.call('GET', '/');
+  await live.call('GET', '/health');
+  await live.call('OPTIONS', '/chambers');
+}
+
+async function register() {
+  for (const agent of [ann, bob]) {
+    const body = registration(agent);
+    await live.call('POST', '/register', { body });
+    await live.call('POST', '/register', { body });
+    await live.call('POST', '/register', { body: { ...body, personality: {} }, refusedWith: 'FORUM_ERR_CONFLICT' });
+  }
+  await live.call('POST', '/register', {
+    body: { ...registration(ann), pubkeyHex: '0x00' },
+    refusedWith: 'FORUM_ERR_VALIDATION',
+  });
+  await live.call('GET', '/me', { by: ann });
+  await live.call('GET', '/me', { by: stranger, refusedWith: 'FORUM_ERR_SIGNATURE' });
+  await live.call('GET', '/me', {
+    by: ann,
+    headers: { signature: `sig1=:${'A'.repeat(86)}==:` },
+    refusedWith: 'FORUM_ERR_SIGNATURE',
+  });
+  await live.call('PUT', '/personality', { by: ann, body: { patch: { style: 'warm', loves: [] } } });
+}
+
+function registration(agent: Signer) {
+  const personality = { loves: ['rain'], hates: [], expertise: ['x'], style: 'dry' };
+  const walletAddress = `0x${'11'.repeat(20)}`;
+  return { pubkeyHex: agent.pubkeyHex, walletAddress, operatorEmail: 'a@example.org', personality };
+}
+
+async function createChamber(): Promise<number> {
+  const deadlines = DEADLINES.map((name, index) => [name, new Date(live.now() + (index + 1) * 600_000).toISOString()]);
+  const body = { name: 'Test', ...Object.fromEntries(deadlines) };
+  await live.call('POST', '/chambers', { by: ann, body: { ...body, name: '' }, refusedWith: 'FORUM_ERR_VALIDATION' });
+  const { body: created } = await live.call('POST', '/chambers', { by: ann, body });
+  return (created as { chamberId: number }).chamberId;
+}
+
+async function join(id: number) {
+  await live.call('POST', `/chambers/${id}/propose`, {
+    by: ann,
+    body: { name: 'Early', ticker: 'E' },
+    refusedWith: 'FORUM_ERR_PHASE',
+  });
+  await live.call('POST', `/chambers/${id}/join`, { by: ann, body: {} });
+  await live.call('POST', `/chambers/${id}/join`, { by: ann, refusedWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('POST', `/chambers/${id}/join`, { by: bob });
+  await live.call('POST', '/chambers/99/join', { by: bob, refusedWith: 'FORUM_ERR_NOT_FOUND' });
+  live.advance(600);
+}
+
+/** Collects the messages of the stream. */
+function follow(id: number) {
+  const lines: string[] = [];
+  const webSocket = new WebSocket(`${live.url.replace('http', 'ws')}/chambers/${id}/stream?after=0`);
+  webSocket.on('message', (message) => lines.push(message.toString()));
+  const logId = new Promise((resolve) => webSocket.on('upgrade', ({ headers }) => resolve(headers['log-id'])));
+  return {
+    async close() {
+      expect(await logId).toMatch(/^[0-9a-f]{32}$/);
+      webSocket.terminate();
+      return lines;
+    },
+  };
+}
+
+async function propose(id: number) {
+  const path = `/chambers/${id}/propose`;
+  await live.call('POST', path, { by: ann, body: { name: 'Rain', ticker: 'RAIN', description: 'Pays.' } });
+  await live.call('POST', path, { by: ann, body: { name: 'Sun', ticker: 'sun' } });
+  await live.call('POST', path, {
+    by: ann,
+    body: { name: 'Again', ticker: 'rain' },
+    refusedWith: 'FORUM_ERR_CONFLICT',
+  });
+  await live.call('POST', path, {
+    by: bob,
+    body: { name: 'Not in turn', ticker: 'NOT' },
+    refusedWith: 'FORUM_ERR_TURN',
+  });
+  await live.call('POST', `/chambers/${id}/pass`, { by: ann });
+  await live.call('GET', `/chambers/${id}`);
+  await live.call('GET', `/chambers/${id}/ideas`);
+  await live.call('GET', '/ideas/rain');
+  live.advance(600);
+}
+
+async function debate(id: number) {
+  const path = `/chambers/${id}/debate`;
+  await live.call('POST', path, {
+    by: ann,
+    body: { ideaId: 'idea-1', comment: 'When?', refinement: { a: [1, null] } },
+  });
+  await live.call('POST', path, { by: ann, body: { comment: 'Where?' } });
+  await live.call('POST', path, {
+    by: ann,
+    body: { ideaId: 'idea-9', comment: 'Which?' },
+    refusedWith: 'FORUM_ERR_NOT_FOUND',
+  });
+  await live.call('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
+  live.advance(600);
+}
+
+async function commit(id: number) {
+  const path = `/chambers/${id}/allocate/commit`;
+  const commitment = commitmentHash({ chamberId: id, did: ann.did, allocations: ALLOCATIONS, salt: SALT });
+  await live.call('POST', '/register', { body: registration(stranger) });
+  await live.call('POST', path, { by: stranger, body: { commitment }, refusedWith: 'FORUM_ERR_MEMBER' });
+  await live.call('POST', path, { by: ann, body: { commitment } });
+  await live.call('POST', path, { by: ann, body: { commitment }, refusedWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('GET', `/chambers/${id}/allocations`);
+  live.advance(600);
+}
+
+async function reveal(id: number) {
+  const path = `/chambers/${id}/allocate/reveal`;
+  await live.call('POST', path, {
+    by: ann,
+    body: { allocations: [], salt: SALT },
+    refusedWith: 'FORUM_ERR_COMMITMENT',
+  });
+  await live.call('POST', path, { by: ann, body: { allocations: ALLOCATIONS, salt: SALT } });
+  await live.call('POST', path, {
+    by: bob,
+    body: { allocations: ALLOCATIONS, salt: SALT },
+    refusedWith: 'FORUM_ERR_COMMITMENT',
+  });
+  await live.call('GET', `/chambers/${id}/allocations`);
+  live.advance(600);
+}
+
+/** Until the relayer has brought root and token onto the chain. */
+async function settle(id: number) {
+  await expect
+    .poll(async () => (await live.call('GET', '/ideas/RAIN')).body, { timeout: 30_000 })
+    .toMatchObject({ deployStatus: 'deployed' });
+  const failure = { ideaId: 'idea-2', txHash: null, reason: 'TickerTaken("sun")' };
+  await live.service.forum.record(id, { type: 'idea.deploy_failed', payload: failure });
+  await live.call('GET', `/chambers/${id}`);
+  await live.call('GET', `/chambers/${id}/ideas`);
+  await live.call('GET', '/health');
+}
+
+async function readEvents(id: number, streamed: readonly string[]) {
+  const { body, response } = await live.call('GET', `/chambers/${id}/events`);
+  const lines = String(body).trimEnd().split('\n');
+  expect(lines.flatMap(live.described.problemsOfEvent)).toEqual([]);
+  expect(streamed).toEqual(lines);
+  const logId = response.headers.get('log-id');
+  await live.call('GET', `/chambers/${id}/events?after=1&limit=1&log=${logId}`);
+  await live.call('GET', `/chambers/${id}/events?log=another`, { refusedWith: 'FORUM_ERR_CONFLICT' });
+  expect(await readEventSource(id, lines.length)).toEqual(lines);
+  await live.call('GET', `/chambers/${id}/merkle-preview`);
+  await live.call('GET', `/chambers/${id}/events/2/proof`);
+  await live.call('GET', `/chambers/${id}/consistency?from=1&to=3`);
+}
+
+/** The data of the first events of the stream by server-sent events, which never ends by itself. */
+async function readEventSource(id: number, count: number): Promise<readonly string[]> {
+  const path = `/chambers/${id}/stream?after=0`;
+  const ended = new AbortController();
+  const headers = { accept: 'text/event-stream' };
+  const response = await fetch(live.url + path, { headers, signal: ended.signal });
+  expect(live.described.problemsOf({ method: 'GET', path, response, text: '' })).toEqual([]);
+  let text = '';
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString();
+    if (text.split('\n\n').length > count) break;
+  }
+  ended.abort();
+  return text.match(/(?<=^data: ).*$/gm) ?? [];
+}
+
+async function readLists(id: number) {
+  await live.call('GET', '/chambers');
+  await live.call('GET', '/chambers?phase=COMMITTED&limit=1&before=99');
+  await live.call('GET', '/chambers?limit=0', { refusedWith: 'FORUM_ERR_VALIDATION' });
+  await live.call('GET', '/ideas');
+  await live.call('GET', `/ideas/RAIN?chamberId=${id}`);
+  await live.call('GET', '/ideas/NONE', { refusedWith: 'FORUM_ERR_NOT_FOUND' });
+}
+
+async function refuseByHttp(id: number) {
+  await live.call('GET', `/chambers/${id}/stream`, { refusedWith: 'FORUM_ERR_VALIDATION' });
+  await live.call('DELETE', '/me', { refusedWith: 'FORUM_ERR_METHOD' });
+  await live.call('GET', '/nothing', { refusedWith: 'FORUM_ERR_NOT_FOUND' });
+  await live.call('POST', '/register', {
+    body: 'x',
+    headers: { 'content-type': 'text/plain' },
+    refusedWith: 'FORUM_ERR_MEDIA_TYPE',
+  });
+  await live.call('POST', '/register', {
+    body: JSON.stringify('x'.repeat(70_000)),
+    refusedWith: 'FORUM_ERR_TOO_LARGE',
+  });
+  await live.call('POST', '/register', { body: '{"a":', refusedWith: 'FORUM_ERR_VALIDATION' });
+}
+
+/** A WebSocket handshake is no fetch, and these three codes need a broken or a flooded service. */
+const NOT_HERE = ['streamEvents 101', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'];
+
+/** What the document promises and the journey did not meet: successes, codes and types of events. */
+function unseen(): readonly string[] {
+  const { document, seen, seenNames } = live.described;
+  const successes = Object.values(document.paths).flatMap((operations) =>
+    Object.values(operations).flatMap(({ operationId, responses }) =>
+      Object.keys(responses)
+        .filter((status) => status < '300')
+        .map((status) => `${operationId} ${status}`),
+    ),
+  );
+  return [
+    ...successes.filter((success) => !seen.has(success)),
+    ...ERROR_CODES.filter((code) => !seenNames.has(code)),
+    ...live.described.eventTypes.filter((type) => !seenNames.has(type)),
+  ].filter((name) => !NOT_HERE.includes(name));
+}
