@@ -1,0 +1,102 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newAgent, newChamber, openStage, type Stage, WALLET } from '../client/stage.ts';
+import { type Run, run } from './run.ts';
+
+const MINUTE_MILLIS = 60_000;
+
+let stage: Stage;
+let folder: string;
+beforeAll(async () => {
+  stage = await openStage();
+  folder = await mkdtemp(join(tmpdir(), 'cli-'));
+});
+afterAll(async () => {
+  await stage.stop();
+  await rm(folder, { recursive: true });
+});
+
+const chambers = (words: string, who = 'ada'): Promise<Run> =>
+  run(words.split(' '), { CHAMBERS_URL: stage.baseUrl, CHAMBERS_KEY_FILE: join(folder, `${who}.json`) });
+
+async function json(words: string, who?: string): Promise<unknown> {
+  const { exitCode, out, err } = await chambers(`${words} --json`, who);
+  expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
+  return JSON.parse(out);
+}
+
+describe('the command line', () => {
+  it('drives a chamber from lobby to reveal', async () => {
+    for (const who of ['ada', 'bob']) {
+      const { did } = (await json('agent new', who)) as { did: string };
+      expect(await json(`agent register --wallet=${WALLET} --email=a@example.org`, who)).toMatchObject({ did });
+    }
+    const length = '--lobby=1m --proposal=1m --debate=1m --commit=1m --reveal=1m';
+    expect(await json(`chamber create --name=Garden ${length}`)).toEqual({ chamberId: 1, phase: 'LOBBY' });
+    expect(await json('move join 1')).toEqual({ ok: true, turnOrder: 0 });
+    expect(await json('move join 1', 'bob')).toEqual({ ok: true, turnOrder: 1 });
+    stage.advance(MINUTE_MILLIS);
+    expect(await json('move propose 1 --name=Tea --ticker=TEA')).toEqual({ ideaId: 'idea-1', ticker: 'TEA' });
+    expect(await json('move pass 1')).toMatchObject({ eventId: 5 });
+    stage.advance(MINUTE_MILLIS);
+    expect(await json('move debate 1 --idea=idea-1 --comment=Green? --refinement={"cups":2}')).toEqual({ eventId: 6 });
+    stage.advance(MINUTE_MILLIS);
+    expect(await json('move commit 1 idea-1=6000')).toEqual({ ok: true });
+    stage.advance(MINUTE_MILLIS);
+    expect(await json('move reveal 1')).toEqual({ ok: true, verified: true });
+    expect(await json('chamber show 1')).toMatchObject({ phase: 'ALLOCATE_REVEAL', ideas: [{ ticker: 'TEA' }] });
+    expect(await json('chamber list --phase=allocate_reveal --limit=1')).toMatchObject([{ chamberId: 1 }]);
+  });
+
+  it('prints for people too', async () => {
+    expect((await chambers('agent show')).out).toMatch(/^did +did:key:z/);
+    expect((await chambers('chamber list')).out).toMatch(/^ID +PHASE +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +2 +Garden$/);
+    expect((await chambers('chamber show 1')).out).toMatch(/idea-1 +TEA +did:key:z/);
+  });
+
+  it('exports the lines of the log', async () => {
+    const path = join(folder, 'chamber-1.ndjson');
+    expect((await chambers(`export 1 --out=${path}`)).exitCode).toBe(0);
+    const response = await fetch(`${stage.baseUrl}/chambers/1/events`);
+    expect(await readFile(path, 'utf8')).toBe(await response.text());
+  });
+});
+
+describe('exit codes', () => {
+  it.each([
+    ['1 where there is no such thing', 'chamber show 99', 1, 'FORUM_ERR_NOT_FOUND'],
+    ['2 where the service finds the call wrong', 'chamber list --limit=9999', 2, 'FORUM_ERR_VALIDATION'],
+    ['4 where nobody knows the agent', 'agent show', 4, 'FORUM_ERR_SIGNATURE'],
+    ['5 where the phase is another', 'move join 1', 5, 'FORUM_ERR_PHASE'],
+    ['6 where nobody answers', 'chamber list --url=http://127.0.0.1:9', 6, 'CLIENT_ERR_UNREACHABLE'],
+  ])('%s', async (_, words, exitCode, error) => {
+    const who = exitCode === 4 ? 'nobody' : 'ada';
+    if (exitCode === 4) await json('agent new', who);
+    const failed = await chambers(`${words} --json`, who);
+    expect(failed).toMatchObject({ exitCode, out: '' });
+    expect(JSON.parse(failed.err)).toMatchObject({ error, exitCode });
+  });
+
+  it('5 where a key would be overwritten', async () => {
+    expect(await chambers('agent new')).toMatchObject({ exitCode: 5 });
+  });
+
+  it('3 where a file to be continued is not the log’s', async () => {
+    const path = join(folder, 'forged.ndjson');
+    await writeFile(path, '{"eventId":1,"chamberId":1,"prev":"0x00"}\n');
+    expect(await chambers(`chamber tail 1 --out=${path}`)).toMatchObject({ exitCode: 3 });
+  });
+});
+
+describe('remote text', () => {
+  it('cannot steer the terminal', async () => {
+    const agent = await newAgent(stage);
+    const chamber = { ...newChamber(stage.now()), name: '\u001b[2Jgone\u202e\r\n\u009b31m' };
+    const { chamberId } = await agent.createChamber(chamber);
+    const { out } = await chambers(`chamber show ${chamberId}`);
+    expect(out).toMatch(/^name +\[2Jgone 31m$/m);
+    expect(out.replaceAll('\n', '')).not.toMatch(/\p{Cc}|\p{Bidi_Control}/u);
+  });
+});

@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Agent } from '../../src/client/index.ts';
+import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+
+const MOVES = 60;
+
+let stage: Stage;
+let folder: string;
+let program: string;
+beforeAll(async () => {
+  stage = await openStage();
+  folder = await mkdtemp(join(tmpdir(), 'tail-'));
+  program = await bundleCli(folder);
+});
+afterAll(async () => {
+  await stage.stop();
+  await rm(folder, { recursive: true });
+});
+
+it('a tail that is killed again and again writes each event once', async () => {
+  const agent = await newAgent(stage);
+  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+  await agent.joinChamber(chamberId);
+  stage.advance(2 * PHASE_MILLIS);
+  const out = join(folder, 'chamber.ndjson');
+  const talking = talk(agent, chamberId);
+  while (countLines(await textOf(out)) < MOVES) {
+    const tail = spawn(process.execPath, [
+      program,
+      'chamber',
+      'tail',
+      `${chamberId}`,
+      `--out=${out}`,
+      `--url=${stage.baseUrl}`,
+    ]);
+    await killAfterMore(tail, out, 7);
+    // What a kill in the middle of a write leaves behind.
+    await appendFile(out, '{"chamberId":');
+  }
+  await talking;
+  const whole = (await textOf(out)).split('\n').slice(0, -1);
+  const stored = await (await fetch(`${stage.baseUrl}/chambers/${chamberId}/events`)).text();
+  expect(whole).toEqual(stored.split('\n').slice(0, whole.length));
+});
+
+/** Speaks until the chamber has all its events. */
+async function talk(agent: Agent, chamberId: number): Promise<void> {
+  for (let eventId = 2; eventId < MOVES + 10; ) {
+    ({ eventId } = await agent.debate(chamberId, { comment: `after ${eventId}` }));
+  }
+}
+
+/** Kills the process, with SIGKILL, when the file has some lines more, or all there are. */
+async function killAfterMore(child: ChildProcess, path: string, lines: number): Promise<void> {
+  const goal = Math.min(countLines(await textOf(path)) + lines, MOVES);
+  const ended = once(child, 'exit');
+  while (countLines(await textOf(path)) < goal) {
+    expect(child.exitCode).toBeNull();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  child.kill('SIGKILL');
+  await ended;
+}
+
+async function textOf(path: string): Promise<string> {
+  return await readFile(path, 'utf8').catch(() => '');
+}
+
+function countLines(text: string): number {
+  return text.split('\n').length - 1;
+}
+
+/** The command line as a program of its own, made from these sources. */
+async function bundleCli(dir: string): Promise<string> {
+  const input = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
+  const external = [/better-sqlite3/, /sodium-native/, /anvil/, /bufferutil/, /utf-8-validate/];
+  const bundle = await rolldown({ input, platform: 'node', external, onLog: () => {} });
+  await bundle.write({ dir, format: 'esm', entryFileNames: 'cli.mjs', chunkFileNames: '[name]-[hash].mjs' });
+  return join(dir, 'cli.mjs');
+}
