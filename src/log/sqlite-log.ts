@@ -55,7 +55,7 @@ class SqliteLog implements ForumLog {
   readonly #listings: Listings;
   readonly #write: (entries: readonly LogEntry[]) => void;
   readonly #insert: Database.Statement;
-  readonly #bySignature: Database.Statement<[Uint8Array], string>;
+  readonly #bySignature: Database.Statement<[{ key: Uint8Array }], string>;
   readonly #nodes: Database.Statement<[number, number], Buffer>;
   readonly #pages: PageReader;
   readonly #heads: Record<'chamber_id' | 'account', Database.Statement<[StreamId], number>>;
@@ -72,8 +72,8 @@ class SqliteLog implements ForumLog {
        VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?)`,
     );
     this.#bySignature = db
-      .prepare<[Uint8Array], string>(
-        'SELECT line FROM events WHERE substr(signature, 1, 16) = substr(?1, 1, 16) AND signature = ?1',
+      .prepare<[{ key: Uint8Array }], string>(
+        'SELECT line FROM events WHERE substr(signature, 1, 16) = substr(@key, 1, 16) AND signature = @key',
       )
       .pluck();
     this.#nodes = db
@@ -116,8 +116,8 @@ class SqliteLog implements ForumLog {
     }
   }
 
-  async findBySignature(signatures: readonly Uint8Array[]): Promise<readonly (string | undefined)[]> {
-    return signatures.map((signature) => this.#bySignature.get(signature));
+  async findBySignature(keys: readonly Uint8Array[]): Promise<readonly (string | undefined)[]> {
+    return keys.map((key) => this.#bySignature.get({ key }));
   }
 
   async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
