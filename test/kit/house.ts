@@ -50,7 +50,9 @@ const RATE = { perSecond: 10_000, burst: 20_000 };
 const verifier = createVerifier({ threads: 0 });
 const open = new Set<House>();
 afterEach(async () => {
+  const defects = [...open].flatMap((house) => house.defects);
   for (const house of open) await house.close();
+  if (defects.length > 0) throw defects[0];
 });
 
 export class House {

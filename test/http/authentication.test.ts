@@ -1,0 +1,237 @@
+// Signed requests (specification, Authentication): one row for each way in which a signature can be wrong.
+import { describe, expect, it } from 'vitest';
+import { openChamber } from '../kit/chambers.ts';
+import { type Answer, House, PUBLIC_URL } from '../kit/house.ts';
+import { digestOf, Signer } from '../kit/signer.ts';
+
+interface Parts {
+  readonly method: string;
+  readonly url: string;
+  readonly digest: string;
+  readonly components: string;
+  readonly params: string;
+  readonly label: string;
+}
+
+/** GET /me signed as the change says; the request itself stays the same. */
+async function me(change: (parts: Parts & { did: string; created: number }) => Partial<Parts>): Promise<Answer> {
+  const house = new House();
+  const by = await house.agent();
+  const created = house.clock.seconds;
+  const usual = {
+    method: 'GET',
+    url: `${PUBLIC_URL}/me`,
+    digest: digestOf(''),
+    components: '"@method" "@target-uri" "content-digest"',
+    params: `;created=${created};keyid="${by.did}";alg="ed25519"`,
+    label: 'sig1',
+  };
+  const { method, url, digest, components, params, label } = {
+    ...usual,
+    ...change({ ...usual, did: by.did, created }),
+  };
+  const values: Record<string, string> = {
+    '@method': method,
+    '@target-uri': url,
+    'content-digest': digest,
+    '@authority': 'forum.test',
+  };
+  const lines = components.split(' ').map((name) => `${name}: ${values[name.replaceAll('"', '')] ?? ''}\n`);
+  const signature = by.signText(`${lines.join('')}"@signature-params": (${components})${params}`);
+  const headers = {
+    'content-digest': digest,
+    'signature-input': `${label}=(${components})${params}`,
+    signature: `${label}=:${signature}:`,
+  };
+  return house.request('GET', '/me', { headers });
+}
+
+describe('a signed request', () => {
+  it.each<[string, Parameters<typeof me>[0]]>([
+    ['as the specification has it', () => ({})],
+    ['with nonce and expires', ({ params, created }) => ({ params: `${params};nonce="n";expires=${created + 5}` })],
+    ['with the components in another order', () => ({ components: '"content-digest" "@target-uri" "@method"' })],
+    [
+      'with the parameters in another order',
+      ({ did, created }) => ({ params: `;alg="ed25519";keyid="${did}";created=${created}` }),
+    ],
+    ['with another digest beside sha-256', ({ digest }) => ({ digest: `${digest}, sha-512=:AAAA:` })],
+    ['300 s old', ({ params, created }) => ({ params: params.replace(`${created}`, `${created - 300}`) })],
+    ['60 s ahead', ({ params, created }) => ({ params: params.replace(`${created}`, `${created + 60}`) })],
+  ])('is accepted %s', async (_how, change) => {
+    expect(await me(change)).toMatchObject({ status: 200, body: { did: expect.stringMatching('^did:key:z6Mk') } });
+  });
+
+  it.each<[string, string, Parameters<typeof me>[0]]>([
+    ['another label', 'form', () => ({ label: 'sig2' })],
+    ['a component missing', 'form', () => ({ components: '"@method" "@target-uri"' })],
+    ['a component more', 'form', ({ components }) => ({ components: `${components} "@authority"` })],
+    ['a component twice', 'form', ({ components }) => ({ components: `${components} "@method"` })],
+    ['no created', 'form', ({ params, created }) => ({ params: params.replace(`;created=${created}`, '') })],
+    ['no keyid', 'form', ({ created }) => ({ params: `;created=${created};alg="ed25519"` })],
+    ['no alg', 'form', ({ params }) => ({ params: params.replace(';alg="ed25519"', '') })],
+    ['another alg', 'form', ({ params }) => ({ params: params.replace('ed25519', 'rsa-v1_5-sha256') })],
+    ['a parameter twice', 'form', ({ params }) => ({ params: `${params};alg="ed25519"` })],
+    ['an unknown parameter', 'form', ({ params }) => ({ params: `${params};tag="x"` })],
+    [
+      'a created in quotes',
+      'form',
+      ({ params, created }) => ({ params: params.replace(`=${created}`, `="${created}"`) }),
+    ],
+    ['a negative created', 'form', ({ params, created }) => ({ params: params.replace(`${created}`, '-1') })],
+    ['no sha-256 digest', 'digest', () => ({ digest: 'sha-512=:AAAA:' })],
+    ['the digest of another body', 'digest', () => ({ digest: digestOf('{}') })],
+    ['sha-256 twice', 'digest', ({ digest }) => ({ digest: `${digest}, ${digest}` })],
+    ['a keyid that is no did:key', 'key', ({ params, did }) => ({ params: params.replace(did, 'did:web:forum.test') })],
+    ['a keyid with a fragment', 'key', ({ params, did }) => ({ params: params.replace(did, `${did}#key`) })],
+    ['a key of small order', 'key', ({ params, did }) => ({ params: params.replace(did, SMALL_ORDER) })],
+    ['the signature of another method', 'verification', () => ({ method: 'PUT' })],
+    ['the signature of another path', 'verification', () => ({ url: `${PUBLIC_URL}/me?` })],
+    ['the signature of another service', 'verification', () => ({ url: 'https://elsewhere.test/me' })],
+    [
+      'the key of somebody else',
+      'verification',
+      ({ params, did }) => ({ params: params.replace(did, new Signer().did) }),
+    ],
+    ['an age of 301 s', 'age', ({ params, created }) => ({ params: params.replace(`${created}`, `${created - 301}`) })],
+    [
+      'a created 61 s ahead',
+      'age',
+      ({ params, created }) => ({ params: params.replace(`${created}`, `${created + 61}`) }),
+    ],
+    ['an expiry in the past', 'age', ({ params, created }) => ({ params: `${params};expires=${created}` })],
+  ])('is refused with %s, by the step %s', async (_fault, step, change) => {
+    const detail = expect.stringMatching(`^${step}: .*service time 2030-01-01T00:00:00.000Z`);
+    expect(await me(change)).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail } });
+  });
+
+  it.each(['content-digest', 'signature-input', 'signature'])('is refused without the header %s', async (name) => {
+    const house = new House();
+    const { [name]: _left, ...headers } = house.prepare('GET', '/me', { by: await house.agent() }).headers;
+    const answer = await house.request('GET', '/me', { headers });
+    expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
+  });
+
+  it('is refused for a key that is not registered', async () => {
+    const answer = await new House().request('GET', '/me', { by: new Signer() });
+    expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration: ') } });
+  });
+
+  it('covers the body to the byte', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const prepared = house.prepare('PUT', '/personality', { by, body: { patch: {} } });
+    expect(await house.send({ ...prepared, body: `${prepared.body} ` })).toMatchObject({ status: 401 });
+    expect(await house.send(prepared)).toMatchObject({ status: 200 });
+  });
+
+  it('may repeat a read while it is fresh', async () => {
+    const house = new House();
+    const prepared = house.prepare('GET', '/me', { by: await house.agent() });
+    const statuses = [];
+    for (const seconds of [0, 299, 2]) {
+      house.clock.advance(seconds * 1000);
+      statuses.push((await house.send(prepared)).status);
+    }
+    expect(statuses).toEqual([200, 200, 401]);
+  });
+});
+
+/** The identity point as did:key. */
+const SMALL_ORDER = 'did:key:z6MkeXCES4onVW4up9Qgz1KRnZsKmGufcaZxF67W1Xn9qHPa';
+
+describe('a refused signature', () => {
+  it('is told what would have been verified, so that it can be mended from the answer alone', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const body = '{"patch":{"style":"dry"}}';
+    const input = `sig1=("@method" "@target-uri" "content-digest");created=${house.clock.seconds};keyid="${by.did}";alg="ed25519"`;
+    const wrong = {
+      'content-digest': digestOf(body),
+      'signature-input': input,
+      signature: `sig1=:${by.signText('?')}:`,
+    };
+    const { expected } = (await house.request('PUT', '/personality', { body, headers: wrong })).body;
+    expect(expected.contentDigest).toBe(digestOf(body));
+    const mended = { ...wrong, signature: `sig1=:${by.signText(expected.signatureBase)}:` };
+    expect(await house.request('PUT', '/personality', { body, headers: mended })).toMatchObject({ status: 200 });
+  });
+
+  it('is told the form of a signature when it has none', async () => {
+    const { body } = await new House().request('GET', '/me');
+    expect(body.expected.signatureBase).toContain(`"@method": GET\n"@target-uri": ${PUBLIC_URL}/me\n`);
+    expect(body.expected.contentDigest).toBe(digestOf(''));
+  });
+});
+
+describe('PUBLIC_URL', () => {
+  const publicUrls = ['https://forum.test/api', 'http://127.0.0.1:8787'];
+
+  it.each(publicUrls)('lets a signature cover %s', async (base) => {
+    const house = new House({ publicUrls });
+    const by = await house.agent();
+    const headers = by.sign({ method: 'GET', url: `${base}/me`, created: house.clock.seconds });
+    expect(await house.request('GET', '/me', { headers })).toMatchObject({ status: 200 });
+  });
+
+  it('lets no Host header decide', async () => {
+    const house = new House({ publicUrls });
+    const by = await house.agent();
+    const signed = by.sign({ method: 'GET', url: 'http://evil.test/me', created: house.clock.seconds });
+    const answer = await house.request('GET', '/me', { headers: { ...signed, host: 'evil.test' } });
+    expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification') } });
+  });
+
+  it('puts the one that fits into the evidence', async () => {
+    const house = new House({ publicUrls });
+    const id = await openChamber(house, [await house.agent()]);
+    const by = await house.agent();
+    const url = `${publicUrls[1]}/chambers/${id}/join`;
+    await house.must('POST', `/chambers/${id}/join`, {
+      headers: by.sign({ method: 'POST', url, created: house.clock.seconds }),
+    });
+    expect((await house.events(id)).at(-1)?.request?.targetUri).toBe(url);
+  });
+});
+
+describe('X-Dev-Did', () => {
+  it('stands for a signature where it is allowed, and the event has no evidence', async () => {
+    const house = new House({ allowUnsigned: true });
+    const { did } = await house.agent();
+    const id = await openChamber(house, []);
+    await house.must('POST', `/chambers/${id}/join`, { headers: { 'x-dev-did': did } });
+    expect((await house.events(id)).at(-1)).toMatchObject({ type: 'chamber.joined', did, request: null });
+  });
+
+  it('stands for nothing where it is not allowed', async () => {
+    const house = new House();
+    const { did } = await house.agent();
+    const answer = await house.request('GET', '/me', { headers: { 'x-dev-did': did } });
+    expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
+  });
+
+  it('is refused for an agent who is not registered', async () => {
+    const house = new House({ allowUnsigned: true });
+    const answer = await house.request('GET', '/me', { headers: { 'x-dev-did': new Signer().did } });
+    expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration') } });
+  });
+
+  it('excuses no wrong signature beside it', async () => {
+    const house = new House({ allowUnsigned: true });
+    const by = await house.agent();
+    const headers = {
+      ...by.sign({ method: 'PUT', url: `${PUBLIC_URL}/me`, created: house.clock.seconds }),
+      'x-dev-did': by.did,
+    };
+    expect(await house.request('GET', '/me', { headers })).toMatchObject({ status: 401 });
+  });
+
+  it('must name the signer where there is a signature', async () => {
+    const house = new House({ allowUnsigned: true });
+    const [by, other] = [await house.agent(), await house.agent()];
+    expect(await house.request('GET', '/me', { by, headers: { 'x-dev-did': other.did } })).toMatchObject({
+      status: 401,
+    });
+    expect(await house.request('GET', '/me', { by, headers: { 'x-dev-did': by.did } })).toMatchObject({ status: 200 });
+  });
+});

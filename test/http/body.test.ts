@@ -1,0 +1,106 @@
+// The body of a request, from the outside: size, media type, and text that only one reading is possible of.
+import { describe, expect, it } from 'vitest';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { type Call, House, registrationOf } from '../kit/house.ts';
+import { digestOf, Signer } from '../kit/signer.ts';
+
+const REGISTRATION = registrationOf(new Signer());
+
+function register(call: Call, house = new House()) {
+  return house.request('POST', '/register', call);
+}
+
+function refusal(status: number, error: string, detail: string) {
+  return { status, body: { error: `FORUM_ERR_${error}`, detail: expect.stringContaining(detail) } };
+}
+
+describe('the size of a body', () => {
+  it('may be the limit and no byte more', async () => {
+    const text = JSON.stringify(REGISTRATION);
+    expect(await register({ body: text.padEnd(65_536) })).toMatchObject({ status: 200 });
+    expect(await register({ body: text.padEnd(65_537) })).toMatchObject(refusal(413, 'TOO_LARGE', '65536'));
+  });
+
+  it('counts in bytes', async () => {
+    const body = { ...REGISTRATION, personality: { style: 'é'.repeat(40_000) } };
+    expect(await register({ body })).toMatchObject({ status: 413 });
+  });
+});
+
+describe('the media type', () => {
+  it.each(['application/json', 'Application/JSON; charset=UTF-8', 'application/json;charset="utf-8"'])(
+    'may be %s',
+    async (type) => {
+      expect(await register({ body: REGISTRATION, headers: { 'content-type': type } })).toMatchObject({ status: 200 });
+    },
+  );
+
+  it.each([
+    'text/plain',
+    'application/jsonx',
+    'application/json; charset=latin1',
+    'application/x-www-form-urlencoded',
+    '',
+  ])('is refused as %j', async (type) => {
+    const answer = await register({ body: REGISTRATION, headers: { 'content-type': type } });
+    expect(answer).toMatchObject(refusal(415, 'MEDIA_TYPE', 'application/json'));
+  });
+
+  it('is refused with a compression', async () => {
+    const answer = await register({ body: REGISTRATION, headers: { 'content-encoding': 'gzip' } });
+    expect(answer).toMatchObject(refusal(415, 'MEDIA_TYPE', 'Content-Encoding'));
+  });
+
+  it('does not matter where there is no body', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const headers = { 'content-type': 'text/plain' };
+    expect(await house.request('GET', '/me', { by, headers })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('the text of a body', () => {
+  it.each([
+    ['malformed JSON', '{"pubkeyHex":', 'not valid JSON'],
+    ['a name twice', '{"patch":{},"patch":{}}', 'same member name twice'],
+    ['33 levels', `${'['.repeat(33)}${']'.repeat(33)}`, 'deeper than 32'],
+    ['a lone surrogate', '{"patch":{"style":"\\ud800"}}', 'surrogate'],
+    ['an infinite number', '{"patch":1e999}', 'not finite'],
+    ['a byte order mark', '\ufeff{}', 'not valid JSON'],
+    ['no object', '"text"', 'must be an object'],
+    ['nothing but white space', '  ', 'not valid JSON'],
+  ])('is refused with %s', async (_what, body, detail) => {
+    expect(await register({ body })).toMatchObject(refusal(400, 'VALIDATION', detail));
+  });
+
+  it('is refused when it is not UTF-8', async () => {
+    const house = new House();
+    const body = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]);
+    const headers = { 'content-type': 'application/json' };
+    const response = await house.app.request('/register', { method: 'POST', headers, body }, {});
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
+  });
+
+  it('is evidence exactly as received, white space and escapes too', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const id = await openChamber(house, [by]);
+    await enterPhase(house, id, 'DEBATE');
+    const body = '{ "comment" : "h\\u006d",\n "refinement":{"__proto__":{"x":1},"constructor":[1.50]} }';
+    await house.must('POST', `/chambers/${id}/debate`, { by, body });
+    const line = (await house.lines(id)).at(-1) as string;
+    expect(JSON.parse(line)).toMatchObject({
+      type: 'chamber.debated',
+      request: { method: 'POST', body, contentDigest: digestOf(body) },
+    });
+    const refinement = '"refinement":{"__proto__":{"x":1},"constructor":[1.5]}';
+    expect(line).toContain(`"payload":{"comment":"hm","ideaId":null,${refinement}}`);
+  });
+
+  it('may hold any well-formed text, which is stored as sent', async () => {
+    const house = new House();
+    const style = 'é e\u0301 \u0000 \u2028 😀 \ufffd <script>';
+    const by = await house.agent({ personality: { style } });
+    expect(await house.must('GET', '/me', { by })).toMatchObject({ personality: { style } });
+  });
+});

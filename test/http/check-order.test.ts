@@ -1,0 +1,81 @@
+// The order of checks: a request with every fault is mended fault by fault, and each answer names the first one left.
+import { expect, it } from 'vitest';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
+import { type Call, House, PUBLIC_URL } from '../kit/house.ts';
+import { Signer } from '../kit/signer.ts';
+
+const BAD_BODY = { comment: '' };
+const UNKNOWN_IDEA = { comment: 'hm', ideaId: 'idea-9' };
+const NO_JSON = `${JSON.stringify(UNKNOWN_IDEA)}}`;
+const ANCIENT = 1_000_000_000;
+
+it('answers with the first failure', async () => {
+  const house = new House();
+  const [holder, member, outsider] = [await house.agent(), await house.agent(), await house.agent()];
+  const nobody = new Signer();
+  const inLobby = await openChamber(house, [holder, member]);
+  house.clock.advance(HOUR / 2);
+  const inDebate = await openChamber(house, [holder, member], {
+    lobbyDeadline: new Date(house.clock.read() + 1).toISOString(),
+    proposalDeadline: new Date(house.clock.read() + 1).toISOString(),
+  });
+  house.clock.advance(1);
+
+  const forged = (body: unknown) => {
+    const signed = nobody.sign({
+      method: 'POST',
+      url: `${PUBLIC_URL}/elsewhere`,
+      body: JSON.stringify(body),
+      created: ANCIENT,
+    });
+    return { body, headers: signed };
+  };
+  const noType = { 'content-type': 'text/plain' };
+  const steps: readonly (readonly [number | string, Call, number, string, string?])[] = [
+    [99, { body: NO_JSON.padEnd(70_000), headers: noType }, 413, 'TOO_LARGE'],
+    [99, { body: NO_JSON, headers: noType }, 415, 'MEDIA_TYPE'],
+    [99, { body: NO_JSON }, 400, 'VALIDATION', 'not valid JSON'],
+    [99, { body: BAD_BODY }, 401, 'SIGNATURE', 'form: '],
+    [99, { ...forged({}), body: BAD_BODY }, 401, 'SIGNATURE', 'digest: '],
+    [99, forged(BAD_BODY), 401, 'SIGNATURE', 'verification: '],
+    [99, { by: nobody, body: BAD_BODY, created: ANCIENT }, 401, 'SIGNATURE', 'registration: '],
+    [99, { by: outsider, body: BAD_BODY, created: ANCIENT }, 401, 'SIGNATURE', 'age: '],
+    [99, { by: outsider, body: BAD_BODY }, 404, 'NOT_FOUND', 'chamber'],
+    [inLobby, { by: outsider, body: BAD_BODY }, 400, 'VALIDATION', 'comment: '],
+    [inLobby, { by: outsider, body: UNKNOWN_IDEA }, 403, 'PHASE', 'expected phase DEBATE, actual phase LOBBY'],
+    [inDebate, { by: outsider, body: UNKNOWN_IDEA }, 403, 'MEMBER', outsider.did],
+    [inDebate, { by: member, body: UNKNOWN_IDEA }, 403, 'TURN', holder.did],
+    [inDebate, { by: holder, body: UNKNOWN_IDEA }, 404, 'NOT_FOUND', 'idea-9'],
+  ];
+  for (const [chamberId, call, status, code, detail = ''] of steps) {
+    const answer = await house.request('POST', `/chambers/${chamberId}/debate`, call);
+    expect(answer).toMatchObject({
+      status,
+      body: { error: `FORUM_ERR_${code}`, detail: expect.stringContaining(detail) },
+    });
+  }
+  expect(
+    await house.request('POST', `/chambers/${inDebate}/debate`, { by: holder, body: { comment: 'hm' } }),
+  ).toMatchObject({
+    status: 200,
+  });
+});
+
+it('checks duplicates last', async () => {
+  const house = new House({ limits: { ideasMax: 1 } });
+  const [holder, member] = [await house.agent(), await house.agent()];
+  const id = await openChamber(house, [holder, member]);
+  await enterPhase(house, id, 'PROPOSAL');
+  const idea = { name: 'Idea', ticker: 'ABC' };
+  await house.must('POST', `/chambers/${id}/propose`, { by: holder, body: idea });
+  const outcomes = [];
+  for (const [by, body] of [
+    [member, idea],
+    [holder, idea],
+    [holder, { ...idea, ticker: 'XYZ' }],
+  ] as const) {
+    outcomes.push((await house.request('POST', `/chambers/${id}/propose`, { by, body })).body.error);
+  }
+  expect(outcomes).toEqual(['FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT', 'FORUM_ERR_CONFLICT']);
+});

@@ -1,0 +1,121 @@
+// What every route has in common: CORS on every answer, 404 and 405 in the usual form, preflight.
+import { describe, expect, it } from 'vitest';
+import { openChamber } from '../kit/chambers.ts';
+import { House } from '../kit/house.ts';
+
+describe('the service itself', () => {
+  it('tells its name, version and state', async () => {
+    const house = new House();
+    expect(await house.must('GET', '/')).toEqual({ name: 'Chamber Coordination Service', version: '1.2.3' });
+    expect(await house.must('GET', '/health')).toEqual({ ok: true, env: 'test' });
+  });
+});
+
+describe('CORS', () => {
+  it.each(['/chambers', '/chambers/1/join', '/register', '/nowhere'])(
+    'preflight of %s is 204 for any origin',
+    async (path) => {
+      const headers = { origin: 'https://elsewhere.test', 'access-control-request-method': 'POST' };
+      const answer = await new House().request('OPTIONS', path, { headers });
+      expect([answer.status, answer.body]).toEqual([204, undefined]);
+      expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+      expect(answer.headers.get('access-control-allow-methods')).toMatch(/GET.*POST.*PUT/);
+      for (const name of [
+        'Content-Type',
+        'Content-Digest',
+        'Signature-Input',
+        'Signature',
+        'X-Dev-Did',
+        'Last-Event-ID',
+      ]) {
+        expect(answer.headers.get('access-control-allow-headers')).toContain(name);
+      }
+    },
+  );
+
+  it.each([
+    ['GET', '/', 200],
+    ['GET', '/chambers', 200],
+    ['GET', '/chambers?limit=0', 400],
+    ['GET', '/me', 401],
+    ['GET', '/chambers/9', 404],
+    ['GET', '/nowhere', 404],
+    ['DELETE', '/chambers', 405],
+  ])('is on the answer to %s %s: %i', async (method, path, status) => {
+    const answer = await new House().request(method, path);
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+  });
+});
+
+describe('what does not exist', () => {
+  const ids = [
+    '0',
+    '-1',
+    '01',
+    '1.0',
+    'abc',
+    '1e0',
+    '%31%32',
+    '9007199254740992',
+    '99999999999999999999',
+    '%00',
+    '%ff',
+  ];
+  const reads = ['', '/ideas', '/allocations', '/merkle-preview', '/events/1/proof'];
+
+  it.each(ids)('is 404 for the chamber id %s, for everybody who reads', async (id) => {
+    const house = new House();
+    for (const path of reads) {
+      const { status, body } = await house.request('GET', `/chambers/${id}${path}`);
+      expect([path, status, body.error]).toEqual([path, 404, 'FORUM_ERR_NOT_FOUND']);
+    }
+  });
+
+  it.each(ids)('is 404 for the chamber id %s, for an agent who moves', async (id) => {
+    const house = new House();
+    const by = await house.agent();
+    expect(await house.request('POST', `/chambers/${id}/join`, { by })).toMatchObject({
+      status: 404,
+      body: { error: 'FORUM_ERR_NOT_FOUND' },
+    });
+  });
+
+  it.each([
+    '/nowhere',
+    '/chambers/',
+    '/chambers//',
+    '/chambers/1/',
+    '/Chambers',
+    '/ideas/',
+    '/chambers/1/unknown',
+    '//',
+  ])('is 404 for the path %s', async (path) => {
+    const house = new House();
+    await openChamber(house, []);
+    const { status, body } = await house.request('GET', path);
+    expect([status, body.error, typeof body.detail]).toEqual([404, 'FORUM_ERR_NOT_FOUND', 'string']);
+  });
+});
+
+describe('a method that a path does not take', () => {
+  it.each([
+    ['GET', '/register', 'OPTIONS, POST'],
+    ['POST', '/me', 'GET, HEAD, OPTIONS'],
+    ['POST', '/personality', 'OPTIONS, PUT'],
+    ['PUT', '/chambers', 'GET, HEAD, OPTIONS, POST'],
+    ['DELETE', '/chambers/1', 'GET, HEAD, OPTIONS'],
+    ['GET', '/chambers/1/join', 'OPTIONS, POST'],
+    ['PATCH', '/ideas/ABC', 'GET, HEAD, OPTIONS'],
+  ])('%s %s is 405 and names those that it takes', async (method, path, allow) => {
+    const answer = await new House().request(method, path);
+    expect(answer).toMatchObject({ status: 405, body: { error: 'FORUM_ERR_METHOD' } });
+    expect(answer.headers.get('allow')).toBe(allow);
+  });
+
+  it('HEAD answers as GET, without a body', async () => {
+    const answer = await new House().request('HEAD', '/chambers');
+    expect([answer.status, answer.body]).toEqual([200, undefined]);
+  });
+});
