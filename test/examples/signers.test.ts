@@ -1,0 +1,50 @@
+// The signers that the README prints: each makes its first moves on a real service.
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type LiveService, startLive } from '../openapi/live-service.ts';
+
+const SIGNERS = [
+  ['bash', 'agent.sh', ['bash', 'openssl', 'curl']],
+  ['python3', 'agent.py', ['python3', 'openssl']],
+] as const;
+
+let live: LiveService;
+let folder: string;
+beforeAll(async () => {
+  live = await startLive();
+  folder = await mkdtemp(join(tmpdir(), 'signers-'));
+});
+afterAll(async () => {
+  await live.stop();
+  await rm(folder, { recursive: true });
+});
+
+for (const [program, file, tools] of SIGNERS) {
+  test(`${file} registers, creates a chamber and joins it`, { timeout: 60_000 }, async ({ skip }) => {
+    const missing = tools.filter((tool) => !isInstalled(tool));
+    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    const env = { ...process.env, KEY: join(folder, `${file}.pem`) };
+    const { stdout } = await promisify(execFile)(program, [resolve('test/examples', file), live.url], { env });
+    const [registered, me, created, joined] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(me.did).toBe(registered.did);
+    expect(joined).toEqual({ ok: true, turnOrder: 0 });
+    const { body: chamber } = await live.call('GET', `/chambers/${created.chamberId}`);
+    expect(chamber).toMatchObject({ phase: 'LOBBY', members: [registered.did] });
+  });
+}
+
+function isInstalled(tool: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}

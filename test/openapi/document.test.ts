@@ -1,0 +1,133 @@
+// The OpenAPI document and the event schemas as documents: valid for others' tools, and true to the validation.
+import { readdirSync, readFileSync } from 'node:fs';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { describe, expect, test } from 'vitest';
+import { openApiDocument } from '../../src/openapi/document.ts';
+import { ERRORS } from '../../src/openapi/errors.ts';
+import { eventDocument } from '../../src/openapi/event-document.ts';
+import { MOVE_PATHS, type Operation, parseBody } from '../../src/vocabulary/commands.ts';
+import { newAjv } from './described.ts';
+
+const LIMITS = {
+  bodyBytesMax: 65_536,
+  membersMax: 256,
+  ideasMax: 256,
+  signatureMaxAgeSeconds: 300,
+  signatureMaxSkewSeconds: 60,
+  list: { min: 1, max: 200, fallback: 50 },
+  events: { min: 1, max: 10_000, fallback: 1_000 },
+};
+const document = openApiDocument({ version: '1.2.3', publicUrls: [], limits: LIMITS });
+const ajv = newAjv();
+ajv.addSchema({ $id: 'openapi', components: document.components });
+
+test('a public linter finds nothing in it', async () => {
+  const config = await createConfig({ extends: ['recommended'] });
+  const problems = await lintFromString({ source: JSON.stringify(document), absoluteRef: '/openapi.json', config });
+  expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
+});
+
+test('names the public addresses, and none where the service does not know its own', () => {
+  const publicUrls = ['https://a.example.org', 'https://b.example.org/api'];
+  expect(document.servers).toEqual([{ url: '/' }]);
+  expect(openApiDocument({ version: '1', publicUrls, limits: LIMITS }).servers).toEqual(
+    publicUrls.map((url) => ({ url })),
+  );
+});
+
+test('describes every route', () => {
+  const described = Object.keys(document.paths).map((path) => path.replace(/\{(\w+)\}/g, ':$1'));
+  expect(routesOfSources().filter((route) => !described.includes(route))).toEqual([]);
+});
+
+/** The paths that the sources of the edges register; those of a move come from a table. */
+function routesOfSources(): readonly string[] {
+  const sources = ['src/http', 'src/stream'].flatMap((folder) =>
+    readdirSync(folder).map((file) => readFileSync(`${folder}/${file}`, 'utf8')),
+  );
+  const literal = sources.flatMap((source) => source.match(/(?<=app\.(get|post|put|delete)\(')[^']+/g) ?? []);
+  expect(literal.length).toBeGreaterThan(10);
+  return [...literal, ...Object.values(MOVE_PATHS).map((path) => `/chambers/:id/${path}`)];
+}
+
+test('the example of every error has its code and fits its schema', () => {
+  expect(ERRORS.filter(({ code, example }) => !ajv.validate(`openapi#/components/schemas/${code}`, example))).toEqual(
+    [],
+  );
+  expect(ERRORS.map(({ example }) => example.error)).toEqual(ERRORS.map(({ code }) => code));
+});
+
+test('the example of every type of event fits its schema, and no other', () => {
+  const { $defs } = eventDocument();
+  const events = newAjv().addSchema({ ...eventDocument(), $id: 'events' });
+  for (const [type, { examples }] of Object.entries($defs)) {
+    const fitting = Object.keys($defs).filter((other) => events.validate(`events#/$defs/${other}`, examples[0]));
+    expect(fitting).toEqual([type]);
+  }
+});
+
+const DEADLINES = {
+  lobbyDeadline: '2030-01-01T00:00:00Z',
+  proposalDeadline: '2030-01-01T00:00:00.1Z',
+  debateDeadline: '2030-01-01T00:00:00Z',
+  allocateCommitDeadline: '2030-01-01T00:00:00Z',
+  allocateRevealDeadline: '2030-01-01T00:00:00Z',
+};
+const AGENT = { pubkeyHex: `0x${'00'.repeat(32)}`, walletAddress: `0x${'11'.repeat(20)}`, operatorEmail: 'a@b.org' };
+
+const BODIES: readonly (readonly [Operation, unknown])[] = [
+  ['register', { ...AGENT, personality: {} }],
+  ['register', { ...AGENT, personality: { loves: ['x'], style: '' } }],
+  ['register', { ...AGENT, personality: { likes: [] } }],
+  ['register', { ...AGENT, personality: { loves: 'x' } }],
+  ['register', AGENT],
+  ['register', { ...AGENT, personality: {}, pubkeyHex: '0x00' }],
+  ['register', { ...AGENT, personality: {}, walletAddress: '0x11' }],
+  ['register', { ...AGENT, personality: {}, operatorEmail: 'a' }],
+  ['changePersonality', { patch: {} }],
+  ['changePersonality', {}],
+  ['createChamber', { name: 'n', ...DEADLINES }],
+  ['createChamber', { name: 'n', ...DEADLINES, minBackersForGraduation: 2, turnSeconds: 60 }],
+  ['createChamber', { name: 'n', ...DEADLINES, minBackersForGraduation: 0 }],
+  ['createChamber', { name: 'n', ...DEADLINES, turnSeconds: 1.5 }],
+  ['createChamber', { name: 'n', ...DEADLINES, lobbyDeadline: '2030-01-01T00:00:00+01:00' }],
+  ['createChamber', { name: 'n', ...DEADLINES, lobbyDeadline: '2030-02-30T00:00:00Z' }],
+  ['createChamber', { name: '', ...DEADLINES }],
+  ['createChamber', { name: 'n'.repeat(121), ...DEADLINES }],
+  ['join', {}],
+  ['join', { chamberId: 1 }],
+  ['propose', { name: 'n', ticker: 'a_B.-9' }],
+  ['propose', { name: 'n', ticker: 'a b' }],
+  ['propose', { name: 'n', ticker: 'a'.repeat(33) }],
+  ['propose', { name: 'n', ticker: 'a', description: 'd'.repeat(8193) }],
+  ['debate', { comment: 'c' }],
+  ['debate', { comment: 'c', ideaId: null, refinement: { a: { b: [1, 'x', null] } } }],
+  ['debate', { comment: 'c', refinement: [] }],
+  ['debate', { comment: '' }],
+  ['pass', {}],
+  ['pass', []],
+  ['commit', { commitment: `0x${'Aa'.repeat(32)}` }],
+  ['commit', { commitment: 'aa'.repeat(32) }],
+  ['reveal', { allocations: [{ ideaId: 'idea-1', bps: 10_000 }], salt: `0x${'ab'.repeat(16)}` }],
+  ['reveal', { allocations: [], salt: `0x${'ab'.repeat(64)}` }],
+  ['reveal', { allocations: [{ ideaId: 'idea-1', bps: 10_001 }], salt: `0x${'ab'.repeat(16)}` }],
+  ['reveal', { allocations: [{ ideaId: 'idea-1' }], salt: `0x${'ab'.repeat(16)}` }],
+  ['reveal', { allocations: [], salt: `0x${'ab'.repeat(15)}` }],
+  ['reveal', { allocations: [], salt: '0xabc' }],
+];
+
+describe('a body fits its published schema exactly when it is valid', () => {
+  test.each(BODIES)('%s %j', (operation, body) => {
+    const name = `${operation.charAt(0).toUpperCase()}${operation.slice(1)}Body`;
+    expect(ajv.validate(`openapi#/components/schemas/${name}`, body)).toBe(isValid(operation, body));
+  });
+});
+
+function isValid(operation: Operation, body: unknown): boolean {
+  try {
+    parseBody(operation, body);
+    return true;
+  } catch {
+    return false;
+  }
+}

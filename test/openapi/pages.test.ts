@@ -1,0 +1,100 @@
+// The pages for people and language models: complete, self-contained, and what they show works.
+import { execFile } from 'node:child_process';
+import { createPublicKey, verify } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { COMMITMENT, SAMPLE_PUBKEY } from '../../src/openapi/samples.ts';
+import { workedCommitment, workedSignature } from '../../src/openapi/worked-example.ts';
+import { type LiveService, startLive } from './live-service.ts';
+
+let live: LiveService;
+beforeAll(async () => {
+  live = await startLive();
+});
+afterAll(() => live.stop());
+
+const read = async (path: string) => (await fetch(live.url + path)).text();
+
+test('GET / says name and version and nothing else', async () => {
+  expect(Object.keys(JSON.parse(await read('/')))).toEqual(['name', 'version']);
+});
+
+test('every page has its media type and may be read by any origin', async () => {
+  const pages = {
+    '/openapi.json': 'application/json',
+    '/schemas/events.json': 'application/schema+json',
+    '/docs': 'text/html',
+    '/llms.txt': 'text/plain',
+    '/agent-guide': 'text/markdown',
+  };
+  for (const [path, type] of Object.entries(pages)) {
+    const { status, headers } = await fetch(live.url + path);
+    expect([path, status, headers.get('content-type'), headers.get('access-control-allow-origin')]).toEqual([
+      path,
+      200,
+      `${type}; charset=utf-8`,
+      '*',
+    ]);
+  }
+});
+
+test('the reference page loads nothing, runs nothing, and links to what is there', async () => {
+  const page = await read('/docs');
+  expect(page.match(/<script|<link|<img|<iframe|\bsrc=|url\(|@import|\bon\w+=/gi)).toBeNull();
+  const ids = [...page.matchAll(/\bid="([^"]*)"/g)].map(([, id]) => id);
+  expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  const links = [...new Set([...page.matchAll(/\bhref="([^"]*)"/g)].map(([, href = '']) => href))];
+  expect(links.filter((href) => /^#./.test(href) && !ids.includes(href.slice(1)))).toEqual([]);
+  for (const href of links.filter((link) => !link.startsWith('#'))) {
+    expect([href, (await fetch(new URL(href, live.url))).status]).toEqual([href, 200]);
+  }
+});
+
+test('the reference page shows every operation, error and type of event', async () => {
+  const page = await read('/docs');
+  const operations = Object.values(live.described.document.paths).flatMap((methods) => Object.values(methods));
+  const anchors = [...operations.map(({ operationId }) => operationId), ...live.described.eventTypes];
+  expect(anchors.filter((id) => !page.includes(`id="${id}"`))).toEqual([]);
+});
+
+test('llms.txt has the form of llmstxt.org, and its links answer', async () => {
+  const text = await read('/llms.txt');
+  expect(text).toMatch(/^# .+\n\n> .+\n\n[^#]+(## .+\n\n(- \[.+\]\(.+\): .+\n)+\n?)+$/);
+  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link);
+  for (const link of links) expect([link, (await fetch(link)).status]).toEqual([link, 200]);
+});
+
+test('the guide speaks of the address that the client used, or of the public one', async () => {
+  expect(await read('/agent-guide')).toContain(`Base URL: \`${live.url}\``);
+  const published = await startLive({ PUBLIC_URL: 'https://chambers.example.org' });
+  const guide = await (await fetch(`${published.url}/agent-guide`)).text();
+  await published.stop();
+  expect(guide).toContain('Base URL: `https://chambers.example.org`');
+  expect(guide).not.toContain(published.url);
+});
+
+test('the program in the guide registers and is known', { timeout: 30_000 }, async () => {
+  const [, program = ''] = /```js\n([\s\S]*?)```/.exec(await read('/agent-guide')) ?? [];
+  const folder = await mkdtemp(join(tmpdir(), 'guide-'));
+  await writeFile(join(folder, 'agent.mjs'), program);
+  const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'agent.mjs')]);
+  await rm(folder, { recursive: true });
+  expect(stdout).toContain("did: 'did:key:z6Mk");
+});
+
+test('the worked signature is by the key of the RFC over the text that is shown', () => {
+  const { signatureBase, signature } = workedSignature('https://chambers.example.org');
+  const x = Buffer.from(SAMPLE_PUBKEY.slice(2), 'hex').toString('base64url');
+  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+  expect(verify(null, Buffer.from(signatureBase), key, Buffer.from(signature, 'base64'))).toBe(true);
+});
+
+test('the worked words hash to the commitment that is shown', () => {
+  const words = workedCommitment().map((part) => part.words);
+  const hash = keccak_256(Buffer.from(words.join(''), 'hex'));
+  expect(`0x${Buffer.from(hash).toString('hex')}`).toBe(COMMITMENT);
+});
