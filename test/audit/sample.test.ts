@@ -1,0 +1,42 @@
+import { createReadStream, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
+import { ChamberAudit } from '../../src/audit/audit.ts';
+import { readLines } from '../../src/audit/line-reader.ts';
+import { auditFile } from '../../src/audit/sources.ts';
+import { playSample } from './sample.ts';
+
+const LINES = '../../fixtures/logs/chamber.ndjson';
+const EXPECTED = '../../fixtures/logs/chamber.expected.json';
+const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+
+describe('the sample log', () => {
+  test('is what the service writes, byte for byte', async () => {
+    const { lines, expected } = await playSample();
+    await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot(LINES);
+    await expect(`${JSON.stringify(expected, null, 2)}\n`).toMatchFileSnapshot(EXPECTED);
+  });
+
+  test('is verified in all that lines alone can show', async () => {
+    const report = await auditFile(pathOf(LINES), {});
+    const open = report.checks.filter(({ verdict }) => verdict !== 'verified').map(({ name }) => name);
+    expect(open).toEqual(['preview', 'views', 'contract', 'receipts', 'registration']);
+    expect(report).toMatchObject({ verdict: 'verified', chamberId: 1, lines: 22, moves: 16, brokenEvents: [] });
+    expect(report.counts).toEqual({ verified: 16, broken: 0, notEvaluated: 5, total: 21 });
+  });
+
+  test('gives the expected views and root', async () => {
+    const audit = new ChamberAudit();
+    for await (const line of readLines(createReadStream(pathOf(LINES)))) await audit.take(line);
+    const { state, root, moveCount } = audit;
+    if (state === null) throw new Error('no chamber');
+    const views = {
+      preview: { root, eventCount: moveCount, asOfEventId: moveCount },
+      chamber: chamberView(state, state.lastAt),
+      ideas: ideaViews(state),
+      allocations: allocationsView(state, state.lastAt),
+    };
+    expect(views).toEqual(JSON.parse(readFileSync(pathOf(EXPECTED), 'utf8')));
+  });
+});

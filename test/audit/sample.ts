@@ -1,0 +1,152 @@
+// The sample log: one chamber from creation to its tokens, played on the real service with fixed keys, nonces and times, so
+// that it comes out the same byte for byte. Its files in fixtures/logs are written anew by `npm test -- sample -u`.
+import { encodeFunctionData, type Hex, keccak256, parseAbi } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import type { RelayTransaction } from '../../src/vocabulary/events.ts';
+import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { House, PUBLIC_URL, registrationOf } from '../kit/house.ts';
+import { Signer } from '../kit/signer.ts';
+
+export const CHAMBER_ID = 1;
+const WALLETS = [
+  '0x90F79bf6EB2c4f870365E785982E1f101E93b906',
+  '0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65',
+  '0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc',
+];
+
+const signerOf = (digit: number) => new Signer(Buffer.alloc(32, digit));
+export const ANN = signerOf(1);
+export const BOB = signerOf(2);
+export const CAT = signerOf(3);
+
+/** What each member reveals; CAT commits and never reveals. */
+export const ALLOCATIONS = {
+  ann: allocationOf(CHAMBER_ID, ANN, { 'idea-1': 6_000, 'idea-2': 4_000 }),
+  bob: allocationOf(CHAMBER_ID, BOB, { 'idea-2': 1, 'idea-1': 2_500, 'idea-3': 0 }),
+  cat: allocationOf(CHAMBER_ID, CAT, { 'idea-3': 10_000 }),
+};
+
+export interface Sample {
+  readonly lines: readonly string[];
+  readonly expected: Readonly<Record<'preview' | 'chamber' | 'ideas' | 'allocations', unknown>>;
+}
+
+export async function playSample(): Promise<Sample> {
+  const house = new House();
+  for (const [index, signer] of [ANN, BOB, CAT].entries()) {
+    const body = { ...registrationOf(signer), walletAddress: WALLETS[index] };
+    await house.must('POST', '/register', { body });
+  }
+  await playMoves(moverOf(house));
+  house.clock.set(START + 5 * HOUR);
+  await playRelay(house);
+  const read = (path: string) => house.must('GET', `/chambers/${CHAMBER_ID}${path}`);
+  const [preview, chamber] = [await read('/merkle-preview'), await read('')];
+  const expected = { preview, chamber, ideas: await read('/ideas'), allocations: await read('/allocations') };
+  return { lines: await house.lines(CHAMBER_ID), expected };
+}
+
+type Move = (hour: number, by: Signer, path: string, body?: object) => Promise<void>;
+
+/** Makes moves a second apart, each not before its hour. */
+function moverOf(house: House): Move {
+  let count = 0;
+  return async (hour, by, path, body) => {
+    count++;
+    house.clock.set(Math.max(house.clock.read() + 1_000, START + hour * HOUR));
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const parts = { method: 'POST', url: `${PUBLIC_URL}/chambers${path}`, body: text, created: house.clock.seconds };
+    const type = text === undefined ? {} : { 'content-type': 'application/json' };
+    const headers = { ...by.sign({ ...parts, nonce: `nonce-${count}` }), ...type };
+    const answer = await house.send({ method: 'POST', path: `/chambers${path}`, body: text, headers });
+    if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
+  };
+}
+
+const DESCRIPTION = 'Shared “bins”, \u2028 and ☘.';
+
+async function playMoves(move: Move): Promise<void> {
+  const name = 'A garden of ideas';
+  await move(0, ANN, '', { name, ...deadlinesFrom(START), minBackersForGraduation: 2, turnSeconds: 1_800 });
+  for (const member of [ANN, BOB, CAT]) await move(0, member, '/1/join', member === BOB ? {} : undefined);
+  await move(1, ANN, '/1/propose', { name: 'Compost for all', ticker: 'SOIL', description: DESCRIPTION });
+  await move(1, ANN, '/1/pass');
+  await move(1, BOB, '/1/propose', { name: 'Rain barrels', ticker: 'rain.1', description: '' });
+  await move(1, BOB, '/1/propose', { name: 'A wall', ticker: 'WALL' });
+  await move(2, ANN, '/1/debate', {
+    ideaId: 'idea-1',
+    comment: 'Worms first.',
+    refinement: { budget: '12', steps: [1, 2.5, null] },
+  });
+  await move(2, ANN, '/1/pass', {});
+  // BOB lets his half-hour go by, so that the turn is CAT's.
+  await move(2.6, CAT, '/1/debate', { comment: 'No walls.\n\u0001 "quoted"' });
+  await move(3, ANN, '/1/allocate/commit', ALLOCATIONS.ann.commit);
+  await move(3, BOB, '/1/allocate/commit', ALLOCATIONS.bob.commit);
+  await move(3, CAT, '/1/allocate/commit', ALLOCATIONS.cat.commit);
+  await move(4, BOB, '/1/allocate/reveal', ALLOCATIONS.bob.reveal);
+  await move(4, ANN, '/1/allocate/reveal', ALLOCATIONS.ann.reveal);
+}
+
+/** A commitment whose fee was raised once, a token, and a deployment that failed. */
+async function playRelay(house: House): Promise<void> {
+  const { forum } = house;
+  const record = async (fact: Parameters<typeof forum.record>[1]) => {
+    house.clock.advance(1_000);
+    await forum.record(CHAMBER_ID, fact);
+  };
+  const { root: merkleRoot, eventCount } = await house.must('GET', '/chambers/1/merkle-preview');
+  const commit = encodeFunctionData({ abi: ABI, functionName: 'commitChamber', args: [1n, merkleRoot] });
+  const first = await signed(REGISTRY, commit, { nonce: 7, fee: 100n });
+  const raised = await signed(REGISTRY, commit, { nonce: 7, fee: 110n });
+  await record({ type: 'relay.commit_submitted', payload: first });
+  await record({ type: 'relay.commit_submitted', payload: raised });
+  const { txHash } = raised;
+  const committedAt = '2030-01-01T05:00:04.000Z';
+  await record({
+    type: 'chamber.committed',
+    payload: { merkleRoot, eventCount, txHash, blockNumber: 42, committedAt },
+  });
+  const token = await signed(FACTORY, deployment(), { nonce: 8, fee: 100n });
+  await record({ type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...token } });
+  await record({
+    type: 'idea.deployed',
+    payload: {
+      ideaId: 'idea-1',
+      tokenAddress: '0xa16E02E87b7454126E5E10d957A927A7F5B5d2be',
+      txHash: token.txHash,
+      graduatedAt: '2030-01-01T05:00:06.000Z',
+    },
+  });
+  await record({
+    type: 'idea.deploy_failed',
+    payload: { ideaId: 'idea-2', txHash: null, reason: 'IdeaAlreadyDeployed(1, idea-2)' },
+  });
+}
+
+const ABI = parseAbi([
+  'function commitChamber(uint256 chamberId, bytes32 root)',
+  'struct Idea { uint256 chamberId; string ideaId; string name; string ticker; string description; address creator; }',
+  'function deployIdea(Idea idea) returns (address token)',
+]);
+const REGISTRY = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
+const FACTORY = '0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512';
+const RELAYER = privateKeyToAccount(`0x${'42'.repeat(32)}`);
+
+function deployment(): Hex {
+  const text = { ideaId: 'idea-1', name: 'Compost for all', ticker: 'SOIL', description: DESCRIPTION };
+  const idea = { chamberId: 1n, ...text, creator: WALLETS[0] as Hex };
+  return encodeFunctionData({ abi: ABI, functionName: 'deployIdea', args: [idea] });
+}
+
+interface Terms {
+  readonly nonce: number;
+  readonly fee: bigint;
+}
+
+async function signed(to: Hex, data: Hex, { nonce, fee }: Terms): Promise<RelayTransaction> {
+  const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee, gas: 500_000n };
+  const rawTransaction = await RELAYER.signTransaction({ type: 'eip1559', chainId: 31_337, nonce, to, data, ...fees });
+  return { chainId: 31_337, nonce, txHash: keccak256(rawTransaction), rawTransaction };
+}
