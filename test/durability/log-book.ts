@@ -1,0 +1,37 @@
+// What a database file holds, read beside the service.
+
+import { DERIVED_TABLES } from '../../src/log/schema.ts';
+import { accountEvents, chamberEvents, openReader } from '../../src/log/stored-events.ts';
+import { type ForumEvent, fromLine } from '../../src/vocabulary/events.ts';
+
+/** The events by the Signature header of their requests; a signature that is in the log twice throws. */
+export function eventsBySignature(path: string): ReadonlyMap<string, ForumEvent> {
+  const events = new Map<string, ForumEvent>();
+  for (const event of readEvents(path)) {
+    const signature = event.request?.signature;
+    if (signature === undefined) continue;
+    if (events.has(signature)) throw new Error(`a signature is in the log twice: ${signature}`);
+    events.set(signature, event);
+  }
+  return events;
+}
+
+export function readEvents(path: string): readonly ForumEvent[] {
+  const db = openReader(path);
+  try {
+    const stored = [...chamberEvents(db), ...accountEvents(db)];
+    return stored.map(({ line }) => fromLine(line.toString()));
+  } finally {
+    db.close();
+  }
+}
+
+/** All rows of the derived tables. */
+export function derivedRows(path: string): readonly unknown[] {
+  const db = openReader(path);
+  try {
+    return DERIVED_TABLES.map((table) => db.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all());
+  } finally {
+    db.close();
+  }
+}

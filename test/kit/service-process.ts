@@ -1,0 +1,97 @@
+// The real service as a process of its own: started on a file, killed or stopped as the test pleases.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach } from 'vitest';
+import { builtMain, ROOT } from './built.ts';
+
+/** What the service is told clients call it, so that signatures outlive its port. */
+export const PUBLIC_URL = 'http://service.test';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ServiceProcess {
+  readonly url: string;
+  readonly pid: number;
+  kill(signal: NodeJS.Signals): Promise<Exit>;
+  /** When it has ended, by whatever cause. */
+  readonly exited: Promise<Exit>;
+}
+
+const running = new Set<ChildProcess>();
+const folders = new Set<string>();
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  folders.clear();
+});
+
+/** A folder that is gone after the test. */
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chambers-test-'));
+  folders.add(folder);
+  return folder;
+}
+
+/** Runs the built service; `wrapper` is a program, with its arguments, that runs node for us. */
+export async function runService(
+  settings: Readonly<Record<string, string>>,
+  wrapper: readonly string[] = [],
+): Promise<{ readonly child: ChildProcess; readonly exited: Promise<Exit> }> {
+  const { PATH } = process.env;
+  const [program = process.execPath, ...before] = [...wrapper, process.execPath];
+  const child = spawn(program, [...before, await builtMain()], {
+    cwd: ROOT,
+    env: { PATH, PORT: '0', CHAIN: 'none', PUBLIC_URL, LOG_LEVEL: 'warn', ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  const texts = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk) => {
+    texts.stdout += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    texts.stderr += chunk;
+  });
+  const exited = once(child, 'close').then(([code, signal]): Exit => {
+    running.delete(child);
+    return { code, signal, ...texts };
+  });
+  return { child, exited };
+}
+
+/** Starts the service and waits until it listens; throws with what it said when it ends before. */
+export async function startProcess(
+  databasePath: string,
+  settings: Readonly<Record<string, string>> = {},
+  wrapper: readonly string[] = [],
+): Promise<ServiceProcess> {
+  const { child, exited } = await runService({ DATABASE_PATH: databasePath, ...settings }, wrapper);
+  const url = await Promise.race([listening(child), exited.then(failed)]);
+  const kill = (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    return exited;
+  };
+  return { url, pid: child.pid as number, kill, exited };
+}
+
+async function listening(child: ChildProcess): Promise<string> {
+  if (child.stdout === null) throw new Error('no standard output');
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
+    if (url !== undefined) return url;
+  }
+  return new Promise(() => {});
+}
+
+function failed({ code, stderr }: Exit): never {
+  throw new Error(`the service ended with ${code} before it listened: ${stderr}`);
+}

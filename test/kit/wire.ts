@@ -1,0 +1,49 @@
+// Requests over a real socket: signed once, sent any number of times byte for byte.
+import type { Signer } from './signer.ts';
+
+export interface Wire {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface WireOptions {
+  /** Signs the request; without it the request is unsigned. */
+  readonly by?: Signer;
+  /** Sent as JSON; a string is sent as it is. */
+  readonly body?: unknown;
+  /** What the signature calls the service. */
+  readonly publicUrl: string;
+  /** Milliseconds; the wall clock's by default. */
+  readonly now?: number;
+}
+
+export interface WireAnswer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: answers are JSON, which every test takes apart in its own way
+  readonly body: any;
+  readonly headers: Headers;
+}
+
+export function prepare(method: string, path: string, options: WireOptions): Wire {
+  const { by, body, publicUrl, now = Date.now() } = options;
+  const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+  const signature = by?.sign({ method, url: publicUrl + path, body: text, created: Math.floor(now / 1000) });
+  const type: Record<string, string> = text === undefined ? {} : { 'content-type': 'application/json' };
+  return { method, path, body: text, headers: { ...type, ...signature } };
+}
+
+export async function send(url: string, { method, path, body, headers }: Wire): Promise<WireAnswer> {
+  const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body }) });
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers };
+}
+
+export async function get(url: string, path: string): Promise<WireAnswer> {
+  return send(url, { method: 'GET', path, body: undefined, headers: {} });
+}
+
+export function registrationOf({ pubkeyHex }: Signer) {
+  return { pubkeyHex, walletAddress: `0x${'ab'.repeat(20)}`, operatorEmail: 'op@example.org', personality: {} };
+}
