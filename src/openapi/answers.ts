@@ -36,7 +36,7 @@ export const deadlines: Exact<Deadlines> = v.strictObject(
   >,
 );
 
-export const personality: Exact<Personality> = v.strictObject({
+const personality: Exact<Personality> = v.strictObject({
   loves: v.exactOptional(v.array(v.string())),
   hates: v.exactOptional(v.array(v.string())),
   expertise: v.exactOptional(v.array(v.string())),

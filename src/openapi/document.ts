@@ -43,7 +43,7 @@ export function openApiDocument({ version, publicUrls, limits }: DocumentOptions
   };
 }
 
-export function endpoints(limits: ApiLimits): readonly Endpoint[] {
+function endpoints(limits: ApiLimits): readonly Endpoint[] {
   return [
     ...accountEndpoints,
     ...chamberEndpoints(limits.list),

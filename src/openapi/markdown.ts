@@ -33,6 +33,6 @@ function links(text: string): string {
   return text.replace(/\[([^\]]+)\]\(([^)]+)\)/g, '<a href="$2">$1</a>');
 }
 
-export function slug(heading: string): string {
+function slug(heading: string): string {
   return heading.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }

@@ -14,7 +14,7 @@ export interface ResponseObject {
   readonly content?: Readonly<Record<string, MediaObject>>;
 }
 
-export interface MediaObject {
+interface MediaObject {
   readonly schema: Schema;
   readonly example?: unknown;
   readonly examples?: Readonly<Record<string, { readonly $ref: string }>>;
@@ -86,7 +86,7 @@ const ALWAYS: readonly ErrorCode[] = [
 ];
 
 /** Every code that the endpoint may answer, in the order of the statuses. */
-export function errorsOf({ method, signed, body, errors }: Endpoint): readonly ErrorCode[] {
+function errorsOf({ method, signed, body, errors }: Endpoint): readonly ErrorCode[] {
   if (method === 'options') return ['FORUM_ERR_RATE'];
   const codes = new Set<ErrorCode>([...ALWAYS, ...errors]);
   if (signed !== 'no') codes.add('FORUM_ERR_SIGNATURE');

@@ -12,12 +12,12 @@ interface ResponseObject {
   readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
 }
 
-export interface OperationObject {
+interface OperationObject {
   readonly operationId: string;
   readonly responses: Readonly<Record<string, ResponseObject>>;
 }
 
-export interface OpenApi {
+interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, object>>;
@@ -25,7 +25,7 @@ export interface OpenApi {
   };
 }
 
-export interface Exchange {
+interface Exchange {
   readonly method: string;
   readonly path: string;
   readonly response: Response;

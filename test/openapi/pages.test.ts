@@ -19,8 +19,12 @@ afterAll(() => live.stop());
 
 const read = async (path: string) => (await fetch(live.url + path)).text();
 
-test('GET / says name and version and nothing else', async () => {
-  expect(Object.keys(JSON.parse(await read('/')))).toEqual(['name', 'version']);
+test('GET / says name and version and nothing else, and its Link header where to read on', async () => {
+  const response = await fetch(live.url);
+  expect(Object.keys((await response.json()) as object)).toEqual(['name', 'version']);
+  const targets = [...(response.headers.get('link') ?? '').matchAll(/<([^>]+)>/g)].map(([, target = '']) => target);
+  expect(targets).toEqual(['openapi.json', 'docs', 'llms.txt', 'agent-guide']);
+  for (const target of targets) expect((await fetch(new URL(target, live.url))).status).toBe(200);
 });
 
 test('every page has its media type and may be read by any origin', async () => {
