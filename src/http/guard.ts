@@ -25,6 +25,8 @@ export function serverOptions(limits: ServerLimits): ServerOptions {
     keepAliveTimeout: limits.keepAliveSeconds * 1000,
     maxHeaderSize: limits.headerBytesMax,
     connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+    // Node would refuse its lack without a body; requirePlainTarget refuses it in the usual form.
+    requireHostHeader: false,
   };
 }
 
@@ -35,26 +37,41 @@ export type Doorkeeper = (incoming: IncomingMessage) => ForumError | undefined;
 
 /** Makes node:http's createServer, with unwelcome and ambiguous requests answered before the adapter sees them. */
 export function guardedServer(refuse: Doorkeeper): (options: ServerOptions, listener: Listener) => Server {
-  return (options, listener) =>
-    createServer(options, (incoming, outgoing) => {
+  return (options, listener) => {
+    const server = createServer(options, (incoming, outgoing) => {
       const problem = refuse(incoming) ?? targetProblem(incoming);
-      if (problem === undefined) return listener(incoming, outgoing);
-      const { status, body, headers } = toRaw(problem);
-      return outgoing.writeHead(status, { ...headers, Connection: 'close' }).end(body);
+      if (problem === undefined) listener(incoming, outgoing);
+      else answer(outgoing, problem);
     });
+    return server.on('checkExpectation', (_incoming, outgoing: ServerResponse) => {
+      answer(outgoing, refused('Expect: only 100-continue is known here'), EXPECTATION_FAILED);
+    });
+  };
+}
+
+const EXPECTATION_FAILED = 417;
+
+function answer(outgoing: ServerResponse, problem: ForumError, status: number = problem.status): void {
+  const body = Buffer.from(JSON.stringify(problem.toBody()));
+  const headers = Object.fromEntries(refusal(problem).headers);
+  outgoing.writeHead(status, { ...headers, 'Content-Length': body.length, Connection: 'close' }).end(body);
 }
 
 export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
 /** Answers a refused handshake with the usual body, which the adapter would leave out. */
 export function withUpgradeRefusals(fetch: Fetch): Fetch {
-  return async (request, env) => {
-    const response = await fetch(request, env);
-    if (!isUpgrade(env)) return response;
-    const isAccepted = response.status === 200 && response.body === null;
-    if (!isAccepted) await writeResponse(env.incoming.socket, response);
-    return response;
+  return (request, env) => {
+    const response = fetch(request, env);
+    return isUpgrade(env) ? refuseUpgrade(response, env) : response;
   };
+}
+
+async function refuseUpgrade(answer: Response | Promise<Response>, { incoming }: HttpBindings): Promise<Response> {
+  const response = await answer;
+  const isAccepted = response.status === 200 && response.body === null;
+  if (!isAccepted) await writeResponse(incoming.socket, response);
+  return response;
 }
 
 /** The adapter gives upgrades no response object. */
@@ -97,12 +114,6 @@ function targetProblem(incoming: IncomingMessage): ForumError | undefined {
   } catch (error) {
     return error instanceof ForumError ? error : refused('the request target is malformed');
   }
-}
-
-function toRaw(error: ForumError) {
-  const body = JSON.stringify(error.toBody());
-  const headers = Object.fromEntries(refusal(error).headers);
-  return { status: error.status, body, headers };
 }
 
 function refused(detail: string, code: ErrorCode = 'FORUM_ERR_VALIDATION'): ForumError {

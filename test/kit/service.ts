@@ -1,0 +1,115 @@
+// The whole service on a free port of 127.0.0.1, without a chain, its clock in the hand of the test.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { type Service, startService } from '../../src/server.ts';
+import { deadlinesFrom } from './chambers.ts';
+import { TestClock } from './clock.ts';
+import { registrationOf } from './house.ts';
+import { Signer } from './signer.ts';
+
+export interface Running {
+  readonly service: Service;
+  readonly url: string;
+  readonly clock: TestClock;
+  stop(): Promise<void>;
+}
+
+const endings: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+/** Runs at the end of the test, last registered first. */
+export function atEnd(end: () => Promise<void> | void): void {
+  endings.push(end);
+}
+
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chambers-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export async function run(settings: Readonly<Record<string, string>> = {}, clock = new TestClock()): Promise<Running> {
+  const env = {
+    PORT: '0',
+    DATABASE_PATH: ':memory:',
+    CHAIN: 'none',
+    LOG_LEVEL: 'silent',
+    VERIFIER_THREADS: '1',
+    ...settings,
+  };
+  const fatal: unknown[] = [];
+  const service = await startService({
+    config: readConfig(env),
+    logger: pino({ level: 'silent' }),
+    version: 'test',
+    clock: clock.read,
+    onFatal: (error) => void fatal.push(error),
+  });
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= service.stop();
+    return stopping;
+  };
+  atEnd(async () => {
+    await stop();
+    if (fatal.length > 0) throw fatal[0];
+  });
+  return { service, url: service.url, clock, stop };
+}
+
+/** Sends a signed request and gives the body of its answer, which has to be 200. */
+export async function call(
+  { url, clock }: Running,
+  by: Signer,
+  [method, path, body]: readonly [string, string, unknown?],
+) {
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const headers = by.sign({ method, url: url + path, body: text, created: clock.seconds });
+  const type = text === undefined ? {} : { 'content-type': 'application/json' };
+  const response = await fetch(url + path, { method, headers: { ...headers, ...type }, body: text ?? null });
+  // biome-ignore lint/suspicious/noExplicitAny: answers are JSON, which every test takes apart in its own way
+  const answer: any = await response.json();
+  if (response.status !== 200) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+  return answer;
+}
+
+export async function newAgent(running: Running): Promise<Signer> {
+  const signer = new Signer();
+  await call(running, signer, ['POST', '/register', registrationOf(signer)]);
+  return signer;
+}
+
+/** A chamber with one member, who holds the turn, brought into DEBATE; events 1 and 2 are there. */
+export async function debating(
+  running: Running,
+): Promise<{ by: Signer; id: number; debate: (comment: string) => Promise<number> }> {
+  const by = await newAgent(running);
+  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
+  const { chamberId: id } = await call(running, by, ['POST', '/chambers', body]);
+  await call(running, by, ['POST', `/chambers/${id}/join`]);
+  running.clock.set(Date.parse(body.proposalDeadline));
+  const debate = async (comment: string) =>
+    (await call(running, by, ['POST', `/chambers/${id}/debate`, { comment }])).eventId;
+  return { by, id, debate };
+}
+
+/** Writes bytes to the service and gives all it answers until it closes the connection. */
+export function sendRaw(url: string, bytes: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => socket.write(bytes, 'latin1'));
+    let answer = '';
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      answer += chunk;
+    });
+    socket.once('error', reject);
+    socket.once('close', () => resolve(answer));
+  });
+}
