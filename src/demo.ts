@@ -1,5 +1,6 @@
 // A chamber from lobby to committed in under a minute: five agents, signed HTTP, a stream, a chain. Succeeds only if the
 // root on the chain is the one that the streamed lines give, and every graduate has its token.
+import { setMaxListeners } from 'node:events';
 import { pathToFileURL } from 'node:url';
 import { tellEvent } from './cli/tell-event.ts';
 import { Agent } from './client/agent.ts';
@@ -11,12 +12,14 @@ import { type OnChain, readChain, type Testimony, witness } from './demo/witness
 import { paint } from './terminal.ts';
 import { DEADLINES } from './vocabulary/values.ts';
 
-const PHASE_SECONDS = [2, 5, 8, 4, 4] as const;
+const PHASE_SECONDS = [3, 6, 9, 5, 5] as const;
 const DEMO_MILLIS_MAX = 58_000;
 
 /** Runs the demo and prints it; resolves to the exit code. */
 export async function demoMain(): Promise<number> {
   const stop = new AbortController();
+  // Everybody in the demo listens to it.
+  setMaxListeners(0, stop.signal);
   const timer = setTimeout(() => stop.abort(new Error('the demo took too long')), DEMO_MILLIS_MAX);
   const interrupt = () => stop.abort(new Error('interrupted'));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);

@@ -77,15 +77,17 @@ export const CAST: readonly Character[] = [
   },
 ];
 
+type Pitch = Pick<Idea, 'ideaId' | 'name' | 'description'>;
+
 /** How well a character likes an idea: what it loves in it, less what it hates. */
-export function liking({ personality }: Character, { name, description }: Idea): number {
+export function liking({ personality }: Character, { name, description }: Pitch): number {
   const text = `${name} ${description}`.toLowerCase();
   const count = (words: readonly string[]) => words.filter((word) => text.includes(word)).length;
   return count(personality.loves) - count(personality.hates);
 }
 
 /** The whole 10,000 bps, shared among the ideas liked in proportion; what rounding leaves abstains. */
-export function allocationsOf(character: Character, ideas: readonly Idea[]): readonly Allocation[] {
+export function allocationsOf(character: Character, ideas: readonly Pitch[]): readonly Allocation[] {
   const liked = ideas.map((idea) => ({ ideaId: idea.ideaId, weight: Math.max(0, liking(character, idea)) }));
   const total = liked.reduce((sum, { weight }) => sum + weight, 0);
   return liked

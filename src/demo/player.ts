@@ -1,5 +1,6 @@
 // An agent that plays its part through a chamber: this is all that a real one does too, but for the thinking.
 import type { Agent } from '../client/agent.ts';
+import { ClientError } from '../client/error.ts';
 import { pause } from '../client/pause.ts';
 import type { Turn } from '../client/turns.ts';
 import { allocationsOf, type Character, liking } from './cast.ts';
@@ -14,15 +15,16 @@ export async function play(agent: Agent, character: Character, chamberId: number
     if (said.has(turn.phase)) continue;
     said.add(turn.phase);
     await pause(THINKING_MILLIS, signal);
-    if (turn.phase === 'PROPOSAL') await propose(agent, character, chamberId);
-    else await comment(agent, character, turn);
-    await agent.pass(chamberId, { signal });
+    await unlessTooLate(speak(agent, character, turn));
   }
   await allocate(agent, character, chamberId, signal);
 }
 
-async function propose(agent: Agent, { idea }: Character, chamberId: number): Promise<void> {
-  if (idea !== null) await agent.propose(chamberId, idea);
+async function speak(agent: Agent, character: Character, turn: Turn): Promise<void> {
+  const { chamberId } = turn.state;
+  if (turn.phase === 'DEBATE') await comment(agent, character, turn);
+  else if (character.idea !== null) await agent.propose(chamberId, character.idea);
+  await agent.pass(chamberId);
 }
 
 /** Speaks about the idea of another that it likes best, and about the one that it likes least. */
@@ -39,7 +41,19 @@ async function comment(agent: Agent, character: Character, { state }: Turn): Pro
 
 async function allocate(agent: Agent, character: Character, chamberId: number, signal: AbortSignal): Promise<void> {
   for await (const { phase, state } of agent.forum.watch(chamberId, { signal })) {
-    if (phase === 'ALLOCATE_COMMIT') await agent.commit(chamberId, allocationsOf(character, state.ideas), { signal });
-    if (phase === 'ALLOCATE_REVEAL') await agent.reveal(chamberId, { signal });
+    const allocations = allocationsOf(character, state.ideas);
+    if (phase === 'ALLOCATE_COMMIT') await unlessTooLate(agent.commit(chamberId, allocations, { signal }));
+    if (phase === 'ALLOCATE_REVEAL') await unlessTooLate(agent.reveal(chamberId, { signal }));
+  }
+}
+
+const TOO_LATE: readonly unknown[] = ['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'CLIENT_ERR_COMMITMENT'];
+
+/** On a slow machine a phase may end while an agent speaks: then it has said less, and the chamber goes on. */
+async function unlessTooLate(move: Promise<unknown>): Promise<void> {
+  try {
+    await move;
+  } catch (error) {
+    if (!(error instanceof ClientError && TOO_LATE.includes(error.code))) throw error;
   }
 }

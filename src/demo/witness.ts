@@ -38,7 +38,7 @@ function isSettled(state: ChamberState): boolean {
   return state.settlement.committed !== null && graduates(state).every(isDecided);
 }
 
-export interface Token {
+interface Token {
   readonly ticker: string;
   /** null where the deployment failed, or where the chain has no code at the address. */
   readonly address: string | null;

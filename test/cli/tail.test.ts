@@ -3,11 +3,10 @@ import { once } from 'node:events';
 import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Agent } from '../../src/client/index.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { builtMain, ROOT } from '../kit/built.ts';
 
 const MOVES = 60;
 
@@ -17,8 +16,9 @@ let program: string;
 beforeAll(async () => {
   stage = await openStage();
   folder = await mkdtemp(join(tmpdir(), 'tail-'));
-  program = await bundleCli(folder);
-});
+  await builtMain();
+  program = join(ROOT, 'dist/src/cli.js');
+}, 60_000);
 afterAll(async () => {
   await stage.stop();
   await rm(folder, { recursive: true });
@@ -75,13 +75,4 @@ async function textOf(path: string): Promise<string> {
 
 function countLines(text: string): number {
   return text.split('\n').length - 1;
-}
-
-/** The command line as a program of its own, made from these sources. */
-async function bundleCli(dir: string): Promise<string> {
-  const input = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
-  const external = [/better-sqlite3/, /sodium-native/, /anvil/, /bufferutil/, /utf-8-validate/];
-  const bundle = await rolldown({ input, platform: 'node', external, onLog: () => {} });
-  await bundle.write({ dir, format: 'esm', entryFileNames: 'cli.mjs', chunkFileNames: '[name]-[hash].mjs' });
-  return join(dir, 'cli.mjs');
 }
