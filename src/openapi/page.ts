@@ -27,7 +27,7 @@ export function referencePage(document: OpenApiDocument, events: EventDocument):
 <main>
 <header>
   <h1>${title}</h1>
-  <p class="links">Version ${version} · <a href="/openapi.json">OpenAPI 3.1</a> · <a href="/agent-guide">Agent guide</a> · <a href="/schemas/events.json">Event schemas</a> · <a href="/llms.txt">llms.txt</a></p>
+  <p class="links">Version ${version} · <a href="openapi.json">OpenAPI 3.1</a> · <a href="agent-guide">Agent guide</a> · <a href="schemas/events.json">Event schemas</a> · <a href="llms.txt">llms.txt</a></p>
 </header>
 <div class="introduction">${markdown(description)}</div>
 ${groups.map(
