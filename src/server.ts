@@ -51,6 +51,8 @@ export interface Service {
 
 /** How long running requests and stream peers have to finish. */
 const STOP_GRACE_MS = 5_000;
+/** While stopping: a connection that is kept alive becomes idle only once its last answer is out. */
+const IDLE_SWEEP_MS = 20;
 /** After a crash the clock may seem to have gone back by no more than this. */
 const TIME_SAVED_EVERY_MS = 5_000;
 
@@ -123,11 +125,12 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
   async function stop(): Promise<void> {
     door.close();
     const closed = new Promise((resolve) => server.close(resolve));
-    server.closeIdleConnections();
+    const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
     liveness.close();
     tails.stop();
     const relayed = chain.stop();
     await Promise.race([Promise.all([closed, relayed]), grace()]);
+    clearInterval(sweeping);
     liveness.terminate();
     server.closeAllConnections();
     await relayed;

@@ -38,8 +38,9 @@ export function streamRoutes(
     if (!wantsEventSource(c)) throw notAStream();
     const { chamberId, after, lastEventId } = await readStart(c, forum, c.req.header('last-event-id'));
     const start = after ?? lastEventId;
-    const leave = quota.open(addressOf(c));
-    return new Response(eventSource(tails.open(chamberId, start, leave), start), {
+    const open = () => eventSource(tails.open(chamberId, start, quota.open(addressOf(c))), start);
+    // Nobody would read, or end, the stream of a HEAD.
+    return new Response(c.req.method === 'HEAD' ? null : open(), {
       headers: { ...logHeaders, 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' },
     });
   });
@@ -67,8 +68,9 @@ function addressOf(c: Context): string {
   return c.env.incoming?.socket.remoteAddress ?? '';
 }
 
+/** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket of its own. */
 function isWebSocket(c: Context): boolean {
-  return c.req.header('upgrade')?.toLowerCase() === 'websocket';
+  return c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined;
 }
 
 function wantsEventSource(c: Context): boolean {

@@ -1,0 +1,134 @@
+// Consumers of a chamber's stream over real sockets: WebSocket, server-sent events and pages of NDJSON.
+import { WebSocket } from 'ws';
+import { atEnd, type Running } from './service.ts';
+
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: unknown;
+}
+
+/** An open WebSocket and the messages that came, each as it came. */
+export class Consumer {
+  readonly lines: string[] = [];
+  readonly socket: WebSocket;
+  closeCode: number | undefined;
+  #wake: () => void = () => {};
+
+  constructor(socket: WebSocket) {
+    this.socket = socket;
+    socket.on('message', (data, isBinary) => {
+      this.lines.push(isBinary ? 'binary' : data.toString());
+      this.#wake();
+    });
+    socket.on('close', (code) => {
+      this.closeCode = code;
+      this.#wake();
+    });
+  }
+
+  get eventIds(): readonly number[] {
+    return this.lines.map((line) => JSON.parse(line).eventId);
+  }
+
+  /** Waits until so many lines have come. */
+  async until(count: number): Promise<void> {
+    while (this.lines.length < count) {
+      if (this.closeCode !== undefined)
+        throw new Error(`closed with ${this.closeCode} after ${this.lines.length} lines`);
+      await this.#change();
+    }
+  }
+
+  async closed(): Promise<number> {
+    while (this.closeCode === undefined) await this.#change();
+    return this.closeCode;
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+}
+
+/** Subscribes; gives the consumer together with the headers of the handshake, or the refusal. */
+export function subscribe(
+  { url }: Running,
+  path: string,
+): Promise<{ consumer: Consumer; headers: Refusal['headers'] } | { refusal: Refusal }> {
+  const socket = new WebSocket(url.replace('http', 'ws') + path);
+  atEnd(() => socket.terminate());
+  const consumer = new Consumer(socket);
+  return new Promise((resolve, reject) => {
+    let headers: Refusal['headers'] = {};
+    socket.once('upgrade', (response) => {
+      headers = response.headers;
+    });
+    socket.once('open', () => resolve({ consumer, headers }));
+    socket.once('error', reject);
+    socket.once('unexpected-response', async (_request, response) => {
+      const chunks = await response.toArray();
+      const body: unknown = JSON.parse(Buffer.concat(chunks).toString());
+      resolve({ refusal: { status: response.statusCode ?? 0, headers: response.headers, body } });
+    });
+  });
+}
+
+export async function consume(running: Running, path: string): Promise<Consumer> {
+  const outcome = await subscribe(running, path);
+  if ('refusal' in outcome) throw new Error(`${path}: ${JSON.stringify(outcome.refusal.body)}`);
+  return outcome.consumer;
+}
+
+export interface ServerSent {
+  readonly id: string;
+  readonly data: string;
+}
+
+/** Opens a stream of server-sent events; once this resolves, nothing that comes is missed. */
+export async function openSource(
+  { url }: Running,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<AsyncGenerator<ServerSent>> {
+  const ended = new AbortController();
+  atEnd(() => ended.abort());
+  const accept = { accept: 'text/event-stream', ...headers };
+  const response = await fetch(url + path, { headers: accept, signal: ended.signal });
+  if (!response.ok || response.body === null) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return readEvents(response.body);
+}
+
+async function* readEvents(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<ServerSent> {
+  let text = '';
+  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+    const events = (text + chunk).split('\n\n');
+    text = events.pop() ?? '';
+    for (const event of events) yield parseEvent(event);
+  }
+}
+
+function parseEvent(event: string): ServerSent {
+  const [, id = '', data = ''] = /^id: (\d+)\ndata: (.*)$/.exec(event) ?? [];
+  return { id, data };
+}
+
+export async function take<Item>(items: AsyncGenerator<Item>, count: number): Promise<readonly Item[]> {
+  const taken: Item[] = [];
+  while (taken.length < count) {
+    const { done, value } = await items.next();
+    if (done) throw new Error(`ended after ${taken.length} of ${count}`);
+    taken.push(value);
+  }
+  return taken;
+}
+
+/** The lines of a page of NDJSON. */
+export async function page({ url }: Running, path: string): Promise<readonly string[]> {
+  const response = await fetch(url + path);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
+  if (text !== '' && !text.endsWith('\n')) throw new Error('the last line is not ended');
+  return text.split('\n').slice(0, -1);
+}

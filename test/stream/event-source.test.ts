@@ -1,0 +1,129 @@
+// The same lines over plain HTTP: server-sent events and pages of NDJSON.
+import { describe, expect, it } from 'vitest';
+import { openSource, page, take } from '../kit/consumers.ts';
+import { debating, type Running, run, sendRaw } from '../kit/service.ts';
+
+async function withFive(settings: Readonly<Record<string, string>> = {}) {
+  const running = await run(settings);
+  const chamber = await debating(running);
+  for (const comment of ['third', 'fourth', 'fifth']) await chamber.debate(comment);
+  return { running, ...chamber, stream: `/chambers/${chamber.id}/stream`, events: `/chambers/${chamber.id}/events` };
+}
+
+function ids(lines: readonly string[]): readonly number[] {
+  return lines.map((line) => JSON.parse(line).eventId);
+}
+
+async function refusal({ url }: Running, path: string, headers: Readonly<Record<string, string>> = {}) {
+  const response = await fetch(url + path, { headers });
+  return {
+    status: response.status,
+    cors: response.headers.get('access-control-allow-origin'),
+    body: await response.json(),
+  };
+}
+
+describe('server-sent events', () => {
+  it('carry the line as data and its event id as id, first what was, then what comes', async () => {
+    const { running, stream, events, debate } = await withFive();
+    const source = await openSource(running, `${stream}?after=2`);
+    const before = await take(source, 3);
+    await debate('sixth');
+    const received = [...before, ...(await take(source, 1))];
+    expect(received.map(({ id }) => id)).toEqual(['3', '4', '5', '6']);
+    expect(received.map(({ data }) => data)).toEqual((await page(running, events)).slice(2));
+  });
+
+  it('resume by Last-Event-ID, which wins over after', async () => {
+    const { running, stream } = await withFive();
+    const [first] = await take(await openSource(running, `${stream}?after=0`, { 'last-event-id': '4' }), 1);
+    expect(first?.id).toBe('5');
+  });
+
+  it('bring only what is new without a cursor', async () => {
+    const { running, stream, debate } = await withFive();
+    const source = await openSource(running, stream);
+    const eventId = await debate('sixth');
+    expect((await take(source, 1))[0]?.id).toBe(String(eventId));
+  });
+
+  it.each([
+    ['/chambers/99/stream?after=0', {}, 404, 'FORUM_ERR_NOT_FOUND'],
+    ['/chambers/1/stream?after=6', {}, 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/1/stream', { 'last-event-id': 'x' }, 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/1/stream', { 'last-event-id': '6' }, 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/1/stream?after=0&log=another', {}, 409, 'FORUM_ERR_CONFLICT'],
+  ])('of %s with %j are refused with %i', async (path, headers, status, error) => {
+    const { running } = await withFive();
+    const answer = await refusal(running, path, { accept: 'text/event-stream', ...headers });
+    expect(answer).toMatchObject({ status, cors: '*', body: { error } });
+  });
+
+  it('end when the service does', async () => {
+    const { running, stream } = await withFive();
+    const source = await openSource(running, `${stream}?after=4`);
+    await take(source, 1);
+    const [end] = await Promise.all([source.next(), running.stop()]);
+    expect(end.done).toBe(true);
+  });
+
+  it('are told of by HEAD without being begun', async () => {
+    const { running, stream } = await withFive({ STREAMS_PER_ADDRESS_MAX: '1' });
+    const options = { method: 'HEAD', headers: { accept: 'text/event-stream' } };
+    for (const _ of [1, 2]) expect((await fetch(running.url + stream, options)).status).toBe(200);
+    expect(await take(await openSource(running, `${stream}?after=4`), 1)).toHaveLength(1);
+  });
+});
+
+describe('the path of the stream', () => {
+  it('asks for a handshake or an Accept header where it is given neither', async () => {
+    const { running, stream } = await withFive();
+    expect(await refusal(running, stream)).toMatchObject({
+      status: 400,
+      cors: '*',
+      body: { error: 'FORUM_ERR_VALIDATION' },
+    });
+  });
+
+  it('takes no half of a handshake', async () => {
+    const { running, stream } = await withFive();
+    const half = `GET ${stream} HTTP/1.1\r\nHost: forum.test\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n`;
+    expect(await sendRaw(running.url, half)).toMatch(/^HTTP\/1.1 400 .*FORUM_ERR_VALIDATION/s);
+  });
+});
+
+describe('pages of events', () => {
+  it('are the lines as stored, from the first to the head', async () => {
+    const { running, id, events } = await withFive();
+    const response = await fetch(running.url + events);
+    const { ndjson } = await running.service.forum.log.readPage(id, 0, 100);
+    expect(response.headers.get('content-type')).toMatch('application/x-ndjson');
+    expect(response.headers.get('log-id')).toBe(running.service.forum.log.logId);
+    expect(Buffer.from(await response.arrayBuffer()).equals(ndjson)).toBe(true);
+  });
+
+  it('begin after the cursor and hold as many as asked for', async () => {
+    const { running, events } = await withFive();
+    expect(ids(await page(running, `${events}?after=1&limit=2`))).toEqual([2, 3]);
+    expect(ids(await page(running, `${events}?after=4&limit=10000`))).toEqual([5]);
+    expect(await page(running, `${events}?after=5`)).toEqual([]);
+  });
+
+  it('hold 1,000 without a limit', async () => {
+    const { running, events, debate } = await withFive();
+    for (let batch = 0; batch < 10; batch++) await Promise.all(Array.from({ length: 100 }, () => debate('more')));
+    expect(ids(await page(running, events))).toEqual(Array.from({ length: 1_000 }, (_, at) => at + 1));
+    expect(ids(await page(running, `${events}?after=1000`))).toEqual([1_001, 1_002, 1_003, 1_004, 1_005]);
+  });
+
+  it.each([
+    ['?limit=0', 400],
+    ['?limit=10001', 400],
+    ['?after=6', 400],
+    ['?after=-1', 400],
+    ['?after=1&log=another', 409],
+  ])('are refused for %s with %i', async (query, status) => {
+    const { running, events } = await withFive();
+    expect(await refusal(running, events + query)).toMatchObject({ status, cors: '*' });
+  });
+});

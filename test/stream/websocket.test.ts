@@ -1,0 +1,147 @@
+// WS /chambers/:id/stream (specification, Events) over real sockets.
+import { describe, expect, it } from 'vitest';
+import { COMMITTED } from '../kit/chambers.ts';
+import { consume, page, subscribe } from '../kit/consumers.ts';
+import { call, debating, run, temporaryFolder } from '../kit/service.ts';
+
+async function subscribed(path: string) {
+  const running = await run();
+  const { id } = await debating(running);
+  return subscribe(running, path.replace(':id', String(id)).replace(':log', running.service.forum.log.logId));
+}
+
+describe('the stream of a chamber', () => {
+  it('gives every event after the one named, which is not given again, and then the live ones', async () => {
+    const running = await run();
+    const { id, debate } = await debating(running);
+    await debate('third');
+    const consumer = await consume(running, `/chambers/${id}/stream?after=1`);
+    await consumer.until(2);
+    await debate('fourth');
+    await consumer.until(3);
+    expect(consumer.eventIds).toEqual([2, 3, 4]);
+  });
+
+  it('gives everything after 0', async () => {
+    const running = await run();
+    const { id } = await debating(running);
+    const consumer = await consume(running, `/chambers/${id}/stream?after=0`);
+    await consumer.until(2);
+    expect(consumer.eventIds).toEqual([1, 2]);
+  });
+
+  it('gives only what is new without a cursor, or with the head as cursor', async () => {
+    const running = await run();
+    const { id, debate } = await debating(running);
+    const consumers = [
+      await consume(running, `/chambers/${id}/stream`),
+      await consume(running, `/chambers/${id}/stream?after=2`),
+    ];
+    await debate('third');
+    for (const consumer of consumers) {
+      await consumer.until(1);
+      expect(consumer.eventIds).toEqual([3]);
+    }
+  });
+
+  it('gives each consumer the same lines, one a message, as they are stored', async () => {
+    const running = await run();
+    const { id, debate } = await debating(running);
+    await debate('“é” \u2028 😀');
+    const consumers = await Promise.all(
+      [0, 1].map((after) => consume(running, `/chambers/${id}/stream?after=${after}`)),
+    );
+    const [first, second] = consumers;
+    await Promise.all([first?.until(3), second?.until(2)]);
+    const lines = await page(running, `/chambers/${id}/events`);
+    expect([first?.lines, second?.lines]).toEqual([lines, lines.slice(1)]);
+  });
+
+  it('gives no event twice and loses none while the log grows under it', async () => {
+    const running = await run();
+    const { id, debate } = await debating(running);
+    const joined = [];
+    for (let round = 0; round < 10; round++) {
+      const writing = Promise.all(Array.from({ length: 30 }, (_, at) => debate(`${round}.${at}`)));
+      joined.push(await consume(running, `/chambers/${id}/stream?after=${round}`));
+      await writing;
+    }
+    const all = Array.from({ length: 302 }, (_, at) => at + 1);
+    for (const [after, consumer] of joined.entries()) {
+      await consumer.until(302 - after);
+      expect(consumer.eventIds).toEqual(all.slice(after));
+    }
+  });
+
+  it('gives only the events of its chamber, those of the service too', async () => {
+    const running = await run();
+    const { id } = await debating(running);
+    const other = await debating(running);
+    const consumer = await consume(running, `/chambers/${id}/stream`);
+    await other.debate('elsewhere');
+    await running.service.forum.record(id, { type: 'chamber.committed', payload: COMMITTED });
+    await consumer.until(1);
+    expect(consumer.lines.map((line) => JSON.parse(line))).toMatchObject([
+      { eventId: 3, chamberId: id, type: 'chamber.committed' },
+    ]);
+  });
+
+  it('tells the log in the handshake, and takes it back with a cursor', async () => {
+    const running = await run();
+    const { id } = await debating(running);
+    const { logId } = running.service.forum.log;
+    const outcome = await subscribe(running, `/chambers/${id}/stream?after=0&log=${logId}`);
+    expect(outcome).toMatchObject({ headers: { 'log-id': logId, 'access-control-allow-origin': '*' } });
+  });
+
+  it('has nothing to hear: messages are passed over, long ones close it', async () => {
+    const running = await run();
+    const { id, debate } = await debating(running);
+    const consumer = await consume(running, `/chambers/${id}/stream`);
+    consumer.socket.send('hello');
+    await debate('third');
+    await consumer.until(1);
+    consumer.socket.send('x'.repeat(10_000));
+    expect(await consumer.closed()).toBe(1009);
+  });
+});
+
+describe('a handshake', () => {
+  it.each([
+    ['/chambers/999/stream?after=0', 404, 'FORUM_ERR_NOT_FOUND'],
+    ['/chambers/abc/stream', 404, 'FORUM_ERR_NOT_FOUND'],
+    ['/nowhere', 404, 'FORUM_ERR_NOT_FOUND'],
+    ['/chambers/:id/stream?after=-1', 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/:id/stream?after=x', 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/:id/stream?after=', 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/:id/stream?after=1.0', 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/:id/stream?after=3', 400, 'FORUM_ERR_VALIDATION'],
+    ['/chambers/:id/stream?after=1&log=another', 409, 'FORUM_ERR_CONFLICT'],
+  ])('of %s is refused as HTTP, with %i and the usual body', async (path, status, error) => {
+    expect(await subscribed(path)).toMatchObject({
+      refusal: {
+        status,
+        body: { error, detail: expect.any(String) },
+        headers: { 'access-control-allow-origin': '*', 'content-type': expect.stringContaining('application/json') },
+      },
+    });
+  });
+});
+
+describe('the end of the service', () => {
+  it('closes streams with 1012, and they resume where they were', async () => {
+    const settings = { DATABASE_PATH: `${temporaryFolder()}/chambers.db` };
+    const running = await run(settings);
+    const { id, by, debate } = await debating(running);
+    const consumer = await consume(running, `/chambers/${id}/stream?after=0`);
+    await debate('third');
+    await consumer.until(3);
+    await running.stop();
+    expect(await consumer.closed()).toBe(1012);
+    const again = await run(settings, running.clock);
+    await call(again, by, ['POST', `/chambers/${id}/debate`, { comment: 'fourth' }]);
+    const resumed = await consume(again, `/chambers/${id}/stream?after=3&log=${running.service.forum.log.logId}`);
+    await resumed.until(1);
+    expect(resumed.eventIds).toEqual([4]);
+  });
+});
