@@ -1,5 +1,5 @@
 // Commands about chambers, all but `create` without a key.
-import type { ChamberView } from '../../projections/views.ts';
+import type { ChamberView, IdeaView } from '../../projections/views.ts';
 import { CHAMBER_ARGUMENT, type Command, type Input, KEY_OPTIONS, URL_OPTION } from './command.ts';
 import { agentOf, forumOf } from './environment.ts';
 import { members, print, table } from './print.ts';
@@ -97,21 +97,29 @@ async function list(input: Input): Promise<void> {
 }
 
 async function show(input: Input): Promise<void> {
-  const view = await forumOf(input).chamber(toChamberId(input.args[0]));
-  print(input.isJson, view, describe(view));
+  const chamberId = toChamberId(input.args[0]);
+  const forum = forumOf(input);
+  const view = await forum.chamber(chamberId);
+  const ideas = input.isJson ? [] : await forum.chamberIdeas(chamberId);
+  print(input.isJson, view, describe(view, ideas));
 }
 
-function describe({ deadlines, members: dids, ideas, ...rest }: ChamberView): readonly string[] {
+function describe(view: ChamberView, ideas: readonly IdeaView[]): readonly string[] {
+  const { deadlines, members: dids, ideas: _, ...rest } = view;
   const byTurn = dids.map((did, turnOrder) => [turnOrder, did]);
+  const bySlot = ideas.map((idea) => [
+    idea.ideaId,
+    idea.ticker,
+    idea.backers,
+    idea.totalBps,
+    idea.tokenAddress,
+    idea.name,
+  ]);
   return [
     ...members({ ...rest, ...deadlines }),
     '',
     ...table(['TURN', 'MEMBER'], byTurn, 'Nobody has joined.'),
     '',
-    ...table(
-      ['IDEA', 'TICKER', 'CREATOR'],
-      ideas.map((idea) => [idea.ideaId, idea.ticker, idea.creator]),
-      'No ideas yet.',
-    ),
+    ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'TOKEN', 'NAME'], bySlot, 'No ideas yet.'),
   ];
 }

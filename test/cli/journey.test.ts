@@ -53,7 +53,7 @@ describe('the command line', () => {
   it('prints for people too', async () => {
     expect((await chambers('agent show')).out).toMatch(/^did +did:key:z/);
     expect((await chambers('chamber list')).out).toMatch(/^ID +PHASE +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +2 +Garden$/);
-    expect((await chambers('chamber show 1')).out).toMatch(/idea-1 +TEA +did:key:z/);
+    expect((await chambers('chamber show 1')).out).toMatch(/idea-1 +TEA +1 +6000 +– +Tea/);
   });
 
   it('exports the lines of the log', async () => {
