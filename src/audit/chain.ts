@@ -28,7 +28,7 @@ export class AuditedChain {
   /** The chamber's root in the registry, null before its commitment. Throws UnusableInput where there is no registry. */
   async rootOf(chamberId: number): Promise<Hex | null> {
     const data = encodeFunctionData({ abi: ABI, functionName: 'rootOf', args: [BigInt(chamberId)] });
-    const result = await this.#request('eth_call', [{ to: this.registry, data }, 'latest']);
+    const { result } = await this.#ask('eth_call', [{ to: this.registry, data }, 'latest']);
     try {
       const root = decodeFunctionResult({ abi: ABI, functionName: 'rootOf', data: result as Hex });
       return NO_ROOT.test(root) ? null : root;
@@ -51,6 +51,12 @@ export class AuditedChain {
   }
 
   async #request(method: string, params: readonly unknown[]): Promise<unknown> {
+    const { result, error } = await this.#ask(method, params);
+    if (error !== undefined) throw new Unreachable(`the RPC refuses ${method}: ${String(error.message)}`);
+    return result;
+  }
+
+  async #ask(method: string, params: readonly unknown[]): Promise<RpcAnswer> {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
     const answer = await ask(this.#rpcUrl, {
       method: 'POST',
@@ -59,9 +65,7 @@ export class AuditedChain {
     });
     const text = await readText(answer);
     if (answer.status !== OK) throw new Unreachable(`the RPC answers ${method} with status ${answer.status}`);
-    const { result, error } = parseAnswer(text, method);
-    if (error !== undefined) throw new Unreachable(`the RPC refuses ${method}: ${String(error.message)}`);
-    return result;
+    return parseAnswer(text, method);
   }
 }
 

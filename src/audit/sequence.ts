@@ -98,10 +98,9 @@ export class Sequence {
 
   #behind(eventId: number): Pick<Place, 'eventId' | 'kind'> {
     const isLate = this.#gaps.fill(eventId);
-    const sentence = isLate
-      ? `event ${eventId} is out of order: it stands after event ${this.#head.eventId}`
-      : `event ${eventId} stands there more than once`;
-    this.#ledger.broken('order', [eventId], sentence);
+    const after = this.#head.eventId;
+    if (isLate) this.#ledger.broken('order', [eventId, after], `event ${eventId} stands after event ${after}`);
+    else this.#ledger.broken('order', [eventId], `event ${eventId} stands there more than once`);
     return { eventId, kind: isLate ? 'late' : 'repeat' };
   }
 

@@ -1,0 +1,89 @@
+// What forgers do to an export: lines taken apart, altered, and put together again with right numbers and hashes.
+
+import { ChamberAudit } from '../../src/audit/audit.ts';
+import { leafOf } from '../../src/audit/hashes.ts';
+import type { CheckName, CheckResult, Finding } from '../../src/audit/ledger.ts';
+import { readLines } from '../../src/audit/line-reader.ts';
+import { canonicalJson } from '../../src/vocabulary/canonical-json.ts';
+import { toHex } from '../../src/vocabulary/hex.ts';
+import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
+import { PUBLIC_URL } from '../kit/house.ts';
+import type { Signer } from '../kit/signer.ts';
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+export type Line = { [name: string]: Json };
+
+export function parse(lines: readonly string[]): Line[] {
+  return lines.map((line) => JSON.parse(line) as Line);
+}
+
+/** The lines with numbers and hashes set right, as a service would that rewrites its log. */
+export function rechained(records: readonly Line[]): string[] {
+  const lines: string[] = [];
+  for (const [index, record] of records.entries()) {
+    const before = lines.at(-1);
+    const prev = before === undefined ? NO_PREVIOUS : toHex(leafOf(Buffer.from(before)));
+    lines.push(canonicalJson({ ...record, eventId: index + 1, prev }));
+  }
+  return lines;
+}
+
+export interface ForgedMove {
+  readonly by: Signer;
+  readonly type: string;
+  /** Behind the chamber's path, e.g. `join`. */
+  readonly path: string;
+  readonly at: number;
+  readonly body?: Json;
+  readonly payload: Json;
+}
+
+/** A line with a right signature, whether or not the move is allowed. */
+export function signedLine({ by, type, path, at, body, payload }: ForgedMove): Line {
+  const text = body === undefined ? '' : JSON.stringify(body);
+  const targetUri = `${PUBLIC_URL}/chambers/1/${path}`;
+  const created = Math.floor(at / 1000);
+  const headers = by.sign({ method: 'POST', url: targetUri, body: text, created, nonce: `forged-${type}-${at}` });
+  const request = {
+    method: 'POST',
+    targetUri,
+    body: text,
+    contentDigest: headers['content-digest'],
+    signatureInput: headers['signature-input'],
+    signature: headers.signature,
+  };
+  return { eventId: 0, chamberId: 1, type, did: by.did, ts: new Date(at).toISOString(), prev: '', payload, request };
+}
+
+export interface Outcome {
+  readonly broken: readonly CheckName[];
+  readonly named: ReadonlySet<number>;
+  findings(name: CheckName): readonly Finding[];
+  check(name: CheckName): CheckResult;
+}
+
+/** Audits what is in the text. */
+export async function audit(text: string | Uint8Array): Promise<Outcome> {
+  const chamberAudit = new ChamberAudit();
+  for await (const line of readLines(chunksOf(Buffer.from(text)))) await chamberAudit.take(line);
+  chamberAudit.conclude();
+  const results = chamberAudit.ledger.results();
+  const check = (name: CheckName) => results.find((result) => result.name === name) as CheckResult;
+  return {
+    broken: results.filter(({ verdict }) => verdict === 'broken').map(({ name }) => name),
+    named: new Set(results.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds))),
+    findings: (name) => check(name).findings,
+    check,
+  };
+}
+
+export function toText(lines: readonly string[]): string {
+  return `${lines.join('\n')}\n`;
+}
+
+/** In pieces that end anywhere, as a network gives them. */
+async function* chunksOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES) yield bytes.subarray(start, start + CHUNK_BYTES);
+}
+
+const CHUNK_BYTES = 1_009;

@@ -1,0 +1,289 @@
+// Lines that a dishonest service might write itself: numbers and hashes are right throughout, so only evidence and rules tell.
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { toDid } from '../../src/crypto/did-key.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { Signer } from '../kit/signer.ts';
+import { audit, type ForgedMove, type Line, parse, rechained, signedLine, toText } from './forge.ts';
+import { ALLOCATIONS, ANN, BOB, CAT } from './sample.ts';
+
+const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
+const records = parse(text.trimEnd().split('\n'));
+const MOVES = 16;
+const moves = records.slice(0, MOVES);
+const EVE = new Signer(Buffer.alloc(32, 4));
+
+/** The export's moves alone, with a line put in as event `eventId`. */
+async function auditWith(eventId: number, line: Line) {
+  return await audit(toText(rechained(moves.toSpliced(eventId - 1, 0, line))));
+}
+
+test('an export without its service events is verified', async () => {
+  expect((await audit(toText(rechained(moves)))).broken).toEqual([]);
+});
+
+const debate = (comment: string) => ({
+  body: { comment },
+  payload: { comment, ideaId: null, refinement: null },
+});
+const revealOf = ({ reveal }: typeof ALLOCATIONS.cat) =>
+  ({ body: reveal, payload: reveal }) as unknown as Pick<ForgedMove, 'body' | 'payload'>;
+const wall = { name: 'W', ticker: 'WALL2', description: '' };
+const proposal = { body: wall, payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: `0x${'11'.repeat(20)}` } };
+const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIONS.cat.reveal.salt };
+
+interface Illegal extends Omit<ForgedMove, 'path'> {
+  readonly title: string;
+  readonly eventId: number;
+  readonly path: string;
+  readonly code: string;
+}
+
+const ILLEGAL: readonly Illegal[] = [
+  {
+    title: 'a comment by a stranger',
+    eventId: 9,
+    by: EVE,
+    type: 'chamber.debated',
+    path: 'debate',
+    at: START + 2 * HOUR,
+    ...debate('Hi'),
+    code: 'MEMBER',
+  },
+  {
+    title: 'a comment out of turn',
+    eventId: 9,
+    by: CAT,
+    type: 'chamber.debated',
+    path: 'debate',
+    at: START + 2 * HOUR,
+    ...debate('Hi'),
+    code: 'TURN',
+  },
+  {
+    title: 'a pass out of turn',
+    eventId: 6,
+    by: BOB,
+    type: 'chamber.passed',
+    path: 'pass',
+    at: START + HOUR,
+    payload: { nextTurnAgent: CAT.did },
+    code: 'TURN',
+  },
+  {
+    title: 'a proposal in the debate',
+    eventId: 9,
+    by: ANN,
+    type: 'chamber.proposed',
+    path: 'propose',
+    at: START + 2 * HOUR,
+    ...proposal,
+    code: 'PHASE',
+  },
+  {
+    title: 'a member who joins after the lobby',
+    eventId: 5,
+    by: EVE,
+    type: 'chamber.joined',
+    path: 'join',
+    at: START + HOUR,
+    payload: { turnOrder: 3 },
+    code: 'PHASE',
+  },
+  {
+    title: 'a member who joins twice',
+    eventId: 5,
+    by: BOB,
+    type: 'chamber.joined',
+    path: 'join',
+    at: START + 60_000,
+    payload: { turnOrder: 3 },
+    code: 'CONFLICT',
+  },
+  {
+    title: 'a second commitment',
+    eventId: 15,
+    by: ANN,
+    type: 'allocation.committed',
+    path: 'allocate/commit',
+    at: START + 3.5 * HOUR,
+    body: ALLOCATIONS.ann.commit,
+    payload: ALLOCATIONS.ann.commit,
+    code: 'CONFLICT',
+  },
+  {
+    title: 'an early reveal',
+    eventId: 15,
+    by: CAT,
+    type: 'allocation.revealed',
+    path: 'allocate/reveal',
+    at: START + 3.5 * HOUR,
+    ...revealOf(ALLOCATIONS.cat),
+    code: 'PHASE',
+  },
+  {
+    title: 'a late reveal',
+    eventId: 17,
+    by: CAT,
+    type: 'allocation.revealed',
+    path: 'allocate/reveal',
+    at: START + 5 * HOUR,
+    ...revealOf(ALLOCATIONS.cat),
+    code: 'PHASE',
+  },
+  {
+    title: 'a reveal that does not match',
+    eventId: 17,
+    by: CAT,
+    type: 'allocation.revealed',
+    path: 'allocate/reveal',
+    at: START + 4.5 * HOUR,
+    body: other,
+    payload: other,
+    code: 'COMMITMENT',
+  },
+  {
+    title: 'a reveal without a commitment',
+    eventId: 17,
+    by: EVE,
+    type: 'allocation.revealed',
+    path: 'allocate/reveal',
+    at: START + 4.5 * HOUR,
+    ...revealOf(ALLOCATIONS.cat),
+    code: 'MEMBER',
+  },
+];
+
+describe('a well-signed move that had to be refused', () => {
+  test.each(ILLEGAL)('$title is named, and nothing else', async ({ eventId, code, ...move }) => {
+    const { broken, named, findings } = await auditWith(eventId, signedLine(move));
+    expect(broken).toEqual(['rules']);
+    expect(findings('rules')[0]?.sentence).toContain(`FORUM_ERR_${code}`);
+    expect([...named]).toEqual([eventId]);
+  });
+
+  test('a reveal that was allowed is verified', async () => {
+    const line = signedLine({
+      by: CAT,
+      type: 'allocation.revealed',
+      path: 'allocate/reveal',
+      at: START + 4.5 * HOUR,
+      ...revealOf(ALLOCATIONS.cat),
+    });
+    expect((await auditWith(17, line)).broken).toEqual([]);
+  });
+});
+
+const honest = {
+  by: CAT,
+  type: 'chamber.debated',
+  path: 'debate',
+  at: START + 2.7 * HOUR,
+  ...debate('Still no walls.'),
+};
+const AFTER_HONEST = 12;
+
+const requestOf = ({ request }: Line) => request as Line;
+const payloadOf = ({ payload }: Line) => payload as Line;
+
+describe('a move with wrong evidence', () => {
+  const line = signedLine(honest);
+  const request = requestOf(line);
+  const signedBy = (signer: Signer) => requestOf(signedLine({ ...honest, by: signer }));
+
+  test('is a good one before', async () => {
+    expect((await auditWith(AFTER_HONEST, line)).broken).toEqual([]);
+  });
+
+  test.each<[string, Line, readonly string[]]>([
+    ['no signature at all', { ...line, request: null }, ['signature']],
+    ['a signature by somebody else', { ...line, request: signedBy(EVE) }, ['signature']],
+    ['a DID that nobody signed as', { ...line, did: BOB.did }, ['signature', 'rules']],
+    [
+      'a body that was not signed',
+      { ...line, request: { ...request, body: '{"comment":"Walls!"}' } },
+      ['digest', 'payload'],
+    ],
+    [
+      'a payload that nobody asked for',
+      { ...line, payload: { comment: 'Walls!', ideaId: null, refinement: null } },
+      ['payload'],
+    ],
+    ['a method that was not signed', { ...line, request: { ...request, method: 'PUT' } }, ['signature', 'target']],
+    ['a request to another chamber', signedLine({ ...honest, path: '../2/debate' }), ['target']],
+    ['a request for another operation', signedLine({ ...honest, path: 'pass' }), ['target']],
+  ])('%s is named', async (_title, forged, checks) => {
+    const { broken, named } = await auditWith(AFTER_HONEST, forged);
+    expect([...broken].sort()).toEqual([...checks].sort());
+    expect([...named]).toEqual([AFTER_HONEST]);
+  });
+
+  test('a signature that is used again is named with its first use', async () => {
+    const { broken, findings } = await audit(toText(rechained(moves.toSpliced(AFTER_HONEST - 1, 0, line, line))));
+    expect(broken).toEqual(['once']);
+    expect(findings('once')[0]?.eventIds).toEqual([AFTER_HONEST, AFTER_HONEST + 1]);
+  });
+
+  test('a key of small order is refused, whatever it signed', async () => {
+    const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
+    const forged = { ...line, did, request: JSON.parse(JSON.stringify(request).replaceAll(CAT.did, did)) as Line };
+    const { findings } = await auditWith(AFTER_HONEST, forged);
+    expect(findings('signature')[0]?.sentence).toContain('the public key is a point of small order');
+  });
+
+  test('a signature far older than its time is not evaluated, and named', async () => {
+    const late = { ...line, ts: new Date(START + 2.9 * HOUR).toISOString() };
+    const { broken, check } = await auditWith(AFTER_HONEST, late);
+    expect(broken).toEqual([]);
+    expect(check('age')).toMatchObject({ verdict: 'not evaluated', counts: { verified: 16, notEvaluated: 1 } });
+    expect(check('age').note).toContain(`event ${AFTER_HONEST} was signed 720 s before`);
+  });
+});
+
+describe('an altered chamber', () => {
+  const alter = (eventId: number, payload: Line) =>
+    audit(
+      toText(
+        rechained(
+          records.map((record, index) =>
+            index === eventId - 1 ? { ...record, payload: { ...payloadOf(record), ...payload } } : record,
+          ),
+        ),
+      ),
+    );
+
+  test.each<[string, number, Line, string]>([
+    ['a root that is not the moves’', 19, { merkleRoot: `0x${'12'.repeat(32)}` }, 'root'],
+    ['a count that is not the moves’', 19, { eventCount: 15 }, 'root'],
+    ['a commitment by a transaction that was never logged', 19, { txHash: `0x${'12'.repeat(32)}` }, 'transactions'],
+    ['a token for an idea that did not graduate', 21, { ideaId: 'idea-3' }, 'annex'],
+    [
+      'a token whose address has a wrong checksum',
+      21,
+      { tokenAddress: '0xA16E02E87b7454126E5E10d957A927A7F5B5d2be' },
+      'form',
+    ],
+    ['a failure for an idea that has its token', 22, { ideaId: 'idea-1' }, 'annex'],
+    ['a transaction of another nonce', 17, { nonce: 8 }, 'transactions'],
+    ['a transaction of another chain', 18, { chainId: 1 }, 'transactions'],
+  ])('%s is named', async (_title, eventId, payload, check) => {
+    const { broken, named } = await alter(eventId, payload);
+    expect(broken).toContain(check);
+    expect(named).toContain(eventId);
+  });
+
+  test('a pass left out by a service that rewrites its log shows in the root that it committed', async () => {
+    const { broken, findings } = await audit(toText(rechained(records.toSpliced(5, 1))));
+    expect(broken).toContain('root');
+    expect(findings('root')[0]?.sentence).toContain('event 18 commits');
+  });
+
+  test('a service event in the midst of the moves is named', async () => {
+    const { broken, named } = await auditWith(10, {
+      ...(records[18] as Line),
+      ts: new Date(START + 2 * HOUR + 500).toISOString(),
+    });
+    expect(broken).toContain('annex');
+    expect(named).toContain(10);
+  });
+});

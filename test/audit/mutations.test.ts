@@ -1,0 +1,174 @@
+// Every change of a single line of a good export is found, and the event is named.
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { canonicalJson } from '../../src/vocabulary/canonical-json.ts';
+import { audit, type Json, type Line, parse, toText } from './forge.ts';
+
+const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
+const lines = text.trimEnd().split('\n');
+const LAST = lines.length;
+
+type Path = readonly string[];
+
+/** The way to every value of a record that holds no others. */
+function leaves(value: Json, path: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return [path];
+  return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]));
+}
+
+function changed(value: Json, path: Path, change: (value: Json) => Json): Json {
+  const [name, ...rest] = path;
+  if (name === undefined) return change(value);
+  const copy = structuredClone(value) as Line;
+  copy[name] = changed(copy[name] as Json, rest, change);
+  return copy;
+}
+
+/** A value of the same type that is easily overlooked. */
+function slightly(value: Json): Json {
+  if (typeof value === 'number') return value + 1;
+  if (value === null) return 'null';
+  const text = String(value);
+  const at = text.length >> 1;
+  return text.slice(0, at) + (text[at] === '1' ? '2' : '1') + text.slice(at + 1);
+}
+
+/** What no other line of the export vouches for: of the last line what only the chain or the service's clock knows. */
+const BEYOND_LINES = new Set([`${LAST} ts`, `${LAST} payload.reason`]);
+
+const mutants = parse(lines).flatMap((record, index) =>
+  leaves(record)
+    .map((path) => ({ title: `${index + 1} ${path.join('.')}`, index, path, record }))
+    .filter(({ title }) => !BEYOND_LINES.has(title)),
+);
+
+async function auditWith(index: number, ...replacement: readonly string[]) {
+  return await audit(toText(lines.toSpliced(index, 1, ...replacement)));
+}
+
+describe('a changed value', () => {
+  test.each(lines.map((_, index) => index + 1))('of any member of event %i is found', async (eventId) => {
+    for (const { index, path, record, title } of mutants.filter((mutant) => mutant.index === eventId - 1)) {
+      const { named } = await auditWith(index, canonicalJson(changed(record, path, slightly)));
+      expect(named, title).toContain(eventId);
+    }
+  });
+});
+
+describe('a member', () => {
+  test.each(lines.map((_, index) => index + 1))('left out of event %i, or put in, is found', async (eventId) => {
+    const record = parse(lines)[eventId - 1] as Line;
+    for (const name of Object.keys(record)) {
+      const { [name]: _, ...rest } = record;
+      expect((await auditWith(eventId - 1, canonicalJson(rest))).named, `without ${name}`).toContain(eventId);
+    }
+    for (const name of ['zzz', 'constructor', '__proto__']) {
+      const more = canonicalJson(record).replace(/}$/, `,${JSON.stringify(name)}:1}`);
+      expect((await auditWith(eventId - 1, more)).named, `with ${name}`).toContain(eventId);
+    }
+  });
+});
+
+describe('the same record in other bytes', () => {
+  const variants: readonly (readonly [string, (line: string) => string])[] = [
+    ['a space', (line) => line.replace(':', ': ')],
+    ['a carriage return', (line) => `${line}\r`],
+    [
+      'another order of members',
+      (line) =>
+        canonicalJson(JSON.parse(line))
+          .replace(/^\{("chamberId":1),/, '{')
+          .replace(/}$/, ',"chamberId":1}'),
+    ],
+    ['a member twice', (line) => line.replace(/^\{/, '{"chamberId":1,')],
+    ['an escape that was not needed', (line) => line.replace('"type"', '"\\u0074ype"')],
+    ['a byte order mark', (line) => `\uFEFF${line}`],
+  ];
+  test.each(variants)('%s is found in any line', async (_title, vary) => {
+    for (const [index, line] of lines.entries()) {
+      const { named, broken } = await auditWith(index, vary(line));
+      expect(broken).toContain('form');
+      expect(named, `event ${index + 1}`).toContain(index + 1);
+    }
+  });
+});
+
+describe('a line', () => {
+  const inner = lines.map((_, index) => index).slice(0, -1);
+
+  test.each(inner)('dropped after %i others is missed', async (index) => {
+    const { findings } = await auditWith(index);
+    expect(findings('order')).toEqual([{ eventIds: [index + 1], sentence: `event ${index + 1} is missing` }]);
+  });
+
+  test.each(inner)('repeated after %i others is named', async (index) => {
+    const line = lines[index] as string;
+    const sentence = `event ${index + 1} stands there more than once`;
+    const twice = await auditWith(index, line, line);
+    const atTheEnd = await audit(toText([...lines, line]));
+    for (const { broken, findings } of [twice, atTheEnd]) {
+      expect(broken).toEqual(['order']);
+      expect(findings('order')).toEqual([{ eventIds: [index + 1], sentence }]);
+    }
+  });
+
+  test.each(inner)('swapped with the next after %i others is named', async (index) => {
+    const swapped = [lines[index + 1] as string, lines[index] as string];
+    const { findings } = await audit(toText(lines.toSpliced(index, 2, ...swapped)));
+    const sentence = `event ${index + 1} stands after event ${index + 2}`;
+    expect(findings('order')).toEqual([{ eventIds: [index + 1, index + 2], sentence }]);
+  });
+
+  test('moved far away is named', async () => {
+    const [first, ...rest] = lines as [string, ...string[]];
+    expect((await audit(toText([...rest, first]))).named).toContain(1);
+    expect((await audit(toText([lines.at(-1) as string, ...lines.slice(0, -1)]))).named).toContain(LAST);
+  });
+
+  test.each(lines.map((_, index) => index))(
+    'that is no record, after %i others, is named, and those around it are not',
+    async (index) => {
+      const { findings, check } = await audit(toText(lines.toSpliced(index, 0, '{"note":"put in"}')));
+      expect(findings('form')).toHaveLength(1);
+      expect(findings('form')[0]?.eventIds).toEqual([index + 1]);
+      expect(check('order').verdict).toBe('verified');
+      expect(check('chain').verdict).toBe('verified');
+    },
+  );
+});
+
+describe('an export that ends early', () => {
+  test('within its last line is named by the event that is torn', async () => {
+    const bytes = Buffer.from(text);
+    const start = bytes.length - Buffer.from(lines[LAST - 1] as string).length - 1;
+    for (const end of [start + 1, start + 100, bytes.length - 2]) {
+      const { findings } = await audit(bytes.subarray(0, end));
+      expect(findings('form')).toEqual([
+        { eventIds: [LAST], sentence: `line ${LAST}, where event ${LAST} is due, is torn: the input ends within it` },
+      ]);
+    }
+  });
+
+  test('only by its last line break is whole', async () => {
+    expect((await audit(text.trimEnd())).broken).toEqual([]);
+  });
+});
+
+test('any byte put in the place of another is found', async () => {
+  const bytes = Buffer.from(text);
+  const lastLine = lines[LAST - 1] as string;
+  const start = bytes.length - Buffer.from(lastLine).length - 1;
+  const isVouchedFor = (at: number) => at < start;
+  const place = fc.nat(bytes.length - 1).filter(isVouchedFor);
+  await fc.assert(
+    fc.asyncProperty(place, fc.integer({ min: 0, max: 255 }), async (at, byte) => {
+      fc.pre(bytes[at] !== byte);
+      const mutant = Buffer.from(bytes);
+      mutant[at] = byte;
+      const eventId = bytes.subarray(0, at).filter((one) => one === 0x0a).length + 1;
+      expect((await audit(mutant)).named).toContain(eventId);
+    }),
+    { numRuns: 100 },
+  );
+});
