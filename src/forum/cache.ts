@@ -1,32 +1,33 @@
-// A bounded map that forgets what was used longest ago: whatever it forgets is folded from the log again.
+// A bounded map that forgets what was not used for long: whatever it forgets is folded from the log again.
 
+/** Two generations, so that a look at a recent entry writes nothing. */
 export class BoundedCache<Key, Value> {
-  readonly #entries = new Map<Key, Value>();
-  readonly #entriesMax: number;
+  readonly #generationMax: number;
+  #recent = new Map<Key, Value>();
+  #older: Map<Key, Value> = new Map();
 
   constructor(entriesMax: number) {
-    this.#entriesMax = entriesMax;
+    this.#generationMax = Math.max(1, Math.ceil(entriesMax / 2));
   }
 
   get(key: Key): Value | undefined {
-    const value = this.#entries.get(key);
-    if (value !== undefined) this.#renew(key, value);
-    return value;
+    const recent = this.#recent.get(key);
+    if (recent !== undefined) return recent;
+    const older = this.#older.get(key);
+    if (older !== undefined) this.set(key, older);
+    return older;
   }
 
   set(key: Key, value: Value): void {
-    this.#renew(key, value);
-    if (this.#entries.size <= this.#entriesMax) return;
-    const [oldest] = this.#entries.keys();
-    if (oldest !== undefined) this.#entries.delete(oldest);
+    if (this.#recent.size >= this.#generationMax && !this.#recent.has(key)) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
+    }
+    this.#recent.set(key, value);
   }
 
   delete(key: Key): void {
-    this.#entries.delete(key);
-  }
-
-  #renew(key: Key, value: Value): void {
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
+    this.#recent.delete(key);
+    this.#older.delete(key);
   }
 }

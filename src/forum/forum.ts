@@ -129,6 +129,10 @@ export class Forum {
     return this.#streams.account(did);
   }
 
+  async isRegistered(did: string): Promise<boolean> {
+    return this.#streams.isLoaded(did) || (await this.account(did)) !== undefined;
+  }
+
   async #load(stream: StreamId): Promise<void> {
     if (!this.#streams.isLoaded(stream)) await this.#streams.load(stream);
   }

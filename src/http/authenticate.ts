@@ -10,6 +10,7 @@ import { type ExpectedSignature, ForumError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { RequestBody } from './body.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
+import { header } from './header.ts';
 import { RateLimit } from './rate-limit.ts';
 import { targetUris } from './target.ts';
 
@@ -31,7 +32,7 @@ export class Authenticator {
   /** The registered agent behind the request; throws FORUM_ERR_SIGNATURE naming the step that failed. */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
     const caller = this.#isSigned(c) ? await this.verify(c, body) : this.#unsigned(c, body);
-    if ((await this.#options.forum.account(caller.did)) !== undefined) return this.#paced(caller);
+    if (await this.#options.forum.isRegistered(caller.did)) return this.#paced(caller);
     throw this.#refused(c, body, new SignatureRefusal('registration', `${caller.did} is not registered`));
   }
 
@@ -51,11 +52,11 @@ export class Authenticator {
   }
 
   #isSigned(c: ForumContext): boolean {
-    return c.req.header('signature') !== undefined || c.req.header('signature-input') !== undefined;
+    return header(c, 'signature') !== undefined || header(c, 'signature-input') !== undefined;
   }
 
   #unsigned(c: ForumContext, body: RequestBody): Caller {
-    const did = this.#options.allowUnsigned ? c.req.header(DEV_HEADER) : undefined;
+    const did = this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined;
     if (did !== undefined) return { did, request: null, signature: null, times: null };
     throw this.#refused(c, body, new SignatureRefusal('form', 'the headers Signature-Input and Signature are missing'));
   }
@@ -68,7 +69,7 @@ export class Authenticator {
       requireDigest(headers.contentDigest, body.bytes);
       const publicKey = this.#publicKey(parsed.keyid);
       const targetUri = await this.#matchingTarget(c, parsed, headers.contentDigest, publicKey);
-      requireDevDid(c.req.header(DEV_HEADER), parsed.keyid, this.#options.allowUnsigned);
+      requireDevDid(header(c, DEV_HEADER), parsed.keyid, this.#options.allowUnsigned);
       const request = { method: c.req.method, targetUri, body: body.text, ...headers };
       return { did: parsed.keyid, request, signature: signatureKey(parsed), times: timesOf(parsed) };
     } catch (error) {
@@ -117,9 +118,9 @@ interface Headers {
 
 function signatureHeaders(c: ForumContext): Headers {
   return {
-    contentDigest: c.req.header('content-digest') ?? '',
-    signatureInput: c.req.header('signature-input') ?? '',
-    signature: c.req.header('signature') ?? '',
+    contentDigest: header(c, 'content-digest') ?? '',
+    signatureInput: header(c, 'signature-input') ?? '',
+    signature: header(c, 'signature') ?? '',
   };
 }
 

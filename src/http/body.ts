@@ -5,6 +5,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/parse-json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import type { ForumContext } from './context.ts';
+import { header } from './header.ts';
 
 export interface RequestBody {
   readonly bytes: Uint8Array;
@@ -20,14 +21,14 @@ const NO_BODY: RequestBody = { bytes: new Uint8Array(0), text: '', json: undefin
 export async function readBody(c: ForumContext, maxBytes: number): Promise<RequestBody> {
   const bytes = await readBytes(c, maxBytes);
   if (bytes.length === 0) return NO_BODY;
-  requireJsonType(c.req.header('content-type'), c.req.header('content-encoding'));
+  requireJsonType(header(c, 'content-type'), header(c, 'content-encoding'));
   if (!isUtf8(bytes)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: the bytes are not UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
   return { bytes, text, json: parseJson(text) };
 }
 
 async function readBytes(c: ForumContext, maxBytes: number): Promise<Uint8Array> {
-  const declared = Number(c.req.header('content-length') ?? 0);
+  const declared = Number(header(c, 'content-length') ?? 0);
   if (declared > maxBytes) throw tooLarge(maxBytes);
   const incoming = c.env.incoming;
   // Read from the socket's stream where there is one: a body of unknown length is cut off at the limit.

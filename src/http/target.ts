@@ -2,30 +2,42 @@
 import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { ForumContext } from './context.ts';
+import { header } from './header.ts';
 
 // Without a backslash, which URL parsers take for a slash.
 const PRINTABLE_ASCII = /^[!-[\]-~]*$/;
 const HOST = /^[\w.:[\]-]+$/;
+/** What every URL parser reads alike: not worth another look. */
+const ORDINARY_HOST = /^[\w.-]+(:\d{1,4})?$/;
+const ORDINARY_TARGET = /^\/[\w\-/?=&.]*$/;
 
 /** Refuses what two readers could take for two different URLs: two Host headers, an absolute-form or non-ASCII target. */
 export function requirePlainTarget(incoming: IncomingMessage): void {
   const target = incoming.url ?? '';
-  if (!target.startsWith('/')) throw refused('the request target must be a path: absolute-form is not accepted');
-  if (!PRINTABLE_ASCII.test(target)) throw refused('the request target must be printable ASCII');
-  let hosts = 0;
-  for (let index = 0; index < incoming.rawHeaders.length; index += 2) {
-    if (incoming.rawHeaders[index]?.toLowerCase() === 'host') hosts++;
-  }
-  if (hosts > 1) throw refused('the request has two Host headers');
   const host = incoming.headers.host ?? '';
-  if (!HOST.test(host) || !URL.canParse(`http://${host}${target}`))
-    throw refused('the Host header or the target is malformed');
+  if (countHosts(incoming.rawHeaders) > 1) throw refused('the request has two Host headers');
+  if (ORDINARY_HOST.test(host) && ORDINARY_TARGET.test(target)) return;
+  if (!target.startsWith('/')) throw refused('the request target must be a path: absolute-form is not accepted');
+  if (!PRINTABLE_ASCII.test(target)) throw refused('the request target must be printable ASCII without a backslash');
+  if (HOST.test(host) && URL.canParse(`http://${host}${target}`)) return;
+  throw refused('the Host header or the request target is malformed');
 }
+
+function countHosts(rawHeaders: readonly string[]): number {
+  let hosts = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    if (name.length === HOST_LENGTH && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts;
+}
+
+const HOST_LENGTH = 'host'.length;
 
 /** The URLs that the client may have used, most likely first. */
 export function targetUris(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
   const target = rawTarget(c);
-  const host = c.req.header('host') ?? '';
+  const host = header(c, 'host') ?? '';
   if (publicUrls.length === 0) return [`http://${host}${target}`];
   const likely = publicUrls.filter((url) => url.endsWith(`//${host}`));
   return [...new Set([...likely, ...publicUrls])].map((url) => url + target);

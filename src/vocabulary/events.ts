@@ -130,9 +130,24 @@ export function isMove(event: ChamberEvent): event is MoveEvent {
   return !SERVICE_TYPES.has(event.type);
 }
 
-/** The event as its canonical line (RFC 8785), without a line break. */
-export function toLine(event: ForumEvent): string {
-  return canonicalJson(event);
+/**
+ * The event as its canonical line (RFC 8785), without a line break. The members that every event has are written in their
+ * sorted order here, only the payload goes the general way: a line is made for every move.
+ */
+export function toLine({ chamberId, did, eventId, payload, prev, request, ts, type }: ForumEvent): string {
+  const signer = did === null ? 'null' : `"${did}"`;
+  return (
+    `{"chamberId":${chamberId},"did":${signer},"eventId":${eventId},"payload":${canonicalJson(payload)},` +
+    `"prev":"${prev}","request":${request === null ? 'null' : toEvidence(request)},"ts":"${ts}","type":"${type}"}`
+  );
+}
+
+function toEvidence({ body, contentDigest, method, signature, signatureInput, targetUri }: RequestEvidence): string {
+  return (
+    `{"body":${JSON.stringify(body)},"contentDigest":${JSON.stringify(contentDigest)},"method":"${method}",` +
+    `"signature":${JSON.stringify(signature)},"signatureInput":${JSON.stringify(signatureInput)},` +
+    `"targetUri":${JSON.stringify(targetUri)}}`
+  );
 }
 
 /** Reads back a line that this service wrote; other people's lines go through the auditor's checks first. */
