@@ -14,8 +14,10 @@ import { migrate } from './schema.ts';
 import { lockWriter } from './writer-lock.ts';
 
 const CACHE_KIB = 32_768;
-/** Pages of 4 KiB in the write-ahead log before they are carried over: more of them share a page that changed often. */
-const CHECKPOINT_PAGES = 4_096;
+/** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
+const PAGE_BYTES = 8_192;
+/** Pages in the write-ahead log before they are carried over (16 MiB): a page that changed often is carried over once. */
+const CHECKPOINT_PAGES = 2_048;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
 
@@ -39,6 +41,7 @@ export function openSqliteLog(path: string): SqliteLog {
 /** The connection of a program that writes, which must hold the writer's lock. */
 export function openDatabase(path: string): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
+  db.pragma(`page_size = ${PAGE_BYTES}`);
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('recursive_triggers = ON');
