@@ -7,8 +7,19 @@ import type { Side } from './sides.ts';
 
 const MOVES = 60;
 
+/** Why two sides can't be compared; empty when both have every move on disk before they answer. */
+export async function durabilityObjections(...sides: readonly Side[]): Promise<readonly string[]> {
+  const objections: string[] = [];
+  for (const side of sides) {
+    const syncs = await syncsPerMove(side);
+    if (syncs !== undefined && syncs < 1)
+      objections.push(`${side.name} makes ${syncs.toFixed(2)} fsyncs for each move`);
+  }
+  return objections;
+}
+
 /** fsyncs for each move, at least 1 where an accepted move is on disk; undefined where strace can't be used. */
-export async function syncsPerMove(side: Side): Promise<number | undefined> {
+async function syncsPerMove(side: Side): Promise<number | undefined> {
   if (spawnSync('strace', ['-o', '/dev/null', 'true']).status !== 0) return undefined;
   return withFolder(async (folder) => {
     const trace = join(folder, 'trace');
@@ -32,14 +43,4 @@ export async function syncsPerMove(side: Side): Promise<number | undefined> {
 
 function countSyncs(trace: string): number {
   return readFileSync(trace, 'utf8').match(/(fsync|fdatasync)\(/g)?.length ?? 0;
-}
-
-/** Why two sides can't be compared; empty when both have every move on disk before they answer. */
-export function objectionsTo(
-  of: readonly [Side, number | undefined],
-  to: readonly [Side, number | undefined],
-): readonly string[] {
-  return [of, to].flatMap(([side, syncs]) =>
-    syncs === undefined || syncs >= 1 ? [] : [`${side.name} makes ${syncs.toFixed(2)} fsyncs for each move`],
-  );
 }

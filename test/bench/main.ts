@@ -1,26 +1,30 @@
-// `npm run bench`: all benches, or those named: `npm run bench -- moves single`. Options: --runs 3, --only <pattern of sides>.
+// `npm run bench`: all benches, or those named: `npm run bench -- moves single`.
+// Options: --runs 3, --only <pattern of sides>, --scale 1 (share of the full sizes, to try a bench out).
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { BENCH_FOLDER, stamp } from './folder.ts';
 import { benchMoves } from './moves.ts';
+import type { Options } from './options.ts';
+import { benchProfile } from './profile.ts';
 import { printReport, type Report } from './report.ts';
-
-interface Options {
-  readonly runs: number;
-  readonly only: RegExp;
-}
+import { benchSingle } from './single.ts';
 
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
   moves: ({ runs, only }) => benchMoves(runs, only),
+  single: benchSingle,
+  profile: benchProfile,
 };
-
-const FOLDER = 'data/bench';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { runs: { type: 'string', default: '3' }, only: { type: 'string', default: '' } },
+  options: {
+    runs: { type: 'string', default: '3' },
+    only: { type: 'string', default: '' },
+    scale: { type: 'string', default: '1' },
+  },
 });
-const options: Options = { runs: Number(values.runs), only: new RegExp(values.only) };
+const options: Options = { runs: Number(values.runs), only: new RegExp(values.only), scale: Number(values.scale) };
 const names = positionals.length > 0 ? positionals : Object.keys(BENCHES);
 
 const reports: Report[] = [];
@@ -32,18 +36,19 @@ for (const name of names) {
   printReport(report);
   reports.push(report);
 }
+if (options.scale !== 1) process.stdout.write(`\nsizes were ${options.scale} of the full ones: these are no figures\n`);
 process.stdout.write(`\n${writeFigures(reports)}\n`);
 
 function writeFigures(all: readonly Report[]): string {
-  mkdirSync(FOLDER, { recursive: true });
-  const at = new Date().toISOString();
-  const path = `${FOLDER}/${at.replace(/[:.]/g, '-')}.json`;
+  mkdirSync(BENCH_FOLDER, { recursive: true });
+  const path = `${BENCH_FOLDER}/${stamp()}.json`;
   const machine = {
     node: process.version,
     platform: process.platform,
     cores: cpus().length,
     cpu: cpus()[0]?.model ?? '',
   };
-  writeFileSync(path, `${JSON.stringify({ at, machine, reports: all }, null, 2)}\n`);
+  const figures = { at: new Date().toISOString(), machine, options: values, reports: all };
+  writeFileSync(path, `${JSON.stringify(figures, null, 2)}\n`);
   return path;
 }

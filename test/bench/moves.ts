@@ -1,10 +1,11 @@
 // Signed moves a second: the service beside floors that leave out one thing after another.
-import { objectionsTo, syncsPerMove } from './durability.ts';
+import { durabilityObjections } from './durability.ts';
 import type { MovesResult } from './load/moves.ts';
 import { drive, withServer } from './processes.ts';
-import { compare, type Report, type Row } from './report.ts';
-import { measureInRounds, type Series } from './rounds.ts';
+import type { Report } from './report.ts';
+import { failuresOf, measureInRounds, rowOf, type Series } from './rounds.ts';
 import { floor, LIBSODIUM_FLOOR, NAIVE_FLOOR, SERVICE, type Side } from './sides.ts';
+import { compare, type Row } from './verdicts.ts';
 
 const CONNECTIONS = 64;
 const AGENTS = 3;
@@ -37,12 +38,12 @@ export async function benchMoves(rounds: number, only: RegExp): Promise<Report> 
     entries.map((entry) => ({ name: entry.side.name, measure: () => measureMoves(entry) })),
     rounds,
   );
-  const rows = series.map((each) => row(each, 'moves/s', ({ perSecond }) => perSecond));
-  const tails = series.map((each) => row(each, 'ms p99', ({ latency }) => latency.p99));
+  const rows = series.map((each) => rowOf(each, 'moves/s', ({ perSecond }) => perSecond));
+  const tails = series.map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));
   return {
     bench: `moves (${CONNECTIONS} connections)`,
     rows: [...rows, ...tails],
-    ratios: await ratios(series, rows, tails),
+    verdicts: await verdicts(series, rows, tails),
   };
 }
 
@@ -52,17 +53,13 @@ function measureMoves({ side, movesPerConnection, rounds = 1 }: Entry): Promise<
   );
 }
 
-function row({ name, runs }: Series<MovesResult>, unit: string, figure: (result: MovesResult) => number): Row {
-  return { what: name, unit, values: runs.map(figure) };
-}
-
-async function ratios(series: readonly Series<MovesResult>[], rows: readonly Row[], tails: readonly Row[]) {
+async function verdicts(series: readonly Series<MovesResult>[], rows: readonly Row[], tails: readonly Row[]) {
   const service = rows.find(({ what }) => what === SERVICE.name);
   const floorRow = rows.find(({ what }) => what === LIBSODIUM_FLOOR.name);
   const naive = rows.find(({ what }) => what === NAIVE_FLOOR.name);
   const [tail, floorTail] = [SERVICE, LIBSODIUM_FLOOR].map((side) => tails.find(({ what }) => what === side.name));
   if (!service || !floorRow || !tail || !floorTail) return [];
-  const objections = [...refusals(series), ...(await durabilityObjections())];
+  const objections = [...failuresOf(series), ...(await durabilityObjections(SERVICE, LIBSODIUM_FLOOR))];
   return [
     compare({ what: 'service / floor', of: service, to: floorRow, target: { is: 'at least', value: 0.7 }, objections }),
     ...(naive
@@ -84,15 +81,4 @@ async function ratios(series: readonly Series<MovesResult>[], rows: readonly Row
       objections,
     }),
   ];
-}
-
-function refusals(series: readonly Series<MovesResult>[]): readonly string[] {
-  return series.flatMap(({ name, runs }) =>
-    runs.flatMap(({ failure }) => (failure === null ? [] : [`${name} answered ${failure}`])),
-  );
-}
-
-async function durabilityObjections(): Promise<readonly string[]> {
-  const [of, to] = [await syncsPerMove(SERVICE), await syncsPerMove(LIBSODIUM_FLOOR)];
-  return objectionsTo([SERVICE, of], [LIBSODIUM_FLOOR, to]);
 }

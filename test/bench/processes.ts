@@ -80,12 +80,21 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
 
 /** Has a process of its own do the task, and answers what it measured. */
 export async function drive<Kind extends Task['kind']>(task: Extract<Task, { kind: Kind }>): Promise<Results[Kind]> {
+  const { result, release } = await hold(task);
+  release();
+  return result;
+}
+
+/** The same, but what the process has opened stays open until it is released. */
+export async function hold<Kind extends Task['kind']>(
+  task: Extract<Task, { kind: Kind }>,
+): Promise<{ readonly result: Results[Kind]; readonly release: () => void }> {
   const child = fork(fileURLToPath(new URL('./load/driver.js', import.meta.url)));
   const answered = Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)]);
   child.send(task);
   const [reply] = ((await answered) ?? [{ error: 'the load ended without a result' }]) as [Reply];
   if ('error' in reply) throw new Error(reply.error);
-  return reply.result as Results[Kind];
+  return { result: reply.result as Results[Kind], release: () => child.disconnect() };
 }
 
 /** Resident memory in bytes, as Linux counts it. */

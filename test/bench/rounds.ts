@@ -1,4 +1,5 @@
 // Repeats measurements so that a noisy machine treats all sides alike: every round measures each, in alternating order.
+import type { Row } from './verdicts.ts';
 
 export interface Contender<Figures> {
   readonly name: string;
@@ -24,4 +25,16 @@ export async function measureInRounds<Figures>(
     }
   }
   return contenders.map(({ name }, index) => ({ name, runs: runs[index] ?? [] }));
+}
+
+/** One figure of each run. */
+export function rowOf<Figures>({ name, runs }: Series<Figures>, unit: string, figure: (run: Figures) => number): Row {
+  return { what: name, unit, values: runs.map(figure) };
+}
+
+/** What was not answered with 200, which leaves nothing to compare. */
+export function failuresOf(series: readonly Series<{ readonly failure: string | null }>[]): readonly string[] {
+  return series.flatMap(({ name, runs }) =>
+    runs.flatMap(({ failure }) => (failure === null ? [] : [`${name} answered ${failure}`])),
+  );
 }

@@ -1,4 +1,4 @@
-// The load's process: does the one task that its parent sends and sends back what it measured.
+// The load's process: does the one task that its parent sends, sends back what it measured, and ends when it is let go.
 import { driveMoves, type MovesResult, type MovesTask } from './moves.ts';
 
 export type Task = MovesTask;
@@ -7,12 +7,14 @@ export interface Results {
 }
 export type Reply = { readonly result: Results[Task['kind']] } | { readonly error: string };
 
+process.once('disconnect', () => process.exit(0));
+
 process.once('message', async (task: Task) => {
   const reply: Reply = await perform(task).then(
     (result) => ({ result }),
     (error: unknown) => ({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
   );
-  process.send?.(reply, () => process.exit(0));
+  process.send?.(reply);
 });
 
 function perform(task: Task): Promise<Results[Task['kind']]> {

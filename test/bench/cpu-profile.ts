@@ -1,0 +1,50 @@
+// Reads a V8 CPU profile: how much of the busy time each function takes itself, without those that it calls.
+import { fileURLToPath } from 'node:url';
+
+export interface CpuProfile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+  }[];
+  readonly samples: readonly number[];
+  /** Microseconds before each sample. */
+  readonly timeDeltas: readonly number[];
+}
+
+export interface Heavy {
+  readonly name: string;
+  /** File and line; empty for what is no JavaScript. */
+  readonly place: string;
+  /** Of the busy time. */
+  readonly share: number;
+}
+
+const IDLE = '(idle)';
+
+export function heaviest(profile: CpuProfile, count: number): readonly Heavy[] {
+  const functions = new Map(profile.nodes.map(({ id, callFrame }) => [id, describe(callFrame)]));
+  const micros = new Map<string, number>();
+  let busy = 0;
+  for (const [index, id] of profile.samples.entries()) {
+    const key = functions.get(id) ?? IDLE;
+    const spent = profile.timeDeltas[index] ?? 0;
+    if (key.startsWith(IDLE)) continue;
+    busy += spent;
+    micros.set(key, (micros.get(key) ?? 0) + spent);
+  }
+  const sorted = [...micros].sort(([, a], [, b]) => b - a).slice(0, count);
+  return sorted.map(([key, spent]) => {
+    const [name = '', place = ''] = key.split('\n');
+    return { name, place, share: spent / busy };
+  });
+}
+
+/** Name and place, a line each: what a function is known by. */
+function describe({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame']): string {
+  return `${functionName || '(anonymous)'}\n${url === '' ? '' : `${shorten(url)}:${lineNumber + 1}`}`;
+}
+
+function shorten(url: string): string {
+  const path = url.startsWith('file:') ? fileURLToPath(url) : url;
+  return path.replace(`${process.cwd()}/`, '').replace(/^.*node_modules\//, '');
+}

@@ -1,0 +1,14 @@
+// What the command line may change.
+
+export interface Options {
+  /** Rounds of measuring. */
+  readonly runs: number;
+  /** Only sides of such a name, where a bench has several floors. */
+  readonly only: RegExp;
+  /** Share of the full sizes: below 1 a bench is only tried out. */
+  readonly scale: number;
+}
+
+export function scaled(size: number, { scale }: Options): number {
+  return Math.max(1, Math.round(size * scale));
+}
