@@ -1,23 +1,10 @@
 // A signature is accepted once, ever: the same request again gets its first answer and changes nothing.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { MoveEvent } from '../../src/vocabulary/events.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { House, type Prepared } from '../kit/house.ts';
-
-const folders: string[] = [];
-afterEach(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
-});
-
-function temporaryPath(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'once-'));
-  folders.push(folder);
-  return join(folder, 'chambers.db');
-}
+import { temporaryDatabase } from '../kit/temporary.ts';
 
 async function inDebate(options: ConstructorParameters<typeof House>[0] = {}) {
   const house = new House(options);
@@ -60,7 +47,7 @@ describe('the same request again', () => {
   });
 
   it('gets it after a restart', async () => {
-    const path = temporaryPath();
+    const path = temporaryDatabase();
     const { house, id, debate } = await inDebate({ path });
     const first = await house.send(debate);
     await house.close();

@@ -1,6 +1,7 @@
 // Consumers of a chamber's stream over real sockets: WebSocket, server-sent events and pages of NDJSON.
 import { WebSocket } from 'ws';
-import { atEnd, type Running } from './service.ts';
+import type { Running } from './service.ts';
+import { atEnd } from './temporary.ts';
 
 export interface Refusal {
   readonly status: number;

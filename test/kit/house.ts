@@ -1,5 +1,4 @@
 // The HTTP edge in process, without a port: a real forum on a real log, its clock in the hand of the test.
-import { afterEach } from 'vitest';
 import { Forum } from '../../src/forum/forum.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
@@ -10,6 +9,7 @@ import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
 import { LIMITS } from './given.ts';
 import { Signer } from './signer.ts';
+import { atEnd } from './temporary.ts';
 
 export const PUBLIC_URL = 'https://forum.test';
 
@@ -48,12 +48,6 @@ export interface Answer {
 
 const RATE = { perSecond: 10_000, burst: 20_000 };
 const verifier = createVerifier({ threads: 0 });
-const open = new Set<House>();
-afterEach(async () => {
-  const defects = [...open].flatMap((house) => house.defects);
-  for (const house of open) await house.close();
-  if (defects.length > 0) throw defects[0];
-});
 
 export class House {
   readonly clock: TestClock;
@@ -63,6 +57,7 @@ export class House {
   /** Errors that no client should have been able to cause. */
   readonly defects: unknown[] = [];
   readonly #baseUrl: string;
+  #closing: Promise<void> | undefined;
 
   constructor({ path = ':memory:', clock = new TestClock(), limits, wrapLog, ...http }: HouseOptions = {}) {
     const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536 } = http;
@@ -80,7 +75,10 @@ export class House {
     const settings = { env: 'test', version: '1.2.3', chainStatus, ratePerDid: RATE, onFailure };
     this.app = createApp({ forum: this.forum, verify: verifier.verify, ...given, ...settings });
     this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
-    open.add(this);
+    atEnd(async () => {
+      await this.close();
+      if (this.defects.length > 0) throw this.defects[0];
+    });
   }
 
   prepare(method: string, path: string, { by, body, headers, created = this.clock.seconds }: Call = {}): Prepared {
@@ -125,7 +123,8 @@ export class House {
   }
 
   async close(): Promise<void> {
-    if (open.delete(this)) await this.log.close();
+    this.#closing ??= this.log.close();
+    await this.#closing;
   }
 }
 

@@ -1,38 +1,19 @@
 // The whole service on a free port of 127.0.0.1, without a chain, its clock in the hand of the test.
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/server.ts';
 import { deadlinesFrom } from './chambers.ts';
 import { TestClock } from './clock.ts';
 import { registrationOf } from './house.ts';
 import { Signer } from './signer.ts';
+import { atEnd } from './temporary.ts';
 
 export interface Running {
   readonly service: Service;
   readonly url: string;
   readonly clock: TestClock;
   stop(): Promise<void>;
-}
-
-const endings: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
-});
-
-/** Runs at the end of the test, last registered first. */
-export function atEnd(end: () => Promise<void> | void): void {
-  endings.push(end);
-}
-
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'chambers-'));
-  atEnd(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 export async function run(settings: Readonly<Record<string, string>> = {}, clock = new TestClock()): Promise<Running> {

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { COMMITTED } from '../kit/chambers.ts';
 import { consume, page, subscribe } from '../kit/consumers.ts';
-import { call, debating, run, temporaryFolder } from '../kit/service.ts';
+import { call, debating, run } from '../kit/service.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 
 async function subscribed(path: string) {
   const running = await run();
@@ -130,7 +131,7 @@ describe('a handshake', () => {
 
 describe('the end of the service', () => {
   it('closes streams with 1012, and they resume where they were', async () => {
-    const settings = { DATABASE_PATH: `${temporaryFolder()}/chambers.db` };
+    const settings = { DATABASE_PATH: temporaryDatabase() };
     const running = await run(settings);
     const { id, by, debate } = await debating(running);
     const consumer = await consume(running, `/chambers/${id}/stream?after=0`);

@@ -1,0 +1,26 @@
+// Folders of their own for tests, and whatever else has to be undone at a test's end.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach } from 'vitest';
+
+const endings: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+/** Runs at the end of the test, last registered first. */
+export function atEnd(end: () => Promise<void> | void): void {
+  endings.push(end);
+}
+
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chambers-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** The path of a database that does not exist yet. */
+export function temporaryDatabase(): string {
+  return join(temporaryFolder(), 'chambers.db');
+}

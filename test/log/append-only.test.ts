@@ -1,0 +1,79 @@
+// `events` is append-only for every program that opens the file, by triggers that REPLACE cannot get round.
+import { expect, it } from 'vitest';
+import { openSqliteLog } from '../../src/log/sqlite-log.ts';
+import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
+import { entry, intrude } from './entries.ts';
+
+async function writtenLog() {
+  const path = temporaryDatabase();
+  const log = openSqliteLog(path);
+  atEnd(() => log.close());
+  await log.append([entry(1, 1), entry(1, 2), entry('did:key:a', 1), entry(2, 1)]);
+  return { log, path };
+}
+
+const COLUMNS = 'position, chamber_id, account, event_id, line, signature, nodes';
+const FORGED = "'{}'";
+
+it.each([
+  ['UPDATE', `UPDATE events SET line = ${FORGED}`],
+  ['UPDATE OR REPLACE', 'UPDATE OR REPLACE events SET event_id = 1 WHERE event_id = 2'],
+  ['UPDATE of a position', 'UPDATE events SET position = 9 WHERE position = 1'],
+  ['DELETE', 'DELETE FROM events WHERE position = 4'],
+  ['DELETE of everything', 'DELETE FROM events'],
+  ['REPLACE at a position', `REPLACE INTO events (${COLUMNS}) VALUES (1, 1, NULL, 1, ${FORGED}, NULL, NULL)`],
+  [
+    'REPLACE of an event at a new position',
+    `REPLACE INTO events (${COLUMNS}) VALUES (5, 1, NULL, 1, ${FORGED}, NULL, NULL)`,
+  ],
+  [
+    'REPLACE of an account’s event',
+    `REPLACE INTO events (${COLUMNS}) VALUES (5, NULL, 'did:key:a', 1, ${FORGED}, NULL, NULL)`,
+  ],
+  [
+    'REPLACE by a signature that is there',
+    `INSERT OR REPLACE INTO events (${COLUMNS}) SELECT 5, 1, NULL, 3, line, signature, NULL FROM events WHERE position = 1`,
+  ],
+  [
+    'an upsert',
+    `INSERT INTO events (${COLUMNS}) VALUES (1, 1, NULL, 1, ${FORGED}, NULL, NULL) ON CONFLICT DO UPDATE SET line = excluded.line`,
+  ],
+  ['a gap in the positions', `INSERT INTO events (${COLUMNS}) VALUES (6, 1, NULL, 3, ${FORGED}, NULL, NULL)`],
+  ['a gap in a chamber', `INSERT INTO events (${COLUMNS}) VALUES (5, 1, NULL, 4, ${FORGED}, NULL, NULL)`],
+  ['a gap in an account', `INSERT INTO events (${COLUMNS}) VALUES (5, NULL, 'did:key:a', 3, ${FORGED}, NULL, NULL)`],
+  ['a stream that starts with 2', `INSERT INTO events (${COLUMNS}) VALUES (5, 3, NULL, 2, ${FORGED}, NULL, NULL)`],
+  ['a row without a position', `INSERT INTO events (${COLUMNS}) VALUES (NULL, 1, NULL, 3, ${FORGED}, NULL, NULL)`],
+  ['an event of no stream', `INSERT INTO events (${COLUMNS}) VALUES (5, NULL, NULL, 1, ${FORGED}, NULL, NULL)`],
+  ['an event of two streams', `INSERT INTO events (${COLUMNS}) VALUES (5, 1, 'did:key:a', 3, ${FORGED}, NULL, NULL)`],
+])('another program cannot do: %s', async (_what, sql) => {
+  const { path } = await writtenLog();
+  const db = intrude(path);
+  const before = db.prepare('SELECT * FROM events').all();
+  expect(() => db.prepare(sql).run()).toThrow(/append-only|CHECK constraint/);
+  expect(db.prepare('SELECT * FROM events').all()).toEqual(before);
+});
+
+it('another program can read beside the service', async () => {
+  const { path } = await writtenLog();
+  expect(intrude(path).prepare('SELECT count(*) FROM events').pluck().get()).toBe(4);
+});
+
+it.each([
+  ['a gap', [entry(1, 3), entry(1, 5)]],
+  ['an event that is there', [entry(1, 3), entry(1, 3)]],
+  ['a stream that starts with 2', [entry(1, 3), entry(9, 2)]],
+])('a batch with %s is refused whole', async (_what, entries) => {
+  const { log } = await writtenLog();
+  await expect(log.append(entries)).rejects.toThrow('append-only');
+  expect(await log.lastEventId(1)).toBe(2);
+  await log.append([entry(1, 3)]);
+  expect(await log.lastEventId(1)).toBe(3);
+});
+
+it('a batch with a signature that is in the log is refused whole', async () => {
+  const { log } = await writtenLog();
+  const first = entry(1, 3);
+  await log.append([first]);
+  await expect(log.append([entry(2, 2), entry(2, 3, { signature: first.signature })])).rejects.toThrow('signature');
+  expect(await log.lastEventId(2)).toBe(1);
+});

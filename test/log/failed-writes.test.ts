@@ -1,0 +1,95 @@
+// A log that cannot be written: the whole batch gets 503, nothing is half written, and it heals by itself.
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { type Answer, House } from '../kit/house.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { intrude } from './entries.ts';
+
+async function inDebate(path: string) {
+  const house = new House({ path });
+  const by = await house.agent();
+  const id = await openChamber(house, [by]);
+  await enterPhase(house, id, 'DEBATE');
+  const debate = (comment: string) => house.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } });
+  return { house, id, debate };
+}
+
+function refused(answer: Answer) {
+  expect(answer).toMatchObject({
+    status: 503,
+    body: { error: 'FORUM_ERR_UNAVAILABLE', detail: expect.stringContaining('retry') },
+  });
+  expect(answer.headers.get('retry-after')).toBe('1');
+}
+
+describe('while another program holds the write lock', () => {
+  it('a batch is refused whole; sent again afterwards, each request is accepted once', async () => {
+    const path = temporaryDatabase();
+    const { house, id, debate } = await inDebate(path);
+    const before = await house.lines(id);
+    const batch = ['a', 'b', 'c'].map(debate);
+    const intruder = intrude(path);
+    intruder.exec('BEGIN IMMEDIATE');
+    for (const answer of await Promise.all(batch.map((request) => house.send(request)))) refused(answer);
+    expect(await house.lines(id)).toEqual(before);
+    intruder.exec('ROLLBACK');
+    const eventIds = [];
+    for (const request of [...batch, ...batch]) eventIds.push((await house.send(request)).body.eventId);
+    expect(eventIds).toEqual([3, 4, 5, 3, 4, 5]);
+  });
+
+  it('what is read stays as it was', async () => {
+    const path = temporaryDatabase();
+    const { house, id, debate } = await inDebate(path);
+    const preview = await house.must('GET', `/chambers/${id}/merkle-preview`);
+    const intruder = intrude(path);
+    intruder.exec('BEGIN IMMEDIATE');
+    refused(await house.send(debate('a')));
+    expect(await house.must('GET', `/chambers/${id}/merkle-preview`)).toEqual(preview);
+  });
+});
+
+describe('a full disk', () => {
+  it('refuses with 503 and heals when there is space again', async ({ skip }) => {
+    const disk = mountSmallDisk();
+    if (disk === undefined) return skip('a file system of its own may not be mounted here');
+    const ballast = `${disk}/ballast`;
+    const { house, id, debate } = await inDebate(`${disk}/chambers.db`);
+    fill(ballast);
+    const accepted: unknown[] = [];
+    let answer = await house.send(debate('x'.repeat(8_000)));
+    for (; answer.status === 200; answer = await house.send(debate('x'.repeat(8_000))))
+      accepted.push(answer.body.eventId);
+    refused(answer);
+    const count = (await house.lines(id)).length;
+    expect(accepted).toEqual(Array.from({ length: count - 2 }, (_, at) => at + 3));
+    writeFileSync(ballast, '');
+    expect((await house.send(debate('at last'))).body).toEqual({ eventId: count + 1 });
+    expect(await house.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: count + 1 });
+  });
+});
+
+/** A file system of 1 MiB, or undefined where this process may not mount one. */
+function mountSmallDisk(): string | undefined {
+  const folder = temporaryFolder();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  atEnd(() => void execFileSync('umount', ['--lazy', folder]));
+  return folder;
+}
+
+function fill(ballast: string): void {
+  for (let size = 1_048_576; size > 0; size -= 16_384) {
+    try {
+      writeFileSync(ballast, Buffer.alloc(size));
+      return;
+    } catch {
+      // Smaller, until it fits.
+    }
+  }
+}

@@ -1,0 +1,116 @@
+// The log in its file: what was appended is there after a restart, for one writer at a time.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { describe, expect, it } from 'vitest';
+import { openSqliteLog } from '../../src/log/sqlite-log.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { entry, intrude } from './entries.ts';
+
+describe('a log that is opened again', () => {
+  it('is the same log with the same lines', async () => {
+    const path = temporaryDatabase();
+    const log = openSqliteLog(path);
+    const first = entry(1, 1);
+    await log.append([first, entry('did:key:a', 1, { operatorEmail: 'op@example.org' }), entry(7, 1, { at: 99 })]);
+    log.remember('chain', '31337');
+    log.remember('chain', '1');
+    const seen = async (opened: typeof log) => ({
+      logId: opened.logId,
+      lastChamberId: opened.lastChamberId,
+      page: await opened.readPage(1, 0, 10),
+      email: await opened.operatorEmail('did:key:a'),
+      found: await opened.findBySignature([first.signature as Uint8Array, Buffer.alloc(72)]),
+      chain: opened.recall('chain'),
+    });
+    const before = await seen(log);
+    expect(before).toMatchObject({
+      lastChamberId: 7,
+      found: [Buffer.from(first.line).toString(), undefined],
+      chain: '31337',
+    });
+    await log.close();
+    const again = openSqliteLog(path);
+    atEnd(() => again.close());
+    expect(await seen(again)).toEqual(before);
+  });
+
+  it('has an id of its own otherwise', async () => {
+    const logs = [openSqliteLog(':memory:'), openSqliteLog(':memory:')];
+    const [first, second] = logs.map((log) => log.logId);
+    expect(first).toMatch(/^[0-9a-f]{32}$/);
+    expect(first).not.toBe(second);
+    for (const log of logs) await log.close();
+  });
+});
+
+describe('a page', () => {
+  it('holds the lines after the cursor in order, each ended by a line break', async () => {
+    const log = openSqliteLog(':memory:');
+    atEnd(() => log.close());
+    await log.append([entry(1, 1), entry(2, 1), entry(1, 2), entry(1, 3)]);
+    const { ndjson, count } = await log.readPage(1, 1, 10);
+    expect(count).toBe(2);
+    expect(ndjson.toString()).toMatch(/^\{.*"eventId":2,.*\}\n\{.*"eventId":3,.*\}\n$/);
+    expect((await log.readPage(1, 1, 1)).count).toBe(1);
+    expect(await log.readPage(1, 3, 10)).toEqual({ ndjson: Buffer.alloc(0), count: 0 });
+  });
+});
+
+describe('one writer', () => {
+  it('is all that a file has within a process', async () => {
+    const path = temporaryDatabase();
+    const log = openSqliteLog(path);
+    expect(() => openSqliteLog(path)).toThrow('another process is using it');
+    await log.close();
+    await openSqliteLog(path).close();
+  });
+
+  it('is all that a file has among processes, and a killed one holds it no longer', async () => {
+    const path = temporaryDatabase();
+    const holder = await holdLock(`${path}.lock`);
+    expect(() => openSqliteLog(path)).toThrow('another process is using it');
+    holder.kill('SIGKILL');
+    await once(holder, 'exit');
+    const log = openSqliteLog(path);
+    atEnd(() => log.close());
+    await expect(holdLock(`${path}.lock`)).rejects.toThrow('SQLITE_BUSY');
+  });
+});
+
+/** A process of its own that takes the lock as another service would. */
+async function holdLock(path: string): Promise<ChildProcess> {
+  const sqlite = createRequire(import.meta.url).resolve('better-sqlite3');
+  const script = `const lock = new (require(${JSON.stringify(sqlite)}))(process.argv[1], { timeout: 0 });
+    lock.pragma('locking_mode = EXCLUSIVE'); lock.exec('BEGIN EXCLUSIVE'); console.log('held'); setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['-e', script, path], { stdio: ['ignore', 'pipe', 'pipe'] });
+  atEnd(() => void child.kill('SIGKILL'));
+  let complaint = '';
+  child.stderr.on('data', (chunk) => {
+    complaint += chunk;
+  });
+  const held = once(child.stdout, 'data').then(() => child);
+  return Promise.race([held, once(child, 'exit').then(() => Promise.reject(new Error(complaint)))]);
+}
+
+describe('a file that is no log', () => {
+  it('is refused in one line when it is another program’s database', () => {
+    const path = temporaryDatabase();
+    intrude(path).exec('CREATE TABLE notes (text)');
+    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*another program$/);
+  });
+
+  it('is refused when a newer version wrote it', () => {
+    const path = temporaryDatabase();
+    intrude(path).pragma('user_version = 99');
+    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*schema 99/);
+  });
+
+  it('is refused when it is no database, or in no folder', () => {
+    const path = temporaryDatabase();
+    writeFileSync(path, 'This is a text and not a database, whatever its name says. '.repeat(100));
+    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database/);
+    expect(() => openSqliteLog(`${temporaryFolder()}/missing/chambers.db`)).toThrow(/^cannot open/);
+  });
+});
