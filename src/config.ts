@@ -126,40 +126,42 @@ export class ConfigError extends Error {
 
 /** Reads the environment; throws ConfigError. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const problems: string[] = [];
+  const problems = new Map<string, string>();
   const values: Record<string, unknown> = {};
   for (const [name, { fallback, parse }] of Object.entries(VARIABLES)) {
+    values[name] = fallback;
     try {
-      values[name] = env[name] ? parse(env[name]) : fallback;
+      if (env[name]) values[name] = parse(env[name]);
     } catch (error) {
-      problems.push(`${name}: ${error instanceof Error ? error.message : error}`);
+      problems.set(name, error instanceof Error ? error.message : String(error));
     }
   }
-  if (problems.length > 0) throw new ConfigError(problems);
   const config = values as Config;
-  const contradictions = [...chainProblems(config), ...productionProblems(config)];
-  if (contradictions.length > 0) throw new ConfigError(contradictions);
+  for (const [name, problem] of [...chainProblems(config), ...productionProblems(config)]) {
+    if (!problems.has(name)) problems.set(name, problem);
+  }
+  if (problems.size > 0) throw new ConfigError([...problems].map(([name, problem]) => `${name}: ${problem}`));
   return config;
 }
 
-function chainProblems(config: Config): readonly string[] {
+type Problem = readonly [name: keyof Config, problem: string];
+
+function chainProblems(config: Config): readonly Problem[] {
   if (config.CHAIN === 'none' || config.RPC_URL === undefined) return [];
   const needed = ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const;
-  return needed.filter((name) => config[name] === undefined).map((name) => `${name}: is needed with RPC_URL`);
+  return needed.filter((name) => config[name] === undefined).map((name) => [name, 'is needed with RPC_URL']);
 }
 
-function productionProblems(config: Config): readonly string[] {
+function productionProblems(config: Config): readonly Problem[] {
   if (config.NODE_ENV !== 'production') return [];
-  const problems: [boolean, string][] = [
-    [
-      config.PUBLIC_URL.length === 0,
-      'PUBLIC_URL: is needed with NODE_ENV=production, else the Host header would decide what a signature covers',
-    ],
-    [config.DEV_ALLOW_UNSIGNED, 'DEV_ALLOW_UNSIGNED: must not be set with NODE_ENV=production'],
-    [
-      config.RPC_URL === undefined && config.CHAIN === undefined,
-      'RPC_URL: is needed with NODE_ENV=production (or CHAIN=none)',
-    ],
-  ];
-  return problems.filter(([isWrong]) => isWrong).map(([, problem]) => problem);
+  const problems: Problem[] = [];
+  if (config.PUBLIC_URL.length === 0) {
+    const why = 'else the Host header would decide what a signature covers';
+    problems.push(['PUBLIC_URL', `is needed with NODE_ENV=production, ${why}`]);
+  }
+  if (config.DEV_ALLOW_UNSIGNED) problems.push(['DEV_ALLOW_UNSIGNED', 'must not be set with NODE_ENV=production']);
+  if (config.RPC_URL === undefined && config.CHAIN === undefined) {
+    problems.push(['RPC_URL', 'is needed with NODE_ENV=production (or CHAIN=none)']);
+  }
+  return problems;
 }

@@ -1,0 +1,120 @@
+// The environment: what is absent has a default, and all that is wrong is named at once.
+import { describe, expect, it } from 'vitest';
+import { ConfigError, readConfig } from '../src/config.ts';
+
+const KEY = `0x${'1'.repeat(64)}`;
+const ADDRESS = `0x${'ab'.repeat(20)}`;
+const ON_A_CHAIN = {
+  RPC_URL: 'http://127.0.0.1:8545',
+  RELAYER_PRIVATE_KEY: KEY,
+  CHAMBER_REGISTRY_ADDRESS: ADDRESS,
+  IDEA_FACTORY_ADDRESS: ADDRESS,
+};
+
+function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    readConfig(env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+describe('the configuration', () => {
+  it('needs nothing to be set', () => {
+    expect(readConfig({})).toMatchObject({
+      PORT: 8787,
+      HOST: '127.0.0.1',
+      PUBLIC_URL: [],
+      DATABASE_PATH: 'data/chambers.db',
+      DEV_ALLOW_UNSIGNED: false,
+      RPC_URL: undefined,
+      CHAIN: undefined,
+      CONFIRMATIONS: 1,
+      FEE_BUMP_SECONDS: 30,
+      SIGNATURE_MAX_AGE_SECONDS: 300,
+      SIGNATURE_MAX_SKEW_SECONDS: 60,
+      MAX_BODY_BYTES: 65_536,
+      MEMBERS_MAX: 256,
+      IDEAS_MAX: 256,
+    });
+  });
+
+  it('takes an empty variable as absent', () => {
+    expect(readConfig({ PORT: '', PUBLIC_URL: '', CHAIN: '' })).toEqual(readConfig({}));
+  });
+
+  it('takes several public addresses, without the slash at their ends', () => {
+    expect(readConfig({ PUBLIC_URL: 'https://a.test/, http://127.0.0.1:8787/api' }).PUBLIC_URL).toEqual([
+      'https://a.test',
+      'http://127.0.0.1:8787/api',
+    ]);
+  });
+
+  it.each([
+    ['true', true],
+    ['TRUE', false],
+    ['1', false],
+    ['yes', false],
+    ['false', false],
+  ])('allows unsigned requests for the word true alone: %s', (text, expected) => {
+    expect(readConfig({ DEV_ALLOW_UNSIGNED: text }).DEV_ALLOW_UNSIGNED).toBe(expected);
+  });
+
+  it.each([
+    ['PORT', '65536'],
+    ['PORT', '-1'],
+    ['PORT', '80 '],
+    ['PORT', '0x50'],
+    ['PUBLIC_URL', 'forum.test'],
+    ['PUBLIC_URL', 'ftp://forum.test'],
+    ['PUBLIC_URL', 'https://a.test,'],
+    ['RPC_URL', 'nowhere'],
+    ['CHAIN', 'some'],
+    ['CHAIN_ID', '0'],
+    ['CHAMBER_REGISTRY_ADDRESS', '0x12'],
+    ['RELAYER_PRIVATE_KEY', KEY.slice(2)],
+    ['CONFIRMATIONS', '0'],
+    ['SIGNATURE_MAX_AGE_SECONDS', '1.5'],
+    ['MAX_BODY_BYTES', '64k'],
+    ['LOG_LEVEL', 'loud'],
+    ['NODE_ENV', 'pro duction'],
+  ])('refuses %s=%s by the name of the variable', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([expect.stringMatching(`^${name}: must `)]);
+  });
+
+  it('never repeats a secret', () => {
+    expect(problemsOf({ RELAYER_PRIVATE_KEY: 'secret' }).join()).not.toContain('secret');
+  });
+
+  it('names all that is wrong at once', () => {
+    const problems = problemsOf({ PORT: 'x', MEMBERS_MAX: '0', LOG_LEVEL: 'loud', NODE_ENV: 'production' });
+    const names = problems.map((problem) => problem.split(':')[0]);
+    expect(names).toEqual(['PORT', 'MEMBERS_MAX', 'LOG_LEVEL', 'PUBLIC_URL', 'RPC_URL']);
+  });
+});
+
+describe('a chain', () => {
+  it.each(['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'])('needs %s', (name) => {
+    expect(problemsOf(ON_A_CHAIN)).toEqual([]);
+    expect(problemsOf({ ...ON_A_CHAIN, [name]: '' })).toEqual([expect.stringMatching(`^${name}: `)]);
+  });
+
+  it('is not needed with CHAIN=none', () => {
+    expect(problemsOf({ CHAIN: 'none', RPC_URL: ON_A_CHAIN.RPC_URL })).toEqual([]);
+  });
+});
+
+describe('production', () => {
+  const strict = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.test', CHAIN: 'none' };
+
+  it.each([
+    ['PUBLIC_URL', { PUBLIC_URL: '' }],
+    ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
+    ['RPC_URL', { CHAIN: '' }],
+  ])('refuses to start because of %s', (name, change) => {
+    expect(problemsOf(strict)).toEqual([]);
+    expect(problemsOf({ ...strict, ...change })).toEqual([expect.stringMatching(`^${name}: `)]);
+  });
+});

@@ -1,0 +1,151 @@
+// The spine: decided in order, appended in one transaction, answered when it is on disk, at a time that never falls.
+import { describe, expect, it } from 'vitest';
+import type { ForumLog, LogEntry } from '../../src/log/log.ts';
+import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { House } from '../kit/house.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+
+/** The log with something before each append. */
+function beforeAppend(append: (entries: readonly LogEntry[]) => Promise<void>) {
+  return (log: ForumLog): ForumLog =>
+    new Proxy(log, {
+      get: (target, name) => {
+        if (name === 'append')
+          return (entries: readonly LogEntry[]) => append(entries).then(() => target.append(entries));
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+}
+
+async function inDebate(house: House) {
+  const by = await house.agent();
+  const id = await openChamber(house, [by, await house.agent()]);
+  await enterPhase(house, id, 'DEBATE');
+  const debate = () => house.request('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+  return { by, id, debate };
+}
+
+describe('group commit', () => {
+  it('writes what comes together in few transactions, with ids in order', async () => {
+    const batches: number[] = [];
+    const house = new House({ wrapLog: beforeAppend(async ({ length }) => void batches.push(length)) });
+    const { id, debate } = await inDebate(house);
+    batches.length = 0;
+    const answers = await Promise.all(Array.from({ length: 50 }, debate));
+    expect(new Set(answers.map(({ body }) => body.eventId))).toEqual(
+      new Set(Array.from({ length: 50 }, (_, at) => at + 4)),
+    );
+    expect(batches.length).toBeLessThan(25);
+    expect((await house.events(id)).map(({ eventId }) => eventId)).toEqual(
+      Array.from({ length: 53 }, (_, at) => at + 1),
+    );
+  });
+
+  it('answers nobody, and shows nothing, before the append has resolved', async () => {
+    let release: (() => void) | undefined;
+    let isHeld = false;
+    const hold = async () => {
+      if (isHeld)
+        await new Promise<void>((resolve) => {
+          release = resolve;
+        });
+    };
+    const house = new House({ wrapLog: beforeAppend(hold) });
+    const { id, debate } = await inDebate(house);
+    const preview = () => house.must('GET', `/chambers/${id}/merkle-preview`);
+    const earlier = await preview();
+    isHeld = true;
+    let isAnswered = false;
+    const answer = debate().finally(() => {
+      isAnswered = true;
+    });
+    await expect.poll(() => release).toBeDefined();
+    expect([isAnswered, await preview()]).toEqual([false, earlier]);
+    release?.();
+    expect((await answer).status).toBe(200);
+    expect(await preview()).toMatchObject({ eventCount: earlier.eventCount + 1 });
+  });
+
+  it('decides each command on what those before it in the batch have done', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const agents = await Promise.all(Array.from({ length: 5 }, () => house.agent()));
+    const id = await openChamber(house, [by]);
+    const joins = await Promise.all(agents.map((agent) => house.must('POST', `/chambers/${id}/join`, { by: agent })));
+    expect(joins.map(({ turnOrder }) => turnOrder).sort()).toEqual([1, 2, 3, 4, 5]);
+    await enterPhase(house, id, 'PROPOSAL');
+    const propose = (ticker: string) =>
+      house.request('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker } });
+    const proposals = await Promise.all(['ABC', 'abc', 'Abc'].map(propose));
+    expect(proposals.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+  });
+
+  it('gives chambers made together ids of their own', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const body = { name: 'Test', ...deadlinesFrom(START) };
+    const made = await Promise.all(Array.from({ length: 10 }, () => house.must('POST', '/chambers', { by, body })));
+    expect(made.map(({ chamberId }) => chamberId).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 10 }, (_, at) => at + 1),
+    );
+  });
+});
+
+describe('the time', () => {
+  it('never falls in the log, however the clock is set', async () => {
+    const house = new House();
+    const { id, debate } = await inDebate(house);
+    house.clock.advance(1_000);
+    await debate();
+    const newest = house.clock.read();
+    house.clock.set(newest - 10_000);
+    expect((await debate()).status).toBe(200);
+    const times = (await house.events(id)).map(({ ts }) => ts);
+    expect(times).toEqual([...times].sort());
+    expect(times.at(-1)).toBe(new Date(newest).toISOString());
+  });
+
+  it('does not reopen a phase, whether it was read or written', async () => {
+    const house = new House();
+    const { id } = await inDebate(house);
+    await house.must('GET', `/chambers/${id}`);
+    house.clock.set(START);
+    expect(await house.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
+    const join = await house.request('POST', `/chambers/${id}/join`, { by: await house.agent() });
+    expect(join.body.error).toBe('FORUM_ERR_PHASE');
+  });
+
+  it('does not fall below the newest event after a restart', async () => {
+    const path = temporaryDatabase();
+    const house = new House({ path });
+    const { id, debate } = await inDebate(house);
+    await debate();
+    await house.close();
+    house.clock.set(START);
+    const again = new House({ path, clock: house.clock });
+    expect(await again.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
+  });
+
+  it('is right at once after a pause of many hours', async () => {
+    const house = new House();
+    const { id } = await inDebate(house);
+    house.clock.advance(100 * HOUR);
+    expect(await house.must('GET', `/chambers/${id}`)).toMatchObject({
+      phase: 'ALLOCATE_REVEAL',
+      currentTurnAgent: null,
+    });
+  });
+});
+
+describe('the limits', () => {
+  it('are those of the configuration', async () => {
+    const house = new House({ limits: { membersMax: 1, ideasMax: 1, openChambersPerDidMax: 1 } });
+    const by = await house.agent();
+    const id = await openChamber(house, [by]);
+    const second = await house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START) } });
+    const join = await house.request('POST', `/chambers/${id}/join`, { by: await house.agent() });
+    expect([second.body.error, join.body.error]).toEqual(['FORUM_ERR_CONFLICT', 'FORUM_ERR_CONFLICT']);
+  });
+});
