@@ -1,14 +1,20 @@
 // A service as the auditor sees it: pages of lines and the answers to compare them with. Nothing it says is believed.
+import { setTimeout } from 'node:timers/promises';
 import { parseJson } from '../vocabulary/parse-json.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
 import { type Answer, ask, readText } from './fetching.ts';
 import { type RawLine, readLines } from './line-reader.ts';
-import { UnusableInput } from './unusable-input.ts';
+import { Unreachable, UnusableInput } from './unusable-input.ts';
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
-const NOT_FOUND = 404;
 const OK = 200;
+const NOT_FOUND = 404;
+const SERVER_ERROR = 500;
+/** Too many requests, and unavailable for a while. */
+const BUSY: readonly number[] = [429, 503];
+const ATTEMPTS_MAX = 10;
+const WAIT_SECONDS_MAX = 30;
 
 export interface ServiceAnswer {
   readonly body: JsonValue;
@@ -66,18 +72,33 @@ export class AuditedService {
     return chamberIds.reverse();
   }
 
+  /** A service that is busy says when to come again, and is given the time. */
   async #get(path: string): Promise<Answer> {
-    const answer = await ask(this.#baseUrl + path);
-    if (answer.status === OK) return answer;
-    const detail = await readText(answer);
-    if (answer.status === NOT_FOUND) throw new UnusableInput(`GET ${path} finds nothing: ${detailOf(detail)}`);
-    throw new UnusableInput(`it answers GET ${path} with status ${answer.status}: ${detailOf(detail)}`);
+    for (let attempt = 1; ; attempt++) {
+      const answer = await ask(this.#baseUrl + path);
+      if (answer.status === OK) return answer;
+      const detail = detailOf(await readText(answer));
+      const isBusy = BUSY.includes(answer.status) && attempt < ATTEMPTS_MAX;
+      if (!isBusy) throw refused(path, answer.status, detail);
+      await setTimeout(waitMillis(answer.headers));
+    }
   }
 
   #requireSameLog(logId: string | undefined): void {
     this.#logId ??= logId;
     if (this.#logId !== logId) throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
   }
+}
+
+function waitMillis(headers: Headers): Millis {
+  const seconds = Number(headers.get('retry-after') ?? 1);
+  return Math.min(Math.max(seconds, 1) || 1, WAIT_SECONDS_MAX) * 1_000;
+}
+
+function refused(path: string, status: number, detail: string): Error {
+  if (status === NOT_FOUND) return new UnusableInput(`GET ${path} finds nothing: ${detail}`);
+  const problem = `it answers GET ${path} with status ${status}: ${detail}`;
+  return status >= SERVER_ERROR ? new Unreachable(problem) : new UnusableInput(problem);
 }
 
 function chamberIdOf(chamber: unknown): number {

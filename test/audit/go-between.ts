@@ -1,0 +1,47 @@
+// Stands before a real service and changes what it answers: a service that lies.
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface GoBetween {
+  readonly url: string;
+  /** Gives the text to answer in place of the service's own, by the path asked for. */
+  lie: (path: string, text: string) => string;
+  /** Answers the next requests with this status and Retry-After: 0. */
+  refuse: number[];
+  close(): Promise<void>;
+}
+
+/** `now` is the service's clock, which its Date header tells. */
+export async function openGoBetween(serviceUrl: string, now: () => number): Promise<GoBetween> {
+  const server = createServer(async (request, response) => {
+    const status = between.refuse.shift();
+    if (status !== undefined) {
+      response.writeHead(status, { 'Retry-After': '0' }).end('{"detail":"busy"}');
+      return;
+    }
+    const path = request.url ?? '';
+    const answer = await fetch(serviceUrl + path);
+    const text = between.lie(path, await answer.text());
+    const logId = answer.headers.get('log-id');
+    const headers = { Date: new Date(now()).toUTCString(), ...(logId === null ? {} : { 'Log-Id': logId }) };
+    response.writeHead(answer.status, headers).end(text);
+  });
+  const between: GoBetween = {
+    url: await listen(server),
+    lie: (_path, text) => text,
+    refuse: [],
+    close: () => close(server),
+  };
+  return between;
+}
+
+function listen(server: Server): Promise<string> {
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+  });
+}
+
+function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve) => server.close(() => resolve()));
+}
