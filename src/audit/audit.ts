@@ -67,10 +67,6 @@ export class ChamberAudit {
     return this.#lineCount;
   }
 
-  get lastEventId(): number {
-    return this.#sequence.lastEventId;
-  }
-
   get moveCount(): number {
     return this.#moves.size;
   }

@@ -1,7 +1,7 @@
 // What was checked and what came of it: every check ends as verified, broken or not evaluated, and the counts add up.
 
 /** The checks in the order of the report, each with what holds when it is verified. */
-export const CHECKS = {
+const CHECKS = {
   form: 'every line is one canonical event record',
   order: 'events are numbered 1, 2, 3 … without gaps',
   chain: 'every line holds the hash of the line before it',
@@ -26,7 +26,7 @@ export const CHECKS = {
 } as const;
 
 export type CheckName = keyof typeof CHECKS;
-export const CHECK_NAMES = Object.keys(CHECKS) as readonly CheckName[];
+const CHECK_NAMES = Object.keys(CHECKS) as readonly CheckName[];
 export type Verdict = 'verified' | 'broken' | 'not evaluated';
 
 export interface Finding {

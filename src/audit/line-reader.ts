@@ -9,7 +9,7 @@ export interface RawLine {
 }
 
 /** Far above any line that a service with default limits writes. */
-export const LINE_BYTES_MAX = 16 * 1024 * 1024;
+const LINE_BYTES_MAX = 16 * 1024 * 1024;
 const LINE_BREAK = 0x0a;
 
 /** Throws UnusableInput on a line so long that no log of chambers holds it. */

@@ -42,10 +42,6 @@ export class Sequence {
     this.#ledger = ledger;
   }
 
-  get lastEventId(): number {
-    return this.#head.eventId;
-  }
-
   /** Places a line that holds no event where the next event is due. */
   placeUnreadable(bytes: Uint8Array): number {
     this.#headBeforeUnreadable ??= this.#head;

@@ -8,7 +8,7 @@ import { HOUR, START } from '../kit/clock.ts';
 import { House, PUBLIC_URL, registrationOf } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
 
-export const CHAMBER_ID = 1;
+const CHAMBER_ID = 1;
 const WALLETS = [
   '0x90F79bf6EB2c4f870365E785982E1f101E93b906',
   '0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65',

@@ -1,0 +1,89 @@
+// What the service accepts, however oddly it was asked, the auditor verifies: an honest log is never called broken.
+import { expect, test } from 'vitest';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { House, PUBLIC_URL } from '../kit/house.ts';
+import { digestOf, type Signer } from '../kit/signer.ts';
+import { audit, toText } from './forge.ts';
+
+interface Oddity {
+  readonly path?: string;
+  readonly body?: string;
+  /** Signature-Input without its label, from components and times. */
+  readonly params?: (created: number, did: string) => string;
+  readonly digest?: (body: string) => string;
+}
+
+const COMPONENTS = '("@method" "@target-uri" "content-digest")';
+const usual = (created: number, did: string) => `${COMPONENTS};created=${created};keyid="${did}";alg="ed25519"`;
+
+const ODDITIES: readonly (readonly [string, Oddity])[] = [
+  ['nothing odd', {}],
+  ['a query', { path: '/chambers/1/debate?x=/chambers/2/pass' }],
+  ['an id that is %-encoded', { path: '/chambers/%31/debate' }],
+  [
+    'components in another order',
+    { params: (created, did) => usual(created, did).replace(COMPONENTS, '("content-digest" "@target-uri" "@method")') },
+  ],
+  [
+    'parameters in another order',
+    { params: (created, did) => `${COMPONENTS};alg="ed25519";keyid="${did}";created=${created}` },
+  ],
+  [
+    'a nonce with escapes, and an end',
+    { params: (created, did) => `${usual(created, did)};nonce="\\"\\\\";expires=${created + 9}` },
+  ],
+  ['another digest beside', { digest: (body) => `sha-512=:${'A'.repeat(86)}==:, ${digestOf(body)}` }],
+  [
+    'a body with white space and members in any order',
+    { body: ' {\n\t"refinement" : {"b":1,"a":[2.50, 1e2]}, "comment":"\\u00e9 \\/ \ud83c\udf31"}\r\n' },
+  ],
+  [
+    'names that objects have already',
+    { body: '{"comment":"x","refinement":{"__proto__":{"a":1},"constructor":null,"toString":[]}}' },
+  ],
+  ['text at the edge of Unicode', { body: JSON.stringify({ comment: '\u0000\u2028\u{10ffff}\ufeff' }) }],
+];
+
+async function debate(house: House, by: Signer, oddity: Oddity): Promise<number> {
+  const { path = '/chambers/1/debate', body = '{"comment":"Hello"}', params = usual, digest = digestOf } = oddity;
+  const input = params(house.clock.seconds, by.did);
+  const contentDigest = digest(body);
+  const values = { '@method': 'POST', '@target-uri': PUBLIC_URL + path, 'content-digest': contentDigest };
+  const [, covered = ''] = /^\(([^)]*)\)/.exec(input) ?? [];
+  const lines = covered.split(' ').map((name) => `${name}: ${values[JSON.parse(name) as keyof typeof values]}`);
+  const signature = by.signText([...lines, `"@signature-params": ${input}`].join('\n'));
+  const headers = {
+    'content-type': 'application/json',
+    'content-digest': contentDigest,
+    'signature-input': `sig1=${input}`,
+    signature: `sig1=:${signature}:`,
+  };
+  return (await house.send({ method: 'POST', path, body, headers })).status;
+}
+
+test.each(ODDITIES)('%s', async (_what, oddity) => {
+  const house = new House();
+  const ann = await house.agent();
+  await openChamber(house, [ann]);
+  await enterPhase(house, 1, 'DEBATE');
+  expect(await debate(house, ann, oddity)).toBe(200);
+  const { broken, check } = await audit(toText(await house.lines(1)));
+  expect(broken).toEqual([]);
+  for (const name of ['form', 'digest', 'signature', 'target', 'rules', 'payload', 'age'] as const) {
+    expect(check(name).verdict, name).toBe('verified');
+  }
+});
+
+test('a log of development mode is judged by the rules, and said to be unsigned', async () => {
+  const house = new House({ allowUnsigned: true });
+  const ann = await house.agent();
+  const as = { headers: { 'x-dev-did': ann.did } };
+  await openChamber(house, [ann]);
+  await enterPhase(house, 1, 'PROPOSAL');
+  await house.must('POST', '/chambers/1/propose', { ...as, body: { name: 'N', ticker: 'T' } });
+  await house.must('POST', '/chambers/1/pass', as);
+  const { broken, named, check } = await audit(toText(await house.lines(1)));
+  expect(broken).toEqual(['signature']);
+  expect([...named]).toEqual([3, 4]);
+  expect(check('rules').counts).toEqual({ verified: 4, broken: 0, notEvaluated: 0 });
+});
