@@ -3,6 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { benchFanout } from './fanout.ts';
 import { BENCH_FOLDER, stamp } from './folder.ts';
 import { benchMoves } from './moves.ts';
 import type { Options } from './options.ts';
@@ -14,6 +15,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   moves: ({ runs, only }) => benchMoves(runs, only),
   single: benchSingle,
   profile: benchProfile,
+  fanout: benchFanout,
 };
 
 const { values, positionals } = parseArgs({

@@ -24,5 +24,12 @@ export function floor(name: string, ...parts: readonly string[]): Side {
   return { name, command: [fromRoot('dist/test/bench/floors/floor.js'), ...parts], env: {} };
 }
 
+/** A floor that is a program of its own. */
+function program(name: string, file: string): Side {
+  return { name, command: [fromRoot(`dist/test/bench/floors/${file}`)], env: {} };
+}
+
+export const FANOUT_FLOOR = program('one prepared frame written to all (the floor)', 'fanout-floor.js');
+export const REPLAY_FLOOR = program('pages of rows, a write each (the floor)', 'replay-floor.js');
 export const LIBSODIUM_FLOOR = floor('hono + libsodium worker + group commit (the floor)', 'hono', 'sodium', 'group');
 export const NAIVE_FLOOR = floor('naive: hono + http-message-signatures + noble', 'hono', 'library', 'single');

@@ -1,9 +1,11 @@
 // The load's process: does the one task that its parent sends, sends back what it measured, and ends when it is let go.
+import { driveFanout, type FanoutResult, type FanoutTask } from './fanout.ts';
 import { driveMoves, type MovesResult, type MovesTask } from './moves.ts';
 
-export type Task = MovesTask;
+export type Task = MovesTask | FanoutTask;
 export interface Results {
   readonly moves: MovesResult;
+  readonly fanout: FanoutResult;
 }
 export type Reply = { readonly result: Results[Task['kind']] } | { readonly error: string };
 
@@ -21,5 +23,7 @@ function perform(task: Task): Promise<Results[Task['kind']]> {
   switch (task.kind) {
     case 'moves':
       return driveMoves(task);
+    case 'fanout':
+      return driveFanout(task);
   }
 }
