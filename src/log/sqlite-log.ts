@@ -10,7 +10,7 @@ import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
 import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
 import { PageReader } from './page-reader.ts';
-import { migrate } from './schema.ts';
+import { migrate, SCHEMA_VERSION } from './schema.ts';
 import { lockWriter } from './writer-lock.ts';
 
 const CACHE_KIB = 32_768;
@@ -48,6 +48,8 @@ export function openDatabase(path: string): Database.Database {
   db.pragma(`cache_size = -${CACHE_KIB}`);
   db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   migrate(db, randomBytes(16).toString('hex'));
+  // A file that may only be read opens all the same, and would refuse every move: this writes what is there already.
+  db.pragma(`user_version = ${SCHEMA_VERSION}`);
   return db;
 }
 

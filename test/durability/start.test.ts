@@ -1,0 +1,101 @@
+// What the service says when it cannot start: one clear line and exit code 1, at once.
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { type Exit, newFolder, runService, startProcess } from '../kit/service-process.ts';
+
+const REFUSAL_MS_MAX = 2_000;
+
+async function refusal(databasePath: string, wrapper: readonly string[] = []): Promise<Exit> {
+  const { exited } = await runService({ DATABASE_PATH: databasePath }, wrapper);
+  return exited;
+}
+
+/** Root may write everywhere, so it runs the service as somebody else. */
+function asNobody(): readonly string[] {
+  const isRoot = process.getuid?.() === 0;
+  return isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
+}
+
+function expectOneLine({ code, stdout, stderr }: Exit, text: string): void {
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(text)]);
+}
+
+function databaseOf(write: (db: Database.Database) => void): string {
+  const path = join(newFolder(), 'chambers.db');
+  const db = new Database(path);
+  write(db);
+  db.close();
+  return path;
+}
+
+describe('a start that cannot succeed', () => {
+  it('is refused while another process serves the file, which goes on', async () => {
+    const path = join(newFolder(), 'chambers.db');
+    const first = await startProcess(path);
+    const second = await runService({ DATABASE_PATH: path });
+    const ended = await Promise.race([second.exited, new Promise((resolve) => setTimeout(resolve, REFUSAL_MS_MAX))]);
+    expectOneLine(ended as Exit, 'another process is using it');
+    expect((await fetch(`${first.url}/health`)).status).toBe(200);
+  });
+
+  it('takes the file over from a process that was killed', async () => {
+    const path = join(newFolder(), 'chambers.db');
+    await (await startProcess(path)).kill('SIGKILL');
+    const { url } = await startProcess(path);
+    expect((await fetch(`${url}/health`)).status).toBe(200);
+  });
+
+  it('names a folder that is missing', async () => {
+    expectOneLine(await refusal(join(newFolder(), 'missing', 'chambers.db')), 'does not exist');
+  });
+
+  it('names a database of a newer version', async () => {
+    const path = databaseOf((db) => db.pragma('user_version = 99'));
+    expectOneLine(await refusal(path), 'it has schema 99, newer than');
+  });
+
+  it('names a database of another program, and leaves it as it was', async () => {
+    const path = databaseOf((db) => db.exec('CREATE TABLE other (x)'));
+    expectOneLine(await refusal(path), 'it is a database of another program');
+    const db = new Database(path, { readonly: true });
+    expect(db.prepare('SELECT name FROM sqlite_schema').pluck().all()).toEqual(['other']);
+    db.close();
+  });
+
+  it('names a file that is no database', async () => {
+    const path = join(newFolder(), 'chambers.db');
+    writeFileSync(path, 'Dear diary, today I was opened as a database. '.repeat(100));
+    expectOneLine(await refusal(path), 'file is not a database');
+  });
+
+  it('names a path that is a folder', async () => {
+    const path = join(newFolder(), 'chambers.db');
+    mkdirSync(path);
+    expectOneLine(await refusal(path), `cannot open the database ${path}`);
+  });
+
+  it('names a folder that cannot be written', async () => {
+    const folder = newFolder();
+    chmodSync(folder, 0o555);
+    expectOneLine(await refusal(join(folder, 'chambers.db'), asNobody()), 'cannot open');
+  });
+
+  it('names a file that cannot be written', async () => {
+    const folder = newFolder();
+    chmodSync(folder, 0o777);
+    const path = join(folder, 'chambers.db');
+    await (await startProcess(path)).kill('SIGTERM');
+    rmSync(`${path}.lock`);
+    chmodSync(path, 0o444);
+    expectOneLine(await refusal(path, asNobody()), 'attempt to write a readonly database');
+  });
+
+  it('names what is in the way of the port', async () => {
+    const first = await startProcess(':memory:');
+    const { exited } = await runService({ DATABASE_PATH: ':memory:', PORT: new URL(first.url).port });
+    expectOneLine(await exited, 'cannot listen on 127.0.0.1');
+  });
+});
