@@ -1,6 +1,9 @@
 // A chamber from lobby to committed in under a minute: five agents, signed HTTP, a stream, a chain. Succeeds only if the
 // root on the chain is the one that the streamed lines give, and every graduate has its token.
 import { setMaxListeners } from 'node:events';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { tellEvent } from './cli/tell-event.ts';
 import { Agent } from './client/agent.ts';
@@ -50,7 +53,16 @@ async function perform(baseUrl: string, signal: AbortSignal): Promise<number> {
     tellPhases(host.agent, chamberId, signal),
     ...acts,
   ]);
-  return conclude(testimony, await readChain(forum, testimony.state));
+  const exitCode = conclude(testimony, await readChain(forum, testimony.state));
+  console.log(`\nTrust nobody: npm run --silent audit -- ${await keep(testimony)}`);
+  return exitCode;
+}
+
+/** Leaves the lines behind when service and chain are gone; gives the file. */
+async function keep({ lines, state }: Testimony): Promise<string> {
+  const file = join(await mkdtemp(join(tmpdir(), 'chambers-demo-lines-')), `chamber-${state.chamberId}.ndjson`);
+  await writeFile(file, `${lines.join('\n')}\n`);
+  return file;
 }
 
 async function register(agent: Agent, { name, walletAddress, personality }: Character): Promise<void> {

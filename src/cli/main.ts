@@ -1,6 +1,5 @@
 // The command line as a function: words in, exit code out.
 import { agentCommands } from './agent-commands.ts';
-import { auditCommand } from './audit-command.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import type { Command } from './command.ts';
 import { databaseCommands } from './database-commands.ts';
@@ -20,7 +19,6 @@ export const COMMANDS: readonly Command[] = [
   ...chamberCommands,
   ...moveCommands,
   ...logCommands,
-  auditCommand,
   ...databaseCommands,
   doctorCommand,
 ];

@@ -13,6 +13,8 @@ export interface Testimony {
   readonly state: ChamberState;
   /** Recomputed from the streamed lines alone. */
   readonly root: Hex;
+  /** As they came. */
+  readonly lines: readonly string[];
 }
 
 /** Follows the lines until the root is committed and every graduate's deployment has come to an end. */
@@ -24,11 +26,13 @@ export async function witness(
 ): Promise<Testimony> {
   let state: ChamberState | null = null;
   let tree = EMPTY_TREE;
-  for await (const { event, leaf } of forum.lines(chamberId, { signal })) {
+  const lines: string[] = [];
+  for await (const { event, leaf, line } of forum.lines(chamberId, { signal })) {
+    lines.push(line);
     state = evolveChamber(state, event);
     if (isMove(event)) tree = appendLeaf(tree, fromHex(leaf)).tree;
     tell(event, state);
-    if (isSettled(state)) return { state, root: toHex(rootOf(tree)) };
+    if (isSettled(state)) return { state, lines, root: toHex(rootOf(tree)) };
   }
   throw new Error('the stream ended before the chamber was committed');
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
+import { auditFile } from '../../src/audit/sources.ts';
 import { builtMain, ROOT } from '../kit/built.ts';
 
 const TIMEOUT_MILLIS = 150_000;
@@ -18,4 +19,6 @@ it('the demo ends with the same root on the chain and a token for each graduate'
   expect(roots).toHaveLength(2);
   expect(roots[0]).toBe(roots[1]);
   expect(out.match(/^token of (REPAIR|RIVER) +0x[0-9a-fA-F]{40}$/gm)).toHaveLength(2);
+  const [file = ''] = /\S+\.ndjson$/m.exec(out) ?? [];
+  expect(await auditFile(file, {})).toMatchObject({ verdict: 'verified', counts: { verified: 16 } });
 });
