@@ -1,0 +1,69 @@
+// Compares all that a service shows with what its lines alone say: a fresh fold, a root of merkletreejs, a chain of hashes.
+import { expect } from 'vitest';
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { allocationsView, chamberView, type IdeaView, ideaViews } from '../../projections/views.ts';
+import { type ChamberEvent, isMove } from '../../src/vocabulary/events.ts';
+import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
+import type { House } from './house.ts';
+import { leafOf, merkleRootOf } from './merkle.ts';
+
+export interface Witnessed {
+  readonly state: ChamberState;
+  readonly lines: readonly string[];
+}
+
+/** The chamber as its lines have it, after every answer about it was compared with them. */
+export async function witness(house: House, chamberId: number): Promise<Witnessed> {
+  const lines = await house.lines(chamberId);
+  const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
+  const state = events.reduce<ChamberState | null>(evolveChamber, null);
+  if (state === null) throw new Error(`chamber ${chamberId} has no events`);
+  expectSound(lines, events);
+  const now = house.forum.now();
+  const path = `/chambers/${chamberId}`;
+  const moves = lines.slice(0, events.filter(isMove).length);
+  expect(await house.must('GET', path)).toEqual(chamberView(state, now));
+  expect(await house.must('GET', `${path}/ideas`)).toEqual(ideaViews(state));
+  expect(await house.must('GET', `${path}/allocations`)).toEqual(allocationsView(state, now));
+  expect(await house.must('GET', `${path}/merkle-preview`)).toEqual({
+    root: merkleRootOf(moves),
+    eventCount: moves.length,
+    asOfEventId: moves.length,
+  });
+  return { state, lines };
+}
+
+function expectSound(lines: readonly string[], events: readonly ChamberEvent[]): void {
+  for (const [index, event] of events.entries()) {
+    expect([event.eventId, event.prev]).toEqual([
+      index + 1,
+      index === 0 ? NO_PREVIOUS : leafOf(lines[index - 1] as string),
+    ]);
+    expect(event.ts >= (events[index - 1]?.ts ?? '')).toBe(true);
+  }
+  // The service's events are an annex: no move comes after one.
+  const firstAnnex = events.findIndex((event) => !isMove(event));
+  if (firstAnnex !== -1) expect(events.slice(firstAnnex).some(isMove)).toBe(false);
+}
+
+/** Compares the lists, which are read from the derived tables, with the chambers as they were witnessed. */
+export async function witnessLists(house: House, chambers: readonly ChamberState[]): Promise<void> {
+  const now = house.forum.now();
+  const items = [...chambers].reverse().map((state) => {
+    const { chamberId, phase, name, deadlines } = chamberView(state, now);
+    return { chamberId, phase, name, deadlines, memberCount: state.members.length };
+  });
+  expect(await house.must('GET', '/chambers?limit=200')).toEqual(items);
+  for (const phase of new Set(items.map((item) => item.phase))) {
+    expect(await house.must('GET', `/chambers?limit=200&phase=${phase}`)).toEqual(
+      items.filter((item) => item.phase === phase),
+    );
+  }
+  const ideas = chambers.flatMap(ideaViews);
+  for (const idea of ideas) {
+    expect(await house.must('GET', `/ideas/${idea.ticker}?chamberId=${idea.chamberId}`)).toEqual(idea);
+  }
+  const graduates: readonly IdeaView[] = await house.must('GET', '/ideas?limit=200');
+  const byPlace = (a: IdeaView, b: IdeaView) => a.chamberId - b.chamberId || a.slot - b.slot;
+  expect([...graduates].sort(byPlace)).toEqual(ideas.filter((idea) => idea.tokenAddress !== null).sort(byPlace));
+}

@@ -1,0 +1,135 @@
+// The import rule: vocabulary ← crypto, projections ← decide ← log, forum ← edges ← server ← main. Imports point left only.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const PURE = ['vocabulary', 'crypto', 'projections', 'decide'];
+const SPINE = [...PURE, 'log', 'forum'];
+const SERVER = [
+  ...SPINE,
+  'verifier',
+  'http',
+  'stream',
+  'relayer',
+  'openapi',
+  'metrics',
+  'config',
+  'chain',
+  'observation',
+];
+const PROGRAM = [...SERVER, 'server', 'client', 'audit', 'terminal', 'version', 'doctor', 'cli', 'demo'];
+
+/** What each layer may import besides itself; src/server.ts and its like are layers of one file. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  vocabulary: [],
+  crypto: ['vocabulary'],
+  projections: ['vocabulary'],
+  decide: ['vocabulary', 'crypto', 'projections'],
+  log: ['vocabulary', 'crypto', 'projections'],
+  verifier: ['vocabulary', 'crypto'],
+  forum: [...PURE, 'log'],
+  // The edges never import each other.
+  http: SPINE,
+  stream: SPINE,
+  relayer: SPINE,
+  openapi: PURE,
+  metrics: PURE,
+  // Who can be somebody else's program shares with the service its format and its rules, not its store.
+  client: ['vocabulary', 'crypto', 'projections'],
+  audit: [...PURE, 'terminal'],
+  config: ['vocabulary'],
+  terminal: [],
+  version: [],
+  chain: SERVER,
+  observation: SERVER,
+  server: SERVER,
+  doctor: PROGRAM,
+  demo: PROGRAM,
+  // `chambers serve` is the program itself.
+  cli: [...PROGRAM, 'main'],
+  main: PROGRAM,
+};
+
+interface Source {
+  readonly path: string;
+  readonly layer: string;
+  readonly text: string;
+  /** As written. */
+  readonly imports: readonly string[];
+}
+
+const IMPORT = /(?:from|import\()\s*'([^']+)'/g;
+
+const sources: readonly Source[] = ['src', 'projections'].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readSource(join(folder, name))),
+);
+
+function readSource(path: string): Source {
+  const text = readFileSync(join(ROOT, path), 'utf8');
+  return { path, layer: layerOf(path), text, imports: [...text.matchAll(IMPORT)].map((match) => match[1] ?? '') };
+}
+
+/** src/http/app.ts is of http, src/server.ts of server, projections/turn.ts of projections. */
+function layerOf(path: string): string {
+  const [first = '', second = ''] = path.split('/');
+  return first === 'src' ? second.replace(/\.ts$/, '') : first;
+}
+
+function layersOfImports({ path, imports }: Source): readonly string[] {
+  const inside = imports.filter((target) => target.startsWith('.'));
+  return inside.map((target) => layerOf(relative(ROOT, join(ROOT, dirname(path), target))));
+}
+
+describe('the layers', () => {
+  it('are all known', () => {
+    const layers = new Set(sources.map(({ layer }) => layer));
+    expect([...layers].filter((layer) => MAY_IMPORT[layer] === undefined)).toEqual([]);
+  });
+
+  it.each(Object.entries(MAY_IMPORT))('%s imports only what stands to its left', (layer, allowed) => {
+    const wrong = sources
+      .filter((source) => source.layer === layer)
+      .flatMap((source) => layersOfImports(source).map((target) => [source.path, target] as const))
+      .filter(([, target]) => target !== layer && !allowed.includes(target));
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('what is pure', () => {
+  const pure = sources.filter(({ layer }) => PURE.includes(layer));
+
+  it('knows no clock, no chance and no environment', () => {
+    const IMPURE = /Date\.now|new Date\(\)|performance\.|Math\.random|randomBytes|setTimeout|setInterval|process\./;
+    expect(pure.filter(({ text }) => IMPURE.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
+  it.each(['projections', 'decide'])('of %s needs no package', (layer) => {
+    const packages = pure.filter((source) => source.layer === layer).flatMap(({ imports }) => imports);
+    expect(packages.filter((target) => !target.startsWith('.'))).toEqual([]);
+  });
+
+  it('touches nothing of Node but its hashes', () => {
+    const modules = pure.flatMap(({ imports }) => imports).filter((target) => target.startsWith('node:'));
+    expect(new Set(modules)).toEqual(new Set(['node:crypto']));
+  });
+});
+
+describe('every source', () => {
+  it('of the service is given its environment: only the ends of the program read it', () => {
+    const readers = sources.filter(({ text }) => text.includes('process.env')).map(({ layer }) => layer);
+    expect(new Set(readers)).toEqual(new Set(['main', 'cli', 'demo', 'terminal']));
+  });
+
+  it('names what it imports by its file', () => {
+    const inside = sources.flatMap(({ imports }) => imports).filter((target) => target.startsWith('.'));
+    expect(inside.filter((target) => !target.endsWith('.ts'))).toEqual([]);
+  });
+
+  it('exports by name', () => {
+    expect(sources.filter(({ text }) => /^export default/m.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+});
