@@ -51,6 +51,8 @@ export interface CheckResult {
 
 /** A log that is broken throughout must not fill the memory. */
 const FINDINGS_MAX = 1_000;
+/** Sentences quote the log, whose texts may be of any length. */
+const SENTENCE_CHARS_MAX = 600;
 
 interface Page {
   verified: number;
@@ -76,7 +78,8 @@ export class Ledger {
     const page = this.#page(name);
     page.broken++;
     if (page.findings.length < FINDINGS_MAX) {
-      page.findings.push({ eventIds: [...new Set(eventIds)].sort((a, b) => a - b), sentence });
+      const ascending = [...new Set(eventIds)].sort((a, b) => a - b);
+      page.findings.push({ eventIds: ascending, sentence: excerpt(sentence) });
     }
   }
 
@@ -84,7 +87,7 @@ export class Ledger {
   notEvaluated(name: CheckName, reason: string): void {
     const page = this.#page(name);
     page.notEvaluated++;
-    page.note ??= reason;
+    page.note ??= excerpt(reason);
   }
 
   /** Something to know beside the verdict; it yields to no reason already told. */
@@ -99,6 +102,10 @@ export class Ledger {
   #page(name: CheckName): Page {
     return this.#pages.get(name) as Page;
   }
+}
+
+function excerpt(text: string): string {
+  return text.length > SENTENCE_CHARS_MAX ? `${text.slice(0, SENTENCE_CHARS_MAX)}…` : text;
 }
 
 function newPage(): Page {
