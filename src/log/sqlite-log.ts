@@ -10,6 +10,7 @@ import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
 import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
 import { PageReader } from './page-reader.ts';
+import { sameFileCheck } from './same-file.ts';
 import { migrate, SCHEMA_VERSION } from './schema.ts';
 import { lockWriter } from './writer-lock.ts';
 
@@ -27,9 +28,11 @@ const columnOf = (stream: StreamId) => (typeof stream === 'number' ? 'chamber_id
 
 /** Opens or creates the log in `path`, or in memory for ':memory:'. Throws an Error that says in one line what is wrong. */
 export function openSqliteLog(path: string): SqliteLog {
-  const unlock = path === ':memory:' ? () => {} : lockWriter(path);
+  const isFile = path !== ':memory:';
+  const unlock = isFile ? lockWriter(path) : () => {};
   try {
-    return new SqliteLog(openDatabase(path), unlock);
+    const db = openDatabase(path);
+    return new SqliteLog(db, { unlock, requireSameFile: isFile ? sameFileCheck(path) : () => {} });
   } catch (error) {
     unlock();
     throw new Error(`cannot open the database ${path}: ${error instanceof Error ? error.message : error}`, {
@@ -53,10 +56,15 @@ export function openDatabase(path: string): Database.Database {
   return db;
 }
 
+interface OpenFile {
+  readonly unlock: () => void;
+  readonly requireSameFile: () => void;
+}
+
 class SqliteLog implements ForumLog {
   readonly logId: string;
   readonly #db: Database.Database;
-  readonly #unlock: () => void;
+  readonly #file: OpenFile;
   readonly #listings: Listings;
   readonly #write: (entries: readonly LogEntry[]) => void;
   readonly #insert: Database.Statement;
@@ -67,9 +75,9 @@ class SqliteLog implements ForumLog {
   #position: number;
   #lastAt: Millis;
 
-  constructor(db: Database.Database, unlock: () => void) {
+  constructor(db: Database.Database, file: OpenFile) {
     this.#db = db;
-    this.#unlock = unlock;
+    this.#file = file;
     this.#listings = new Listings(db);
     this.#write = db.transaction((entries: readonly LogEntry[]) => this.#writeEntries(entries)).immediate;
     this.#insert = db.prepare(
@@ -101,6 +109,7 @@ class SqliteLog implements ForumLog {
 
   async append(entries: readonly LogEntry[]): Promise<void> {
     try {
+      this.#file.requireSameFile();
       this.#write(entries);
     } catch (error) {
       throw toLogError(error);
@@ -188,7 +197,7 @@ class SqliteLog implements ForumLog {
 
   async close(): Promise<void> {
     this.#db.close();
-    this.#unlock();
+    this.#file.unlock();
   }
 }
 

@@ -1,0 +1,124 @@
+// Disks that fail: a full one is waited out, and a damaged one ends the process rather than let memory and disk differ.
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { fsckDatabase } from '../../src/log/fsck.ts';
+import { newFolder, PUBLIC_URL, startProcess } from '../kit/service-process.ts';
+import { get, prepare, send, type WireAnswer } from '../kit/wire.ts';
+import { eventsBySignature } from './log-book.ts';
+import { must, type Player, seatPlayers } from './players.ts';
+
+const LOBBY_MS = 1_000;
+const COMMENT = 'x'.repeat(8_000);
+
+const mounts = new Set<string>();
+afterEach(() => {
+  for (const folder of mounts) execFileSync('umount', [folder]);
+  mounts.clear();
+});
+
+/** A small file system in memory; undefined where this user may not mount one. */
+function smallDisk(size: string): string | undefined {
+  const folder = newFolder();
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' });
+    mounts.add(folder);
+    return folder;
+  } catch {
+    return undefined;
+  }
+}
+
+async function newPlayer(url: string): Promise<Player> {
+  const [player] = await seatPlayers(url, 1, Date.now() + LOBBY_MS);
+  await sleep(LOBBY_MS + 100);
+  return player as Player;
+}
+
+function debateOf({ signer, debating }: Player) {
+  const options = { by: signer, body: { comment: COMMENT }, publicUrl: PUBLIC_URL };
+  return prepare('POST', `/chambers/${debating}/debate`, options);
+}
+
+describe('a full disk', () => {
+  it('refuses moves with 503 while reads go on, and takes them again when there is room', async ({ skip }) => {
+    const folder = smallDisk('4m');
+    if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
+    if (folder === undefined) return skip();
+    const path = join(folder, 'chambers.db');
+    const service = await startProcess(path);
+    const player = await newPlayer(service.url);
+    const ballast = join(folder, 'ballast');
+    writeFileSync(ballast, Buffer.alloc(1_500_000));
+
+    let refused: WireAnswer | undefined;
+    let request = debateOf(player);
+    let answered = 0;
+    for (; refused === undefined; answered++) {
+      request = debateOf(player);
+      const answer = await send(service.url, request);
+      if (answer.status !== 200) refused = answer;
+    }
+    expect(answered).toBeLessThan(1_000);
+    expect(refused).toMatchObject({ status: 503, body: { error: 'FORUM_ERR_UNAVAILABLE' } });
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(await get(service.url, `/chambers/${player.debating}`)).toMatchObject({ status: 200 });
+    expect(await get(service.url, '/health')).toMatchObject({ status: 200 });
+    expect((await send(service.url, request)).status).toBe(503);
+
+    rmSync(ballast);
+    await must(service.url, request);
+    await must(service.url, debateOf(player));
+    const { signature = '' } = request.headers;
+    expect(eventsBySignature(path).has(signature)).toBe(true);
+    const faults: unknown[] = [];
+    fsckDatabase(path, (fault) => faults.push(fault));
+    expect(faults).toEqual([]);
+    expect(await service.kill('SIGTERM')).toMatchObject({ code: 0 });
+  });
+});
+
+describe('a damaged disk', () => {
+  it('ends the process with 1 when a read meets corruption', async () => {
+    const path = join(newFolder(), 'chambers.db');
+    const first = await startProcess(path);
+    const player = await newPlayer(first.url);
+    for (let move = 0; move < 50; move++) await must(first.url, debateOf(player));
+    await first.kill('SIGTERM');
+    damage(path, COMMENT);
+
+    const service = await startProcess(path);
+    const answer = await get(service.url, `/chambers/${player.debating}/events`).catch(() => undefined);
+    expect(answer?.status).not.toBe(200);
+    const { code, stderr } = await service.exited;
+    expect(code).toBe(1);
+    expect(stderr).toContain('SQLITE_CORRUPT');
+  });
+
+  it('ends the process with 1 when the file is gone from under it', async () => {
+    const path = join(newFolder(), 'chambers.db');
+    const service = await startProcess(path);
+    const player = await newPlayer(service.url);
+    copyFileSync(path, `${path}.other`);
+    rmSync(path);
+    rmSync(`${path}-wal`);
+    const answer = await send(service.url, debateOf(player)).catch(() => undefined);
+    expect(answer?.status).not.toBe(200);
+    expect((await service.exited).code).toBe(1);
+  });
+});
+
+const PAGE_BYTES = 4_096;
+
+/** Makes nonsense of the pages that hold the text, except the first and the later ones, which the start reads. */
+function damage(path: string, text: string): void {
+  const bytes = readFileSync(path);
+  const needle = Buffer.from(text.slice(0, 1_000));
+  for (let at = bytes.indexOf(needle); at !== -1; at = bytes.indexOf(needle, at + PAGE_BYTES)) {
+    const page = at - (at % PAGE_BYTES);
+    if (page > 16 * PAGE_BYTES && page < bytes.length / 2) bytes.fill(0xff, page, page + PAGE_BYTES);
+  }
+  writeFileSync(path, bytes);
+}

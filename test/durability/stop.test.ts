@@ -1,0 +1,169 @@
+// SIGTERM: nothing new is let in, what runs is answered, streams end with 1012, and the process is gone within ten seconds.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { builtMain, ROOT } from '../kit/built.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { newFolder, PUBLIC_URL, type ServiceProcess, startProcess } from '../kit/service-process.ts';
+import { Signer } from '../kit/signer.ts';
+import { prepare, registrationOf } from '../kit/wire.ts';
+import { eventsBySignature } from './log-book.ts';
+import { must, play, seatPlayers } from './players.ts';
+import { randomFrom } from './random.ts';
+
+const STOP_MS_MAX = 10_000;
+const HEALTH = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
+
+async function expectGoodEnd(service: ServiceProcess): Promise<void> {
+  const stopped = service.kill('SIGTERM');
+  const late = sleep(STOP_MS_MAX, 'it did not end', { ref: false });
+  expect(await Promise.race([stopped, late])).toMatchObject({ code: 0, signal: null });
+}
+
+async function newChamber(url: string): Promise<number> {
+  const [player] = await seatPlayers(url, 1, Date.now() + 60_000);
+  return player?.debating ?? 0;
+}
+
+describe('SIGTERM', () => {
+  it('loses no answered move under load, and refuses or answers every other', async () => {
+    const random = randomFrom('STOP_SEED');
+    const path = join(newFolder(), 'chambers.db');
+    const service = await startProcess(path);
+    const lobbyEndsAt = Date.now() + 1_500;
+    const players = await seatPlayers(service.url, 8, lobbyEndsAt);
+    await sleep(lobbyEndsAt - Date.now());
+    const playing = Promise.allSettled(players.map((player) => play(service.url, player, random)));
+    await sleep(300);
+    await expectGoodEnd(service);
+    const logged = eventsBySignature(path);
+    for (const played of await playing) {
+      // A move after the signal is refused with 503, or finds nobody.
+      if (played.status === 'rejected') expect(String(played.reason)).toContain('503');
+      else
+        for (const { request, answer } of played.value) {
+          const { signature } = request.headers;
+          if (answer !== undefined && signature !== undefined) expect(logged.has(signature)).toBe(true);
+        }
+    }
+  });
+
+  it('answers the request that is under way', async () => {
+    const service = await startProcess(':memory:');
+    const body = JSON.stringify(registrationOf(new Signer()));
+    const head = `POST /register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const socket = await RawSocket.open(service.url);
+    socket.write(head + body.slice(0, 10));
+    await settled(service.url);
+    const ended = expectGoodEnd(service);
+    await refused(service.url);
+    socket.write(body.slice(10));
+    expect(await socket.receive(/agentId/)).toMatch(/^HTTP\/1\.1 200 /);
+    await ended;
+  });
+
+  it('ends WebSocket streams with 1012', async () => {
+    const service = await startProcess(':memory:');
+    const chamberId = await newChamber(service.url);
+    const socket = new WebSocket(`${service.url.replace('http', 'ws')}/chambers/${chamberId}/stream?after=0`);
+    await once(socket, 'open');
+    const closed = once(socket, 'close');
+    await expectGoodEnd(service);
+    expect((await closed)[0]).toBe(1012);
+  });
+
+  it('ends server-sent events where a line ends', async () => {
+    const service = await startProcess(':memory:');
+    const chamberId = await newChamber(service.url);
+    const headers = { accept: 'text/event-stream' };
+    const response = await fetch(`${service.url}/chambers/${chamberId}/stream?after=0`, { headers });
+    const text = response.text();
+    await expectGoodEnd(service);
+    expect(await text).toMatch(/\n\n$/);
+  });
+
+  it('is not held up by whoever hangs on', async () => {
+    const service = await startProcess(':memory:');
+    const [player] = await seatPlayers(service.url, 1, Date.now() + 1_000);
+    const chamberId = player?.debating ?? 0;
+    await sleep(1_100);
+    const debate = { by: player?.signer as Signer, body: { comment: 'x'.repeat(8_000) }, publicUrl: PUBLIC_URL };
+    for (let move = 0; move < 400; move++) {
+      await must(service.url, prepare('POST', `/chambers/${chamberId}/debate`, debate));
+    }
+    const hangers = {
+      'an idle connection that was kept': HEALTH,
+      'a connection that never spoke': '',
+      'half a request head': 'GET /health HTTP/1.1\r\nHost:',
+      'a body that does not come': 'POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+      'a reader that reads nothing': `GET /chambers/${chamberId}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`,
+    };
+    for (const bytes of Object.values(hangers)) {
+      const socket = await RawSocket.open(service.url);
+      socket.socket.pause();
+      socket.write(bytes);
+    }
+    await settled(service.url);
+    await expectGoodEnd(service);
+  });
+
+  it('to npm start ends the whole process tree', async () => {
+    await builtMain();
+    const env = { ...process.env, PORT: '0', CHAIN: 'none', DATABASE_PATH: ':memory:' };
+    const npm = spawn('npm', ['start'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+    try {
+      for await (const line of createInterface({ input: npm.stdout })) if (line.startsWith('listening on ')) break;
+      npm.stdout.resume();
+      const tree = descendants(npm.pid as number);
+      expect(tree.length).toBeGreaterThan(0);
+      npm.kill('SIGTERM');
+      await once(npm, 'exit');
+      expect(tree.filter(isAlive)).toEqual([]);
+    } finally {
+      if (npm.exitCode === null && npm.signalCode === null) process.kill(-(npm.pid as number), 'SIGKILL');
+    }
+  });
+});
+
+/** A request sent after others has been answered: so those have been seen. */
+async function settled(url: string): Promise<void> {
+  await (await fetch(`${url}/health`)).text();
+}
+
+/** Until the service lets nobody in. */
+async function refused(url: string): Promise<void> {
+  const isOpen = () =>
+    settled(url)
+      .then(() => true)
+      .catch(() => false);
+  while (await isOpen()) await sleep(10);
+}
+
+function descendants(pid: number): readonly number[] {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
+    .map(Number);
+  return [...children, ...children.flatMap(descendants)];
+}
+
+function parentOf(pid: string): number | undefined {
+  try {
+    return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
