@@ -55,7 +55,8 @@ class Simulation {
     for (const agent of this.#agents.slice(0, AGENTS)) {
       await this.#house.must('POST', '/register', { body: registrationOf(agent) });
     }
-    await this.#createChamber();
+    // The one who is not registered may have tried.
+    while (this.#lines.size === 0) await this.#createChamber();
   }
 
   async step(): Promise<void> {
