@@ -1,5 +1,4 @@
 // The streams in memory: each is folded from the log when first needed, a page at a time, and kept in a bounded cache.
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { type Accumulator, EMPTY_TREE, leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
@@ -109,7 +108,6 @@ export class Streams {
           evolve(line);
           last = line;
         }
-        await nextTick();
       }
       after = until;
     }

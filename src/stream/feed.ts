@@ -1,7 +1,7 @@
 // One chamber's log as its consumers see it: those at the same cursor near the head are given the very same page.
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
-import { PAGE_BYTES, PAGE_LINES_MAX } from '../log/pages.ts';
+import { isFull, PAGE_LINES_MAX } from '../log/pages.ts';
 import type { Tail } from './tail.ts';
 
 /** How many consumers are woken before the process does something else. */
@@ -43,7 +43,7 @@ export class Feed {
     this.#tailPages.set(after, reading);
     const page = await reading;
     // A full page is history, which is kept for nobody.
-    if (page.count === PAGE_LINES_MAX || page.ndjson.length >= PAGE_BYTES) this.#tailPages.delete(after);
+    if (isFull(page)) this.#tailPages.delete(after);
     return page;
   }
 

@@ -1,6 +1,7 @@
 // A consumer as a cursor over the log: replay and live are one loop, and being behind costs nothing but the reading.
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
+import { isFull, readersTurn } from '../log/pages.ts';
 import { Feed } from './feed.ts';
 
 export class Tail {
@@ -34,6 +35,8 @@ export class Tail {
       }
       this.#cursor += page.count;
       yield page;
+      // A socket that takes whatever it is given would otherwise have the process to itself.
+      if (isFull(page)) await readersTurn();
     }
   }
 
