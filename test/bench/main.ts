@@ -8,6 +8,7 @@ import { BENCH_FOLDER, stamp } from './folder.ts';
 import { benchMoves } from './moves.ts';
 import type { Options } from './options.ts';
 import { benchProfile } from './profile.ts';
+import { benchReplay } from './replay.ts';
 import { printReport, type Report } from './report.ts';
 import { benchSingle } from './single.ts';
 
@@ -16,6 +17,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   single: benchSingle,
   profile: benchProfile,
   fanout: benchFanout,
+  replay: benchReplay,
 };
 
 const { values, positionals } = parseArgs({
@@ -34,7 +36,11 @@ for (const name of names) {
   const bench = BENCHES[name];
   if (bench === undefined) throw new Error(`no bench ${name}; there are ${Object.keys(BENCHES).join(', ')}`);
   process.stderr.write(`${name}\n`);
-  const report = await bench(options);
+  const report = await bench(options).catch((error: unknown) => {
+    process.exitCode = 1;
+    process.stdout.write(`\n${name}: no figures, because ${error instanceof Error ? error.message : error}\n`);
+  });
+  if (!report) continue;
   printReport(report);
   reports.push(report);
 }

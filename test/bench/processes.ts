@@ -59,14 +59,20 @@ async function stop(child: ChildProcess): Promise<void> {
 
 /** Runs `use` against a server with a database of its own, which is deleted afterwards. */
 export async function withServer<T>(side: Side, use: (server: Running) => Promise<T>): Promise<T> {
-  return withFolder(async (folder) => {
-    const server = await start(side, { databasePath: join(folder, 'bench.db') });
-    try {
-      return await use(server);
-    } finally {
-      await server.stop();
-    }
-  });
+  return withFolder((folder) => withServerOn(side, join(folder, 'bench.db'), use));
+}
+
+export async function withServerOn<T>(
+  side: Side,
+  databasePath: string,
+  use: (server: Running) => Promise<T>,
+): Promise<T> {
+  const server = await start(side, { databasePath });
+  try {
+    return await use(server);
+  } finally {
+    await server.stop();
+  }
 }
 
 export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {

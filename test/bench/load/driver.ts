@@ -1,11 +1,15 @@
 // The load's process: does the one task that its parent sends, sends back what it measured, and ends when it is let go.
 import { driveFanout, type FanoutResult, type FanoutTask } from './fanout.ts';
 import { driveMoves, type MovesResult, type MovesTask } from './moves.ts';
+import { driveProbe, type ProbeResult, type ProbeTask } from './probe.ts';
+import { driveReplay, type ReplayResult, type ReplayTask } from './replay.ts';
 
-export type Task = MovesTask | FanoutTask;
+export type Task = MovesTask | FanoutTask | ReplayTask | ProbeTask;
 export interface Results {
   readonly moves: MovesResult;
   readonly fanout: FanoutResult;
+  readonly replay: ReplayResult;
+  readonly probe: ProbeResult;
 }
 export type Reply = { readonly result: Results[Task['kind']] } | { readonly error: string };
 
@@ -25,5 +29,9 @@ function perform(task: Task): Promise<Results[Task['kind']]> {
       return driveMoves(task);
     case 'fanout':
       return driveFanout(task);
+    case 'replay':
+      return driveReplay(task);
+    case 'probe':
+      return driveProbe(task);
   }
 }

@@ -43,8 +43,10 @@ export function subscribe({ authority, path, onMessages, onEnd }: SubscriberOpti
       head += received.toString('latin1');
       const end = head.indexOf(HEAD_END);
       if (end === -1) return;
-      if (!head.startsWith('HTTP/1.1 101 '))
-        return reject(new Error(`the handshake was answered ${head.slice(0, 300)}`));
+      if (!head.startsWith('HTTP/1.1 101 ')) {
+        reject(new Error(`the handshake was answered ${head.slice(0, 300)}`));
+        return;
+      }
       isOpen = true;
       frames.push(Buffer.from(head.slice(end + HEAD_END.length), 'latin1'));
       resolve(socket);

@@ -1,0 +1,46 @@
+// Asks some paths in turn on one connection, with a pause between, and notes when and how long each answer took.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { rawRequest } from './agents.ts';
+import { describeAnswer } from './chambers.ts';
+import { Connection } from './connection.ts';
+import { epochNow } from './span.ts';
+
+export interface ProbeTask {
+  readonly kind: 'probe';
+  readonly authority: string;
+  readonly paths: readonly string[];
+  readonly forMillis: number;
+  readonly pauseMillis: number;
+}
+
+export interface Sample {
+  /** Milliseconds since 1970, when the request was sent. */
+  readonly at: number;
+  readonly millis: number;
+}
+
+export interface ProbeResult {
+  /** One list for each path. */
+  readonly samples: readonly (readonly Sample[])[];
+}
+
+export async function driveProbe(task: ProbeTask): Promise<ProbeResult> {
+  const { authority, paths, forMillis, pauseMillis } = task;
+  const connection = await Connection.open(authority);
+  const requests = paths.map((path) => rawRequest({ authority, method: 'GET', path, body: '' }));
+  const samples = paths.map((): Sample[] => []);
+  const from = epochNow();
+  while (epochNow() < from + forMillis) {
+    for (const [index, request] of requests.entries()) samples[index]?.push(await ask(connection, request));
+    if (pauseMillis > 0) await sleep(pauseMillis);
+  }
+  connection.close();
+  return { samples };
+}
+
+async function ask(connection: Connection, request: Buffer): Promise<Sample> {
+  const at = epochNow();
+  const answer = await connection.exchange(request);
+  if (answer.status !== 200) throw new Error(describeAnswer(answer));
+  return { at, millis: epochNow() - at };
+}

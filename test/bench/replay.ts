@@ -1,0 +1,76 @@
+// A late reader of a long log: the service's WebSocket and NDJSON beside pages of rows, and who else is kept waiting.
+import { latenciesOf, median } from './figures.ts';
+import type { ReplayTask } from './load/replay.ts';
+import { during } from './load/span.ts';
+import { LONG_CHAMBER, twoChambers } from './logs/shapes.ts';
+import { storedLog } from './logs/stored-log.ts';
+import { type Options, scaled } from './options.ts';
+import { drive, withServerOn } from './processes.ts';
+import type { Report } from './report.ts';
+import { measureInRounds, rowOf } from './rounds.ts';
+import { REPLAY_FLOOR, SERVICE, type Side } from './sides.ts';
+import { bound, compare } from './verdicts.ts';
+
+const FOR_MILLIS = 3_000;
+const HEALTH_PAUSE_MS = 3;
+
+interface Contest {
+  readonly name: string;
+  readonly side: Side;
+  readonly over: ReplayTask['over'];
+}
+
+interface Figures {
+  readonly linesPerSecond: number;
+  /** Of /health, asked by another process meanwhile: milliseconds. */
+  readonly healthP99: number;
+}
+
+const CONTESTS: readonly Contest[] = [
+  { name: 'service, WebSocket', side: SERVICE, over: 'websocket' },
+  { name: REPLAY_FLOOR.name, side: REPLAY_FLOOR, over: 'websocket' },
+  { name: 'service, NDJSON', side: SERVICE, over: 'ndjson' },
+];
+
+export async function benchReplay(options: Options): Promise<Report> {
+  const spec = twoChambers(options);
+  const lines = spec.chambers[LONG_CHAMBER - 1] ?? 0;
+  const path = await storedLog(spec);
+  const forMillis = scaled(FOR_MILLIS, options);
+  const series = await measureInRounds(
+    CONTESTS.map(({ name, side, over }) => ({
+      name,
+      measure: () =>
+        withServerOn(side, path, ({ authority }) =>
+          measure({ kind: 'replay', authority, over, chamberId: LONG_CHAMBER, lines, forMillis }),
+        ),
+    })),
+    options.runs,
+  );
+  const rates = series.map((each) => rowOf(each, 'lines/s', ({ linesPerSecond }) => linesPerSecond));
+  const waits = series.map((each) => rowOf(each, 'ms', ({ healthP99 }) => healthP99, 'p99 of /health meanwhile'));
+  const [stream, floor, ndjson] = rates;
+  const [streamWait, , ndjsonWait] = waits;
+  if (!stream || !floor || !ndjson || !streamWait || !ndjsonWait) throw new Error('three contests were measured');
+  const soon = { is: 'at most', value: 20 } as const;
+  return {
+    bench: `replay (${lines} lines to one late reader)`,
+    rows: [...rates, ...waits],
+    verdicts: [
+      compare({ what: 'WebSocket / floor', of: stream, to: floor, target: { is: 'at least', value: 0.8 } }),
+      compare({ what: 'NDJSON / WebSocket', of: ndjson, to: stream, target: { is: 'at least', value: 1 } }),
+      bound({ what: 'p99 of /health during the WebSocket', of: streamWait, target: soon }),
+      bound({ what: 'p99 of /health during NDJSON', of: ndjsonWait, target: soon }),
+    ],
+  };
+}
+
+/** First alone, for the rate, of which the first replay is warm-up; then with somebody else asking. */
+async function measure(task: ReplayTask): Promise<Figures> {
+  const [, ...linesPerSecond] = (await drive(task)).linesPerSecond;
+  const { authority, forMillis } = task;
+  const probe = { kind: 'probe', authority, paths: ['/health'], forMillis, pauseMillis: HEALTH_PAUSE_MS } as const;
+  const [{ span }, { samples }] = await Promise.all([drive(task), drive(probe)]);
+  const waits = during(samples[0] ?? [], span).map(({ millis }) => millis);
+  return { linesPerSecond: median(linesPerSecond), healthP99: latenciesOf(waits).p99 };
+}
