@@ -20,7 +20,8 @@ const STEPS = 300;
 const AGENTS = 4;
 const CHAMBERS_MAX = 8;
 const CHAMBERS_OPEN_MAX = 2;
-const LIMITS = { membersMax: 3, ideasMax: 3 };
+/** So little memory that most of what is asked for is folded from the log. */
+const OPTIONS = { limits: { membersMax: 3, ideasMax: 3 }, cachedMax: 2 };
 /** What a client's own doing can lead to. */
 const STATUSES = [200, 400, 401, 403, 404, 409];
 
@@ -48,7 +49,7 @@ class Simulation {
     this.#random = new Random(seed);
     // One more than will be registered.
     this.#agents = Array.from({ length: AGENTS + 1 }, () => new Signer(this.#random.bytes(32)));
-    this.#house = new House({ path: this.#path, limits: LIMITS });
+    this.#house = new House({ path: this.#path, ...OPTIONS });
   }
 
   async start(): Promise<void> {
@@ -173,7 +174,7 @@ class Simulation {
 
   async #restart(): Promise<void> {
     await this.#house.close();
-    this.#house = new House({ path: this.#path, limits: LIMITS, clock: this.#house.clock });
+    this.#house = new House({ path: this.#path, ...OPTIONS, clock: this.#house.clock });
   }
 
   /** What the relayer would record next for a chamber that has ended. */

@@ -19,7 +19,8 @@ import {
 } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import { type Millis, NO_PREVIOUS, toTimestamp } from '../vocabulary/values.ts';
-import type { Account, Chamber, Streams } from './streams.ts';
+import type { StreamStates } from './held-streams.ts';
+import type { Account, Chamber } from './streams.ts';
 
 /** Who asks, and the evidence for it. */
 export interface Author {
@@ -36,14 +37,14 @@ interface Evidence {
 
 export class Draft {
   readonly now: Millis;
-  readonly #streams: Streams;
+  readonly #streams: StreamStates;
   readonly #chambers = new Map<number, Chamber>();
   readonly #accounts = new Map<string, Account>();
   readonly #entries: LogEntry[] = [];
   readonly #nowText: string;
   #lastChamberId: number;
 
-  constructor(streams: Streams, lastChamberId: number, now: Millis) {
+  constructor(streams: StreamStates, lastChamberId: number, now: Millis) {
     this.#streams = streams;
     this.#lastChamberId = lastChamberId;
     this.now = now;

@@ -6,6 +6,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { Draft } from './draft.ts';
+import { HeldStreams } from './held-streams.ts';
 import type { Chamber, Streams } from './streams.ts';
 import type { Submission } from './submissions.ts';
 
@@ -78,9 +79,10 @@ export class CommitQueue {
   }
 
   async #commit(batch: readonly Pending[]): Promise<void> {
-    const { streams, now, wallClock, onCommitted } = this.#options;
-    const firstLines = await this.#prepare(batch);
-    const draft = new Draft(streams, this.#lastChamberId, now());
+    const { now, wallClock, onCommitted } = this.#options;
+    const held = new HeldStreams(this.#options.streams);
+    const firstLines = await this.#prepare(batch, held);
+    const draft = new Draft(held, this.#lastChamberId, now());
     const outcomes = decideAll(batch, firstLines, draft, wallClock());
     const appendMillis = await this.#append(draft);
     this.#lastChamberId = draft.lastChamberId;
@@ -94,13 +96,10 @@ export class CommitQueue {
   }
 
   /** Loads what the batch needs; gives the line that each signature is in already. */
-  async #prepare(batch: readonly Pending[]): Promise<readonly (string | undefined)[]> {
-    const { log, streams } = this.#options;
-    for (const stream of new Set(batch.flatMap(({ submission }) => submission.streams))) {
-      if (!streams.isLoaded(stream)) await streams.load(stream);
-    }
+  async #prepare(batch: readonly Pending[], held: HeldStreams): Promise<readonly (string | undefined)[]> {
+    for (const stream of new Set(batch.flatMap(({ submission }) => submission.streams))) await held.hold(stream);
     const signed = batch.flatMap(({ submission }) => submission.signature ?? []);
-    const lines = (await log.findBySignature(signed)).values();
+    const lines = (await this.#options.log.findBySignature(signed)).values();
     return batch.map(({ submission }) => (submission.signature === null ? undefined : lines.next().value));
   }
 

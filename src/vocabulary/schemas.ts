@@ -78,7 +78,7 @@ const refinement = v.pipe(
 
 function depthOf(value: JsonValue): number {
   if (typeof value !== 'object' || value === null) return 0;
-  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+  return 1 + Object.values(value).reduce((deepest: number, member: JsonValue) => Math.max(deepest, depthOf(member)), 0);
 }
 
 const bps = integer(`must be an integer from 0 to ${BPS_TOTAL}`, 0, BPS_TOTAL);

@@ -93,6 +93,22 @@ describe('group commit', () => {
   });
 });
 
+describe('a memory for one chamber and one account', () => {
+  it('is enough: what it forgets is folded from the log again, within a batch too', async () => {
+    const house = new House({ cachedMax: 1 });
+    const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
+    const ids: number[] = [];
+    for (const agent of agents) ids.push(await openChamber(house, [agent]));
+    await enterPhase(house, ids[0] as number, 'DEBATE');
+    for (const eventId of [3, 4]) {
+      const moves = agents.map((by, at) =>
+        house.must('POST', `/chambers/${ids[at]}/debate`, { by, body: { comment: 'hm' } }),
+      );
+      expect(await Promise.all(moves)).toEqual(agents.map(() => ({ eventId })));
+    }
+  });
+});
+
 describe('the time', () => {
   it('never falls in the log, however the clock is set', async () => {
     const house = new House();

@@ -1,13 +1,7 @@
 // Bytes to a server and back, for clients that do not behave.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterEach } from 'vitest';
-
-const open = new Set<RawSocket>();
-afterEach(() => {
-  for (const socket of open) socket.destroy();
-  open.clear();
-});
+import { atEnd } from './temporary.ts';
 
 export class RawSocket {
   readonly socket: Socket;
@@ -29,7 +23,7 @@ export class RawSocket {
       this.#received += chunk.toString('latin1');
       this.#wake();
     });
-    open.add(this);
+    atEnd(() => void socket.destroy());
   }
 
   static async open(url: string): Promise<RawSocket> {

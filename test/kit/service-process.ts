@@ -1,12 +1,9 @@
 // The real service as a process of its own: started on a file, killed or stopped as the test pleases.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach } from 'vitest';
 import { builtMain, ROOT } from './built.ts';
+import { atEnd } from './temporary.ts';
 
 /** What the service is told clients call it, so that signatures outlive its port. */
 export const PUBLIC_URL = 'http://service.test';
@@ -26,21 +23,6 @@ export interface ServiceProcess {
   readonly exited: Promise<Exit>;
 }
 
-const running = new Set<ChildProcess>();
-const folders = new Set<string>();
-afterEach(() => {
-  for (const child of running) child.kill('SIGKILL');
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-  folders.clear();
-});
-
-/** A folder that is gone after the test. */
-export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'chambers-test-'));
-  folders.add(folder);
-  return folder;
-}
-
 /** Runs the built service; `wrapper` is a program, with its arguments, that runs node for us. */
 export async function runService(
   settings: Readonly<Record<string, string>>,
@@ -53,7 +35,7 @@ export async function runService(
     env: { PATH, PORT: '0', CHAIN: 'none', PUBLIC_URL, LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  running.add(child);
+  atEnd(() => void child.kill('SIGKILL'));
   const texts = { stdout: '', stderr: '' };
   child.stdout.on('data', (chunk) => {
     texts.stdout += chunk;
@@ -62,7 +44,6 @@ export async function runService(
     texts.stderr += chunk;
   });
   const exited = once(child, 'close').then(([code, signal]): Exit => {
-    running.delete(child);
     return { code, signal, ...texts };
   });
   return { child, exited };

@@ -1,6 +1,6 @@
 // The whole service on a free port of 127.0.0.1, without a chain, its clock in the hand of the test.
 import { connect } from 'node:net';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { readConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/server.ts';
 import { deadlinesFrom } from './chambers.ts';
@@ -16,7 +16,11 @@ export interface Running {
   stop(): Promise<void>;
 }
 
-export async function run(settings: Readonly<Record<string, string>> = {}, clock = new TestClock()): Promise<Running> {
+export async function run(
+  settings: Readonly<Record<string, string>> = {},
+  clock = new TestClock(),
+  logger: Logger = pino({ level: 'silent' }),
+): Promise<Running> {
   const env = {
     PORT: '0',
     DATABASE_PATH: ':memory:',
@@ -28,7 +32,7 @@ export async function run(settings: Readonly<Record<string, string>> = {}, clock
   const fatal: unknown[] = [];
   const service = await startService({
     config: readConfig(env),
-    logger: pino({ level: 'silent' }),
+    logger,
     version: 'test',
     clock: clock.read,
     onFatal: (error) => void fatal.push(error),
