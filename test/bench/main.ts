@@ -5,12 +5,15 @@ import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { benchFanout } from './fanout.ts';
 import { BENCH_FOLDER, stamp } from './folder.ts';
+import { benchIdle } from './idle.ts';
 import { benchMoves } from './moves.ts';
 import type { Options } from './options.ts';
+import { benchPreview } from './preview.ts';
 import { benchProfile } from './profile.ts';
 import { benchReplay } from './replay.ts';
 import { printReport, type Report } from './report.ts';
 import { benchSingle } from './single.ts';
+import { benchStart } from './start.ts';
 
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
   moves: ({ runs, only }) => benchMoves(runs, only),
@@ -18,6 +21,9 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   profile: benchProfile,
   fanout: benchFanout,
   replay: benchReplay,
+  preview: benchPreview,
+  start: benchStart,
+  idle: benchIdle,
 };
 
 const { values, positionals } = parseArgs({

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Reply, Results, Task } from './load/driver.ts';
+import { INTERRUPT } from './load/interrupt.ts';
 import type { Side } from './sides.ts';
 
 export interface Running {
@@ -86,21 +87,33 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
 
 /** Has a process of its own do the task, and answers what it measured. */
 export async function drive<Kind extends Task['kind']>(task: Extract<Task, { kind: Kind }>): Promise<Results[Kind]> {
-  const { result, release } = await hold(task);
-  release();
-  return result;
+  const { result, release } = begin(task);
+  return result.finally(release);
 }
 
-/** The same, but what the process has opened stays open until it is released. */
-export async function hold<Kind extends Task['kind']>(
-  task: Extract<Task, { kind: Kind }>,
-): Promise<{ readonly result: Results[Kind]; readonly release: () => void }> {
+export interface Begun<Result> {
+  readonly result: Promise<Result>;
+  /** Asks a task that goes on for ever for its result. */
+  readonly interrupt: () => void;
+  /** Ends the process; until then, what it has opened stays open. */
+  readonly release: () => void;
+}
+
+export function begin<Kind extends Task['kind']>(task: Extract<Task, { kind: Kind }>): Begun<Results[Kind]> {
   const child = fork(fileURLToPath(new URL('./load/driver.js', import.meta.url)));
-  const answered = Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)]);
   child.send(task);
+  return {
+    result: resultOf<Results[Kind]>(child),
+    interrupt: () => child.send(INTERRUPT),
+    release: () => child.connected && child.disconnect(),
+  };
+}
+
+async function resultOf<Result>(child: ChildProcess): Promise<Result> {
+  const answered = Promise.race([once(child, 'message'), once(child, 'exit').then(() => undefined)]);
   const [reply] = ((await answered) ?? [{ error: 'the load ended without a result' }]) as [Reply];
   if ('error' in reply) throw new Error(reply.error);
-  return { result: reply.result as Results[Kind], release: () => child.disconnect() };
+  return reply.result as Result;
 }
 
 /** Resident memory in bytes, as Linux counts it. */

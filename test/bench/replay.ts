@@ -1,18 +1,18 @@
 // A late reader of a long log: the service's WebSocket and NDJSON beside pages of rows, and who else is kept waiting.
-import { latenciesOf, median } from './figures.ts';
+import { median } from './figures.ts';
+import { healthDuring } from './health.ts';
 import type { ReplayTask } from './load/replay.ts';
-import { during } from './load/span.ts';
 import { LONG_CHAMBER, twoChambers } from './logs/shapes.ts';
 import { storedLog } from './logs/stored-log.ts';
 import { type Options, scaled } from './options.ts';
 import { drive, withServerOn } from './processes.ts';
 import type { Report } from './report.ts';
-import { measureInRounds, rowOf } from './rounds.ts';
+import { about, measureInRounds, rowOf } from './rounds.ts';
 import { REPLAY_FLOOR, SERVICE, type Side } from './sides.ts';
 import { bound, compare } from './verdicts.ts';
 
 const FOR_MILLIS = 3_000;
-const HEALTH_PAUSE_MS = 3;
+const WAIT = 'p99 of /health meanwhile';
 
 interface Contest {
   readonly name: string;
@@ -48,7 +48,7 @@ export async function benchReplay(options: Options): Promise<Report> {
     options.runs,
   );
   const rates = series.map((each) => rowOf(each, 'lines/s', ({ linesPerSecond }) => linesPerSecond));
-  const waits = series.map((each) => rowOf(each, 'ms', ({ healthP99 }) => healthP99, 'p99 of /health meanwhile'));
+  const waits = series.map((each) => rowOf(about(WAIT, each), 'ms', ({ healthP99 }) => healthP99));
   const [stream, floor, ndjson] = rates;
   const [streamWait, , ndjsonWait] = waits;
   if (!stream || !floor || !ndjson || !streamWait || !ndjsonWait) throw new Error('three contests were measured');
@@ -68,9 +68,6 @@ export async function benchReplay(options: Options): Promise<Report> {
 /** First alone, for the rate, of which the first replay is warm-up; then with somebody else asking. */
 async function measure(task: ReplayTask): Promise<Figures> {
   const [, ...linesPerSecond] = (await drive(task)).linesPerSecond;
-  const { authority, forMillis } = task;
-  const probe = { kind: 'probe', authority, paths: ['/health'], forMillis, pauseMillis: HEALTH_PAUSE_MS } as const;
-  const [{ span }, { samples }] = await Promise.all([drive(task), drive(probe)]);
-  const waits = during(samples[0] ?? [], span).map(({ millis }) => millis);
-  return { linesPerSecond: median(linesPerSecond), healthP99: latenciesOf(waits).p99 };
+  const { p99 } = await healthDuring(task.authority, () => drive(task));
+  return { linesPerSecond: median(linesPerSecond), healthP99: p99 };
 }

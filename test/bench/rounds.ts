@@ -27,14 +27,14 @@ export async function measureInRounds<Figures>(
   return contenders.map(({ name }, index) => ({ name, runs: runs[index] ?? [] }));
 }
 
-/** One figure of each run; `about` says which where the unit does not. */
-export function rowOf<Figures>(
-  { name, runs }: Series<Figures>,
-  unit: string,
-  figure: (run: Figures) => number,
-  about = '',
-): Row {
-  return { what: about === '' ? name : `${name}: ${about}`, unit, values: runs.map(figure) };
+/** One figure of each run. */
+export function rowOf<Figures>({ name, runs }: Series<Figures>, unit: string, figure: (run: Figures) => number): Row {
+  return { what: name, unit, values: runs.map(figure) };
+}
+
+/** The same runs under a name that says which of their figures is meant. */
+export function about<Figures>(what: string, { name, runs }: Series<Figures>): Series<Figures> {
+  return { name: `${name}: ${what}`, runs };
 }
 
 /** What was not answered with 200, which leaves nothing to compare. */

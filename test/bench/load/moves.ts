@@ -4,6 +4,7 @@ import { latenciesOf } from '../figures.ts';
 import { signedRequest } from './agents.ts';
 import { type Chamber, type Deadline, describeAnswer, lobbyFromNow, openChamber, untilDebate } from './chambers.ts';
 import { type Answer, Connection } from './connection.ts';
+import type { Span } from './span.ts';
 
 export interface MovesTask {
   readonly kind: 'moves';
@@ -20,6 +21,8 @@ export interface MovesResult {
   readonly perSecond: number;
   readonly latency: Latencies;
   readonly answers: number;
+  /** What was counted. */
+  readonly span: Span;
   /** The first answer that was not 200. */
   readonly failure: string | null;
 }
@@ -108,8 +111,10 @@ function race(
     function end(failure: string | null): void {
       if (isOver) return;
       isOver = true;
-      const seconds = (performance.now() - countedFrom) / 1000;
-      resolve({ perSecond: latencies.length / seconds, latency: latenciesOf(latencies), answers, failure });
+      const until = performance.now();
+      const span = { from: performance.timeOrigin + countedFrom, until: performance.timeOrigin + until };
+      const perSecond = latencies.length / ((until - countedFrom) / 1000);
+      resolve({ perSecond, latency: latenciesOf(latencies), answers, span, failure });
     }
   });
 }

@@ -9,7 +9,8 @@ export interface ProbeTask {
   readonly kind: 'probe';
   readonly authority: string;
   readonly paths: readonly string[];
-  readonly forMillis: number;
+  /** Absent: until it is interrupted. */
+  readonly forMillis?: number;
   readonly pauseMillis: number;
 }
 
@@ -24,13 +25,13 @@ export interface ProbeResult {
   readonly samples: readonly (readonly Sample[])[];
 }
 
-export async function driveProbe(task: ProbeTask): Promise<ProbeResult> {
-  const { authority, paths, forMillis, pauseMillis } = task;
+export async function driveProbe(task: ProbeTask, interrupted: AbortSignal): Promise<ProbeResult> {
+  const { authority, paths, forMillis = Number.POSITIVE_INFINITY, pauseMillis } = task;
   const connection = await Connection.open(authority);
   const requests = paths.map((path) => rawRequest({ authority, method: 'GET', path, body: '' }));
   const samples = paths.map((): Sample[] => []);
   const from = epochNow();
-  while (epochNow() < from + forMillis) {
+  while (!interrupted.aborted && epochNow() < from + forMillis) {
     for (const [index, request] of requests.entries()) samples[index]?.push(await ask(connection, request));
     if (pauseMillis > 0) await sleep(pauseMillis);
   }
