@@ -22,9 +22,12 @@ export const logCommands: readonly Command[] = [
   {
     name: 'export',
     summary: "Writes a chamber's lines as they are stored, checking that each follows the one before",
-    args: [CHAMBER_ARGUMENT],
+    args: [
+      { name: 'URL', help: 'the base URL of the service; may be left out, then --url counts' },
+      { ...CHAMBER_ARGUMENT, arity: 'optional' },
+    ],
     options: { ...URL_OPTION, out: { value: 'FILE', help: 'the file to write; standard output without it' } },
-    examples: ['export 1 > chamber-1.ndjson', 'export 1 --out=chamber-1.ndjson'],
+    examples: ['export http://127.0.0.1:8787 1 > chamber-1.ndjson', 'export 1 --out=chamber-1.ndjson'],
     run: exportLines,
   },
 ];
@@ -44,7 +47,9 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
 /** Lines are JSON whether or not --json is given. */
 async function exportLines(input: Input): Promise<void> {
   const { out } = input.options;
-  const lines = forumOf(input).history(toChamberId(input.args[0]));
+  const [first = '', second] = input.args;
+  const source = second === undefined ? input : { ...input, options: { ...input.options, url: first } };
+  const lines = forumOf(source).history(toChamberId(second ?? first));
   const target = out === undefined ? process.stdout : createWriteStream(out);
   for await (const { line } of lines) if (!target.write(`${line}\n`)) await once(target, 'drain');
   if (out !== undefined) await finished(target.end());
