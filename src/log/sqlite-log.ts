@@ -104,7 +104,9 @@ class SqliteLog implements ForumLog {
   }
 
   get lastChamberId(): number {
-    return this.#db.prepare('SELECT coalesce(max(chamber_id), 0) FROM events').pluck().get() as number;
+    // The condition is that of the index: without it the whole table would be read.
+    const query = 'SELECT coalesce(max(chamber_id), 0) FROM events WHERE chamber_id IS NOT NULL';
+    return this.#db.prepare(query).pluck().get() as number;
   }
 
   async append(entries: readonly LogEntry[]): Promise<void> {
