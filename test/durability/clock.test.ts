@@ -1,11 +1,12 @@
-// Clocks that jump: phases never go back, `ts` never falls, and nothing depends on a timer having fired.
-import { join } from 'node:path';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { DEADLINES, PHASES } from '../../src/vocabulary/values.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START, TestClock } from '../kit/clock.ts';
-import { Live } from '../kit/live.ts';
-import { newFolder } from '../kit/service-process.ts';
+import { call, newAgent, type Running, run } from '../kit/service.ts';
+import type { Signer } from '../kit/signer.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+import { get, prepare, send, type WireAnswer } from '../kit/wire.ts';
 import { readEvents } from './log-book.ts';
 
 const PHASE_MOVES = ['join', 'propose', 'debate', 'allocate/commit', 'allocate/reveal'] as const;
@@ -17,21 +18,37 @@ const BODIES = {
   'allocate/reveal': { allocations: [], salt: `0x${'22'.repeat(16)}` },
 } as const;
 
+type Request = readonly [method: string, path: string, body?: unknown];
+
+function attempt({ url, clock }: Running, by: Signer, [method, path, body]: Request): Promise<WireAnswer> {
+  return send(url, prepare(method, path, { by, body, publicUrl: url, now: clock.read() }));
+}
+
+async function openChamber(running: Running, by: Signer, deadlines: object): Promise<number> {
+  const { chamberId } = await call(running, by, ['POST', '/chambers', { name: 'Test', ...deadlines }]);
+  await call(running, by, ['POST', `/chambers/${chamberId}/join`]);
+  return chamberId;
+}
+
+async function phaseOf({ url }: Running, chamberId: number): Promise<string> {
+  return (await get(url, `/chambers/${chamberId}`)).body.phase;
+}
+
 describe('a clock set back', () => {
   it('reopens no phase, and ts does not fall', async () => {
-    const path = join(newFolder(), 'chambers.db');
-    const live = await Live.start({ settings: { DATABASE_PATH: path } });
-    const by = await live.agent();
-    const chamberId = await live.chamber(by, deadlinesFrom(START));
+    const path = temporaryDatabase();
+    const live = await run({ DATABASE_PATH: path });
+    const by = await newAgent(live);
+    const chamberId = await openChamber(live, by, deadlinesFrom(START));
     live.clock.advance(2 * HOUR);
-    await live.must('POST', `/chambers/${chamberId}/debate`, { by, body: BODIES.debate });
+    await call(live, by, ['POST', `/chambers/${chamberId}/debate`, BODIES.debate]);
     live.clock.set(START);
-    expect(await live.phase(chamberId)).toBe('DEBATE');
-    expect(await live.call('POST', `/chambers/${chamberId}/join`, { by })).toMatchObject({
+    expect(await phaseOf(live, chamberId)).toBe('DEBATE');
+    expect(await attempt(live, by, ['POST', `/chambers/${chamberId}/join`])).toMatchObject({
       status: 403,
       body: { error: 'FORUM_ERR_PHASE' },
     });
-    await live.must('POST', `/chambers/${chamberId}/debate`, { by, body: BODIES.debate });
+    await call(live, by, ['POST', `/chambers/${chamberId}/debate`, BODIES.debate]);
     const times = readEvents(path)
       .filter((event) => event.chamberId === chamberId)
       .map(({ ts }) => ts);
@@ -40,24 +57,24 @@ describe('a clock set back', () => {
   });
 
   it('reopens no phase that a reader saw, across a restart without an event since', async () => {
-    const settings = { DATABASE_PATH: join(newFolder(), 'chambers.db') };
-    const before = await Live.start({ settings });
-    const chamberId = await before.chamber(await before.agent(), deadlinesFrom(START));
+    const settings = { DATABASE_PATH: temporaryDatabase() };
+    const before = await run(settings);
+    const chamberId = await openChamber(before, await newAgent(before), deadlinesFrom(START));
     before.clock.advance(3 * HOUR);
-    expect(await before.phase(chamberId)).toBe('ALLOCATE_COMMIT');
+    expect(await phaseOf(before, chamberId)).toBe('ALLOCATE_COMMIT');
     await before.stop();
-    const after = await Live.start({ settings, clock: new TestClock() });
-    expect(await after.phase(chamberId)).toBe('ALLOCATE_COMMIT');
-    expect(await after.must('GET', '/chambers?phase=LOBBY')).toEqual([]);
+    const after = await run(settings, new TestClock());
+    expect(await phaseOf(after, chamberId)).toBe('ALLOCATE_COMMIT');
+    expect((await get(after.url, '/chambers?phase=LOBBY')).body).toEqual([]);
   });
 
   it('is told of at the start', async () => {
-    const settings = { DATABASE_PATH: join(newFolder(), 'chambers.db') };
-    const before = await Live.start({ settings });
+    const settings = { DATABASE_PATH: temporaryDatabase() };
+    const before = await run(settings);
     before.clock.advance(HOUR);
     await before.stop();
     const lines: string[] = [];
-    await Live.start({ settings, clock: new TestClock(), onLog: (line) => lines.push(line) });
+    await run(settings, new TestClock(), pino({}, { write: (line) => void lines.push(line) }));
     expect(lines.map((line) => JSON.parse(line))).toContainEqual(
       expect.objectContaining({ behindMillis: HOUR, known: '2030-01-01T01:00:00.000Z' }),
     );
@@ -66,25 +83,25 @@ describe('a clock set back', () => {
 
 describe('a clock set forward', () => {
   it('over several deadlines skips to the phase of the moment', async () => {
-    const live = await Live.start();
-    const by = await live.agent();
-    const chamberId = await live.chamber(by, deadlinesFrom(START));
+    const live = await run();
+    const by = await newAgent(live);
+    const chamberId = await openChamber(live, by, deadlinesFrom(START));
     live.clock.advance(4 * HOUR);
-    expect(await live.phase(chamberId)).toBe('ALLOCATE_REVEAL');
-    expect(await live.call('POST', `/chambers/${chamberId}/propose`, { by, body: BODIES.propose })).toMatchObject({
+    expect(await phaseOf(live, chamberId)).toBe('ALLOCATE_REVEAL');
+    expect(await attempt(live, by, ['POST', `/chambers/${chamberId}/propose`, BODIES.propose])).toMatchObject({
       status: 403,
       body: { error: 'FORUM_ERR_PHASE', detail: expect.stringMatching(/PROPOSAL.*ALLOCATE_REVEAL/) },
     });
   });
 
   it('by years leaves deadlines of months away in order', async () => {
-    const live = await Live.start();
-    const by = await live.agent();
+    const live = await run();
+    const by = await newAgent(live);
     const months = [1, 2, 3, 4, 5].map((month) => month * 30 * 24);
-    const chamberId = await live.chamber(by, deadlinesFrom(START, months));
+    const chamberId = await openChamber(live, by, deadlinesFrom(START, months));
     for (const [index, hours] of months.entries()) {
       live.clock.set(START + hours * HOUR - 1);
-      expect(await live.phase(chamberId)).toBe(PHASES[index]);
+      expect(await phaseOf(live, chamberId)).toBe(PHASES[index]);
     }
   });
 });
@@ -93,18 +110,18 @@ describe("a deadline's very instant", () => {
   it.each(PHASE_MOVES.map((move, index) => [move, index] as const))(
     '%s is refused at it and allowed before',
     async (move, index) => {
-      const live = await Live.start();
-      const by = await live.agent();
+      const live = await run();
+      const by = await newAgent(live);
       const deadlines = deadlinesFrom(START);
-      const chamberId = await live.chamber(by, deadlines);
-      const other = await live.agent();
+      const chamberId = await openChamber(live, by, deadlines);
+      const other = await newAgent(live);
       const mover = move === 'join' ? other : by;
       const deadline = Date.parse(deadlines[DEADLINES[index] as (typeof DEADLINES)[number]]);
-      const attempt = () => live.call('POST', `/chambers/${chamberId}/${move}`, { by: mover, body: BODIES[move] });
+      const tryMove = () => attempt(live, mover, ['POST', `/chambers/${chamberId}/${move}`, BODIES[move]]);
       live.clock.set(deadline - 1);
-      expect((await attempt()).body).not.toMatchObject({ error: 'FORUM_ERR_PHASE' });
+      expect((await tryMove()).body).not.toMatchObject({ error: 'FORUM_ERR_PHASE' });
       live.clock.set(deadline);
-      expect(await attempt()).toMatchObject({ status: 403, body: { error: 'FORUM_ERR_PHASE' } });
+      expect(await tryMove()).toMatchObject({ status: 403, body: { error: 'FORUM_ERR_PHASE' } });
     },
   );
 });
@@ -112,15 +129,15 @@ describe("a deadline's very instant", () => {
 describe('a restart', () => {
   it('across a deadline finds the phase at once', async () => {
     const clock = new TestClock();
-    const settings = { DATABASE_PATH: join(newFolder(), 'chambers.db') };
-    const before = await Live.start({ settings, clock });
-    const by = await before.agent();
-    const chamberId = await before.chamber(by, deadlinesFrom(START));
-    expect(await before.phase(chamberId)).toBe('LOBBY');
+    const settings = { DATABASE_PATH: temporaryDatabase() };
+    const before = await run(settings, clock);
+    const by = await newAgent(before);
+    const chamberId = await openChamber(before, by, deadlinesFrom(START));
+    expect(await phaseOf(before, chamberId)).toBe('LOBBY');
     await before.stop();
     clock.advance(HOUR);
-    const after = await Live.start({ settings, clock });
-    expect(await after.phase(chamberId)).toBe('PROPOSAL');
-    await after.must('POST', `/chambers/${chamberId}/propose`, { by, body: BODIES.propose });
+    const after = await run(settings, clock);
+    expect(await phaseOf(after, chamberId)).toBe('PROPOSAL');
+    await call(after, by, ['POST', `/chambers/${chamberId}/propose`, BODIES.propose]);
   });
 });

@@ -1,17 +1,17 @@
 // The service killed at random moments under signed load: an answered move is a promise, an unanswered one is all or nothing.
 // CRASH_ROUNDS sets the number of rounds, CRASH_SEED brings a run back.
 import { copyFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { backupDatabase } from '../../src/log/backup.ts';
 import { fsckDatabase } from '../../src/log/fsck.ts';
 import { rebuildDatabase } from '../../src/log/rebuild.ts';
-import { newFolder, type ServiceProcess, startProcess } from '../kit/service-process.ts';
+import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 import { get } from '../kit/wire.ts';
 import { derivedRows, eventsBySignature } from './log-book.ts';
 import { type Attempt, must, type Player, play, seatPlayers } from './players.ts';
-import { randomFrom } from './random.ts';
+import { seededBy } from './seed.ts';
 
 const { CRASH_ROUNDS = '20' } = process.env;
 const ROUNDS = Number(CRASH_ROUNDS);
@@ -21,8 +21,8 @@ const KILL_AFTER_MS_MAX = 400;
 const SETTINGS = { IDEAS_MAX: '100000', VERIFIER_THREADS: '1' };
 
 it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 60_000 + ROUNDS * 10_000 }, async () => {
-  const random = randomFrom('CRASH_SEED');
-  const path = join(newFolder(), 'chambers.db');
+  const random = seededBy('CRASH_SEED');
+  const path = temporaryDatabase();
   let service = await startProcess(path, SETTINGS);
   const lobbyEndsAt = Date.now() + LOBBY_MS;
   const players = await seatPlayers(service.url, PLAYERS, lobbyEndsAt);
@@ -42,7 +42,7 @@ it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 60_000 + ROUN
 
   async function playUntilKilled(running: ServiceProcess, seated: readonly Player[]): Promise<readonly Attempt[]> {
     const playing = Promise.all(seated.map((player) => play(running.url, player, random)));
-    await sleep(random.integer(1, KILL_AFTER_MS_MAX));
+    await sleep(random.below(KILL_AFTER_MS_MAX));
     await running.kill('SIGKILL');
     return (await playing).flat();
   }

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { fsckDatabase } from '../../src/log/fsck.ts';
-import { newFolder, PUBLIC_URL, startProcess } from '../kit/service-process.ts';
+import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
+import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { get, prepare, send, type WireAnswer } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
 import { must, type Player, seatPlayers } from './players.ts';
@@ -21,7 +22,7 @@ afterEach(() => {
 
 /** A small file system in memory; undefined where this user may not mount one. */
 function smallDisk(size: string): string | undefined {
-  const folder = newFolder();
+  const folder = temporaryFolder();
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' });
     mounts.add(folder);
@@ -82,7 +83,7 @@ describe('a full disk', () => {
 
 describe('a damaged disk', () => {
   it('ends the process with 1 when a read meets corruption', async () => {
-    const path = join(newFolder(), 'chambers.db');
+    const path = temporaryDatabase();
     const first = await startProcess(path);
     const player = await newPlayer(first.url);
     for (let move = 0; move < 50; move++) await must(first.url, debateOf(player));
@@ -98,7 +99,7 @@ describe('a damaged disk', () => {
   });
 
   it('ends the process with 1 when the file is gone from under it', async () => {
-    const path = join(newFolder(), 'chambers.db');
+    const path = temporaryDatabase();
     const service = await startProcess(path);
     const player = await newPlayer(service.url);
     copyFileSync(path, `${path}.other`);

@@ -1,9 +1,9 @@
 // Signed load against a service that may die at any moment: every request is kept with what became of it.
 import { DEADLINES } from '../../src/vocabulary/values.ts';
+import type { Random } from '../kit/random.ts';
 import { PUBLIC_URL } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { prepare, registrationOf, send, type Wire } from '../kit/wire.ts';
-import type { Random } from './random.ts';
 
 export interface Attempt {
   readonly request: Wire;
@@ -64,7 +64,7 @@ async function attempt(url: string, request: Wire): Promise<unknown> {
 }
 
 function nextMove({ signer, proposing, debating }: Player, random: Random, round: number): Wire {
-  const unique = `${random.integer(0, 2 ** 31)}.${round}`;
+  const unique = `${random.below(2 ** 31)}.${round}`;
   const signed = (method: string, path: string, body: unknown) =>
     prepare(method, path, { by: signer, body, publicUrl: PUBLIC_URL });
   return random.pick([

@@ -3,7 +3,8 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { type Exit, newFolder, runService, startProcess } from '../kit/service-process.ts';
+import { type Exit, runService, startProcess } from '../kit/service-process.ts';
+import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
 const REFUSAL_MS_MAX = 2_000;
 
@@ -24,7 +25,7 @@ function expectOneLine({ code, stdout, stderr }: Exit, text: string): void {
 }
 
 function databaseOf(write: (db: Database.Database) => void): string {
-  const path = join(newFolder(), 'chambers.db');
+  const path = temporaryDatabase();
   const db = new Database(path);
   write(db);
   db.close();
@@ -33,7 +34,7 @@ function databaseOf(write: (db: Database.Database) => void): string {
 
 describe('a start that cannot succeed', () => {
   it('is refused while another process serves the file, which goes on', async () => {
-    const path = join(newFolder(), 'chambers.db');
+    const path = temporaryDatabase();
     const first = await startProcess(path);
     const second = await runService({ DATABASE_PATH: path });
     const ended = await Promise.race([second.exited, new Promise((resolve) => setTimeout(resolve, REFUSAL_MS_MAX))]);
@@ -42,14 +43,14 @@ describe('a start that cannot succeed', () => {
   });
 
   it('takes the file over from a process that was killed', async () => {
-    const path = join(newFolder(), 'chambers.db');
+    const path = temporaryDatabase();
     await (await startProcess(path)).kill('SIGKILL');
     const { url } = await startProcess(path);
     expect((await fetch(`${url}/health`)).status).toBe(200);
   });
 
   it('names a folder that is missing', async () => {
-    expectOneLine(await refusal(join(newFolder(), 'missing', 'chambers.db')), 'does not exist');
+    expectOneLine(await refusal(join(temporaryFolder(), 'missing', 'chambers.db')), 'does not exist');
   });
 
   it('names a database of a newer version', async () => {
@@ -66,25 +67,25 @@ describe('a start that cannot succeed', () => {
   });
 
   it('names a file that is no database', async () => {
-    const path = join(newFolder(), 'chambers.db');
+    const path = temporaryDatabase();
     writeFileSync(path, 'Dear diary, today I was opened as a database. '.repeat(100));
     expectOneLine(await refusal(path), 'file is not a database');
   });
 
   it('names a path that is a folder', async () => {
-    const path = join(newFolder(), 'chambers.db');
+    const path = temporaryDatabase();
     mkdirSync(path);
     expectOneLine(await refusal(path), `cannot open the database ${path}`);
   });
 
   it('names a folder that cannot be written', async () => {
-    const folder = newFolder();
+    const folder = temporaryFolder();
     chmodSync(folder, 0o555);
     expectOneLine(await refusal(join(folder, 'chambers.db'), asNobody()), 'cannot open');
   });
 
   it('names a file that cannot be written', async () => {
-    const folder = newFolder();
+    const folder = temporaryFolder();
     chmodSync(folder, 0o777);
     const path = join(folder, 'chambers.db');
     await (await startProcess(path)).kill('SIGTERM');

@@ -2,19 +2,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { builtMain, ROOT } from '../kit/built.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { newFolder, PUBLIC_URL, type ServiceProcess, startProcess } from '../kit/service-process.ts';
+import { PUBLIC_URL, type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 import { prepare, registrationOf } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
 import { must, play, seatPlayers } from './players.ts';
-import { randomFrom } from './random.ts';
+import { seededBy } from './seed.ts';
 
 const STOP_MS_MAX = 10_000;
 const HEALTH = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -32,8 +32,8 @@ async function newChamber(url: string): Promise<number> {
 
 describe('SIGTERM', () => {
   it('loses no answered move under load, and refuses or answers every other', async () => {
-    const random = randomFrom('STOP_SEED');
-    const path = join(newFolder(), 'chambers.db');
+    const random = seededBy('STOP_SEED');
+    const path = temporaryDatabase();
     const service = await startProcess(path);
     const lobbyEndsAt = Date.now() + 1_500;
     const players = await seatPlayers(service.url, 8, lobbyEndsAt);

@@ -1,0 +1,73 @@
+// The answer to a move leaves the process after its line has reached the disk: read off the system calls.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { prepare } from '../kit/wire.ts';
+import { must, seatPlayers } from './players.ts';
+
+const MOVES = 50;
+const LOBBY_MS = 1_500;
+
+function hasStrace(): boolean {
+  try {
+    execFileSync('strace', ['-V'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+it('an answer follows the fsync of its move', async ({ skip }) => {
+  if (!hasStrace()) console.log('skipped: strace is not installed, and nothing else sees a system call');
+  skip(!hasStrace());
+  const folder = temporaryFolder();
+  const trace = join(folder, 'trace');
+  const wrapper = [
+    'strace',
+    '-D',
+    '-f',
+    '-s',
+    '40',
+    '-e',
+    'trace=fsync,fdatasync,write,writev,sendto,sendmsg',
+    '-o',
+    trace,
+  ];
+  const service = await startProcess(join(folder, 'chambers.db'), {}, wrapper);
+  const [player] = await seatPlayers(service.url, 1, Date.now() + LOBBY_MS);
+  if (player === undefined) throw new Error('nobody is seated');
+  await sleep(LOBBY_MS + 100);
+  for (let move = 0; move < MOVES; move++) {
+    const options = { by: player.signer, body: { comment: `move ${move}` }, publicUrl: PUBLIC_URL };
+    await must(service.url, prepare('POST', `/chambers/${player.debating}/debate`, options));
+  }
+  await service.kill('SIGTERM');
+
+  const steps = stepsOf(await traced(trace, service.pid));
+  expect(steps.match(/A/g)?.length).toBeGreaterThanOrEqual(MOVES);
+  // One connection, one request at a time: between two answers there is the fsync of the second's move.
+  expect(steps).not.toMatch(/AA/);
+  expect(steps).toMatch(/^S/);
+});
+
+/** The trace, once strace has written the end of the process. */
+async function traced(path: string, pid: number): Promise<string> {
+  const end = new RegExp(`^${pid} +\\+\\+\\+ exited`, 'm');
+  for (;;) {
+    const text = readFileSync(path, 'utf8');
+    if (end.test(text)) return text;
+    await sleep(20);
+  }
+}
+
+/** S for each sync that returned, A for each answer of 200 that was sent, in their order. */
+function stepsOf(trace: string): string {
+  const sync = /(?:fsync|fdatasync)(?:\(\d+\)| resumed>\)) += 0$/;
+  const answer = /(?:write|writev|sendto|sendmsg)\(.*HTTP\/1\.1 200 /;
+  const steps = trace.split('\n').map((line) => (sync.test(line) ? 'S' : answer.test(line) ? 'A' : ''));
+  return steps.join('');
+}

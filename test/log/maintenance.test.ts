@@ -1,0 +1,196 @@
+// fsck, rebuild and backup on real files, some of them tampered with by a program that drops the triggers first.
+import { existsSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { backupDatabase } from '../../src/log/backup.ts';
+import { type Fault, fsckDatabase } from '../../src/log/fsck.ts';
+import { rebuildDatabase } from '../../src/log/rebuild.ts';
+import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
+import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
+import { derivedRows } from '../durability/log-book.ts';
+import { subscribe } from '../kit/consumers.ts';
+import { debating, type Running, run } from '../kit/service.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+
+interface Written {
+  readonly path: string;
+  readonly chamberId: number;
+  readonly running: Running;
+  readonly debate: (comment: string) => Promise<number>;
+}
+
+/** A log with an account (position 1), a chamber created and joined (2, 3) and three debates (4 to 6). */
+async function write(): Promise<Written> {
+  const path = temporaryDatabase();
+  const running = await run({ DATABASE_PATH: path });
+  const { id, debate } = await debating(running);
+  for (const comment of ['one', 'two', 'three']) await debate(comment);
+  return { path, chamberId: id, running, debate };
+}
+
+function faultsOf(path: string): readonly Fault[] {
+  const faults: Fault[] = [];
+  fsckDatabase(path, (fault) => faults.push(fault));
+  return faults;
+}
+
+function tamper(path: string, sql: string, ...values: readonly unknown[]): void {
+  const db = new Database(path);
+  for (const name of ['update', 'delete', 'gaps']) db.exec(`DROP TRIGGER IF EXISTS events_refuse_${name}`);
+  db.prepare(sql).run(...values);
+  db.close();
+}
+
+function editLine(path: string, position: number, edit: (event: ForumEvent) => ForumEvent | string): void {
+  const db = new Database(path, { readonly: true });
+  const line = db.prepare('SELECT line FROM events WHERE position = ?').pluck().get(position) as string;
+  db.close();
+  const edited = edit(fromLine(line));
+  const text = typeof edited === 'string' ? edited : toLine(edited);
+  tamper(path, 'UPDATE events SET line = ? WHERE position = ?', text, position);
+}
+
+let written: Written;
+beforeEach(async () => {
+  written = await write();
+});
+
+describe('fsck', () => {
+  it('finds nothing in what the service wrote, beside it', async () => {
+    const { path, running } = written;
+    expect(fsckDatabase(path, () => {})).toEqual({
+      logId: running.service.forum.log.logId,
+      events: 6,
+      chambers: 1,
+      accounts: 1,
+      faults: 0,
+    });
+  });
+
+  const lineEdits: readonly [string, (event: ForumEvent) => ForumEvent | string, string][] = [
+    ['changed', (event) => ({ ...event, payload: { comment: 'never said' } }) as ForumEvent, 'column nodes'],
+    ['not canonical', (event) => ` ${toLine(event)}`, 'canonical'],
+    ['not JSON', () => 'gone', 'not JSON'],
+    ['of another chamber', (event) => ({ ...event, chamberId: 9 }) as ForumEvent, 'chamberId is 9'],
+    ['numbered otherwise', (event) => ({ ...event, eventId: 9 }), 'eventId is 9'],
+    ['dated back', (event) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }), 'ts lies before'],
+    ['chained otherwise', (event) => ({ ...event, prev: NO_PREVIOUS }), 'prev is not'],
+  ];
+  it.each(lineEdits)('names the first bad event where a line is %s', (_title, edit, problem) => {
+    const { path, chamberId } = written;
+    editLine(path, 5, edit);
+    const bad = { position: 5, stream: chamberId, eventId: 4 };
+    expect(faultsOf(path)).toContainEqual({ ...bad, problem: expect.stringContaining(problem) });
+    expect(faultsOf(path).find((fault) => fault.position !== null)).toMatchObject(bad);
+  });
+
+  it.each([
+    ['its signature column', 'UPDATE events SET signature = zeroblob(64) WHERE position = 5', 'column signature'],
+    ['its tree nodes', 'UPDATE events SET nodes = zeroblob(32) WHERE position = 5', 'column nodes'],
+    ['its number', 'UPDATE events SET event_id = 99 WHERE position = 5', 'column event_id is 5, not 4'],
+  ])('names the event where a line stands and %s is changed', (_title, sql, problem) => {
+    const { path } = written;
+    tamper(path, sql);
+    expect(faultsOf(path).map((fault) => fault.problem)).toContainEqual(expect.stringContaining(problem));
+  });
+
+  it('names the event after one that was taken out', () => {
+    const { path, chamberId } = written;
+    tamper(path, 'DELETE FROM events WHERE position = 5');
+    const place = { position: 6, stream: chamberId, eventId: 5 };
+    expect(faultsOf(path)).toContainEqual({ ...place, problem: 'column event_id is 5, not 4' });
+  });
+
+  it.each([
+    ['changed', 'UPDATE chambers SET name = ?'],
+    ['missing', 'DELETE FROM chambers WHERE name <> ?'],
+  ])('names the chamber whose derived row is %s', (_title, sql) => {
+    const { path, chamberId } = written;
+    tamper(path, sql, 'Somebody else’s');
+    const problem = expect.stringContaining('table chambers');
+    expect(faultsOf(path)).toEqual([{ position: null, stream: chamberId, eventId: null, problem }]);
+  });
+
+  it('names a log without its id', () => {
+    const { path } = written;
+    tamper(path, "DELETE FROM meta WHERE name = 'log_id'");
+    expect(faultsOf(path)).toEqual([expect.objectContaining({ problem: expect.stringContaining('logId') })]);
+  });
+
+  it('refuses what is no database of ours', () => {
+    const path = temporaryDatabase();
+    expect(() => fsckDatabase(path, () => {})).toThrow(`cannot read the database ${path}`);
+    new Database(path).exec('CREATE TABLE other (x)').close();
+    expect(() => fsckDatabase(path, () => {})).toThrow('it has schema 0');
+  });
+});
+
+describe('rebuild', () => {
+  it('makes the derived tables anew, identical', async () => {
+    const { path, running } = written;
+    await running.stop();
+    const before = derivedRows(path);
+    tamper(path, 'DELETE FROM chambers');
+    tamper(path, 'DROP TABLE ideas');
+    expect(rebuildDatabase(path)).toEqual({ chambers: 1, ideas: 0 });
+    expect(derivedRows(path)).toEqual(before);
+    expect(faultsOf(path)).toEqual([]);
+  });
+
+  it('is refused while a service holds the file', () => {
+    expect(() => rebuildDatabase(written.path)).toThrow('another process is using it');
+  });
+
+  it('changes nothing where a line cannot be folded, and names it', async () => {
+    const { path, chamberId, running } = written;
+    await running.stop();
+    const before = derivedRows(path);
+    editLine(path, 5, () => 'gone');
+    expect(() => rebuildDatabase(path)).toThrow(`event 4 of chamber ${chamberId} cannot be folded`);
+    expect(derivedRows(path)).toEqual(before);
+  });
+});
+
+describe('backup', () => {
+  it('copies what is there while the service goes on writing', async () => {
+    const { path, debate } = written;
+    const target = `${path}.copy`;
+    const writing = (async () => {
+      for (let move = 0; move < 50; move++) await debate(`during ${move}`);
+    })();
+    const { events } = await backupDatabase(path, target);
+    await writing;
+    expect(events).toBeGreaterThanOrEqual(6);
+    expect(faultsOf(target)).toEqual([]);
+    expect(existsSync(`${target}-wal`)).toBe(false);
+    expect(existsSync(`${target}.partial`)).toBe(false);
+  });
+
+  it('is another log, so that a cursor of the original is refused even where the copy has grown past it', async () => {
+    const { path, chamberId, running } = written;
+    const target = `${path}.copy`;
+    const { logId, copiedFrom } = await backupDatabase(path, target);
+    expect(copiedFrom).toBe(running.service.forum.log.logId);
+    expect(logId).not.toBe(copiedFrom);
+    await running.stop();
+
+    const restored = await run({ DATABASE_PATH: target }, running.clock);
+    expect(restored.service.forum.log.logId).toBe(logId);
+    const stream = `/chambers/${chamberId}/stream`;
+    const conflict = { refusal: { status: 409, body: { error: 'FORUM_ERR_CONFLICT' } } };
+    expect(await subscribe(restored, `${stream}?after=2&log=${copiedFrom}`)).toMatchObject(conflict);
+    const beyond = { refusal: { status: 400, body: { error: 'FORUM_ERR_VALIDATION' } } };
+    expect(await subscribe(restored, `${stream}?after=99`)).toMatchObject(beyond);
+  });
+
+  it('overwrites nothing', async () => {
+    const { path } = written;
+    await expect(backupDatabase(path, path)).rejects.toThrow('exists already');
+  });
+
+  it('leaves nothing where there is nothing to copy', async () => {
+    const target = temporaryDatabase();
+    await expect(backupDatabase(`${target}.missing`, target)).rejects.toThrow('cannot read the database');
+    expect(existsSync(target)).toBe(false);
+  });
+});
