@@ -1,0 +1,151 @@
+// The limits of the running service as its callers meet them.
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { consume, openSource, subscribe } from '../kit/consumers.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { call, debating, newAgent, type Running, run } from '../kit/service.ts';
+import type { Signer } from '../kit/signer.ts';
+import { get, prepare, send } from '../kit/wire.ts';
+
+const RATE_REFUSAL = { status: 429, body: { error: 'FORUM_ERR_RATE' } };
+
+function me({ url, clock }: Running, by: Signer) {
+  return send(url, prepare('GET', '/me', { by, publicUrl: url, now: clock.read() }));
+}
+
+describe('the rate of an address', () => {
+  it('is refused with 429 and Retry-After before anything is looked at', async () => {
+    const { url } = await run({ RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '3' });
+    for (let request = 0; request < 3; request++) expect((await get(url, '/health')).status).toBe(200);
+    const refused = await get(url, '/nowhere');
+    expect(refused).toMatchObject(RATE_REFUSAL);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(refused.headers.get('access-control-allow-origin')).toBe('*');
+  });
+
+  it('counts handshakes', async () => {
+    const running = await run({ RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '1' });
+    await get(running.url, '/health');
+    expect(await subscribe(running, '/chambers/1/stream')).toMatchObject({ refusal: RATE_REFUSAL });
+  });
+});
+
+describe('the rate of an agent', () => {
+  const settings = { RATE_PER_DID_PER_SECOND: '1', RATE_PER_DID_BURST: '4' };
+
+  it('is refused with 429 after the signature, and nobody else is', async () => {
+    const running = await run(settings);
+    const [busy, other] = [await newAgent(running), await newAgent(running)];
+    for (let request = 0; request < 3; request++) expect((await me(running, busy)).status).toBe(200);
+    expect(await me(running, busy)).toMatchObject(RATE_REFUSAL);
+    expect((await me(running, other)).status).toBe(200);
+  });
+
+  it('cannot be used up by somebody else in its name', async () => {
+    const running = await run(settings);
+    const agent = await newAgent(running);
+    const forged = prepare('GET', '/me', { by: agent, publicUrl: 'http://elsewhere.test', now: running.clock.read() });
+    for (let request = 0; request < 10; request++) expect((await send(running.url, forged)).status).toBe(401);
+    expect((await me(running, agent)).status).toBe(200);
+  });
+});
+
+describe('the streams of an address', () => {
+  it('are refused beyond the limit, and free again when one ends', async () => {
+    const running = await run({ STREAMS_PER_ADDRESS_MAX: '2' });
+    const { id } = await debating(running);
+    const path = `/chambers/${id}/stream?after=0`;
+    const first = await consume(running, path);
+    const second = await RawSocket.open(running.url);
+    second.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);
+    await second.receive(/id: 2\n/);
+    expect(await subscribe(running, path)).toMatchObject({ refusal: RATE_REFUSAL });
+    await expect(openSource(running, path)).rejects.toThrow('429');
+    first.socket.terminate();
+    await untilAccepted(() => consume(running, path));
+    second.destroy();
+    await untilAccepted(() => openSource(running, path));
+  });
+
+  it('are not used up by handshakes that fail', async () => {
+    const running = await run({ STREAMS_PER_ADDRESS_MAX: '2' });
+    const { id } = await debating(running);
+    for (let attempt = 0; attempt < 10; attempt++) {
+      await subscribe(running, '/chambers/999/stream');
+      await subscribe(running, `/chambers/${id}/stream?after=999`);
+      const broken = await RawSocket.open(running.url);
+      broken.write(
+        `GET /chambers/${id}/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n`,
+      );
+      await broken.closed;
+    }
+    const consumers = [
+      await consume(running, `/chambers/${id}/stream`),
+      await consume(running, `/chambers/${id}/stream`),
+    ];
+    expect(consumers).toHaveLength(2);
+  });
+});
+
+describe('connections', () => {
+  it('beyond the limit are closed, and those that are open go on', async () => {
+    const { url } = await run({ CONNECTIONS_MAX: '2' });
+    const open = [await RawSocket.open(url), await RawSocket.open(url)];
+    const third = await RawSocket.open(url);
+    await third.closed;
+    expect(third.received).toBe('');
+    open[0]?.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(await open[0]?.receive(/"ok":true/)).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it.each([
+    ['a head that does not come', 'GET /health HTTP/1.1\r\n', '408'],
+    ['a body that does not come', 'POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{', '408'],
+  ])('are closed after %s in time', async (_title, bytes, status) => {
+    const { url } = await run({ HEADERS_TIMEOUT_SECONDS: '1', REQUEST_TIMEOUT_SECONDS: '1' });
+    const socket = await RawSocket.open(url);
+    socket.write(bytes);
+    await socket.closed;
+    expect(socket.received).toContain(`HTTP/1.1 ${status} `);
+  });
+
+  it('are closed when they never speak', async () => {
+    const { url } = await run({ HEADERS_TIMEOUT_SECONDS: '1', REQUEST_TIMEOUT_SECONDS: '1' });
+    await (await RawSocket.open(url)).closed;
+  });
+
+  it('are closed when they are kept and idle', async () => {
+    const { url } = await run({ KEEP_ALIVE_SECONDS: '1' });
+    const socket = await RawSocket.open(url);
+    socket.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
+    await socket.receive(/"ok":true/);
+    await once(socket.socket, 'end');
+  });
+});
+
+describe('open chambers', () => {
+  it('of one agent beyond the limit are refused', async () => {
+    const running = await run({ CHAMBERS_OPEN_PER_DID_MAX: '1' });
+    const { by } = await debating(running);
+    const body = { name: 'Second' };
+    await expect(call(running, by, ['POST', '/chambers', body])).rejects.toThrow('400');
+    const deadlines = Object.fromEntries(
+      ['lobby', 'proposal', 'debate', 'allocateCommit', 'allocateReveal'].map((name) => [
+        `${name}Deadline`,
+        '2031-01-01T00:00:00.000Z',
+      ]),
+    );
+    await expect(call(running, by, ['POST', '/chambers', { ...body, ...deadlines }])).rejects.toThrow('409');
+  });
+});
+
+async function untilAccepted(open: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await open();
+      return;
+    } catch {
+      // The service hears of the end a moment after the test.
+    }
+  }
+}

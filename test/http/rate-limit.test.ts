@@ -1,0 +1,76 @@
+// Token buckets: what each caller may ask for, by a clock that the test moves.
+import { describe, expect, it } from 'vitest';
+import { RateLimit } from '../../src/http/rate-limit.ts';
+import { networkOf } from '../../src/vocabulary/network.ts';
+
+function limitOf(perSecond: number, burst: number, callersMax?: number) {
+  let now = 0;
+  const limit = new RateLimit({ perSecond, burst }, () => now, callersMax);
+  const advance = (millis: number) => {
+    now += millis;
+  };
+  const takes = (caller: string, count: number) => Array.from({ length: count }, () => limit.take(caller));
+  return { limit, advance, takes };
+}
+
+describe('a token bucket', () => {
+  it('gives the burst at once, then says how long to wait', () => {
+    const { takes } = limitOf(10, 3);
+    expect(takes('a', 5)).toEqual([0, 0, 0, 100, 100]);
+  });
+
+  it('gives one token an interval, and no more than the burst after a rest', () => {
+    const { takes, advance } = limitOf(10, 3);
+    takes('a', 3);
+    advance(100);
+    expect(takes('a', 2)).toEqual([0, 100]);
+    advance(60_000);
+    expect(takes('a', 4)).toEqual([0, 0, 0, 100]);
+  });
+
+  it('is each caller’s own', () => {
+    const { takes } = limitOf(10, 1);
+    expect([...takes('a', 2), ...takes('b', 2)]).toEqual([0, 100, 0, 100]);
+  });
+
+  it('remembers a caller over the time in which others are forgotten', () => {
+    const { takes, advance } = limitOf(1, 10);
+    for (let second = 0; second < 60; second++) {
+      takes('a', 20);
+      advance(1_000);
+    }
+    expect(takes('a', 2)).toEqual([0, 1_000]);
+  });
+
+  it('forgets callers who rest, and knows no more than it may', () => {
+    const { limit, takes, advance } = limitOf(1_000, 1_000, 100);
+    for (let caller = 0; caller < 10_000; caller++) takes(`caller ${caller}`, 1);
+    expect(limit.callers).toBeLessThanOrEqual(200);
+    for (const _ of [1, 2]) {
+      advance(1_000);
+      takes('a', 1);
+    }
+    expect(limit.callers).toBe(2);
+  });
+
+  it('refuses with the seconds to wait', () => {
+    const { limit, takes } = limitOf(0.1, 1);
+    takes('a', 1);
+    expect(limit.refuse('a', 'this agent')).toMatchObject({ code: 'FORUM_ERR_RATE', headers: { 'Retry-After': '10' } });
+  });
+});
+
+describe('a socket address', () => {
+  it.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
+    ['2001:db8::6', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['', ''],
+  ])('%s counts as %s', (address, network) => {
+    expect(networkOf(address)).toBe(network);
+  });
+});

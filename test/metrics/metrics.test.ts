@@ -1,0 +1,111 @@
+// What operators see: metrics on a port of their own, and log lines that hold nothing secret.
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import { createRouteOf } from '../../src/metrics/route-of.ts';
+import { TestClock } from '../kit/clock.ts';
+import { consume } from '../kit/consumers.ts';
+import { debating, newAgent, run } from '../kit/service.ts';
+import { get } from '../kit/wire.ts';
+
+/** The service's log, of which each line is JSON. */
+function logTo(lines: string[], level: string) {
+  return pino({ level }, { write: (line: string) => void lines.push(line) });
+}
+
+async function scrape(lines: readonly string[]): Promise<string> {
+  const metrics = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'metrics');
+  return (await fetch(metrics.url)).text();
+}
+
+describe('metrics', () => {
+  it('count requests by route and status, batches, events and streams', async () => {
+    const lines: string[] = [];
+    const running = await run({ METRICS_PORT: '0' }, new TestClock(), logTo(lines, 'info'));
+    const { id, debate } = await debating(running);
+    const consumer = await consume(running, `/chambers/${id}/stream?after=0`);
+    await debate('Yes.');
+    await consumer.until(3);
+    await get(running.url, '/chambers/77');
+    await get(running.url, '/no/such/path');
+    const text = await scrape(lines);
+    const requests = (method: string, route: string, status: number) =>
+      `chambers_request_duration_seconds_count{method="${method}",route="${route}",status="${status}"}`;
+    for (const expected of [
+      `${requests('POST', '/register', 200)} 1`,
+      `${requests('POST', '/chambers/:id/debate', 200)} 1`,
+      `${requests('GET', '/chambers/:id', 404)} 1`,
+      `${requests('GET', '/chambers/:id/stream', 101)} 1`,
+      `${requests('GET', 'other', 404)} 1`,
+      'chambers_events_appended_total 4',
+      'chambers_batch_events_sum 4',
+      'chambers_append_duration_seconds_count 4',
+      'chambers_stream_consumers 1',
+      'chambers_stream_lag_events 0',
+      'chambers_relayer_pending 0',
+      'chambers_relayer_failed 0',
+    ]) {
+      expect(text.split('\n')).toContain(expected);
+    }
+    expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds \d/m);
+    expect(text).not.toContain(`/chambers/${id}`);
+  });
+
+  it('are nowhere where no port is set', async () => {
+    const lines: string[] = [];
+    const { url } = await run({}, new TestClock(), logTo(lines, 'info'));
+    expect((await get(url, '/metrics')).status).toBe(404);
+    expect(lines).toEqual([]);
+  });
+});
+
+describe('the route of a target', () => {
+  const routeOf = createRouteOf(['/', '/chambers', '/chambers/:id', '/chambers/:id/ideas', '/ideas/:ticker', '/*']);
+
+  it.each([
+    ['/', '/'],
+    ['/?x=/chambers', '/'],
+    ['/chambers/1', '/chambers/:id'],
+    ['/chambers/1/ideas?limit=2', '/chambers/:id/ideas'],
+    ['/ideas/ABC', '/ideas/:ticker'],
+    ['/ideas', 'other'],
+    ['/chambers/1/none', 'other'],
+    ['/chambers/1/ideas/2', 'other'],
+    ['/constructor/__proto__', 'other'],
+  ])('%s is %s', (target, route) => {
+    expect(routeOf(target)).toBe(route);
+  });
+});
+
+describe('the log', () => {
+  it('at debug has a line for each request, without e-mail, signature or body', async () => {
+    const lines: string[] = [];
+    const running = await run({}, new TestClock(), logTo(lines, 'debug'));
+    const { debate } = await debating(running);
+    await debate('A comment that nobody should log.');
+    await newAgent(running);
+    await get(running.url, '/chambers?limit=1&secret=in-the-query');
+    const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request');
+    expect(requests.at(-1)).toMatchObject({ method: 'GET', path: '/chambers', status: 200 });
+    expect(new Set(requests.map(({ requestId }) => requestId)).size).toBe(requests.length);
+    expect(lines.join('')).not.toMatch(/example\.org|sig1|nobody should log|in-the-query/);
+  });
+
+  it('at info says nothing of requests that were refused rightly', async () => {
+    const lines: string[] = [];
+    const { url } = await run({}, new TestClock(), logTo(lines, 'info'));
+    await get(url, '/chambers/77');
+    await get(url, '/me');
+    expect(lines).toEqual([]);
+  });
+
+  it('names a request that failed by the id in its answer', async () => {
+    const lines: string[] = [];
+    const running = await run({}, new TestClock(), logTo(lines, 'info'));
+    running.service.forum.chambers = () => Promise.reject(new Error('inner detail'));
+    const { status, body, headers } = await get(running.url, '/chambers');
+    expect({ status, body }).toEqual({ status: 500, body: { error: 'FORUM_ERR_INTERNAL', detail: 'internal error' } });
+    const logged = JSON.parse(lines[0] ?? '');
+    expect(logged).toMatchObject({ level: 50, requestId: headers.get('x-request-id'), path: '/chambers', status: 500 });
+    expect(logged.err.message).toBe('inner detail');
+  });
+});
