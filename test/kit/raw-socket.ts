@@ -41,9 +41,24 @@ export class RawSocket {
     this.socket.write(bytes);
   }
 
-  /** Resolves when the pattern was received; throws when the connection ends before. */
-  async receive(pattern: RegExp): Promise<string> {
-    while (!pattern.test(this.#received)) {
+  /** Writes on, with regard to what the other side takes, until the connection ends; gives the bytes written. */
+  async flood(chunkOf: (index: number) => string): Promise<number> {
+    for (let index = 0; this.socket.writable; index++) {
+      if (!this.socket.write(chunkOf(index))) await Promise.race([this.#drained(), this.closed]);
+    }
+    await this.closed;
+    return this.socket.bytesWritten;
+  }
+
+  #drained(): Promise<void> {
+    return new Promise((resolve) => this.socket.once('drain', resolve));
+  }
+
+  /** Resolves when this was received (bytes as Latin-1); throws when the connection ends before. */
+  async receive(expected: RegExp | string): Promise<string> {
+    const isThere = () =>
+      typeof expected === 'string' ? this.#received.includes(expected) : expected.test(this.#received);
+    while (!isThere()) {
       if (this.socket.closed) throw new Error(`closed after ${JSON.stringify(this.#received)}`);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;

@@ -1,0 +1,152 @@
+// Handshakes and frames that no client of ours would send: refused or closed, and the stream's other consumers go on.
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Consumer, consume } from '../kit/consumers.ts';
+import { Random } from '../kit/random.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { debating, type Running, run } from '../kit/service.ts';
+
+const STREAMS_MAX = 4;
+/** Head of a pong of four bytes. */
+const PONG = String.fromCharCode(0x8a, 4);
+
+let running: Running;
+let witness: Consumer;
+let debate: (comment: string) => Promise<number>;
+let path: string;
+
+beforeEach(async () => {
+  running = await run({ STREAMS_PER_ADDRESS_MAX: String(STREAMS_MAX) });
+  const chamber = await debating(running);
+  debate = chamber.debate;
+  path = `/chambers/${chamber.id}/stream?after=0`;
+  witness = await consume(running, path);
+});
+
+afterEach(async () => {
+  const eventId = await debate('still here');
+  await witness.until(eventId);
+  expect(witness.eventIds.at(-1)).toBe(eventId);
+});
+
+const handshake = (extra = '', version = '13', key = randomBytes(16).toString('base64')) =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+  `Sec-WebSocket-Version: ${version}\r\nSec-WebSocket-Key: ${key}\r\n${extra}\r\n`;
+
+/** All streams but the witness's are free again. */
+async function expectNoneLeft(): Promise<void> {
+  const fresh: Consumer[] = [];
+  while (fresh.length < STREAMS_MAX - 1) {
+    // The service may hear of an end a moment after the test.
+    const consumer = await consume(running, path).catch(() => undefined);
+    if (consumer !== undefined) fresh.push(consumer);
+  }
+  for (const { socket } of fresh) socket.terminate();
+}
+
+describe('a handshake', () => {
+  it.each([
+    ['without a key', () => handshake('', '13', '')],
+    ['with a key that is none', () => handshake('', '13', 'short')],
+    ['of an old version', () => handshake('', '7')],
+    ['of no version', () => handshake('', 'x')],
+    ['by POST', () => handshake().replace('GET', 'POST')],
+  ])('%s is refused with 400 and the usual body', async (_title, bytes) => {
+    const socket = await RawSocket.open(running.url);
+    socket.write(bytes());
+    await socket.closed;
+    expect(socket.received).toMatch(/^HTTP\/1\.1 40[05] /);
+    expect(socket.received).toMatch(/\{"error":"FORUM_ERR_/);
+    await expectNoneLeft();
+  });
+
+  it('with extensions and protocols that nobody knows is accepted without them', async () => {
+    const socket = await RawSocket.open(running.url);
+    socket.write(handshake('Sec-WebSocket-Extensions: permessage-deflate; x=1, y\r\nSec-WebSocket-Protocol: a, b\r\n'));
+    const received = await socket.receive(/\r\n\r\n/);
+    expect(received).toMatch(/^HTTP\/1\.1 101 /);
+    expect(received.toLowerCase()).not.toContain('sec-websocket-extensions');
+  });
+
+  it('that is reset at any moment leaves nothing behind', async () => {
+    const random = new Random(4);
+    for (let attempt = 0; attempt < 100; attempt++) {
+      const socket = await RawSocket.open(running.url);
+      const bytes = handshake();
+      socket.write(random.chance(0.3) ? bytes.slice(0, random.below(bytes.length)) : bytes);
+      if (random.chance(0.5)) await new Promise((resolve) => setImmediate(resolve));
+      socket.reset();
+    }
+    await expectNoneLeft();
+  });
+
+  it('with the first frames in the same packet is served', async () => {
+    const socket = await RawSocket.open(running.url);
+    socket.write(Buffer.concat([Buffer.from(handshake()), frame(0x9, Buffer.from('ping'))]));
+    await socket.receive(`${PONG}ping`);
+  });
+});
+
+/** A masked frame of a client. */
+function frame(opcode: number, payload: Uint8Array, { isFinal = true, reserved = 0, isMasked = true } = {}): Buffer {
+  const length = payload.length;
+  const size =
+    length < 126
+      ? [length]
+      : length < 65_536
+        ? [126, length >> 8, length & 255]
+        : [127, 0, 0, 0, 0, 0, length >> 16, (length >> 8) & 255, length & 255];
+  const [first = 0, ...rest] = size;
+  const head = Buffer.from([(isFinal ? 0x80 : 0) | (reserved << 4) | opcode, (isMasked ? 0x80 : 0) | first, ...rest]);
+  // A mask of zeros leaves the payload as it is.
+  return Buffer.concat([head, isMasked ? Buffer.alloc(4) : Buffer.alloc(0), payload]);
+}
+
+describe('a frame', () => {
+  it.each<[string, () => Buffer, number]>([
+    ['larger than any that is expected', () => frame(0x1, Buffer.alloc(100_000)), 1009],
+    [
+      'that claims to be larger than memory',
+      () => Buffer.from([0x82, 0xff, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+      1009,
+    ],
+    ['without a mask', () => frame(0x1, Buffer.from('x'), { isMasked: false }), 1002],
+    ['of a reserved opcode', () => frame(0x5, Buffer.from('x')), 1002],
+    ['with reserved bits', () => frame(0x1, Buffer.from('x'), { reserved: 4 }), 1002],
+    ['of text that is not UTF-8', () => frame(0x1, Buffer.from([0xff, 0xfe])), 1007],
+    ['of control that is fragmented', () => frame(0x9, Buffer.from('x'), { isFinal: false }), 1002],
+    ['of control that is too long', () => frame(0x9, Buffer.alloc(200)), 1002],
+    ['that continues nothing', () => frame(0x0, Buffer.from('x')), 1002],
+    ['of a close code that is none', () => frame(0x8, Buffer.from([0x00, 0x01])), 1002],
+  ])('%s closes its own connection', async (_title, bytes, code) => {
+    const socket = await RawSocket.open(running.url);
+    socket.write(handshake());
+    await socket.receive(/"eventId":2/);
+    socket.write(bytes());
+    const closeFrame = String.fromCharCode(0x88, 0x02, code >> 8, code & 255);
+    await socket.receive(closeFrame);
+    await socket.closed;
+    await expectNoneLeft();
+  });
+
+  it('in a thousand fragments of a byte is closed at the limit, not gathered for ever', async () => {
+    const socket = await RawSocket.open(running.url);
+    socket.write(handshake());
+    await socket.receive(/"eventId":2/);
+    socket.write(frame(0x1, Buffer.from('x'), { isFinal: false }));
+    for (let fragment = 0; fragment < 5_000; fragment++) {
+      if (!socket.socket.writable) break;
+      socket.write(frame(0x0, Buffer.from('x'), { isFinal: false }));
+    }
+    await socket.closed;
+    await expectNoneLeft();
+  });
+
+  it('after frame of chatter disturbs nobody', async () => {
+    const socket = await RawSocket.open(running.url);
+    socket.write(handshake());
+    for (let message = 0; message < 5_000; message++) socket.write(frame(0x1, Buffer.from('chatter')));
+    socket.write(frame(0x9, Buffer.from('last')));
+    await socket.receive(`${PONG}last`);
+  });
+});
