@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { type ChamberListing, listingsOf } from '../../projections/listings.ts';
+import { eventsOf, fold, HOURS, type Past } from '../kit/given.ts';
+import { ANN, BOB, committed, created, joined, passed, proposed, revealed, settled } from '../kit/pasts.ts';
+
+/** The rows that the last event of the past changes, in short. */
+function rowsAfter(...past: readonly Past[]): readonly string[] {
+  const last = eventsOf(past).at(-1);
+  if (last === undefined) throw new Error('nothing has happened');
+  return listingsOf(last, fold(past)).map((row) => (row.table === 'chambers' ? 'chamber' : row.idea.ideaId));
+}
+
+const MEMBERS = [created(), ...joined(ANN, BOB)];
+const IDEAS = [...MEMBERS, proposed(ANN, 1, 'ONE'), proposed(ANN, 2, 'TWO')];
+const BACKED = [...IDEAS, revealed(ANN, { 'idea-2': 1 })];
+const FAILED: Past = [
+  HOURS.end,
+  null,
+  { type: 'idea.deploy_failed', payload: { ideaId: 'idea-2', txHash: null, reason: 'taken' } },
+];
+
+describe('the rows that an event changes', () => {
+  it.each([
+    ['creating', MEMBERS.slice(0, 1), ['chamber']],
+    ['joining', MEMBERS, ['chamber']],
+    ['proposing', IDEAS, ['idea-2']],
+    ['passing', [...MEMBERS, passed(HOURS.debate, ANN, BOB)], []],
+    ['committing to an allocation', [...IDEAS, committed(ANN, '0x00')], []],
+    ['revealing', [...IDEAS, revealed(ANN, { 'idea-1': 5, 'idea-2': 0 })], ['idea-1', 'idea-2']],
+    ['the root on the chain', [...BACKED, settled], ['chamber', 'idea-1', 'idea-2']],
+    ['a deployment', [...BACKED, settled, FAILED], ['chamber', 'idea-2']],
+  ] as const)('by %s', (_what, past, rows) => {
+    expect(rowsAfter(...past)).toEqual(rows);
+  });
+
+  it('call a chamber settled when it is committed and every graduate has its outcome', () => {
+    const isSettled = (...past: readonly Past[]) => {
+      const last = eventsOf(past).at(-1);
+      const rows = last === undefined ? [] : listingsOf(last, fold(past));
+      return rows.find((row): row is ChamberListing => row.table === 'chambers')?.isSettled;
+    };
+    expect(isSettled(...MEMBERS)).toBe(false);
+    expect(isSettled(...MEMBERS, settled)).toBe(true);
+    expect(isSettled(...BACKED, settled)).toBe(false);
+    expect(isSettled(...BACKED, settled, FAILED)).toBe(true);
+  });
+});
