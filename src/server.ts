@@ -143,7 +143,13 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
 }
 
 function createHttpServer(config: Config, fetch: Fetch, door: Door): Server {
-  const webSockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: MESSAGE_BYTES_MAX });
+  const webSockets = new WebSocketServer({
+    noServer: true,
+    // Liveness knows them all.
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: MESSAGE_BYTES_MAX,
+  });
   const refuse: Doorkeeper = (incoming) => door.refuse(incoming);
   const server = createAdaptorServer({
     fetch: withUpgradeRefusals(fetch) as FetchCallback,

@@ -15,12 +15,29 @@ export function serveWebSocket(c: Context, openTail: () => Tail, liveness: Liven
       if (!(raw instanceof WebSocket)) throw new Error('the upgrade gave no socket of ws');
       const socket = c.env.incoming.socket as Socket;
       const tail = openTail();
-      liveness.watch(raw, socket);
-      raw.once('close', () => tail.stop());
-      void pump(tail, raw, socket);
+      queueMicrotask(() => feed(tail, raw, { socket, liveness }));
     },
   });
 }
+
+interface Peer {
+  readonly socket: Socket;
+  readonly liveness: Liveness;
+}
+
+/**
+ * The adapter's listeners, set by now, hold the whole request: a consumer that waits for days need not keep it. They are
+ * of no use, as consumers have nothing to say; an error is followed by the close.
+ */
+function feed(tail: Tail, webSocket: WebSocket, { socket, liveness }: Peer): void {
+  webSocket.removeAllListeners();
+  webSocket.on('error', ignore);
+  webSocket.once('close', () => tail.stop());
+  liveness.watch(webSocket, socket);
+  void pump(tail, webSocket, socket);
+}
+
+function ignore(): void {}
 
 /**
  * Frames go to the TCP socket itself, a page in one write: without compression ws queues nothing of its own, so frames
