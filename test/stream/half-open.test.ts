@@ -1,0 +1,62 @@
+// Peers that are gone without a word, or read nothing: found and cut, while whoever is merely slow is served on.
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { consume } from '../kit/consumers.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { debating, type Running, run } from '../kit/service.ts';
+
+const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
+const COMMENT = 'x'.repeat(8_000);
+
+/** A WebSocket peer that knows the handshake and nothing else: it answers no ping. */
+async function mutePeer({ url }: Running, chamberId: number): Promise<RawSocket> {
+  const socket = await RawSocket.open(url);
+  socket.write(
+    `GET /chambers/${chamberId}/stream?after=0 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\n\r\n`,
+  );
+  await socket.receive('"eventId":2');
+  return socket;
+}
+
+describe('a peer', () => {
+  it('that answers no ping is cut, and one that does is not', async () => {
+    const running = await run(SETTINGS);
+    const { id, debate } = await debating(running);
+    const alive = await consume(running, `/chambers/${id}/stream?after=0`);
+    const mute = await mutePeer(running, id);
+    await mute.closed;
+    await debate('after the end of the mute one');
+    await alive.until(3);
+    expect(alive.closeCode).toBeUndefined();
+  });
+
+  it('that stops reading within a backlog is cut', async () => {
+    const running = await run(SETTINGS);
+    const { id, debate } = await debating(running);
+    const stopped = await mutePeer(running, id);
+    stopped.socket.pause();
+    for (let move = 0; move < 800; move++) await debate(COMMENT);
+    await sleep(3_000);
+    stopped.socket.resume();
+    await stopped.closed;
+    expect(stopped.received).not.toContain('"eventId":802,');
+  });
+
+  it('that reads slowly through a backlog gets everything, however long it takes', async () => {
+    const running = await run(SETTINGS);
+    const { id, debate } = await debating(running);
+    for (let move = 0; move < 1_500; move++) await debate(COMMENT);
+    const slow = await consume(running, `/chambers/${id}/stream?after=0`);
+    // Longer than a peer may be silent, in steps that each let a part through.
+    for (let step = 0; step < 10; step++) {
+      slow.socket.pause();
+      await sleep(450);
+      slow.socket.resume();
+      await sleep(20);
+    }
+    await slow.until(1_502);
+    expect(slow.eventIds).toEqual(Array.from({ length: 1_502 }, (_, index) => index + 1));
+  });
+});

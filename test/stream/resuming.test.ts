@@ -1,0 +1,83 @@
+// A consumer that loses its connection a thousand times while the log grows: no gap, no repeat, no other order.
+import type { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { type Consumer, consume, openSource, page, take } from '../kit/consumers.ts';
+import { Random } from '../kit/random.ts';
+import { debating, run } from '../kit/service.ts';
+
+const DISCONNECTS = 1_000;
+const SOURCE_DISCONNECTS = 100;
+const LINES_MAX = 6;
+
+/** A chamber in which somebody goes on debating until told to stop. */
+async function noisyChamber() {
+  const running = await run();
+  const { id, debate } = await debating(running);
+  let isOver = false;
+  const writing = (async () => {
+    while (!isOver) await debate('on and on');
+  })();
+  const quiet = async () => {
+    isOver = true;
+    await writing;
+    return page(running, `/chambers/${id}/events?after=0&limit=10000`);
+  };
+  return { running, path: `/chambers/${id}/stream`, quiet };
+}
+
+describe('a consumer that resumes by its last id', { timeout: 60_000 }, () => {
+  it(`gets every line once through ${DISCONNECTS} disconnects`, async () => {
+    const { running, path, quiet } = await noisyChamber();
+    const random = new Random(1);
+    const lines: string[] = [];
+    const next = () => consume(running, `${path}?after=${lines.length}`);
+    for (let disconnect = 0; disconnect < DISCONNECTS; disconnect++) {
+      const consumer = await next();
+      await consumer.until(random.below(LINES_MAX));
+      lines.push(...consumer.lines);
+      breakOff(consumer, random);
+    }
+    const stored = await quiet();
+    const last = await next();
+    await last.until(stored.length - lines.length);
+    expect([...lines, ...last.lines]).toEqual(stored);
+  });
+
+  it(`gets every line once as server-sent events through ${SOURCE_DISCONNECTS} disconnects`, async () => {
+    const { running, path, quiet } = await noisyChamber();
+    const random = new Random(2);
+    const lines: string[] = [];
+    for (let disconnect = 0; disconnect < SOURCE_DISCONNECTS; disconnect++) {
+      const source = await openSource(running, path, { 'last-event-id': String(lines.length) });
+      const events = await take(source, 1 + random.below(LINES_MAX));
+      expect(events.map(({ id }) => Number(id))).toEqual(events.map((_, index) => lines.length + index + 1));
+      lines.push(...events.map(({ data }) => data));
+      await source.return(undefined);
+    }
+    expect(lines).toEqual((await quiet()).slice(0, lines.length));
+  });
+
+  it('gets every line once in pages of any size', async () => {
+    const { running, path, quiet } = await noisyChamber();
+    const random = new Random(3);
+    const events = path.replace('/stream', '/events');
+    const lines: string[] = [];
+    while (lines.length < 500) {
+      lines.push(...(await page(running, `${events}?after=${lines.length}&limit=${1 + random.below(50)}`)));
+    }
+    expect(lines).toEqual((await quiet()).slice(0, lines.length));
+  });
+});
+
+/** By a close frame, by the end of the connection, or by a reset. */
+function breakOff({ socket }: Consumer, random: Random): void {
+  const how = random.below(3);
+  if (how === 0) socket.close();
+  else if (how === 1) socket.terminate();
+  else rawSocketOf(socket).resetAndDestroy();
+}
+
+/** ws has no way to reset a connection. */
+function rawSocketOf(socket: Consumer['socket']): Socket {
+  return (socket as unknown as { readonly _socket: Socket })._socket;
+}
