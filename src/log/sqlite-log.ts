@@ -51,9 +51,18 @@ export function openDatabase(path: string): Database.Database {
   db.pragma(`cache_size = -${CACHE_KIB}`);
   db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   migrate(db, randomBytes(16).toString('hex'));
-  // A file that may only be read opens all the same, and would refuse every move: this writes what is there already.
-  db.pragma(`user_version = ${SCHEMA_VERSION}`);
+  requireWritable(db);
   return db;
+}
+
+/** A file that may only be read opens all the same, and would refuse every move: this writes what is there already. */
+function requireWritable(db: Database.Database): void {
+  try {
+    db.pragma(`user_version = ${SCHEMA_VERSION}`);
+  } catch (error) {
+    // On a full disk reads go on, and writes resume when there is room.
+    if (!(error instanceof Database.SqliteError && error.code === 'SQLITE_FULL')) throw error;
+  }
 }
 
 interface OpenFile {

@@ -1,12 +1,12 @@
 // Disks that fail: a full one is waited out, and a damaged one ends the process rather than let memory and disk differ.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { fsckDatabase } from '../../src/log/fsck.ts';
 import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
-import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { get, prepare, send, type WireAnswer } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
 import { must, type Player, seatPlayers } from './players.ts';
@@ -14,18 +14,12 @@ import { must, type Player, seatPlayers } from './players.ts';
 const LOBBY_MS = 1_000;
 const COMMENT = 'x'.repeat(8_000);
 
-const mounts = new Set<string>();
-afterEach(() => {
-  for (const folder of mounts) execFileSync('umount', [folder]);
-  mounts.clear();
-});
-
 /** A small file system in memory; undefined where this user may not mount one. */
 function smallDisk(size: string): string | undefined {
   const folder = temporaryFolder();
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' });
-    mounts.add(folder);
+    atEnd(() => void execFileSync('umount', [folder]));
     return folder;
   } catch {
     return undefined;
@@ -72,12 +66,28 @@ describe('a full disk', () => {
     rmSync(ballast);
     await must(service.url, request);
     await must(service.url, debateOf(player));
+    expect(await service.kill('SIGTERM')).toMatchObject({ code: 0 });
     const { signature = '' } = request.headers;
     expect(eventsBySignature(path).has(signature)).toBe(true);
     const faults: unknown[] = [];
     fsckDatabase(path, (fault) => faults.push(fault));
     expect(faults).toEqual([]);
-    expect(await service.kill('SIGTERM')).toMatchObject({ code: 0 });
+  });
+
+  it('lets the service start and read', async ({ skip }) => {
+    const folder = smallDisk('4m');
+    if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
+    if (folder === undefined) return skip();
+    const path = join(folder, 'chambers.db');
+    const before = await startProcess(path);
+    const player = await newPlayer(before.url);
+    await before.kill('SIGKILL');
+    fill(join(folder, 'ballast'));
+    const after = await startProcess(path);
+    expect(await get(after.url, `/chambers/${player.debating}`)).toMatchObject({ status: 200 });
+    expect(await send(after.url, debateOf(player))).toMatchObject({ status: 503 });
+    rmSync(join(folder, 'ballast'));
+    await must(after.url, debateOf(player));
   });
 });
 
@@ -110,6 +120,15 @@ describe('a damaged disk', () => {
     expect((await service.exited).code).toBe(1);
   });
 });
+
+/** Takes what room there is. */
+function fill(path: string): void {
+  try {
+    for (;;) appendFileSync(path, Buffer.alloc(4_096));
+  } catch {
+    // No space left.
+  }
+}
 
 const PAGE_BYTES = 4_096;
 

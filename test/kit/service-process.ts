@@ -35,7 +35,6 @@ export async function runService(
     env: { PATH, PORT: '0', CHAIN: 'none', PUBLIC_URL, LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  atEnd(() => void child.kill('SIGKILL'));
   const texts = { stdout: '', stderr: '' };
   child.stdout.on('data', (chunk) => {
     texts.stdout += chunk;
@@ -45,6 +44,10 @@ export async function runService(
   });
   const exited = once(child, 'close').then(([code, signal]): Exit => {
     return { code, signal, ...texts };
+  });
+  atEnd(async () => {
+    child.kill('SIGKILL');
+    await exited;
   });
   return { child, exited };
 }
