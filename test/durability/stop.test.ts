@@ -30,7 +30,7 @@ async function newChamber(url: string): Promise<number> {
   return player?.debating ?? 0;
 }
 
-describe('SIGTERM', () => {
+describe('SIGTERM', { timeout: 60_000 }, () => {
   it('loses no answered move under load, and refuses or answers every other', async () => {
     const random = seededBy('STOP_SEED');
     const path = temporaryDatabase();

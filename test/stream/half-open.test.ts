@@ -20,7 +20,7 @@ async function mutePeer({ url }: Running, chamberId: number): Promise<RawSocket>
   return socket;
 }
 
-describe('a peer', () => {
+describe('a peer', { timeout: 60_000 }, () => {
   it('that answers no ping is cut, and one that does is not', async () => {
     const running = await run(SETTINGS);
     const { id, debate } = await debating(running);

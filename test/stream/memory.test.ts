@@ -1,9 +1,11 @@
 // What readers who do not read cost the service: next to nothing, however much there is for them.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { must, type Player, seatPlayers } from '../durability/players.ts';
+import { Consumer } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { PUBLIC_URL, type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { atEnd } from '../kit/temporary.ts';
@@ -21,7 +23,9 @@ function residentBytes({ pid }: ServiceProcess): number {
   return Number(kibibytes) * 1024;
 }
 
-it('a log of megabytes before readers that stand still leaves memory flat, and they get it all', async () => {
+it('a log of megabytes before readers that stand still leaves memory flat, and they get it all', {
+  timeout: 90_000,
+}, async () => {
   const service = await startProcess(':memory:');
   const { signer, debating } = (await seatPlayers(service.url, 1, Date.now() + LOBBY_MS))[0] as Player;
   await sleep(LOBBY_MS + 100);
@@ -41,24 +45,17 @@ it('a log of megabytes before readers that stand still leaves memory flat, and t
   await sleep(1_000);
   expect(residentBytes(service) - before).toBeLessThan(GROWTH_BYTES_MAX);
 
-  const eventIds: number[] = [];
-  const isComplete = new Promise<void>((resolve) => {
-    last.on('message', (data) => {
-      eventIds.push(JSON.parse(data.toString()).eventId);
-      if (eventIds.length === MOVES + 2) resolve();
-    });
-  });
-  last.resume();
-  await isComplete;
-  expect(eventIds).toEqual(Array.from({ length: MOVES + 2 }, (_, index) => index + 1));
+  last.socket.resume();
+  await last.until(MOVES + 2);
+  expect(last.eventIds).toEqual(Array.from({ length: MOVES + 2 }, (_, index) => index + 1));
 });
 
-function openPaused(url: string): Promise<WebSocket> {
+/** A consumer that reads little more than the handshake until it is told to go on. */
+async function openPaused(url: string): Promise<Consumer> {
   const socket = new WebSocket(url);
   atEnd(() => socket.terminate());
-  return new Promise((resolve, reject) => {
-    socket.once('error', reject);
-    socket.once('upgrade', () => setImmediate(() => socket.pause()));
-    socket.once('open', () => resolve(socket));
-  });
+  const consumer = new Consumer(socket);
+  await once(socket, 'open');
+  socket.pause();
+  return consumer;
 }
