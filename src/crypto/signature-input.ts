@@ -21,6 +21,21 @@ export interface SignatureInput {
 
 /** What a Signature-Input header says; throws a SignatureRefusal of step `form` for anything outside the profile. */
 export function parseSignatureInput(header: string): SignatureInput {
+  return parseUsual(header) ?? parseAny(header);
+}
+
+// As most clients write it: canonical already, and read at one go in a third of the time.
+const USUAL =
+  /^sig1=(\("@method" "@target-uri" "content-digest"\);created=(0|[1-9]\d{0,14});keyid="([ !#-[\]-~]*)";alg="ed25519"(?:;nonce="([ !#-[\]-~]*)")?)$/;
+
+function parseUsual(header: string): SignatureInput | undefined {
+  const [, params, created, keyid, nonce] = USUAL.exec(header) ?? [];
+  if (params === undefined || keyid === undefined) return undefined;
+  const usual = { params, components: COMPONENTS, created: Number(created), keyid };
+  return nonce === undefined ? usual : { ...usual, nonce };
+}
+
+function parseAny(header: string): SignatureInput {
   const [opening, list] = OPENING.exec(header) ?? [];
   if (opening === undefined || list === undefined)
     throw refusal(`must start with the label sig1 and its components: sig1=(${COVERED});created=…`);
