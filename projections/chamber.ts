@@ -1,5 +1,5 @@
 // A chamber's state as a fold of its events: immutable, and nothing but what the lines say.
-import type { ChamberEvent, MoveEvent } from '../src/vocabulary/events.ts';
+import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
 import { evolveSettlement, NOT_SETTLED, type Settlement } from './settlement.ts';
 import { afterPass, FIRST_TURN, type TurnStart } from './turn.ts';
@@ -47,22 +47,23 @@ export interface ChamberState {
 export function evolveChamber(state: ChamberState | null, event: ChamberEvent): ChamberState {
   if (event.type === 'chamber.created') return found(event);
   if (state === null) throw new Error(`chamber ${event.chamberId} starts with ${event.type}`);
-  const next = { ...state, lastEventId: event.eventId, lastAt: Date.parse(event.ts) };
+  const moveCount = state.moveCount + (isMove(event) ? 1 : 0);
+  const next = { ...state, moveCount, lastEventId: event.eventId, lastAt: Date.parse(event.ts) };
   switch (event.type) {
     case 'chamber.joined':
-      return { ...next, moveCount: state.moveCount + 1, members: [...state.members, event.did] };
+      return { ...next, members: [...state.members, event.did] };
     case 'chamber.proposed':
-      return { ...next, moveCount: state.moveCount + 1, ideas: [...state.ideas, toIdea(event)] };
+      return { ...next, ideas: [...state.ideas, toIdea(event)] };
     case 'chamber.debated':
-      return { ...next, moveCount: state.moveCount + 1 };
+      return next;
     case 'chamber.passed':
-      return { ...next, moveCount: state.moveCount + 1, turn: afterPass(state, next.lastAt) };
+      return { ...next, turn: afterPass(state, next.lastAt) };
     case 'allocation.committed': {
       const commitments = new Map(state.commitments).set(event.did, event.payload.commitment);
-      return { ...next, moveCount: state.moveCount + 1, commitments };
+      return { ...next, commitments };
     }
     case 'allocation.revealed':
-      return { ...next, moveCount: state.moveCount + 1, reveals: new Map(state.reveals).set(event.did, event.payload) };
+      return { ...next, reveals: new Map(state.reveals).set(event.did, event.payload) };
     case 'relay.commit_submitted':
     case 'chamber.committed':
     case 'relay.deploy_submitted':

@@ -16,5 +16,5 @@ export function decideDebate(body: Body<'debate'>, situation: Situation): MoveFa
       `ideaId: there is no idea ${JSON.stringify(ideaId)} in chamber ${situation.state.chamberId}`,
     );
   }
-  return { type: 'chamber.debated', payload: { ideaId, comment, refinement: refinement ?? null } };
+  return { type: 'chamber.debated', payload: { comment, ideaId, refinement: refinement ?? null } };
 }

@@ -69,17 +69,18 @@ export class Draft {
 
   /** Appends a move; without a chamberId to a new chamber. */
   appendMove(fact: MoveFact, { did, request, signature }: Author, chamberId = this.#lastChamberId + 1): MoveEvent {
-    const common = this.#next(this.chamber(chamberId));
+    const before = this.chamber(chamberId);
+    const common = this.#next(before);
     const event = { ...common, chamberId, did, request, type: fact.type, payload: fact.payload } as MoveEvent;
-    this.#appendChamberEvent(event, { signature });
+    this.#appendChamberEvent(event, before, { signature });
     this.#lastChamberId = Math.max(this.#lastChamberId, chamberId);
     return event;
   }
 
   appendService(fact: ServiceFact, chamberId: number): ServiceEvent {
-    const common = this.#next(this.chamber(chamberId));
-    const event = { ...common, chamberId, did: null, request: null, ...fact } as ServiceEvent;
-    this.#appendChamberEvent(event, { signature: null });
+    const before = this.chamber(chamberId);
+    const event = { ...this.#next(before), chamberId, did: null, request: null, ...fact } as ServiceEvent;
+    this.#appendChamberEvent(event, before, { signature: null });
     return event;
   }
 
@@ -115,8 +116,7 @@ export class Draft {
     };
   }
 
-  #appendChamberEvent(event: ChamberEvent, evidence: Evidence): void {
-    const before = this.chamber(event.chamberId);
+  #appendChamberEvent(event: ChamberEvent, before: Chamber | undefined, evidence: Evidence): void {
     const line = toBytes(event);
     const leaf = leafHash(line);
     const state = evolveChamber(before?.state ?? null, event);

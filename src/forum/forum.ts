@@ -89,11 +89,11 @@ export class Forum {
     return this.#options.clock();
   }
 
-  async register(body: unknown, caller: Caller): Promise<AccountEvent | null> {
+  register(body: unknown, caller: Caller): Promise<AccountEvent | null> {
     return this.#submit(submitRegister(body, caller, this.#options));
   }
 
-  async changePersonality(body: unknown, caller: Caller): Promise<AccountEvent> {
+  changePersonality(body: unknown, caller: Caller): Promise<AccountEvent> {
     return this.#submit(submitPersonality(body, caller, this.#options));
   }
 
@@ -102,21 +102,20 @@ export class Forum {
     return this.#submit(submitCreate({ body, caller, openChambers }, this.#options));
   }
 
-  async move(request: MoveRequest): Promise<MoveEvent> {
+  move(request: MoveRequest): Promise<MoveEvent> {
     return this.#submit(submitMove(request, this.#options));
   }
 
   /** Appends an event of the service itself. */
-  async record(chamberId: number, fact: ServiceFact): Promise<ServiceEvent> {
+  record(chamberId: number, fact: ServiceFact): Promise<ServiceEvent> {
     return this.#submit(submitService(chamberId, fact));
   }
 
   /** Loads before queueing, so that folding a cold stream holds up nobody else's move. */
-  async #submit<Event extends ForumEvent | null>(submission: Submission<Event>): Promise<Event> {
-    for (const stream of submission.streams) {
-      if (!this.#streams.isLoaded(stream)) await this.#streams.load(stream);
-    }
-    return this.#queue.submit(submission);
+  #submit<Event extends ForumEvent | null>(submission: Submission<Event>): Promise<Event> {
+    const cold = submission.streams.filter((stream) => !this.#streams.isLoaded(stream));
+    if (cold.length === 0) return this.#queue.submit(submission);
+    return Promise.all(cold.map((stream) => this.#streams.load(stream))).then(() => this.#queue.submit(submission));
   }
 
   async chamber(chamberId: number): Promise<Chamber | undefined> {

@@ -15,8 +15,19 @@ export class HeldStreams implements StreamStates {
   }
 
   /** Loads the stream and keeps it; only the batch itself can change it meanwhile. */
-  async hold(stream: StreamId): Promise<void> {
-    if (!this.#streams.isLoaded(stream)) await this.#streams.load(stream);
+  async load(stream: StreamId): Promise<void> {
+    await this.#streams.load(stream);
+    this.#keep(stream);
+  }
+
+  /** Keeps the stream if it is in memory, and says so: most are, and nothing is awaited for them. */
+  hold(stream: StreamId): boolean {
+    const isLoaded = this.#streams.isLoaded(stream);
+    if (isLoaded) this.#keep(stream);
+    return isLoaded;
+  }
+
+  #keep(stream: StreamId): void {
     if (typeof stream === 'number') keep(this.#chambers, stream, this.#streams.chamber(stream));
     else keep(this.#accounts, stream, this.#streams.account(stream));
   }

@@ -97,7 +97,9 @@ export class CommitQueue {
 
   /** Loads what the batch needs; gives the line that each signature is in already. */
   async #prepare(batch: readonly Pending[], held: HeldStreams): Promise<readonly (string | undefined)[]> {
-    for (const stream of new Set(batch.flatMap(({ submission }) => submission.streams))) await held.hold(stream);
+    for (const stream of new Set(batch.flatMap(({ submission }) => submission.streams))) {
+      if (!held.hold(stream)) await held.load(stream);
+    }
     const signed = batch.flatMap(({ submission }) => submission.signature ?? []);
     const lines = (await this.#options.log.findBySignature(signed)).values();
     return batch.map(({ submission }) => (submission.signature === null ? undefined : lines.next().value));
