@@ -27,12 +27,16 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
   return { bytes, text, json: parseJson(text) };
 }
 
-async function readBytes(c: ForumContext, maxBytes: number): Promise<Uint8Array> {
+function readBytes(c: ForumContext, maxBytes: number): Promise<Uint8Array> {
   const declared = Number(header(c, 'content-length') ?? 0);
   if (declared > maxBytes) throw tooLarge(maxBytes);
-  const incoming = c.env.incoming;
+  const { incoming } = c.env;
   // Read from the socket's stream where there is one: a body of unknown length is cut off at the limit.
-  const bytes = incoming ? await readStream(incoming, maxBytes) : new Uint8Array(await c.req.arrayBuffer());
+  return incoming === undefined ? readWhole(c, maxBytes) : readStream(incoming, maxBytes);
+}
+
+async function readWhole(c: ForumContext, maxBytes: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(await c.req.arrayBuffer());
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
   return bytes;
 }
