@@ -2,7 +2,7 @@
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
-import type { Tail } from './tail.ts';
+import type { Consumer, Tail } from './tail.ts';
 
 export const EVENTS_LIMIT = { min: 1, max: 10_000 } as const;
 export const EVENTS_LIMIT_DEFAULT = 1_000;
@@ -15,43 +15,69 @@ const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
  * two keep-alives is cut.
  */
 export function eventSource(tail: Tail, after: number): ReadableStream<Uint8Array> {
-  const pages = tail.pages();
-  let eventId = after;
-  let keepAlive: NodeJS.Timeout | undefined;
-  let silentKeepAlives = 0;
-  const end = () => {
-    clearInterval(keepAlive);
-    tail.stop();
-  };
+  let reader: Reader;
   return new ReadableStream<Uint8Array>({
     start: (controller) => {
-      keepAlive = setInterval(() => {
-        // Behind a backlog it would only wait, and the backlog itself shows whether the reader is there.
-        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(KEEP_ALIVE);
-        else if (++silentKeepAlives >= SILENT_KEEP_ALIVES_MAX) cut(controller, end);
-      }, KEEP_ALIVE_MS);
+      reader = new Reader(tail, after, controller);
+      tail.follow(reader);
     },
-    pull: async (controller) => {
-      silentKeepAlives = 0;
-      const next = await pages.next().catch(() => undefined);
-      if (next === undefined) return cut(controller, end);
-      if (!next.done) {
-        controller.enqueue(toServerSentEvents(next.value, eventId));
-        eventId += next.value.count;
-        return;
-      }
-      end();
-      // Already closed where the reader has gone.
-      if (controller.desiredSize !== null) controller.close();
-    },
-    cancel: end,
+    pull: () => reader.goOn(),
+    cancel: () => reader.leave(),
   });
 }
 
-/** The connection breaks off, so that the reader resumes rather than takes the stream for ended. */
-function cut(controller: ReadableStreamDefaultController<Uint8Array>, end: () => void): void {
-  end();
-  controller.error(new Error('the stream was cut'));
+class Reader implements Consumer {
+  readonly #tail: Tail;
+  readonly #controller: ReadableStreamDefaultController<Uint8Array>;
+  readonly #keepAlive: NodeJS.Timeout;
+  #eventId: number;
+  #silentKeepAlives = 0;
+  #hasLeft = false;
+  #onRoom: (() => void) | undefined;
+
+  constructor(tail: Tail, after: number, controller: ReadableStreamDefaultController<Uint8Array>) {
+    this.#tail = tail;
+    this.#eventId = after;
+    this.#controller = controller;
+    this.#keepAlive = setInterval(() => this.#sayAlive(), KEEP_ALIVE_MS);
+  }
+
+  take(page: Page): Promise<void> | undefined {
+    this.#controller.enqueue(toServerSentEvents(page, this.#eventId));
+    this.#eventId += page.count;
+    if (this.#hasRoom) return undefined;
+    return new Promise((resolve) => {
+      this.#onRoom = resolve;
+    });
+  }
+
+  /** An error breaks the connection off, so that the reader resumes rather than takes the stream for ended. */
+  end(error?: unknown): void {
+    clearInterval(this.#keepAlive);
+    if (this.#hasLeft) return;
+    if (error === undefined) this.#controller.close();
+    else this.#controller.error(error);
+  }
+
+  goOn(): void {
+    this.#silentKeepAlives = 0;
+    this.#onRoom?.();
+  }
+
+  leave(): void {
+    this.#hasLeft = true;
+    this.#tail.stop();
+  }
+
+  get #hasRoom(): boolean {
+    return (this.#controller.desiredSize ?? 0) > 0;
+  }
+
+  #sayAlive(): void {
+    // Behind a backlog it would only wait, and the backlog itself shows whether the reader is there.
+    if (this.#hasRoom) this.#controller.enqueue(KEEP_ALIVE);
+    else if (++this.#silentKeepAlives >= SILENT_KEEP_ALIVES_MAX) this.#tail.stop(new Error('the stream was cut'));
+  }
 }
 
 function toServerSentEvents({ ndjson }: Page, after: number): Uint8Array {

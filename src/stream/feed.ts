@@ -1,4 +1,5 @@
 // One chamber's log as its consumers see it: those at the same cursor near the head are given the very same page.
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
 import { isFull, PAGE_LINES_MAX } from '../log/pages.ts';
@@ -11,10 +12,13 @@ export class Feed {
   readonly #forum: Forum;
   readonly #chamberId: number;
   readonly #tails = new Set<Tail>();
-  readonly #tailPages = new Map<number, Promise<Page>>();
+  /** By cursor, of this version. */
+  readonly #reading = new Map<number, Promise<Page>>();
+  readonly #known = new Map<number, Page>();
   readonly #unfollow: () => void;
   /** Rises whenever the log has grown. */
   version = 0;
+  #isWaking = false;
 
   constructor(forum: Forum, chamberId: number) {
     this.#forum = forum;
@@ -37,14 +41,23 @@ export class Feed {
   }
 
   async read(after: number): Promise<Page> {
-    const shared = this.#tailPages.get(after);
-    if (shared !== undefined) return shared;
-    const reading = this.#forum.log.readPage(this.#chamberId, after, PAGE_LINES_MAX);
-    this.#tailPages.set(after, reading);
-    const page = await reading;
+    const { version } = this;
+    const page = await (this.#reading.get(after) ?? this.#startReading(after));
     // A full page is history, which is kept for nobody.
-    if (isFull(page)) this.#tailPages.delete(after);
+    if (isFull(page)) this.#reading.delete(after);
+    else if (version === this.version) this.#known.set(after, page);
     return page;
+  }
+
+  #startReading(after: number): Promise<Page> {
+    const reading = this.#forum.log.readPage(this.#chamberId, after, PAGE_LINES_MAX);
+    this.#reading.set(after, reading);
+    return reading;
+  }
+
+  /** The page after that cursor, up to the head, where somebody has read it since the log grew. */
+  known(after: number): Page | undefined {
+    return this.#known.get(after);
   }
 
   async lag(): Promise<number> {
@@ -60,16 +73,28 @@ export class Feed {
 
   #grow(): void {
     this.version++;
-    this.#tailPages.clear();
-    this.#wakeSome(this.#tails.values());
+    this.#reading.clear();
+    this.#known.clear();
+    if (!this.#isWaking) void this.#wakeAll();
   }
 
-  #wakeSome(tails: IterableIterator<Tail>): void {
-    for (let woken = 0; woken < WAKES_PER_TICK; woken++) {
-      const next = tails.next();
-      if (next.done) return;
-      next.value.wake();
+  /** What grows meanwhile goes out with what has not gone out yet, and to the others in another pass. */
+  async #wakeAll(): Promise<void> {
+    this.#isWaking = true;
+    for (let woken = -1; woken !== this.version; ) {
+      woken = this.version;
+      await this.#wakeOnce();
     }
-    setImmediate(() => this.#wakeSome(tails));
+    this.#isWaking = false;
+  }
+
+  async #wakeOnce(): Promise<void> {
+    let woken = 0;
+    for (const tail of this.#tails) {
+      if (woken++ % WAKES_PER_TICK === WAKES_PER_TICK - 1) await nextTick();
+      // The first at a cursor reads for all; a failure is met again by each that needs the page.
+      if (tail.isWaiting && this.#known.get(tail.cursor) === undefined) await this.read(tail.cursor).catch(() => {});
+      tail.wake();
+    }
   }
 }

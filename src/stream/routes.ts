@@ -73,8 +73,13 @@ function isWebSocket(c: Context): boolean {
   return c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined;
 }
 
+/** Media types are of any case, and one of quality 0 is not wanted (RFC 9110, 12.5.1). */
 function wantsEventSource(c: Context): boolean {
-  return c.req.header('accept')?.includes('text/event-stream') ?? false;
+  const accepted = c.req.header('accept')?.toLowerCase().split(',') ?? [];
+  return accepted.some((item) => {
+    const [type, ...parameters] = item.split(';').map((part) => part.trim());
+    return type === 'text/event-stream' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
 }
 
 function notAStream(): ForumError {

@@ -4,11 +4,20 @@ import type { Page } from '../log/log.ts';
 import { isFull, readersTurn } from '../log/pages.ts';
 import { Feed } from './feed.ts';
 
+export interface Consumer {
+  /** Takes the next lines; a promise says when there is room for more. */
+  readonly take: (page: Page) => Promise<void> | undefined;
+  /** Nothing follows: the tail was stopped or, with an error, failed. */
+  readonly end: (error?: unknown) => void;
+}
+
 export class Tail {
   readonly #feed: Feed;
   readonly #onStop: () => void;
+  #consumer: Consumer | undefined;
   #cursor: number;
-  #wake: (() => void) | undefined;
+  /** At the head and with room for more. */
+  #isWaiting = false;
   #isStopped = false;
 
   constructor(feed: Feed, after: number, onStop: () => void) {
@@ -23,42 +32,66 @@ export class Tail {
     return this.#cursor;
   }
 
-  /** Yields the lines of every event after the cursor, in order, each once; then the live ones, until stop(). */
-  async *pages(): AsyncGenerator<Page> {
-    while (!this.#isStopped) {
-      const { version } = this.#feed;
-      const page = await this.#feed.read(this.#cursor);
-      if (page.count === 0) {
-        // Not suspended between this check and the wait: no growth is slept through.
-        if (this.#feed.version === version) await this.#grown();
-        continue;
-      }
-      this.#cursor += page.count;
-      yield page;
-      // A socket that takes whatever it is given would otherwise have the process to itself.
-      if (isFull(page)) await readersTurn();
+  get isWaiting(): boolean {
+    return this.#isWaiting;
+  }
+
+  /** Hands out the lines of every event after the cursor, in order, each once; then the live ones, until stop(). */
+  follow(consumer: Consumer): void {
+    this.#consumer = consumer;
+    void this.#readOn();
+  }
+
+  /** The log has grown: who waits is handed what the feed has read already, without being suspended. */
+  wake(): void {
+    if (!this.#isWaiting) return;
+    const page = this.#feed.known(this.#cursor);
+    if (page?.count === 0) return;
+    const taking = page && this.#handOut(page);
+    if (page === undefined || taking !== undefined || isFull(page)) void this.#readOn(taking);
+  }
+
+  stop(error?: unknown): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#isWaiting = false;
+    this.#feed.remove(this);
+    this.#onStop();
+    this.#consumer?.end(error);
+  }
+
+  async #readOn(taking?: Promise<void>): Promise<void> {
+    this.#isWaiting = false;
+    try {
+      await taking;
+      while (!this.#isStopped && !this.#isWaiting) await this.#readPage();
+    } catch (error) {
+      this.stop(error);
     }
   }
 
-  wake(): void {
-    const wake = this.#wake;
-    this.#wake = undefined;
-    wake?.();
-  }
-
-  stop(): void {
+  async #readPage(): Promise<void> {
+    const { version } = this.#feed;
+    const page = await this.#feed.read(this.#cursor);
     if (this.#isStopped) return;
-    this.#isStopped = true;
-    this.#feed.remove(this);
-    this.#onStop();
-    this.wake();
+    if (page.count === 0) {
+      // Not suspended between this check and the wait: no growth is slept through.
+      this.#isWaiting = this.#feed.version === version;
+      return;
+    }
+    await this.#handOut(page);
+    // A socket that takes whatever it is given would otherwise have the process to itself.
+    if (isFull(page)) await readersTurn();
   }
 
-  #grown(): Promise<void> | undefined {
-    if (this.#isStopped) return undefined;
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
+  #handOut(page: Page): Promise<void> | undefined {
+    this.#cursor += page.count;
+    try {
+      return this.#consumer?.take(page);
+    } catch (error) {
+      this.stop(error);
+      return undefined;
+    }
   }
 }
 
@@ -79,6 +112,7 @@ export class Tails {
       onStop();
     });
   }
+
   /** Events that the consumer farthest behind its chamber's head has still to be handed. */
   async lag(): Promise<number> {
     let lag = 0;

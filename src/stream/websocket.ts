@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { upgradeWebSocket } from '@hono/node-server';
 import type { Context } from 'hono';
 import { WebSocket } from 'ws';
+import type { Page } from '../log/log.ts';
 import { framesOf } from './frames.ts';
 import type { Liveness } from './liveness.ts';
 import type { Tail } from './tail.ts';
@@ -34,7 +35,10 @@ function feed(tail: Tail, webSocket: WebSocket, { socket, liveness }: Peer): voi
   webSocket.on('error', ignore);
   webSocket.once('close', () => tail.stop());
   liveness.watch(webSocket, socket);
-  void pump(tail, webSocket, socket);
+  tail.follow({
+    take: (page) => write(page, webSocket, socket),
+    end: (error) => error !== undefined && webSocket.close(INTERNAL_ERROR),
+  });
 }
 
 function ignore(): void {}
@@ -43,17 +47,9 @@ function ignore(): void {}
  * Frames go to the TCP socket itself, a page in one write: without compression ws queues nothing of its own, so frames
  * and pings alternate at frame boundaries.
  */
-async function pump(tail: Tail, webSocket: WebSocket, socket: Socket): Promise<void> {
-  try {
-    for await (const page of tail.pages()) {
-      if (webSocket.readyState !== WebSocket.OPEN) return;
-      if (!socket.write(framesOf(page))) await drained(socket);
-    }
-  } catch {
-    webSocket.close(INTERNAL_ERROR);
-  } finally {
-    tail.stop();
-  }
+function write(page: Page, webSocket: WebSocket, socket: Socket): Promise<void> | undefined {
+  if (webSocket.readyState !== WebSocket.OPEN) return undefined;
+  return socket.write(framesOf(page)) ? undefined : drained(socket);
 }
 
 const INTERNAL_ERROR = 1011;
