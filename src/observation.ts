@@ -4,16 +4,25 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { BatchReport } from './forum/queue.ts';
 import type { Failure } from './http/context.ts';
-import type { Fetch } from './http/guard.ts';
+import type { Doorkeeper, Fetch } from './http/guard.ts';
 import { type Answered, withObserver } from './http/observe.ts';
 import { requestIdOf } from './http/request-id.ts';
-import { addGauges, batchObserver, createRegistry, requestObserver, type Sources } from './metrics/metrics.ts';
+import {
+  addGauges,
+  batchObserver,
+  createRegistry,
+  refusalCounter,
+  requestObserver,
+  type Sources,
+} from './metrics/metrics.ts';
 import { serveMetrics } from './metrics/metrics-server.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
   /** The handler, watched by whoever wants to know. `routes` are the patterns of its paths. */
   observe(fetch: Fetch, routes: readonly string[]): Fetch;
+  /** The doorkeeper, whose refusals are counted where somebody wants to know. */
+  watch(refuse: Doorkeeper): Doorkeeper;
   /** Where the metrics are served, if they are. */
   serve(sources: Sources): Promise<{ readonly url?: string; close(): Promise<void> }>;
 }
@@ -27,6 +36,15 @@ export function openObservation(config: Config, logger: Logger): Observation {
       const counted = registry && requestObserver(registry, routes);
       const logged = logger.isLevelEnabled('debug') ? (answered: Answered) => logRequest(logger, answered) : undefined;
       return [counted, logged].reduce((inner, each) => (each === undefined ? inner : withObserver(inner, each)), fetch);
+    },
+    watch: (refuse) => {
+      if (registry === undefined) return refuse;
+      const count = refusalCounter(registry);
+      return (incoming) => {
+        const refusal = refuse(incoming);
+        if (refusal !== undefined) count(refusal.status);
+        return refusal;
+      };
     },
     serve: async (sources) => {
       if (registry === undefined || port === undefined) return { close: async () => {} };

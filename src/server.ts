@@ -104,7 +104,8 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     headers: CORS_HEADERS,
   });
   const routes = app.routes.map(({ path }) => path);
-  const server = createHttpServer(config, observation.observe(app.fetch, routes), door);
+  const refuse = observation.watch((incoming) => door.refuse(incoming));
+  const server = createHttpServer(config, observation.observe(app.fetch, routes), refuse);
   let metrics: { close(): Promise<void> } | undefined;
   try {
     metrics = await observation.serve({
@@ -142,7 +143,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
   }
 }
 
-function createHttpServer(config: Config, fetch: Fetch, door: Door): Server {
+function createHttpServer(config: Config, fetch: Fetch, refuse: Doorkeeper): Server {
   const webSockets = new WebSocketServer({
     noServer: true,
     // Liveness knows them all.
@@ -150,7 +151,6 @@ function createHttpServer(config: Config, fetch: Fetch, door: Door): Server {
     perMessageDeflate: false,
     maxPayload: MESSAGE_BYTES_MAX,
   });
-  const refuse: Doorkeeper = (incoming) => door.refuse(incoming);
   const server = createAdaptorServer({
     fetch: withUpgradeRefusals(fetch) as FetchCallback,
     websocket: { server: webSockets as WebSocketServerLike },

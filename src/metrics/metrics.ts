@@ -52,6 +52,17 @@ export function requestObserver(registry: Registry, routes: readonly string[]): 
   };
 }
 
+/** What is refused at the door is no request to any route yet. */
+export function refusalCounter(registry: Registry): (status: number) => void {
+  const refusals = new Counter({
+    name: 'chambers_refused_at_the_door_total',
+    help: 'Requests refused before anything was looked at: 429 for the rate of an address, 503 while stopping',
+    labelNames: ['status'],
+    registers: [registry],
+  });
+  return (status) => refusals.inc({ status: String(status) });
+}
+
 export interface Batch {
   readonly events: number;
   readonly appendMillis: Millis;
