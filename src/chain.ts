@@ -28,7 +28,7 @@ export async function openChain(options: ChainOptions): Promise<ChainLink> {
   const { config, logger } = options;
   if (config.CHAIN === 'none') return NO_CHAIN;
   if (config.RPC_URL !== undefined) return openRelayer(options, configuredChain(config, config.RPC_URL));
-  const devChain = await startDevChain({ ...stateFileOf(config), logger });
+  const devChain = await startDevChain({ ...stateFileOf(config), ...chainIdOf(config), logger });
   try {
     return await openRelayer(options, { ...devChain.config, feeBumpSeconds: config.FEE_BUMP_SECONDS }, devChain);
   } catch (error) {
@@ -72,13 +72,17 @@ const CHAIN_ID = 'chain_id';
 export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
   return {
     rpcUrl,
-    ...(config.CHAIN_ID === undefined ? {} : { chainId: config.CHAIN_ID }),
+    ...chainIdOf(config),
     registryAddress: config.CHAMBER_REGISTRY_ADDRESS as Hex,
     factoryAddress: config.IDEA_FACTORY_ADDRESS as Hex,
     privateKey: config.RELAYER_PRIVATE_KEY as Hex,
     confirmations: config.CONFIRMATIONS,
     feeBumpSeconds: config.FEE_BUMP_SECONDS,
   };
+}
+
+function chainIdOf({ CHAIN_ID }: Config): { chainId?: number } {
+  return CHAIN_ID === undefined ? {} : { chainId: CHAIN_ID };
 }
 
 function stateFileOf({ DATABASE_PATH }: Config): { stateFile?: string } {

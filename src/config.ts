@@ -31,7 +31,16 @@ function variable<Value>(fallback: Value, parse: (text: string) => Value, about:
 }
 
 function parseUrls(text: string): readonly string[] {
-  return text.split(',').map((part) => parseUrl(part.trim()).replace(/\/+$/, ''));
+  return text.split(',').map((part) => parseBaseUrl(part.trim()));
+}
+
+/** As clients write it, and no other spelling: signatures cover the very text. */
+function parseBaseUrl(text: string): string {
+  const base = parseUrl(text).replace(/\/+$/, '');
+  const { href, username, password } = new URL(text);
+  const isPlain = !/[?#]/.test(text) && username === '' && password === '' && href.replace(/\/+$/, '') === base;
+  if (isPlain) return base;
+  throw new Error('must be a plain base URL: lower-case host, no default port, user, query or fragment');
 }
 
 function parseUrl(text: string): string {
@@ -45,9 +54,19 @@ function parseAddress(text: string): string {
   throw new Error('must be an EVM address with a right checksum');
 }
 
+/** The order of secp256k1: private keys lie between 0 and it. */
+const SECP256K1_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
 function parsePrivateKey(text: string): Hex {
-  if (/^0x[0-9a-fA-F]{64}$/.test(text)) return text as Hex;
-  throw new Error('must be 0x and 64 hex digits');
+  const isHex = /^0x[0-9a-fA-F]{64}$/.test(text);
+  if (isHex && BigInt(text) > 0n && BigInt(text) < SECP256K1_ORDER) return text as Hex;
+  throw new Error('must be a secp256k1 private key: 0x and 64 hex digits');
+}
+
+/** A misspelt production would turn every strict check off without a word. */
+function parseEnvironment(text: string): string {
+  if (/^[a-z][a-z0-9_-]*$/.test(text) && text !== 'prod') return text;
+  throw new Error('must be a word in lower case, e.g. development, test or production');
 }
 
 function parseNone(text: string): 'none' {
@@ -64,7 +83,7 @@ export const VARIABLES = {
   HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address to listen on'),
   PUBLIC_URL: variable<readonly string[]>([], parseUrls, 'base address as clients use it; several separated by commas'),
   DATABASE_PATH: variable('data/chambers.db', matching(/./, 'must be a path'), 'SQLite file, or :memory:'),
-  NODE_ENV: variable('development', matching(/^[\w-]+$/, 'must be a word'), 'production turns on the strict checks'),
+  NODE_ENV: variable('development', parseEnvironment, 'production turns on the strict checks'),
   DEV_ALLOW_UNSIGNED: variable(false, (text) => text === 'true', 'true allows X-Dev-Did; for development only'),
   RPC_URL: variable<string | undefined>(undefined, parseUrl, 'JSON-RPC address of the chain'),
   CHAIN: variable<'none' | undefined>(undefined, parseNone, 'none runs without a relayer'),

@@ -93,6 +93,9 @@ export function guardSockets(server: Server, webSockets: WebSocketServer, refuse
   webSockets.on('wsClientError', (error: Error, socket: Duplex) => {
     void writeResponse(socket, refusal(refused(`handshake: ${error.message}`)));
   });
+  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+    void writeResponse(socket, refusal(refused('CONNECT: this is no proxy', 'FORUM_ERR_METHOD')));
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else void writeResponse(socket, refusal(notHttp(error)), NOT_HTTP_STATUS[error.code ?? '']);

@@ -4,35 +4,38 @@ import { ForumError } from '../vocabulary/errors.ts';
 import type { ForumContext } from './context.ts';
 import { header } from './header.ts';
 
-// Without a backslash, which URL parsers take for a slash.
-const PRINTABLE_ASCII = /^[!-[\]-~]*$/;
+// Without a backslash, which URL parsers take for a slash, and without a fragment, which is no part of a target.
+const PRINTABLE_ASCII = /^[!"$-[\]-~]*$/;
 const HOST = /^[\w.:[\]-]+$/;
 /** What every URL parser reads alike: not worth another look. */
 const ORDINARY_HOST = /^[\w.-]+(:\d{1,4})?$/;
 const ORDINARY_TARGET = /^\/[\w\-/?=&.]*$/;
+/** Of these Node takes the first line and drops the others, another reader may do otherwise. */
+const SINGLE_HEADERS: readonly string[] = ['host', 'content-type'];
 
-/** Refuses what two readers could take for two different URLs: two Host headers, an absolute-form or non-ASCII target. */
+/**
+ * Refuses what two readers could read in two ways: a header twice that may be there once, an absolute-form or non-ASCII
+ * target. Throws FORUM_ERR_VALIDATION.
+ */
 export function requirePlainTarget(incoming: IncomingMessage): void {
   const target = incoming.url ?? '';
   const host = incoming.headers.host ?? '';
-  if (countHosts(incoming.rawHeaders) > 1) throw refused('the request has two Host headers');
+  for (const name of SINGLE_HEADERS) requireSingle(name, incoming.rawHeaders);
   if (ORDINARY_HOST.test(host) && ORDINARY_TARGET.test(target)) return;
   if (!target.startsWith('/')) throw refused('the request target must be a path: absolute-form is not accepted');
-  if (!PRINTABLE_ASCII.test(target)) throw refused('the request target must be printable ASCII without a backslash');
+  if (!PRINTABLE_ASCII.test(target)) throw refused('the request target must be printable ASCII without \\ and #');
   if (HOST.test(host) && URL.canParse(`http://${host}${target}`)) return;
   throw refused('the Host header or the request target is malformed');
 }
 
-function countHosts(rawHeaders: readonly string[]): number {
-  let hosts = 0;
+function requireSingle(single: string, rawHeaders: readonly string[]): void {
+  let lines = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string;
-    if (name.length === HOST_LENGTH && name.toLowerCase() === 'host') hosts++;
+    if (name.length === single.length && name.toLowerCase() === single) lines++;
   }
-  return hosts;
+  if (lines > 1) throw refused(`the request has two ${single} headers`);
 }
-
-const HOST_LENGTH = 'host'.length;
 
 /** The URLs that the client may have used, most likely first. */
 export function targetUris(c: ForumContext, publicUrls: readonly string[]): readonly string[] {

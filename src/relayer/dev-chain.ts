@@ -20,6 +20,8 @@ export interface DevChain {
 export interface DevChainOptions {
   /** Where the state is kept between starts; without it the chain is forgotten. */
   readonly stateFile?: string;
+  /** 31337, Anvil's own, without it. */
+  readonly chainId?: number;
   readonly logger: Logger;
 }
 
@@ -46,7 +48,7 @@ export async function startDevChain(options: DevChainOptions): Promise<DevChain>
   return {
     config: {
       rpcUrl,
-      chainId: DEV_CHAIN_ID,
+      chainId: options.chainId ?? DEV_CHAIN_ID,
       registryAddress: REGISTRY,
       factoryAddress: FACTORY,
       privateKey: RELAYER_KEY,
@@ -79,9 +81,9 @@ class AnvilKeeper {
   }
 
   async start(port = 0): Promise<Anvil> {
-    const { stateFile } = this.#options;
+    const { stateFile, chainId = DEV_CHAIN_ID } = this.#options;
     const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
-    const anvil = await spawnAnvil(['--chain-id', String(DEV_CHAIN_ID), ...load], port);
+    const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port);
     const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
     try {
       await deployContracts(rpc);
