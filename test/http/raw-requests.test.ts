@@ -14,6 +14,11 @@ describe('an ambiguous request', () => {
   it.each([
     ['two Host headers', `GET / HTTP/1.1\r\n${HOST}Host: evil.test\r\n${END}`],
     ['two Host headers that agree', `GET / HTTP/1.1\r\n${HOST}${HOST}${END}`],
+    [
+      'two types of one body',
+      `POST /register HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n${END}{}`,
+    ],
+    ['a fragment in the target', `GET /chambers#top HTTP/1.1\r\n${HOST}${END}`],
     ['an absolute-form target', `GET http://forum.test/ HTTP/1.1\r\n${HOST}${END}`],
     ['an absolute-form target in capitals', `GET HTTP://forum.test/ HTTP/1.1\r\n${HOST}${END}`],
     ['the asterisk form', `OPTIONS * HTTP/1.1\r\n${HOST}${END}`],
