@@ -45,6 +45,8 @@ export class Forum {
   readonly #streams: Streams;
   readonly #followers = new Followers();
   readonly #queue: CommitQueue;
+  /** Chambers being created, by DID. */
+  readonly #creating = new Map<string, number>();
   #latest: Millis;
 
   constructor(options: ForumOptions) {
@@ -97,9 +99,19 @@ export class Forum {
     return this.#submit(submitPersonality(body, caller, this.#options));
   }
 
+  /** Those of the same creator that are under way count too: they are decided before. */
   async createChamber(body: unknown, caller: Caller): Promise<MoveEvent> {
-    const openChambers = await this.log.countOpenChambers(caller.did);
-    return this.#submit(submitCreate({ body, caller, openChambers }, this.#options));
+    const { did } = caller;
+    const underWay = this.#creating.get(did) ?? 0;
+    this.#creating.set(did, underWay + 1);
+    try {
+      const openChambers = underWay + (await this.log.countOpenChambers(did));
+      return await this.#submit(submitCreate({ body, caller, openChambers }, this.#options));
+    } finally {
+      const left = (this.#creating.get(did) ?? 1) - 1;
+      if (left === 0) this.#creating.delete(did);
+      else this.#creating.set(did, left);
+    }
   }
 
   move(request: MoveRequest): Promise<MoveEvent> {

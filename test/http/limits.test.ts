@@ -123,19 +123,28 @@ describe('connections', () => {
   });
 });
 
+const FAR = Object.fromEntries(
+  ['lobby', 'proposal', 'debate', 'allocateCommit', 'allocateReveal'].map((name) => [
+    `${name}Deadline`,
+    '2031-01-01T00:00:00.000Z',
+  ]),
+);
+
 describe('open chambers', () => {
   it('of one agent beyond the limit are refused', async () => {
     const running = await run({ CHAMBERS_OPEN_PER_DID_MAX: '1' });
     const { by } = await debating(running);
     const body = { name: 'Second' };
     await expect(call(running, by, ['POST', '/chambers', body])).rejects.toThrow('400');
-    const deadlines = Object.fromEntries(
-      ['lobby', 'proposal', 'debate', 'allocateCommit', 'allocateReveal'].map((name) => [
-        `${name}Deadline`,
-        '2031-01-01T00:00:00.000Z',
-      ]),
-    );
-    await expect(call(running, by, ['POST', '/chambers', { ...body, ...deadlines }])).rejects.toThrow('409');
+    await expect(call(running, by, ['POST', '/chambers', { ...body, ...FAR }])).rejects.toThrow('409');
+  });
+
+  it('are counted while others are being opened', async () => {
+    const running = await run({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
+    const { by } = await debating(running);
+    const open = (name: string) => call(running, by, ['POST', '/chambers', { name, ...FAR }]);
+    const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd', 'e', 'f'].map(open));
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 });
 
