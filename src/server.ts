@@ -1,10 +1,8 @@
 // The service put together: log, forum, verifier, HTTP, streams and relayer, and how they stop without losing anything.
-import type { createServer, Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import type { Logger } from 'pino';
-import { WebSocketServer } from 'ws';
 import { type ChainLink, openChain } from './chain.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
@@ -12,14 +10,7 @@ import { createApp } from './http/app.ts';
 import { LIST_LIMIT, LIST_LIMIT_DEFAULT } from './http/chambers.ts';
 import type { Failure } from './http/context.ts';
 import { Door } from './http/door.ts';
-import {
-  type Doorkeeper,
-  type Fetch,
-  guardedServer,
-  guardSockets,
-  serverOptions,
-  withUpgradeRefusals,
-} from './http/guard.ts';
+import { createHttpServer } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { guardLog } from './log/guarded-log.ts';
 import { openSqliteLog } from './log/sqlite-log.ts';
@@ -55,8 +46,6 @@ const STOP_GRACE_MS = 5_000;
 const IDLE_SWEEP_MS = 20;
 /** After a crash the clock may seem to have gone back by no more than this. */
 const TIME_SAVED_EVERY_MS = 5_000;
-
-type FetchCallback = Parameters<typeof createAdaptorServer>[0]['fetch'];
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, clock = Date.now, onFatal } = options;
@@ -105,7 +94,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
   });
   const routes = app.routes.map(({ path }) => path);
   const refuse = observation.watch((incoming) => door.refuse(incoming));
-  const server = createHttpServer(config, observation.observe(app.fetch, routes), refuse);
+  const server = createHttpServer({ fetch: observation.observe(app.fetch, routes), refuse, limits: limitsOf(config) });
   let metrics: { close(): Promise<void> } | undefined;
   try {
     metrics = await observation.serve({
@@ -143,25 +132,6 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
   }
 }
 
-function createHttpServer(config: Config, fetch: Fetch, refuse: Doorkeeper): Server {
-  const webSockets = new WebSocketServer({
-    noServer: true,
-    // Liveness knows them all.
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: MESSAGE_BYTES_MAX,
-  });
-  const server = createAdaptorServer({
-    fetch: withUpgradeRefusals(fetch) as FetchCallback,
-    websocket: { server: webSockets as WebSocketServerLike },
-    createServer: guardedServer(refuse) as typeof createServer,
-    serverOptions: serverOptions(limitsOf(config)),
-  }) as Server;
-  server.maxConnections = config.CONNECTIONS_MAX;
-  guardSockets(server, webSockets, refuse);
-  return server;
-}
-
 /** What cannot be written now, on a full disk, is written with a later event or the next time. */
 async function saveTime(forum: Forum): Promise<void> {
   await forum.saveTime().catch(() => {});
@@ -178,9 +148,6 @@ function tellOfClock(forum: Forum, logger: Logger): void {
     'the clock is behind what the log knows: phases stand still until it catches up',
   );
 }
-
-/** Consumers have nothing to say to a stream. */
-const MESSAGE_BYTES_MAX = 1_024;
 
 function rulesOf(config: Config) {
   return {
@@ -200,6 +167,7 @@ function limitsOf(config: Config) {
     requestTimeoutSeconds: config.REQUEST_TIMEOUT_SECONDS,
     keepAliveSeconds: config.KEEP_ALIVE_SECONDS,
     headerBytesMax: config.HEADER_BYTES_MAX,
+    connectionsMax: config.CONNECTIONS_MAX,
   };
 }
 
