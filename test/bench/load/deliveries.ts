@@ -9,16 +9,33 @@ export class Deliveries {
   /** When the n-th move was sent, for those whose way is timed. */
   readonly #sentAt: (number | undefined)[] = [];
   #total = 0;
-  #awaited = Number.POSITIVE_INFINITY;
+  /** To each consumer, of what was expected before. */
+  #settled = 0;
+  #awaited = 0;
   #onAll: (() => void) | undefined;
 
   constructor(consumers: number) {
     this.#counts = new Array<number>(consumers).fill(0);
   }
 
-  /** The move after `movesBefore` others is on its way. */
-  sent(movesBefore: number, at: number): void {
-    this.#sentAt[movesBefore] = at;
+  /** Resolves when every consumer has had that many moves more, and rejects when one has had others or some never come. */
+  more(moves: number): Promise<void> {
+    this.#settled = this.#awaited;
+    this.#awaited += moves;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(this.#wrong()), STALLED_MS);
+      this.#onAll = () => {
+        clearTimeout(timer);
+        this.#onAll = undefined;
+        if (this.#counts.every((count) => count === this.#awaited)) resolve();
+        else reject(this.#wrong());
+      };
+    });
+  }
+
+  /** Of the moves expected last, the one of that index is on its way. */
+  time(index: number, at: number): void {
+    this.#sentAt[this.#settled + index] = at;
   }
 
   add(consumer: number, messages: number): void {
@@ -30,26 +47,11 @@ export class Deliveries {
     }
     this.#counts[consumer] = before + messages;
     this.#total += messages;
-    if (this.#total >= this.#awaited) this.#onAll?.();
+    if (this.#total >= this.#awaited * this.#counts.length) this.#onAll?.();
   }
 
-  /** Resolves when every consumer has had that many moves, and rejects when one has had more or some never come. */
-  all(moves: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(this.#describe(moves))), STALLED_MS);
-      this.#onAll = () => {
-        clearTimeout(timer);
-        this.#onAll = undefined;
-        if (this.#counts.every((count) => count === moves)) resolve();
-        else reject(new Error(this.#describe(moves)));
-      };
-      this.#awaited = moves * this.#counts.length;
-      if (this.#total >= this.#awaited) this.#onAll();
-    });
-  }
-
-  #describe(moves: number): string {
+  #wrong(): Error {
     const [least, most] = [Math.min(...this.#counts), Math.max(...this.#counts)];
-    return `of ${moves} moves the consumers were delivered ${least} to ${most}`;
+    return new Error(`of ${this.#awaited} moves the consumers were delivered ${least} to ${most}`);
   }
 }

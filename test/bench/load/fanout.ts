@@ -11,16 +11,16 @@ export interface FanoutTask {
   readonly kind: 'fanout';
   readonly authority: string;
   readonly consumers: number;
-  /** Connections that post one move after another, each as fast as it is answered. */
-  readonly posters: number;
-  readonly movesEach: number;
+  /** Each posts one move after another, as fast as it is answered; the bursts follow each other. */
+  readonly bursts: readonly { readonly posters: number; readonly movesEach: number }[];
   /** Then one every so many milliseconds, unless the one before is not answered yet. */
   readonly pacedMoves: number;
   readonly everyMillis: number;
 }
 
 export interface FanoutResult {
-  readonly deliveriesPerSecond: number;
+  /** Of each burst, until every consumer has all of it. */
+  readonly deliveriesPerSecond: readonly number[];
   /** From sending a paced move to each consumer's having it whole. */
   readonly latency: Latencies;
 }
@@ -30,30 +30,29 @@ const WARM_UP_MOVES = 60;
 const HANDSHAKES_MAX = 100;
 
 export async function driveFanout(task: FanoutTask): Promise<FanoutResult> {
-  const posters = await Promise.all(Array.from({ length: task.posters }, () => Connection.open(task.authority)));
-  const [poster] = posters as [Connection];
+  const { authority, consumers, everyMillis } = task;
+  const connections = await openConnections(authority, Math.max(...task.bursts.map(({ posters }) => posters)));
+  const [first] = connections as readonly [Connection];
   const deadline = lobbyFromNow();
-  const { chamberId, agents } = await openChamber(poster, task.authority, 1, deadline);
-  const deliveries = new Deliveries(task.consumers);
+  const { chamberId, agents } = await openChamber(first, authority, 1, deadline);
+  const deliveries = new Deliveries(consumers);
   await subscribeAll(task, chamberId, deliveries);
-  const sign = signer(task.authority, chamberId, agents[0] as Agent);
-  const warmUp = sign(WARM_UP_MOVES);
-  const bursts = posters.map(() => sign(task.movesEach));
+  const sign = signer(authority, chamberId, agents[0] as Agent);
+  const warmUp = [sign(WARM_UP_MOVES)];
+  const bursts = task.bursts.map(({ posters, movesEach }) => Array.from({ length: posters }, () => sign(movesEach)));
   const paced = sign(task.pacedMoves);
   await untilDebate(deadline);
-  await post(poster, warmUp);
-  await deliveries.all(warmUp.length);
-  const startedAt = performance.now();
-  const burstMoves = warmUp.length + task.posters * task.movesEach;
-  await Promise.all([deliveries.all(burstMoves), ...posters.map((each, index) => post(each, bursts[index] ?? []))]);
-  const seconds = (performance.now() - startedAt) / 1000;
-  await pace(poster, paced, {
-    everyMillis: task.everyMillis,
-    onSend: (index) => deliveries.sent(burstMoves + index, performance.now()),
-  });
-  await deliveries.all(burstMoves + paced.length);
-  const deliveriesPerSecond = (task.consumers * task.posters * task.movesEach) / seconds;
-  return { deliveriesPerSecond, latency: latenciesOf(deliveries.latencies) };
+  const deliveriesPerSecond: number[] = [];
+  for (const burst of [warmUp, ...bursts]) {
+    const seconds = await post(connections, burst, deliveries);
+    deliveriesPerSecond.push((consumers * burst.flat().length) / seconds);
+  }
+  await pace(first, paced, { everyMillis, deliveries });
+  return { deliveriesPerSecond: deliveriesPerSecond.slice(1), latency: latenciesOf(deliveries.latencies) };
+}
+
+function openConnections(authority: string, count: number): Promise<readonly Connection[]> {
+  return Promise.all(Array.from({ length: count }, () => Connection.open(authority)));
 }
 
 async function subscribeAll(
@@ -85,23 +84,37 @@ function signer(authority: string, chamberId: number, agent: Agent): (count: num
     });
 }
 
-async function post(connection: Connection, moves: readonly Buffer[]): Promise<void> {
-  for (const move of moves) {
-    const answer = await connection.exchange(move);
-    if (answer.status !== 200) throw new Error(describeAnswer(answer));
-  }
+/** Seconds until all is delivered. */
+async function post(
+  connections: readonly Connection[],
+  burst: readonly (readonly Buffer[])[],
+  deliveries: Deliveries,
+): Promise<number> {
+  const startedAt = performance.now();
+  const posted = burst.map(async (moves, index) => {
+    for (const move of moves) await postOne(connections[index] as Connection, move);
+  });
+  await Promise.all([deliveries.more(burst.flat().length), ...posted]);
+  return (performance.now() - startedAt) / 1000;
+}
+
+async function postOne(connection: Connection, move: Buffer): Promise<void> {
+  const answer = await connection.exchange(move);
+  if (answer.status !== 200) throw new Error(describeAnswer(answer));
 }
 
 interface Pace {
   readonly everyMillis: number;
-  readonly onSend: (index: number) => void;
+  readonly deliveries: Deliveries;
 }
 
-async function pace(connection: Connection, moves: readonly Buffer[], { everyMillis, onSend }: Pace): Promise<void> {
+async function pace(connection: Connection, moves: readonly Buffer[], { everyMillis, deliveries }: Pace) {
+  const delivered = deliveries.more(moves.length);
   for (const [index, move] of moves.entries()) {
     const next = sleep(everyMillis);
-    onSend(index);
-    await post(connection, [move]);
+    deliveries.time(index, performance.now());
+    await postOne(connection, move);
     await next;
   }
+  await delivered;
 }
