@@ -87,7 +87,6 @@ export function guardSockets(server: Server, webSockets: WebSocketServer, refuse
     const problem = unknown ?? refuse(request) ?? targetProblem(request);
     if (problem === undefined) return;
     delete request.headers.upgrade;
-    socket.on('error', () => {});
     void writeResponse(socket, refusal(problem));
   });
   webSockets.on('wsClientError', (error: Error, socket: Duplex) => {

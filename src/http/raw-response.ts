@@ -4,6 +4,8 @@ import type { Duplex } from 'node:stream';
 
 /** Writes the response and ends the connection. */
 export async function writeResponse(socket: Duplex, response: Response, status = response.status): Promise<void> {
+  // Node has let go of the socket: a peer that breaks off would otherwise end the process.
+  socket.on('error', () => {});
   const body = Buffer.from(await response.arrayBuffer());
   if (!socket.writable) return;
   const head = [

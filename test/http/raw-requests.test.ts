@@ -1,5 +1,6 @@
 // Requests as bytes on a socket: what two readers could read differently is refused, and nothing answers in a form of its own.
 import { describe, expect, it } from 'vitest';
+import { RawSocket } from '../kit/raw-socket.ts';
 import { call, newAgent, run, sendRaw } from '../kit/service.ts';
 
 function parse(answer: string) {
@@ -127,5 +128,21 @@ describe('the target of a signature', () => {
       const bytes = `GET /me HTTP/1.1\r\nHost: ${new URL(running.url).host}\r\n${lines.join('')}${END}`;
       expect([twice, parse(await sendRaw(running.url, bytes)).status]).toEqual([twice, 401]);
     }
+  });
+});
+
+describe('a client that breaks off before its refusal', () => {
+  it.each([
+    ['of a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}\r\n`],
+    ['of an unknown upgrade', `GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`],
+    ['of bytes that are no HTTP', 'hello\r\n\r\n'],
+  ])('ends its own connection alone: %s', async (_what, bytes) => {
+    const { url } = await run();
+    for (let attempt = 0; attempt < 50; attempt++) {
+      const client = await RawSocket.open(url);
+      await new Promise((written) => client.socket.write(bytes, written));
+      client.socket.resetAndDestroy();
+    }
+    expect((await fetch(url)).status).toBe(200);
   });
 });
