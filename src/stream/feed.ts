@@ -52,6 +52,8 @@ export class Feed {
   #startReading(after: number): Promise<Page> {
     const reading = this.#forum.log.readPage(this.#chamberId, after, PAGE_LINES_MAX);
     this.#reading.set(after, reading);
+    // A failure is that of those who wait now: whoever comes later reads anew.
+    reading.catch(() => this.#reading.get(after) === reading && this.#reading.delete(after));
     return reading;
   }
 
