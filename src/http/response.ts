@@ -4,7 +4,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 /** Every answer may be read by every origin (specification, What the service does, 8). */
 export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': 'Log-Id, Retry-After, Allow, Date',
+  'Access-Control-Expose-Headers': 'Log-Id, Retry-After, Allow, Date, X-Request-Id',
 } as const;
 
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', ...CORS_HEADERS } as const;
