@@ -27,8 +27,8 @@ export async function benchPreview(options: Options): Promise<Report> {
     chambers.map(
       (chamberId, index): Row => ({
         what: `${name}, ${spec.chambers[chamberId - 1]} events`,
-        unit: 'ms median answer',
-        values: series?.runs.map((medians) => medians[2 * read + index] ?? Number.NaN) ?? [],
+        unit: 'µs median answer',
+        values: series?.runs.map((medians) => 1000 * (medians[2 * read + index] ?? Number.NaN)) ?? [],
       }),
     ),
   );
@@ -46,7 +46,7 @@ export async function benchPreview(options: Options): Promise<Report> {
   };
 }
 
-/** The median of each path. Both chambers are folded, and the code is compiled, before the clock starts. */
+/** The median of each path, in milliseconds. Both chambers are folded, and the code is compiled, before the clock starts. */
 async function measureWarm(authority: string, paths: readonly string[], forMillis: number): Promise<readonly number[]> {
   await drive({ kind: 'probe', authority, paths, forMillis: forMillis / 4, pauseMillis: 0 });
   const { samples } = await drive({ kind: 'probe', authority, paths, forMillis, pauseMillis: 0 });
