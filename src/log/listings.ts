@@ -86,7 +86,7 @@ export class Listings {
   idea(ticker: string, chamberId: number | undefined): IdeaView | undefined {
     const query = this.#db.prepare<[{ ticker: string; chamberId: number | null }], string>(
       `SELECT view FROM ideas WHERE ticker = @ticker AND (@chamberId IS NULL OR chamber_id = @chamberId)
-       ORDER BY graduated_at DESC NULLS LAST, proposed_at DESC, chamber_id DESC LIMIT 1`,
+       ORDER BY graduated_at DESC, proposed_at DESC, chamber_id DESC LIMIT 1`,
     );
     const view = query.pluck().get({ ticker, chamberId: chamberId ?? null });
     return view === undefined ? undefined : parseIdea(view);

@@ -76,7 +76,7 @@ CREATE TABLE ideas (
   view TEXT NOT NULL,
   PRIMARY KEY (chamber_id, slot)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX ideas_by_ticker ON ideas (ticker);
+CREATE INDEX ideas_by_ticker ON ideas (ticker, graduated_at, proposed_at, chamber_id);
 CREATE INDEX ideas_graduated ON ideas (graduated_at) WHERE graduated_at IS NOT NULL;
 `;
 
