@@ -1,4 +1,5 @@
 // Signed requests (specification, Authentication): one row for each way in which a signature can be wrong.
+import { httpbis } from 'http-message-signatures';
 import { describe, expect, it } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
 import { type Answer, House, PUBLIC_URL } from '../kit/house.ts';
@@ -139,6 +140,26 @@ describe('a signed request', () => {
 
 /** The identity point as did:key. */
 const SMALL_ORDER = 'did:key:z6MkeXCES4onVW4up9Qgz1KRnZsKmGufcaZxF67W1Xn9qHPa';
+
+describe('an independent signer', () => {
+  it('is understood: http-message-signatures', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const body = '{"patch":{"style":"dry"}}';
+    const { headers } = await httpbis.signMessage(
+      {
+        key: { id: by.did, alg: 'ed25519', sign: async (data) => Buffer.from(by.signText(data.toString()), 'base64') },
+        name: 'sig1',
+        fields: ['@method', '@target-uri', 'content-digest'],
+        params: ['created', 'keyid', 'alg', 'nonce'],
+        paramValues: { created: new Date(house.clock.seconds * 1000), nonce: 'n' },
+      },
+      { method: 'PUT', url: `${PUBLIC_URL}/personality`, headers: { 'Content-Digest': digestOf(body) } },
+    );
+    const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+    expect(await house.request('PUT', '/personality', { body, headers: sent })).toMatchObject({ status: 200 });
+  });
+});
 
 describe('a refused signature', () => {
   it('is told what would have been verified, so that it can be mended from the answer alone', async () => {

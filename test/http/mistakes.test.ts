@@ -1,0 +1,94 @@
+// Mistakes that signers make: each is refused, and each is mended with nothing but the answer and the key.
+import { describe, expect, it } from 'vitest';
+import { type Answer, House, PUBLIC_URL } from '../kit/house.ts';
+import { digestOf, type Signer } from '../kit/signer.ts';
+
+const BODY = '{"patch":{"style":"dry"}}';
+const PATH = '/personality';
+const OTHER_SCHEME = PUBLIC_URL.replace(/^https?/, (scheme) => (scheme === 'http' ? 'https' : 'http'));
+
+interface Attempt {
+  readonly method: string;
+  readonly url: string;
+  readonly digest: string;
+  /** In the order in which they are signed. */
+  readonly components: readonly string[];
+  readonly params: string;
+  readonly label: string;
+  readonly ending: string;
+  readonly encode: (base64: string) => string;
+}
+
+function attempt(by: Signer, created: number, mistake: Partial<Attempt>): Record<string, string> {
+  const order = '("@method" "@target-uri" "content-digest")';
+  const usual: Attempt = {
+    method: 'PUT',
+    url: PUBLIC_URL + PATH,
+    digest: digestOf(BODY),
+    components: ['@method', '@target-uri', 'content-digest'],
+    params: `${order};created=${created};keyid="${by.did}";alg="ed25519";nonce="n"`,
+    label: 'sig1',
+    ending: '',
+    encode: (base64) => base64,
+  };
+  const { method, url, digest, components, params, label, ending, encode } = { ...usual, ...mistake };
+  const values: Record<string, string> = { '@method': method, '@target-uri': url, 'content-digest': digest };
+  const lines = components.map((component) => `"${component}": ${values[component]}\n`).join('');
+  return {
+    'content-digest': digest,
+    'signature-input': `${label}=${params}`,
+    signature: `${label}=:${encode(by.signText(`${lines}"@signature-params": ${params}${ending}`))}:`,
+  };
+}
+
+/** What a client can do that knows its key, RFC 9421's two header forms and the refusal, and nothing else. */
+function mend(by: Signer, { body: { detail, expected } }: Answer, own: string): Record<string, string> {
+  const [, time = ''] = /service time ([^)]+)\)/.exec(detail) ?? [];
+  const seconds = String(Math.floor(Date.parse(time) / 1000));
+  const base = (expected?.signatureBase ?? own)
+    .replace('<unix seconds>', seconds)
+    .replace('<your did:key>', by.did)
+    .replace('<random>', 'mended')
+    .replace(/created=\d+/, `created=${seconds}`);
+  const [, params = ''] = /"@signature-params": (.*)$/.exec(base) ?? [];
+  return {
+    'content-digest': expected?.contentDigest ?? digestOf(BODY),
+    'signature-input': `sig1=${params}`,
+    signature: `sig1=:${by.signText(base)}:`,
+  };
+}
+
+describe('a signature with a mistake is refused, and mended from the answer alone', () => {
+  it.each<[string, (parts: { did: string; created: number }) => Partial<Attempt> | 'no digest']>([
+    ['Content-Digest left out', () => 'no digest'],
+    ['the digest of the body as printed nicely', () => ({ digest: digestOf('{ "patch": { "style": "dry" } }') })],
+    ['another scheme than the one in use', () => ({ url: OTHER_SCHEME + PATH })],
+    ['the path signed without its host', () => ({ url: PATH })],
+    [
+      'the components signed in another order than stated',
+      () => ({ components: ['@target-uri', '@method', 'content-digest'] }),
+    ],
+    ['base64url', () => ({ encode: (base64) => base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '') })],
+    ['a line break at the end of the base', () => ({ ending: '\n' })],
+    ['the clock an hour slow', ({ did, created }) => ({ params: paramsOf(did, created - 3_600) })],
+    ['the method in lower case', () => ({ method: 'put' })],
+    ['alg left out', ({ did, created }) => ({ params: paramsOf(did, created).replace(';alg="ed25519"', '') })],
+    ['another label', () => ({ label: 'sig' })],
+  ])('%s', async (_mistake, make) => {
+    const house = new House();
+    const by = await house.agent();
+    const { seconds: created } = house.clock;
+    const mistake = make({ did: by.did, created });
+    const headers = attempt(by, created, mistake === 'no digest' ? {} : mistake);
+    if (mistake === 'no digest') delete headers['content-digest'];
+    const refused = await house.request('PUT', PATH, { body: BODY, headers });
+    expect(refused).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
+    const own = `"@method": PUT\n"@target-uri": ${PUBLIC_URL}${PATH}\n"content-digest": ${digestOf(BODY)}\n"@signature-params": ${paramsOf(by.did, created)}`;
+    const mended = await house.request('PUT', PATH, { body: BODY, headers: mend(by, refused, own) });
+    expect(mended).toMatchObject({ status: 200, body: { personality: { style: 'dry' } } });
+  });
+});
+
+function paramsOf(did: string, created: number): string {
+  return `("@method" "@target-uri" "content-digest");created=${created};keyid="${did}";alg="ed25519";nonce="n"`;
+}
