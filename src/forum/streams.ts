@@ -81,9 +81,11 @@ export class Streams {
     const lastLine = await this.#fold(chamberId, (line) => {
       state = evolveChamber(state, fromLine(line) as ChamberEvent);
     });
-    if (lastLine === undefined || state === null || this.#chambers.get(chamberId) !== undefined) return;
+    if (lastLine === undefined || state === null) return;
     const { moveCount } = state as ChamberState;
     const peaks = await this.#log.readNodes(chamberId, peakRefs(moveCount));
+    // Whoever put it there meanwhile knows at least as much.
+    if (this.#chambers.get(chamberId) !== undefined) return;
     const tree = moveCount === 0 ? EMPTY_TREE : restoreTree(moveCount, peaks);
     this.setChamber({ state, tree, headHash: hashLine(lastLine) });
   }
