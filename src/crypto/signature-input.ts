@@ -31,8 +31,10 @@ const USUAL =
 function parseUsual(header: string): SignatureInput | undefined {
   const [, params, created, keyid, nonce] = USUAL.exec(header) ?? [];
   if (params === undefined || keyid === undefined) return undefined;
-  const usual = { params, components: COMPONENTS, created: Number(created), keyid };
-  return nonce === undefined ? usual : { ...usual, nonce };
+  const components = COMPONENTS;
+  return nonce === undefined
+    ? { params, components, created: Number(created), keyid }
+    : { params, components, created: Number(created), keyid, nonce };
 }
 
 function parseAny(header: string): SignatureInput {

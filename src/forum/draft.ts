@@ -70,8 +70,10 @@ export class Draft {
   /** Appends a move; without a chamberId to a new chamber. */
   appendMove(fact: MoveFact, { did, request, signature }: Author, chamberId = this.#lastChamberId + 1): MoveEvent {
     const before = this.chamber(chamberId);
-    const common = this.#next(before);
-    const event = { ...common, chamberId, did, request, type: fact.type, payload: fact.payload } as MoveEvent;
+    const { eventId, ts, prev } = this.#next(before);
+    const { type, payload } = fact;
+    // Written out, not spread: this runs for every move.
+    const event = { eventId, chamberId, type, did, ts, prev, payload, request } as MoveEvent;
     this.#appendChamberEvent(event, before, { signature });
     this.#lastChamberId = Math.max(this.#lastChamberId, chamberId);
     return event;

@@ -8,7 +8,7 @@ import { header } from './header.ts';
 const PRINTABLE_ASCII = /^[!"$-[\]-~]*$/;
 const HOST = /^[\w.:[\]-]+$/;
 /** What every URL parser reads alike: not worth another look. */
-const ORDINARY_HOST = /^[\w.-]+(:\d{1,4})?$/;
+const ORDINARY_HOST = /^[\w.-]+(:[1-5]?\d{1,4})?$/;
 const ORDINARY_TARGET = /^\/[\w\-/?=&.]*$/;
 /** Of these Node takes the first line and drops the others, another reader may do otherwise. */
 const SINGLE_HEADERS: readonly string[] = ['host', 'content-type'];

@@ -4,9 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 import Database from 'better-sqlite3';
 import { listingsOf } from '../../projections/listings.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
+import { headOf, INDEXED_THROUGH } from './event-index.ts';
 import { Listings } from './listings.ts';
 import type { StreamId } from './log.ts';
-import { DERIVED_TABLES, migrate } from './schema.ts';
+import { DERIVED_TABLES, type INDEX_TABLES, migrate } from './schema.ts';
 import { accountEvents, chamberEvents, openReader, readMeta, type StoredEvent } from './stored-events.ts';
 import { EMPTY_STREAM, type VerifiedStream, verifyEvent } from './verify-event.ts';
 
@@ -69,6 +70,7 @@ class Fsck {
     const chambers = this.#read('the chambers', () => this.#checkStreams(chamberEvents(this.#db))) ?? 0;
     const accounts = this.#read('the accounts', () => this.#checkStreams(accountEvents(this.#db))) ?? 0;
     this.#read('the derived tables', () => this.#checkTables());
+    this.#read('the index', () => this.#checkIndex());
     for (const fault of this.#faults.sort(byPosition)) report(fault);
     return { logId, events, chambers, accounts, faults: this.#faults.length };
   }
@@ -139,14 +141,25 @@ class Fsck {
 
   #checkTables(): void {
     for (const table of DERIVED_TABLES) {
-      const problem = `table ${table} is not what the log gives: chambers rebuild makes it anew`;
       const chambers = new Set([
         ...unmatched(this.#db, this.#scratch, table),
         ...unmatched(this.#scratch, this.#db, table),
       ]);
       for (const stream of chambers) {
         if (this.#badStreams.has(stream)) continue;
-        this.#faults.push({ position: null, stream, eventId: null, problem });
+        this.#faults.push(derivedFault(table, stream));
+      }
+    }
+  }
+
+  /** The index may end before the log does: the service holds the newest events in memory. */
+  #checkIndex(): void {
+    const through = Number(readMeta(this.#db, INDEXED_THROUGH));
+    const last = this.#db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
+    if (!(through >= 0 && through <= last)) this.#note(null, `the index says that it ends at position ${through}`);
+    for (const [table, query] of Object.entries(INDEX_DIFFERENCES)) {
+      for (const stream of this.#db.prepare<[number], StreamId | null>(query).pluck().iterate(through)) {
+        if (stream === null || !this.#badStreams.has(stream)) this.#faults.push(derivedFault(table, stream));
       }
     }
   }
@@ -155,6 +168,27 @@ class Fsck {
     const { position = null, event_id: eventId = null } = stored ?? {};
     this.#faults.push({ position, stream: stored && streamOf(stored), eventId, problem });
   }
+}
+
+/** The streams of events whose entry is missing or wrong, and of entries without their event; up to a position. */
+const INDEX_DIFFERENCES: Readonly<Record<(typeof INDEX_TABLES)[number], string>> = {
+  stream_events: `
+    SELECT coalesce(chamber_id, account) AS stream FROM events LEFT JOIN stream_events AS entry
+      ON entry.stream = coalesce(chamber_id, account) AND entry.event_id = events.event_id
+      WHERE events.position <= ? AND entry.position IS NOT events.position
+    UNION SELECT stream FROM stream_events AS entry LEFT JOIN events USING (position)
+      WHERE events.event_id IS NOT entry.event_id OR coalesce(chamber_id, account) IS NOT stream`,
+  signatures: `
+    SELECT coalesce(chamber_id, account) AS stream FROM events LEFT JOIN signatures AS entry
+      ON entry.head = ${headOf('events.signature')} AND entry.position = events.position
+      WHERE events.position <= ? AND events.signature IS NOT NULL AND entry.position IS NULL
+    UNION SELECT coalesce(chamber_id, account) FROM signatures AS entry LEFT JOIN events USING (position)
+      WHERE entry.head IS NOT ${headOf('events.signature')}`,
+};
+
+function derivedFault(table: string, stream: StreamId | null): Fault {
+  const problem = `table ${table} is not what the log gives: chambers rebuild makes it anew`;
+  return { position: null, stream, eventId: null, problem };
 }
 
 const KEYS = { chambers: 'chamber_id = @chamber_id', ideas: 'chamber_id = @chamber_id AND slot = @slot' } as const;

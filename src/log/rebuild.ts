@@ -3,8 +3,9 @@ import type { Database } from 'better-sqlite3';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
+import { prepareFill } from './event-index.ts';
 import { Listings } from './listings.ts';
-import { DERIVED, DERIVED_TABLES } from './schema.ts';
+import { DERIVED, DERIVED_TABLES, INDEX_TABLES, INDEXES } from './schema.ts';
 import { openDatabase } from './sqlite-log.ts';
 import { chamberEvents, openReader, type StoredEvent } from './stored-events.ts';
 import { lockWriter } from './writer-lock.ts';
@@ -33,8 +34,9 @@ function rewrite(path: string, source: Database): RebuildSummary {
   const target = openDatabase(path);
   try {
     return target.transaction(() => {
-      for (const table of DERIVED_TABLES) target.exec(`DROP TABLE IF EXISTS ${table}`);
-      target.exec(DERIVED);
+      for (const table of [...DERIVED_TABLES, ...INDEX_TABLES]) target.exec(`DROP TABLE IF EXISTS ${table}`);
+      target.exec(DERIVED + INDEXES);
+      prepareFill(target)();
       derive(chamberEvents(source), new Listings(target));
       return { chambers: count(target, 'chambers'), ideas: count(target, 'ideas') };
     })();

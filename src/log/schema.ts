@@ -1,10 +1,9 @@
 // The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
 import type { Database } from 'better-sqlite3';
+import { prepareFill } from './event-index.ts';
 
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
-// A signature's key begins with its second, and its index holds the first 16 bytes only: a commit touches few of its pages.
-// That no key is there twice is seen to by events_refuse_gaps, for every program that writes.
 const EVENTS = `
 CREATE TABLE events (
   position INTEGER PRIMARY KEY,
@@ -16,13 +15,10 @@ CREATE TABLE events (
   nodes BLOB,
   CHECK ((chamber_id IS NULL) <> (account IS NULL))
 ) STRICT;
-CREATE UNIQUE INDEX events_of_chamber ON events (chamber_id, event_id) WHERE chamber_id IS NOT NULL;
-CREATE UNIQUE INDEX events_of_account ON events (account, event_id) WHERE account IS NOT NULL;
-CREATE INDEX events_by_signature ON events (substr(signature, 1, 16)) WHERE signature IS NOT NULL;
 `;
 
-// REPLACE deletes without firing DELETE triggers, unless the connection asks for them. So the insert itself is checked:
-// what takes the next position and the next event id of its stream, with a new signature, can replace nothing.
+// REPLACE deletes without firing DELETE triggers, unless the connection asks for them. So the insert itself is checked: what
+// takes the next position replaces nothing. FAIL undoes nothing, which ABORT would keep a journal for, of every insert.
 const APPEND_ONLY = `
 CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN
   SELECT RAISE(ABORT, 'events is append-only: no UPDATE');
@@ -30,20 +26,29 @@ END;
 CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events BEGIN
   SELECT RAISE(ABORT, 'events is append-only: no DELETE');
 END;
-CREATE TRIGGER events_refuse_gaps BEFORE INSERT ON events BEGIN
-  SELECT RAISE(ABORT, 'events is append-only: not the next position')
+CREATE TRIGGER events_refuse_replace BEFORE INSERT ON events BEGIN
+  SELECT RAISE(FAIL, 'events is append-only: not the next position')
     WHERE NEW.position <> 1 + coalesce((SELECT max(position) FROM events), 0);
-  SELECT RAISE(ABORT, 'events is append-only: not the next event of its stream')
-    WHERE NEW.event_id <> 1 + CASE
-      WHEN NEW.account IS NULL
-      THEN coalesce((SELECT max(event_id) FROM events WHERE chamber_id = NEW.chamber_id), 0)
-      ELSE coalesce((SELECT max(event_id) FROM events WHERE account = NEW.account), 0)
-    END;
-  SELECT RAISE(ABORT, 'events is append-only: the signature is in the log already')
-    WHERE EXISTS (
-      SELECT 1 FROM events WHERE substr(signature, 1, 16) = substr(NEW.signature, 1, 16) AND signature = NEW.signature
-    );
 END;
+`;
+
+/** Made again by `rebuild`, too; in a log that is written to, they end some events before its end. */
+export const INDEX_TABLES = ['stream_events', 'signatures'] as const;
+
+/** Where the events of a stream (a chamber's number or an agent's DID) and the signatures are: see event-index.ts. */
+export const INDEXES = `
+CREATE TABLE stream_events (
+  stream ANY NOT NULL,
+  event_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  PRIMARY KEY (stream, event_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE signatures (
+  head BLOB NOT NULL,
+  position INTEGER NOT NULL,
+  PRIMARY KEY (head, position)
+) STRICT, WITHOUT ROWID;
+INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed_through', '0');
 `;
 
 /** Everything that `rebuild` can make again from the events. */
@@ -85,18 +90,33 @@ CREATE TABLE contacts (did TEXT PRIMARY KEY, operator_email TEXT NOT NULL) STRIC
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-/** Creates the schema in a new file; throws when a newer service, or another program, wrote the file. */
+/** Creates the schema in a new file, and renews an older one; throws when a newer service, or another program, wrote the file. */
 export function migrate(db: Database, logId: string): void {
   const version = db.pragma('user_version', { simple: true }) as number;
   if (version === SCHEMA_VERSION) return;
   if (version > SCHEMA_VERSION) {
     throw new Error(`it has schema ${version}, newer than ${SCHEMA_VERSION}, which this version reads`);
   }
-  const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
-  if (tables > 0) throw new Error('it is a database of another program');
   db.transaction(() => {
-    db.exec(EVENTS + APPEND_ONLY + DERIVED + REST);
-    db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(logId);
+    if (version === 0) create(db, logId);
+    else renew(db);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
+}
+
+function create(db: Database, logId: string): void {
+  const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
+  if (tables > 0) throw new Error('it is a database of another program');
+  db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES);
+  db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(logId);
+}
+
+/** Schema 1 had an index for each, which every event was written to. */
+function renew(db: Database): void {
+  db.exec(`
+    DROP TRIGGER events_refuse_update; DROP TRIGGER events_refuse_delete; DROP TRIGGER events_refuse_gaps;
+    DROP INDEX events_of_chamber; DROP INDEX events_of_account; DROP INDEX events_by_signature;
+    ${APPEND_ONLY} ${INDEXES}
+  `);
+  prepareFill(db)();
 }

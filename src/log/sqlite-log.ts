@@ -6,6 +6,7 @@ import type { IdeaView } from '../../projections/views.ts';
 import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
+import { EventIndex } from './event-index.ts';
 import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
 import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
@@ -17,14 +18,12 @@ import { lockWriter } from './writer-lock.ts';
 const CACHE_KIB = 32_768;
 /** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
 const PAGE_BYTES = 8_192;
-/** Pages in the write-ahead log before they are carried over (16 MiB): a page that changed often is carried over once. */
-const CHECKPOINT_PAGES = 2_048;
+/** Pages in the write-ahead log before they are carried over (4 MiB): more would hold up the process for longer at a time. */
+const CHECKPOINT_PAGES = 512;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
 
 const TOLD_AT = 'told_at';
-
-const columnOf = (stream: StreamId) => (typeof stream === 'number' ? 'chamber_id' : 'account');
 
 /** Opens or creates the log in `path`, or in memory for ':memory:'. Throws an Error that says in one line what is wrong. */
 export function openSqliteLog(path: string): SqliteLog {
@@ -75,12 +74,13 @@ class SqliteLog implements ForumLog {
   readonly #db: Database.Database;
   readonly #file: OpenFile;
   readonly #listings: Listings;
-  readonly #write: (entries: readonly LogEntry[]) => void;
+  readonly #index: EventIndex;
+  /** Returns whether the index was filled. */
+  readonly #write: (entries: readonly LogEntry[]) => boolean;
   readonly #insert: Database.Statement;
-  readonly #bySignature: Database.Statement<[{ key: Uint8Array }], string>;
-  readonly #nodes: Database.Statement<[number, number], Buffer>;
+  readonly #line: Database.Statement<[number], string>;
+  readonly #nodes: Database.Statement<[number], Buffer>;
   readonly #pages: PageReader;
-  readonly #heads: Record<'chamber_id' | 'account', Database.Statement<[StreamId], number>>;
   #position: number;
   #lastAt: Millis;
 
@@ -93,16 +93,10 @@ class SqliteLog implements ForumLog {
       `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes)
        VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?)`,
     );
-    this.#bySignature = db
-      .prepare<[{ key: Uint8Array }], string>(
-        'SELECT line FROM events WHERE substr(signature, 1, 16) = substr(@key, 1, 16) AND signature = @key',
-      )
-      .pluck();
-    this.#nodes = db
-      .prepare<[number, number], Buffer>('SELECT nodes FROM events WHERE chamber_id = ? AND event_id = ?')
-      .pluck();
-    this.#pages = new PageReader(db);
-    this.#heads = { chamber_id: prepareHead(db, 'chamber_id'), account: prepareHead(db, 'account') };
+    this.#line = db.prepare<[number], string>('SELECT line FROM events WHERE position = ?').pluck();
+    this.#nodes = db.prepare<[number], Buffer>('SELECT nodes FROM events WHERE position = ?').pluck();
+    this.#index = new EventIndex(db);
+    this.#pages = new PageReader(db, this.#index);
     this.logId = db.prepare("SELECT value FROM meta WHERE name = 'log_id'").pluck().get() as string;
     this.#position = db.prepare('SELECT coalesce(max(position), 0) FROM events').pluck().get() as number;
     this.#lastAt = Math.max(lastAt(db, this.#position), Number(this.recall(TOLD_AT) ?? 0));
@@ -113,24 +107,29 @@ class SqliteLog implements ForumLog {
   }
 
   get lastChamberId(): number {
-    // The condition is that of the index: without it the whole table would be read.
-    const query = 'SELECT coalesce(max(chamber_id), 0) FROM events WHERE chamber_id IS NOT NULL';
-    return this.#db.prepare(query).pluck().get() as number;
+    return this.#index.lastChamberId();
   }
 
   async append(entries: readonly LogEntry[]): Promise<void> {
-    try {
-      this.#file.requireSameFile();
-      this.#write(entries);
-    } catch (error) {
-      throw toLogError(error);
-    }
+    const isIndexed = this.#commit(entries);
     // Only now: a transaction that was rolled back must not use up positions.
+    if (isIndexed) this.#index.forget();
+    else this.#index.add(entries, this.#position);
     this.#position += entries.length;
     this.#lastAt = entries.at(-1)?.at ?? this.#lastAt;
   }
 
-  #writeEntries(entries: readonly LogEntry[]): void {
+  #commit(entries: readonly LogEntry[]): boolean {
+    try {
+      this.#file.requireSameFile();
+      this.#index.requireNext(entries);
+      return this.#write(entries);
+    } catch (error) {
+      throw toLogError(error);
+    }
+  }
+
+  #writeEntries(entries: readonly LogEntry[]): boolean {
     let position = this.#position;
     for (const { stream, eventId, line, signature, nodes, listings, operatorEmail } of entries) {
       const chamberId = typeof stream === 'number' ? stream : null;
@@ -139,10 +138,14 @@ class SqliteLog implements ForumLog {
       for (const listing of listings) this.#listings.write(listing);
       if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
     }
+    return this.#index.fillWhenDue(entries.length);
   }
 
   async findBySignature(keys: readonly Uint8Array[]): Promise<readonly (string | undefined)[]> {
-    return keys.map((key) => this.#bySignature.get({ key }));
+    return keys.map((key) => {
+      const position = this.#index.positionOfSignature(key);
+      return position === undefined ? undefined : this.#line.get(position);
+    });
   }
 
   async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
@@ -150,12 +153,14 @@ class SqliteLog implements ForumLog {
   }
 
   async lastEventId(stream: StreamId): Promise<number> {
-    return this.#heads[columnOf(stream)].get(stream) ?? 0;
+    return this.#index.lastEventId(stream);
   }
 
   async readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
     return refs.map(({ eventId, level }) => {
-      const node = this.#nodes.get(chamberId, eventId)?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+      const position = this.#index.positionOf(chamberId, eventId);
+      const nodes = position === undefined ? undefined : this.#nodes.get(position);
+      const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
       if (node?.length === HASH_BYTES) return node;
       throw new LogCorruption(`chamber ${chamberId} has no tree node of level ${level} at event ${eventId}`);
     });
@@ -213,10 +218,6 @@ class SqliteLog implements ForumLog {
 }
 
 export type { SqliteLog };
-
-function prepareHead(db: Database.Database, column: string): Database.Statement<[StreamId], number> {
-  return db.prepare<[StreamId], number>(`SELECT max(event_id) FROM events WHERE ${column} = ?`).pluck();
-}
 
 function lastAt(db: Database.Database, position: number): Millis {
   const line = db.prepare('SELECT line FROM events WHERE position = ?').pluck().get(position) as string | undefined;

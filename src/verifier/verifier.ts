@@ -10,8 +10,8 @@ import { type LostThread, type SodiumThread, startSodiumThread } from './sodium-
 
 const KEYS_MAX = 4096;
 const PENDING_MAX = 16_384;
-/** Large enough to make messages between threads cheap, small enough that the first answers are used while the next are found. */
-const BATCH_QUESTIONS_MAX = 32;
+/** Small, so that the first answers are used while the next are found: neither thread waits for the other. */
+const BATCH_QUESTIONS_MAX = 8;
 const PUBLIC_KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 

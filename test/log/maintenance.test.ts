@@ -36,7 +36,7 @@ function faultsOf(path: string): readonly Fault[] {
 
 function tamper(path: string, sql: string, ...values: readonly unknown[]): void {
   const db = new Database(path);
-  for (const name of ['update', 'delete', 'gaps']) db.exec(`DROP TRIGGER IF EXISTS events_refuse_${name}`);
+  for (const name of ['update', 'delete', 'replace']) db.exec(`DROP TRIGGER IF EXISTS events_refuse_${name}`);
   db.prepare(sql).run(...values);
   db.close();
 }
@@ -109,6 +109,36 @@ describe('fsck', () => {
     tamper(path, sql, 'Somebody else’s');
     const problem = expect.stringContaining('table chambers');
     expect(faultsOf(path)).toEqual([{ position: null, stream: chamberId, eventId: null, problem }]);
+  });
+
+  it.each([
+    ['an event’s entry is missing', 'DELETE FROM stream_events WHERE position = 5', 'stream_events'],
+    ['an entry names another event', 'UPDATE stream_events SET position = 4 WHERE position = 5', 'stream_events'],
+    [
+      'there is an entry too much',
+      'INSERT INTO stream_events SELECT stream, 99, 5 FROM stream_events WHERE position = 5',
+      'stream_events',
+    ],
+    ['a signature’s entry is missing', 'DELETE FROM signatures WHERE position = 5', 'signatures'],
+    ['a signature’s entry is changed', "UPDATE signatures SET head = x'00' WHERE position = 5", 'signatures'],
+  ])('names the chamber where in the index %s, and rebuild mends it', async (_title, sql, table) => {
+    const { path, chamberId, running } = written;
+    await running.stop();
+    rebuildDatabase(path);
+    expect(faultsOf(path)).toEqual([]);
+    tamper(path, sql);
+    const problem = expect.stringContaining(`table ${table}`);
+    expect(faultsOf(path)).toEqual([{ position: null, stream: chamberId, eventId: null, problem }]);
+    rebuildDatabase(path);
+    expect(faultsOf(path)).toEqual([]);
+  });
+
+  it('names an index that claims more than the log has', () => {
+    const { path } = written;
+    tamper(path, "UPDATE meta SET value = '9' WHERE name = 'indexed_through'");
+    expect(faultsOf(path)).toContainEqual(
+      expect.objectContaining({ problem: 'the index says that it ends at position 9' }),
+    );
   });
 
   it('names a log without its id', () => {

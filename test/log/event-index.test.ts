@@ -1,0 +1,134 @@
+// The index is filled now and then, for many events at once: before, while and after, every reader sees the same log.
+import Database from 'better-sqlite3';
+import { expect, it } from 'vitest';
+import type { ForumLog, LogEntry } from '../../src/log/log.ts';
+import { openSqliteLog } from '../../src/log/sqlite-log.ts';
+import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
+import { entry, intrude } from './entries.ts';
+
+const STREAMS = [1, 2, 'did:key:a', 3] as const;
+/** Enough to fill the index more than twice, and then some. */
+const ROUNDS = 700;
+
+/** One event for each stream in each round. */
+function rounds(from: number, to: number): LogEntry[] {
+  const ids = Array.from({ length: to - from }, (_, index) => from + index + 1);
+  return ids.flatMap((eventId) =>
+    STREAMS.map((stream) => entry(stream, eventId, typeof stream === 'string' ? { nodes: null } : {})),
+  );
+}
+
+/** A page at a time, of an odd size, so that pages end on either side of the index's end. */
+async function readAll(log: ForumLog, stream: number | string, limit: number): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for (;;) {
+    const { ndjson, count } = await log.readPage(stream, lines.length, limit);
+    if (count === 0) return lines;
+    const page = ndjson.toString().split('\n').slice(0, -1);
+    expect(page).toHaveLength(count);
+    lines.push(...page);
+  }
+}
+
+async function expectWhole(log: ForumLog, entries: readonly LogEntry[]): Promise<void> {
+  for (const stream of STREAMS) {
+    const own = entries.filter((each) => each.stream === stream);
+    const lines = own.map(({ line }) => Buffer.from(line).toString());
+    expect(await readAll(log, stream, 117)).toEqual(lines);
+    expect(await log.lastEventId(stream)).toBe(own.length);
+    // A page that begins in the index ends at the head all the same.
+    const { count } = await log.readPage(stream, own.length - 900, 1_000);
+    if (own.length > 900) expect(count).toBe(900);
+  }
+  const keys = entries.map(({ signature }) => signature as Uint8Array);
+  expect(await log.findBySignature(keys)).toEqual(entries.map(({ line }) => Buffer.from(line).toString()));
+  const [node] = await log.readNodes(1, [{ eventId: 1, level: 0 }]);
+  expect(Buffer.from(node ?? [])).toEqual(Buffer.from(entries[0]?.nodes ?? []));
+  expect(log.lastChamberId).toBe(3);
+}
+
+async function write(log: ForumLog, entries: readonly LogEntry[]): Promise<void> {
+  for (let at = 0; at < entries.length; at += 37) await log.append(entries.slice(at, at + 37));
+}
+
+function indexedThrough(path: string): number {
+  return Number(intrude(path).prepare("SELECT value FROM meta WHERE name = 'indexed_through'").pluck().get());
+}
+
+it('pages, heads, signatures and nodes are found wherever the index ends, before and after a restart', async () => {
+  const path = temporaryDatabase();
+  const log = openSqliteLog(path);
+  const entries = rounds(0, ROUNDS);
+  await write(log, entries);
+  expect(indexedThrough(path)).toBeGreaterThan(2_000);
+  expect(indexedThrough(path)).toBeLessThan(entries.length);
+  await expectWhole(log, entries);
+  await log.close();
+
+  const again = openSqliteLog(path);
+  atEnd(() => again.close());
+  await expectWhole(again, entries);
+  const more = rounds(ROUNDS, ROUNDS + 300);
+  await write(again, more);
+  await expectWhole(again, [...entries, ...more]);
+});
+
+it('a signature is found once it is indexed, also where another has the same head', async () => {
+  const log = openSqliteLog(':memory:');
+  atEnd(() => log.close());
+  const twins = [0, 1, 2].map((last) => Buffer.concat([Buffer.alloc(71, 7), Buffer.of(last)]));
+  const [first, second, third] = twins as [Buffer, Buffer, Buffer];
+  await log.append([entry(9, 1, { signature: first }), entry(9, 2, { signature: second })]);
+  const lines = await log.findBySignature([first, second, third]);
+  expect(lines).toEqual([expect.stringContaining('"eventId":1'), expect.stringContaining('"eventId":2'), undefined]);
+  await write(log, rounds(0, ROUNDS));
+  expect(await log.findBySignature([first, second, third])).toEqual(lines);
+});
+
+it('a batch that fails while it fills the index leaves everything as it was', async () => {
+  const path = temporaryDatabase();
+  const log = openSqliteLog(path);
+  atEnd(() => log.close());
+  const entries = rounds(0, 250);
+  await write(log, entries);
+  // What the batch would index is there already, so that filling fails.
+  const intruder = intrude(path);
+  intruder.exec('INSERT INTO stream_events VALUES (1, 200, 1)');
+  const more = rounds(250, 300);
+  await expect(log.append(more)).rejects.toThrow('UNIQUE');
+  expect(indexedThrough(path)).toBe(0);
+  intruder.exec('DELETE FROM stream_events');
+  await expectWhole(log, entries);
+  await log.append(more);
+  await expectWhole(log, [...entries, ...more]);
+});
+
+it('a file of schema 1 is renewed when it is opened', async () => {
+  const path = temporaryDatabase();
+  const log = openSqliteLog(path);
+  const entries = rounds(0, 300);
+  await write(log, entries);
+  await log.close();
+  asSchema1(path);
+
+  const renewed = openSqliteLog(path);
+  atEnd(() => renewed.close());
+  expect(indexedThrough(path)).toBe(entries.length);
+  const more = rounds(300, 310);
+  await write(renewed, more);
+  await expectWhole(renewed, [...entries, ...more]);
+});
+
+function asSchema1(path: string): void {
+  const db = new Database(path);
+  db.exec(`
+    DROP TABLE stream_events; DROP TABLE signatures; DELETE FROM meta WHERE name = 'indexed_through';
+    DROP TRIGGER events_refuse_replace;
+    CREATE UNIQUE INDEX events_of_chamber ON events (chamber_id, event_id) WHERE chamber_id IS NOT NULL;
+    CREATE UNIQUE INDEX events_of_account ON events (account, event_id) WHERE account IS NOT NULL;
+    CREATE INDEX events_by_signature ON events (substr(signature, 1, 16)) WHERE signature IS NOT NULL;
+    CREATE TRIGGER events_refuse_gaps BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'append-only') WHERE false; END;
+    PRAGMA user_version = 1;
+  `);
+  db.close();
+}
