@@ -1,6 +1,6 @@
 // Looks at everything that a service depends on before it is needed: each finding names the variable that mends it.
 import { constants } from 'node:fs';
-import { access, statfs } from 'node:fs/promises';
+import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
@@ -53,8 +53,8 @@ function examineFlags(config: Config): readonly Finding[] {
 
 async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[]> {
   if (DATABASE_PATH === ':memory:') return [];
-  const folder = await firstThere(dirname(DATABASE_PATH));
   try {
+    const folder = await firstThere(dirname(DATABASE_PATH));
     await access(folder, constants.W_OK);
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;
@@ -62,17 +62,15 @@ async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[
     if (freeBytes < FREE_BYTES_MIN) return [problem('disk', detail, 'DATABASE_PATH')];
     return [freeBytes < FREE_BYTES_ENOUGH ? warning('disk', detail, 'DATABASE_PATH') : ok('disk', detail)];
   } catch (error) {
-    return [problem('disk', `${folder} cannot be written to: ${reasonOf(error)}`, 'DATABASE_PATH')];
+    return [problem('disk', `${DATABASE_PATH} cannot be written to: ${reasonOf(error)}`, 'DATABASE_PATH')];
   }
 }
 
-/** The folder, or the nearest above it that exists. */
+/** The folder, or the nearest above it that exists; something else of that name is no folder to write to. */
 async function firstThere(folder: string): Promise<string> {
-  const isThere = await access(folder).then(
-    () => true,
-    () => false,
-  );
-  return isThere || dirname(folder) === folder ? folder : await firstThere(dirname(folder));
+  const found = await stat(folder).catch(() => undefined);
+  if (found?.isDirectory() === false) throw new Error(`${folder} is no folder`);
+  return found !== undefined || dirname(folder) === folder ? folder : await firstThere(dirname(folder));
 }
 
 /** The clock against what cannot be in the future: the last event of the log, and the newest block of the chain. */

@@ -7,7 +7,7 @@ import { COMMON_OPTIONS } from './parse.ts';
 
 export function overview(commands: readonly Command[]): string {
   return sections({
-    Usage: ['chambers COMMAND [ARGUMENTS] [OPTIONS]'],
+    Usage: ['chambers COMMAND [ARGUMENTS] [OPTIONS]', 'chambers --version'],
     Commands: columns(commands.map(({ name, args, summary }) => [[name, ...args.map(argument)].join(' '), summary])),
     'Options of every command': columns(optionRows(COMMON_OPTIONS)),
     Environment: columns(Object.entries(VARIABLES)),

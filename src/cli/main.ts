@@ -1,4 +1,5 @@
 // The command line as a function: words in, exit code out.
+import { VERSION } from '../version.ts';
 import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import type { Command } from './command.ts';
@@ -39,6 +40,10 @@ async function run(words: readonly string[]): Promise<number> {
   if (['--help', '-h', 'help'].includes(first)) {
     console.log(overview(COMMANDS));
     return words.length === 0 ? EXIT.usage : EXIT.ok;
+  }
+  if (['--version', '-V'].includes(first)) {
+    console.log(VERSION);
+    return EXIT.ok;
   }
   checkVariables();
   const command = findCommand(words, COMMANDS);

@@ -46,6 +46,10 @@ describe('wrong usage', () => {
   });
 });
 
+it('tells its version', async () => {
+  expect(await run(['--version'])).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
+});
+
 describe('help', () => {
   it('lists every command', async () => {
     const { exitCode, out } = await run(['--help']);

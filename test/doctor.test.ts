@@ -1,0 +1,124 @@
+// `chambers doctor` finds what is wrong before a service meets it, and names the variable that mends it.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { examine, type Finding } from '../src/doctor.ts';
+import { openSqliteLog } from '../src/log/sqlite-log.ts';
+import { run } from './cli/run.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
+import { entry } from './log/entries.ts';
+
+const SOUND = { CHAIN: 'none', DATABASE_PATH: ':memory:' } as const;
+
+/** What is not as it should be. */
+async function complaints(env: Readonly<Record<string, string>>): Promise<readonly Finding[]> {
+  return (await examine(env)).filter(({ level }) => level !== 'ok');
+}
+
+describe('doctor', () => {
+  it('has nothing to say against a new service', async () => {
+    expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'data', 'chambers.db') })).toEqual([]);
+  });
+
+  it('names every wrong variable of a configuration', async () => {
+    const findings = await complaints({ PORT: 'http', CONFIRMATIONS: '-1' });
+    expect(findings.map(({ subject, level, variable }) => [subject, level, variable])).toEqual([
+      ['configuration', 'problem', 'PORT'],
+      ['configuration', 'problem', 'CONFIRMATIONS'],
+    ]);
+  });
+
+  it.each([
+    ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
+    ['NODE_ENV', { HOST: '0.0.0.0' }],
+    ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' }],
+    ['DATABASE_PATH', { DATABASE_PATH: ':memory:' }],
+  ])('warns of what is unsafe: %s', async (variable, env) => {
+    const path = join(temporaryFolder(), 'chambers.db');
+    const warning = { subject: 'flags', level: 'warning', variable, detail: expect.any(String) };
+    expect(await complaints({ CHAIN: 'none', DATABASE_PATH: path, ...env })).toEqual([warning]);
+  });
+
+  it('finds a folder that cannot be one', async () => {
+    const file = temporaryDatabase();
+    await openSqliteLog(file).close();
+    const [finding] = await complaints({ CHAIN: 'none', DATABASE_PATH: join(file, 'chambers.db') });
+    expect(finding).toMatchObject({ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH' });
+  });
+
+  it('finds a clock that is behind the log', async () => {
+    const path = temporaryDatabase();
+    const log = openSqliteLog(path);
+    const ts = new Date(Date.now() + 3_600_000).toISOString();
+    await log.append([entry(1, 1, { line: Buffer.from(JSON.stringify({ eventId: 1, ts })) })]);
+    await log.close();
+    const [finding] = await complaints({ CHAIN: 'none', DATABASE_PATH: path });
+    expect(finding).toMatchObject({ subject: 'clock', level: 'problem', detail: expect.stringMatching(/3[56]\d\d s/) });
+  });
+
+  const CHAIN = {
+    DATABASE_PATH: ':memory:',
+    CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
+    IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
+    RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
+  } as const;
+
+  it('finds an RPC that is away', async () => {
+    const found = await complaints({ ...CHAIN, RPC_URL: 'http://127.0.0.1:9' });
+    expect(found).toContainEqual(expect.objectContaining({ subject: 'chain', variable: 'RPC_URL' }));
+  });
+
+  it('finds contracts without code and a relayer without money', async () => {
+    const RPC_URL = await emptyChain();
+    const found = (await complaints({ ...CHAIN, RPC_URL })).filter(({ subject }) => subject === 'chain');
+    expect(new Set(found.map(({ variable }) => variable))).toEqual(
+      new Set(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS', 'RELAYER_PRIVATE_KEY']),
+    );
+    expect(JSON.stringify(found)).not.toContain('33'.repeat(32));
+  });
+
+  it('finds a chain of another id', async () => {
+    const RPC_URL = await emptyChain();
+    const found = await complaints({ ...CHAIN, RPC_URL, CHAIN_ID: '1' });
+    expect(found).toContainEqual(expect.objectContaining({ level: 'problem', variable: 'CHAIN_ID' }));
+  });
+});
+
+/** A node of chain 31337 on which there is nothing. */
+async function emptyChain(): Promise<string> {
+  const results: Readonly<Record<string, unknown>> = {
+    eth_chainId: '0x7a69',
+    eth_getCode: '0x',
+    eth_getBalance: '0x0',
+    eth_blockNumber: '0x1',
+    eth_getBlockByNumber: { number: '0x1', hash: `0x${'44'.repeat(32)}`, timestamp: '0x1', transactions: [] },
+  };
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    const { id, method } = JSON.parse(body);
+    response.setHeader('Content-Type', 'application/json');
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? '0x' }));
+  }).listen(0, '127.0.0.1');
+  atEnd(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('the command', () => {
+  it('ends with 0 and a table where nothing is a problem', async () => {
+    const { exitCode, out } = await run(['doctor'], SOUND);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/^SUBJECT +LEVEL +VARIABLE +FINDING\n/);
+    expect(out).toMatch(/flags +warning +DATABASE_PATH +the log is in memory/);
+  });
+
+  it('ends with 1 where something is, and says all in JSON', async () => {
+    const { exitCode, out } = await run(['doctor', '--json'], { ...SOUND, PORT: '-5' });
+    expect(exitCode).toBe(1);
+    const { ok, findings } = JSON.parse(out);
+    expect(ok).toBe(false);
+    expect(findings).toContainEqual(expect.objectContaining({ level: 'problem', variable: 'PORT' }));
+  });
+});
