@@ -41,6 +41,6 @@ function requireRoom({ openChambers, limits }: CreateSituation): void {
   if (openChambers < limits.openChambersPerDidMax) return;
   throw new ForumError(
     'FORUM_ERR_CONFLICT',
-    `you already have ${openChambers} open chambers, the most that one agent may have`,
+    `you already have as many open chambers as one agent may have (${limits.openChambersPerDidMax})`,
   );
 }

@@ -2,7 +2,7 @@
 import { type ChamberItemView, chamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import type { SignatureAges } from '../decide/freshness.ts';
-import type { ForumLog, StreamId } from '../log/log.ts';
+import type { ForumLog } from '../log/log.ts';
 import type { AccountEvent, ForumEvent, MoveEvent, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import type { Hex, Millis, Phase } from '../vocabulary/values.ts';
@@ -45,8 +45,8 @@ export class Forum {
   readonly #streams: Streams;
   readonly #followers = new Followers();
   readonly #queue: CommitQueue;
-  /** Chambers being created, by DID. */
-  readonly #creating = new Map<string, number>();
+  /** The creation of a chamber that each DID asked for last, while it is under way. */
+  readonly #creating = new Map<string, Promise<MoveEvent>>();
   #latest: Millis;
 
   constructor(options: ForumOptions) {
@@ -99,18 +99,19 @@ export class Forum {
     return this.#submit(submitPersonality(body, caller, this.#options));
   }
 
-  /** Those of the same creator that are under way count too: they are decided before. */
+  /** One creator's chambers are made one after another: each counts those that are open by then. */
   async createChamber(body: unknown, caller: Caller): Promise<MoveEvent> {
     const { did } = caller;
-    const underWay = this.#creating.get(did) ?? 0;
-    this.#creating.set(did, underWay + 1);
+    const create = async () => {
+      const openChambers = await this.log.countOpenChambers(did);
+      return this.#submit(submitCreate({ body, caller, openChambers }, this.#options));
+    };
+    const creation = (this.#creating.get(did) ?? Promise.resolve()).then(create, create);
+    this.#creating.set(did, creation);
     try {
-      const openChambers = underWay + (await this.log.countOpenChambers(did));
-      return await this.#submit(submitCreate({ body, caller, openChambers }, this.#options));
+      return await creation;
     } finally {
-      const left = (this.#creating.get(did) ?? 1) - 1;
-      if (left === 0) this.#creating.delete(did);
-      else this.#creating.set(did, left);
+      if (this.#creating.get(did) === creation) this.#creating.delete(did);
     }
   }
 
@@ -125,27 +126,21 @@ export class Forum {
 
   /** Loads before queueing, so that folding a cold stream holds up nobody else's move. */
   #submit<Event extends ForumEvent | null>(submission: Submission<Event>): Promise<Event> {
-    const cold = submission.streams.filter((stream) => !this.#streams.isLoaded(stream));
+    const cold = submission.streams.filter((stream) => this.#streams.get(stream) === undefined);
     if (cold.length === 0) return this.#queue.submit(submission);
     return Promise.all(cold.map((stream) => this.#streams.load(stream))).then(() => this.#queue.submit(submission));
   }
 
   async chamber(chamberId: number): Promise<Chamber | undefined> {
-    await this.#load(chamberId);
-    return this.#streams.chamber(chamberId);
+    return this.#streams.chamber(chamberId) ?? (await this.#streams.load(chamberId));
   }
 
   async account(did: string): Promise<Account | undefined> {
-    await this.#load(did);
-    return this.#streams.account(did);
+    return this.#streams.account(did) ?? (await this.#streams.load(did));
   }
 
   async isRegistered(did: string): Promise<boolean> {
-    return this.#streams.isLoaded(did) || (await this.account(did)) !== undefined;
-  }
-
-  async #load(stream: StreamId): Promise<void> {
-    if (!this.#streams.isLoaded(stream)) await this.#streams.load(stream);
+    return (await this.account(did)) !== undefined;
   }
 
   async chambers(query: {

@@ -16,20 +16,21 @@ export class HeldStreams implements StreamStates {
 
   /** Loads the stream and keeps it; only the batch itself can change it meanwhile. */
   async load(stream: StreamId): Promise<void> {
-    await this.#streams.load(stream);
-    this.#keep(stream);
+    this.#keep(stream, await this.#streams.load(stream));
   }
 
   /** Keeps the stream if it is in memory, and says so: most are, and nothing is awaited for them. */
   hold(stream: StreamId): boolean {
-    const isLoaded = this.#streams.isLoaded(stream);
-    if (isLoaded) this.#keep(stream);
-    return isLoaded;
+    const state = this.#streams.get(stream);
+    this.#keep(stream, state);
+    return state !== undefined;
   }
 
-  #keep(stream: StreamId): void {
-    if (typeof stream === 'number') keep(this.#chambers, stream, this.#streams.chamber(stream));
-    else keep(this.#accounts, stream, this.#streams.account(stream));
+  /** A stream without events stays absent. */
+  #keep(stream: StreamId, state: Chamber | Account | undefined): void {
+    if (state === undefined) return;
+    if (typeof stream === 'number') this.#chambers.set(stream, state as Chamber);
+    else this.#accounts.set(stream, state as Account);
   }
 
   chamber(chamberId: number): Chamber | undefined {
@@ -51,9 +52,4 @@ export class HeldStreams implements StreamStates {
   forget(stream: StreamId): void {
     this.#streams.forget(stream);
   }
-}
-
-/** A stream without events stays absent. */
-function keep<Key, State>(states: Map<Key, State>, key: Key, state: State | undefined): void {
-  if (state !== undefined) states.set(key, state);
 }

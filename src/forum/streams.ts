@@ -33,7 +33,7 @@ export class Streams {
   readonly #log: ForumLog;
   readonly #chambers: BoundedCache<number, Chamber>;
   readonly #accounts: BoundedCache<string, Account>;
-  readonly #loading = new Map<StreamId, Promise<void>>();
+  readonly #loading = new Map<StreamId, Promise<Chamber | Account | undefined>>();
 
   constructor(log: ForumLog, limits: CacheLimits) {
     this.#log = log;
@@ -49,8 +49,8 @@ export class Streams {
     return this.#accounts.get(did);
   }
 
-  isLoaded(stream: StreamId): boolean {
-    return (typeof stream === 'number' ? this.chamber(stream) : this.account(stream)) !== undefined;
+  get(stream: StreamId): Chamber | Account | undefined {
+    return typeof stream === 'number' ? this.chamber(stream) : this.account(stream);
   }
 
   setChamber(chamber: Chamber): void {
@@ -66,8 +66,14 @@ export class Streams {
     else this.#accounts.delete(stream);
   }
 
-  /** Folds the stream into the cache; a stream without events stays absent. Concurrent calls share one fold. */
-  load(stream: StreamId): Promise<void> {
+  /**
+   * Folds the stream into the cache, and gives its state: the cache may have forgotten it when the caller comes to look.
+   * undefined for a stream without events. Concurrent calls share one fold.
+   */
+  load(chamberId: number): Promise<Chamber | undefined>;
+  load(did: string): Promise<Account | undefined>;
+  load(stream: StreamId): Promise<Chamber | Account | undefined>;
+  load(stream: StreamId): Promise<Chamber | Account | undefined> {
     const running = this.#loading.get(stream);
     if (running !== undefined) return running;
     const load = typeof stream === 'number' ? this.#loadChamber(stream) : this.#loadAccount(stream);
@@ -76,28 +82,34 @@ export class Streams {
     return settled;
   }
 
-  async #loadChamber(chamberId: number): Promise<void> {
+  async #loadChamber(chamberId: number): Promise<Chamber | undefined> {
     let state: ChamberState | null = null;
     const lastLine = await this.#fold(chamberId, (line) => {
       state = evolveChamber(state, fromLine(line) as ChamberEvent);
     });
-    if (lastLine === undefined || state === null) return;
+    if (lastLine === undefined || state === null) return undefined;
     const { moveCount } = state as ChamberState;
     const peaks = await this.#log.readNodes(chamberId, peakRefs(moveCount));
     // Whoever put it there meanwhile knows at least as much.
-    if (this.#chambers.get(chamberId) !== undefined) return;
+    const newer = this.#chambers.get(chamberId);
+    if (newer !== undefined) return newer;
     const tree = moveCount === 0 ? EMPTY_TREE : restoreTree(moveCount, peaks);
-    this.setChamber({ state, tree, headHash: hashLine(lastLine) });
+    const chamber: Chamber = { state, tree, headHash: hashLine(lastLine) };
+    this.setChamber(chamber);
+    return chamber;
   }
 
-  async #loadAccount(did: string): Promise<void> {
+  async #loadAccount(did: string): Promise<Account | undefined> {
     let state: AccountState | null = null;
     const lastLine = await this.#fold(did, (line) => {
       state = evolveAccount(state, fromLine(line) as AccountEvent);
     });
     const operatorEmail = await this.#log.operatorEmail(did);
-    if (lastLine === undefined || state === null || this.#accounts.get(did) !== undefined) return;
-    this.setAccount({ state, headHash: hashLine(lastLine), operatorEmail });
+    const newer = this.#accounts.get(did);
+    if (lastLine === undefined || state === null || newer !== undefined) return newer;
+    const account: Account = { state, headHash: hashLine(lastLine), operatorEmail };
+    this.setAccount(account);
+    return account;
   }
 
   async #fold(stream: StreamId, evolve: (line: string) => void): Promise<string | undefined> {

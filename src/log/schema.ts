@@ -68,6 +68,7 @@ CREATE TABLE chambers (
   is_committed INTEGER NOT NULL,
   is_settled INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
 CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
 CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE is_committed = 0;
 CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline) WHERE is_settled = 0;
@@ -116,6 +117,7 @@ function renew(db: Database): void {
   db.exec(`
     DROP TRIGGER events_refuse_update; DROP TRIGGER events_refuse_delete; DROP TRIGGER events_refuse_gaps;
     DROP INDEX events_of_chamber; DROP INDEX events_of_account; DROP INDEX events_by_signature;
+    CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     ${APPEND_ONLY} ${INDEXES}
   `);
   prepareFill(db)();

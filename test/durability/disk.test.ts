@@ -1,10 +1,12 @@
 // Disks that fail: a full one is waited out, and a damaged one ends the process rather than let memory and disk differ.
+
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { fsckDatabase } from '../../src/log/fsck.ts';
+import { rebuildDatabase } from '../../src/log/rebuild.ts';
 import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { get, prepare, send, type WireAnswer } from '../kit/wire.ts';
@@ -98,6 +100,8 @@ describe('a damaged disk', () => {
     const player = await newPlayer(first.url);
     for (let move = 0; move < 50; move++) await must(first.url, debateOf(player));
     await first.kill('SIGTERM');
+    // Indexes every event: the start would meet the damage in those that are not.
+    rebuildDatabase(path);
     damage(path, COMMENT);
 
     const service = await startProcess(path);

@@ -107,6 +107,19 @@ describe('a memory for one chamber and one account', () => {
       expect(await Promise.all(moves)).toEqual(agents.map(() => ({ eventId })));
     }
   });
+
+  it('is enough for many readers at once: what is there is never missing', async () => {
+    const house = new House({ cachedMax: 1 });
+    const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
+    const ids: number[] = [];
+    for (const agent of agents) ids.push(await openChamber(house, [agent]));
+    for (let round = 0; round < 5; round++) {
+      const views = ids.map((id) => house.must('GET', `/chambers/${id}`));
+      const accounts = agents.map((by) => house.must('GET', '/me', { by }));
+      expect((await Promise.all(views)).map(({ chamberId }) => chamberId)).toEqual(ids);
+      expect((await Promise.all(accounts)).map(({ did }) => did)).toEqual(agents.map(({ did }) => did));
+    }
+  });
 });
 
 describe('the time', () => {

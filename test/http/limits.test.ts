@@ -146,6 +146,15 @@ describe('open chambers', () => {
     const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd', 'e', 'f'].map(open));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
+
+  it('are not counted where they were refused, or will be', async () => {
+    const running = await run({ CHAMBERS_OPEN_PER_DID_MAX: '2' });
+    const { by } = await debating(running);
+    const refused = Array.from({ length: 5 }, (_, at) => call(running, by, ['POST', '/chambers', { name: `${at}` }]));
+    const outcomes = Promise.allSettled(refused);
+    expect(await call(running, by, ['POST', '/chambers', { name: 'Good', ...FAR }])).toMatchObject({ phase: 'LOBBY' });
+    expect((await outcomes).map(({ status }) => status)).toEqual(refused.map(() => 'rejected'));
+  });
 });
 
 async function untilAccepted(open: () => Promise<unknown>): Promise<void> {

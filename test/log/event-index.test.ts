@@ -123,7 +123,7 @@ function asSchema1(path: string): void {
   const db = new Database(path);
   db.exec(`
     DROP TABLE stream_events; DROP TABLE signatures; DELETE FROM meta WHERE name = 'indexed_through';
-    DROP TRIGGER events_refuse_replace;
+    DROP TRIGGER events_refuse_replace; DROP INDEX chambers_committed;
     CREATE UNIQUE INDEX events_of_chamber ON events (chamber_id, event_id) WHERE chamber_id IS NOT NULL;
     CREATE UNIQUE INDEX events_of_account ON events (account, event_id) WHERE account IS NOT NULL;
     CREATE INDEX events_by_signature ON events (substr(signature, 1, 16)) WHERE signature IS NOT NULL;
