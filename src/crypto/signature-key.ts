@@ -8,7 +8,9 @@ const CREATED_BYTES = 8;
  */
 export function signatureKey({ created, signature }: Pick<ParsedSignature, 'created' | 'signature'>): Uint8Array {
   const key = new Uint8Array(CREATED_BYTES + signature.length);
-  new DataView(key.buffer).setBigUint64(0, BigInt(created));
+  const second = new DataView(key.buffer);
+  second.setUint32(0, Math.floor(created / 2 ** 32));
+  second.setUint32(4, created % 2 ** 32);
   key.set(signature, CREATED_BYTES);
   return key;
 }

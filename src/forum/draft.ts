@@ -130,7 +130,8 @@ export class Draft {
 
   #push(stream: StreamId, written: Written, { signature, operatorEmail }: Evidence): void {
     const { event, line, nodes, listings } = written;
-    const entry = { stream, eventId: event.eventId, at: Date.parse(event.ts), line, signature, nodes, listings };
+    const at = event.ts === this.#nowText ? this.now : Date.parse(event.ts);
+    const entry = { stream, eventId: event.eventId, at, line, signature, nodes, listings };
     this.#entries.push(operatorEmail === undefined ? entry : { ...entry, operatorEmail });
   }
 }

@@ -64,13 +64,14 @@ export class Authenticator {
   /** The signer of the request, registered or not. */
   async verify(c: ForumContext, body: RequestBody): Promise<Caller> {
     const headers = signatureHeaders(c);
+    const { contentDigest, signatureInput, signature } = headers;
     try {
       const parsed = parseSignature(headers);
-      requireDigest(headers.contentDigest, body.bytes);
+      requireDigest(contentDigest, body.bytes);
       const publicKey = this.#publicKey(parsed.keyid);
-      const targetUri = await this.#matchingTarget(c, parsed, headers.contentDigest, publicKey);
+      const targetUri = await this.#matchingTarget(c, parsed, contentDigest, publicKey);
       requireDevDid(header(c, DEV_HEADER), parsed.keyid, this.#options.allowUnsigned);
-      const request = { method: c.req.method, targetUri, body: body.text, ...headers };
+      const request = { method: c.req.method, targetUri, body: body.text, contentDigest, signatureInput, signature };
       return { did: parsed.keyid, request, signature: signatureKey(parsed), times: timesOf(parsed) };
     } catch (error) {
       throw error instanceof SignatureRefusal ? this.#refused(c, body, error) : error;

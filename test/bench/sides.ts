@@ -1,4 +1,5 @@
 // What is compared: the service as it is shipped, and floors, each a process that serves HTTP.
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 export interface Side {
@@ -13,7 +14,15 @@ const fromRoot = (path: string) => fileURLToPath(new URL(path, root));
 
 const SERVICE_ENV = { CHAIN: 'none', LOG_LEVEL: 'error', NODE_ENV: 'development' } as const;
 
-export const SERVICE: Side = { name: 'service', command: [fromRoot('dist/src/main.js')], env: SERVICE_ENV };
+/** As `npm start` runs it: exec node [options] program. */
+const { scripts } = JSON.parse(readFileSync(fromRoot('package.json'), 'utf8')) as { scripts: { start: string } };
+const command = scripts.start.split(' ').slice(2);
+
+export const SERVICE: Side = {
+  name: 'service',
+  command: [...command.slice(0, -1), fromRoot(`${command.at(-1)}`)],
+  env: SERVICE_ENV,
+};
 
 /** The service writing a CPU profile into `folder` when it ends. */
 export function profiledService(folder: string): Side {
