@@ -68,7 +68,7 @@ describe('turns', () => {
 
 describe('phases', () => {
   it('are watched from the present one on', async () => {
-    const chamberId = await openChamber([150, 150, 0, 150]);
+    const chamberId = await openChamber([700, 700, 0, 700]);
     const seen: Phase[] = [];
     for await (const { phase } of stage.forum.watch(chamberId)) {
       seen.push(phase);
