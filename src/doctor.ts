@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configuredChain } from './chain.ts';
-import { type Config, ConfigError, readConfig } from './config.ts';
+import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { openReader } from './log/stored-events.ts';
 import { readBlock, readHead } from './relayer/chain.ts';
 import { probeChain } from './relayer/identity.ts';
@@ -54,7 +54,8 @@ function examineFlags(config: Config): readonly Finding[] {
 async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[]> {
   if (DATABASE_PATH === ':memory:') return [];
   try {
-    const folder = await firstThere(dirname(DATABASE_PATH));
+    const folder = await folderOf(DATABASE_PATH);
+    await requireFile(DATABASE_PATH);
     await access(folder, constants.W_OK);
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;
@@ -66,11 +67,20 @@ async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[
   }
 }
 
-/** The folder, or the nearest above it that exists; something else of that name is no folder to write to. */
-async function firstThere(folder: string): Promise<string> {
+/** Where the database is or will be: the start makes the default folder, and no other. */
+async function folderOf(path: string): Promise<string> {
+  const folder = dirname(path);
   const found = await stat(folder).catch(() => undefined);
-  if (found?.isDirectory() === false) throw new Error(`${folder} is no folder`);
-  return found !== undefined || dirname(folder) === folder ? folder : await firstThere(dirname(folder));
+  if (found === undefined && path === VARIABLES.DATABASE_PATH.fallback) return '.';
+  if (found?.isDirectory() !== true) throw new Error(`${folder} is not a folder that exists`);
+  return folder;
+}
+
+async function requireFile(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) return;
+  if (!found.isFile()) throw new Error('it is no file');
+  await access(path, constants.W_OK);
 }
 
 /** The clock against what cannot be in the future: the last event of the log, and the newest block of the chain. */

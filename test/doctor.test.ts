@@ -1,7 +1,7 @@
 // `chambers doctor` finds what is wrong before a service meets it, and names the variable that mends it.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { examine, type Finding } from '../src/doctor.ts';
 import { openSqliteLog } from '../src/log/sqlite-log.ts';
@@ -18,7 +18,8 @@ async function complaints(env: Readonly<Record<string, string>>): Promise<readon
 
 describe('doctor', () => {
   it('has nothing to say against a new service', async () => {
-    expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'data', 'chambers.db') })).toEqual([]);
+    expect(await complaints({})).toEqual([]);
+    expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'chambers.db') })).toEqual([]);
   });
 
   it('names every wrong variable of a configuration', async () => {
@@ -40,10 +41,14 @@ describe('doctor', () => {
     expect(await complaints({ CHAIN: 'none', DATABASE_PATH: path, ...env })).toEqual([warning]);
   });
 
-  it('finds a folder that cannot be one', async () => {
+  it.each([
+    ['beneath a file', (file: string) => join(file, 'chambers.db')],
+    ['in no folder', (file: string) => join(`${file}.missing`, 'chambers.db')],
+    ['that is a folder', (file: string) => dirname(file)],
+  ])('finds a database %s', async (_where, path) => {
     const file = temporaryDatabase();
     await openSqliteLog(file).close();
-    const [finding] = await complaints({ CHAIN: 'none', DATABASE_PATH: join(file, 'chambers.db') });
+    const [finding] = await complaints({ CHAIN: 'none', DATABASE_PATH: path(file) });
     expect(finding).toMatchObject({ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH' });
   });
 

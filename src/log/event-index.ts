@@ -1,22 +1,37 @@
-// Where in the log the events of a stream and the signatures are: in tables that are filled for many events at once, and in
-// memory for what is newer. Filled one event at a time they would cost a commit more than its lines: a page for each chamber.
+// Where in the log the events of a stream and the signatures are: in tables, and in memory for what is newer. An event at a
+// time, the tables would cost a commit more than its lines do: a page for each chamber. So thousands of events are sorted and
+// then written in small shares with the commits that follow, each share to a few neighbouring pages.
 import type { Database, Statement } from 'better-sqlite3';
 import type { LogEntry, StreamId } from './log.ts';
+import { type Place, RecentEvents, textOf } from './recent-events.ts';
 
-/** Events kept in memory until they are indexed together. */
-const UNINDEXED_MAX = 1_024;
+/** Events gathered in memory before they are sorted and written. */
+const GATHERED_MAX = 4_096;
+/** Written with each event that is appended; it adds two at most, so that gathering never gets ahead. */
+const PLACES_PER_EVENT = 3;
 
-/** Name in `meta` of the position up to which the tables hold every event. */
+/** Name in `meta` of the position up to which the tables hold every event. They may hold some that follow. */
 export const INDEXED_THROUGH = 'indexed_through';
 
-const UNINDEXED = `position > (SELECT CAST(value AS INTEGER) FROM meta WHERE name = '${INDEXED_THROUGH}')`;
+const THROUGH = `(SELECT CAST(value AS INTEGER) FROM meta WHERE name = '${INDEXED_THROUGH}')`;
 
-/** Which bytes of a signatureKey it is found by: the low half of its second and four of the signature. Few pages hold many. */
-const HEAD = [4, 12] as const;
+/** Which bytes of a signatureKey it is found by: the low half of its second, and four of the signature. A page holds many. */
+const PREFIX = { from: 4, to: 12 } as const;
 
-/** The SQL for the head of a column. */
-export function headOf(signature: string): string {
-  return `substr(${signature}, ${HEAD[0] + 1}, ${HEAD[1] - HEAD[0]})`;
+/** The SQL for the prefix of a column. */
+export function prefixOf(signature: string): string {
+  return `substr(${signature}, ${PREFIX.from + 1}, ${PREFIX.to - PREFIX.from})`;
+}
+
+/** Brings the tables up to the end of the log; it wants a transaction around it. */
+export function indexEverything(db: Database): void {
+  db.exec(`
+    INSERT OR IGNORE INTO stream_events SELECT coalesce(chamber_id, account), event_id, position FROM events
+      WHERE position > ${THROUGH} ORDER BY 1, 2;
+    INSERT OR IGNORE INTO signatures SELECT ${prefixOf('signature')}, position FROM events
+      WHERE position > ${THROUGH} AND signature IS NOT NULL ORDER BY 1, 2;
+    UPDATE meta SET value = (SELECT coalesce(max(position), 0) FROM events) WHERE name = '${INDEXED_THROUGH}';
+  `);
 }
 
 interface UnindexedRow {
@@ -26,157 +41,177 @@ interface UnindexedRow {
   readonly signature: Buffer | null;
 }
 
-/** Returns what brings the tables up to the end of the log; it wants a transaction around it. */
-export function prepareFill(db: Database): () => void {
-  const statements = [
-    `INSERT OR FAIL INTO stream_events SELECT coalesce(chamber_id, account), event_id, position FROM events
-     WHERE ${UNINDEXED} ORDER BY 1, 2`,
-    `INSERT OR FAIL INTO signatures SELECT ${headOf('signature')}, position FROM events
-     WHERE ${UNINDEXED} AND signature IS NOT NULL ORDER BY 1, 2`,
-    `UPDATE meta SET value = (SELECT coalesce(max(position), 0) FROM events) WHERE name = '${INDEXED_THROUGH}'`,
-  ].map((sql) => db.prepare(sql));
-  return () => {
-    for (const statement of statements) statement.run();
-  };
+/** Events that are being written to the tables. */
+interface Sorted {
+  readonly events: RecentEvents;
+  readonly places: readonly Place[];
+  /** How many of the places are written. */
+  readonly written: number;
 }
 
+/** What is left to be written; undefined where nothing is. */
+export type IndexProgress = Sorted | undefined;
+
 export class EventIndex {
-  readonly #fill: () => void;
-  readonly #position: Statement<[StreamId, number], number>;
-  readonly #last: Statement<[StreamId], number>;
-  readonly #lastChamber: Statement<[], number>;
-  readonly #head: Statement<[Uint8Array], number>;
-  readonly #signature: Statement<[{ signature: Uint8Array }], number>;
-  readonly #unindexed = new UnindexedEvents();
+  readonly #statements: Statements;
+  #gathered = new RecentEvents();
+  #sorted: IndexProgress;
 
   constructor(db: Database) {
-    this.#fill = prepareFill(db);
-    this.#position = db
-      .prepare<[StreamId, number], number>('SELECT position FROM stream_events WHERE stream = ? AND event_id = ?')
-      .pluck();
-    this.#last = db.prepare<[StreamId], number>('SELECT max(event_id) FROM stream_events WHERE stream = ?').pluck();
-    // Numbers come before texts.
-    this.#lastChamber = db.prepare<[], number>("SELECT max(stream) FROM stream_events WHERE stream < ''").pluck();
-    this.#head = db.prepare<[Uint8Array], number>('SELECT position FROM signatures WHERE head = ?').pluck();
-    this.#signature = db
-      .prepare<[{ signature: Uint8Array }], number>(
-        `SELECT position FROM signatures CROSS JOIN events USING (position)
-         WHERE head = ${headOf('@signature')} AND signature = @signature`,
-      )
-      .pluck();
-    const rows = db.prepare<[], UnindexedRow>(
-      `SELECT position, coalesce(chamber_id, account) AS stream, event_id, signature FROM events WHERE ${UNINDEXED}`,
-    );
-    for (const { position, stream, event_id: eventId, signature } of rows.iterate()) {
-      requireNext(stream, eventId, this.lastEventId(stream));
-      this.#unindexed.add({ stream, eventId, signature }, position);
+    this.#statements = prepare(db);
+    const through = this.#statements.through.get() ?? Number.NaN;
+    const last = this.#statements.lastPosition.get() ?? 0;
+    if (!(through >= 0 && through <= last)) throw new Error('the index is damaged: chambers rebuild makes it anew');
+    for (const { position, stream, event_id: eventId, signature } of this.#statements.unindexed.all(through)) {
+      this.#requireNextStored(stream, eventId, through);
+      this.#requireOnce(signature, position);
+      this.#gathered.add({ stream, eventId, signature }, position);
     }
   }
 
-  /** Throws when an entry is not its stream's next event, or when its signature was appended lately: a caller has looked it up. */
-  requireNext(entries: readonly LogEntry[]): void {
-    const heads = new Map<StreamId, number>();
+  /** What another program appended is not served. */
+  #requireNextStored(stream: StreamId, eventId: number, through: number): void {
+    const isIndexed = (id: number) => (this.#statements.position.get(stream, id) ?? through + 1) <= through;
+    const last = this.#gathered.lastEventId(stream);
+    const isNext =
+      last === undefined ? !isIndexed(eventId) && (eventId === 1 || isIndexed(eventId - 1)) : eventId === last + 1;
+    if (isNext) return;
+    throw new Error(
+      `the log is append-only: event ${eventId} of ${stream} does not follow on the one before; chambers fsck says more`,
+    );
+  }
+
+  #requireOnce(signature: Uint8Array | null, position: number): void {
+    const found = signature === null ? undefined : this.positionOfSignature(signature);
+    if (found === undefined || found === position) return;
+    throw new Error(`the log is append-only: the signature at position ${position} is at ${found} already`);
+  }
+
+  /** Throws when an entry is not its stream's next event, or repeats a signature of late: older ones the caller has looked up. */
+  requireNew(entries: readonly LogEntry[]): void {
+    const lastIds = new Map<StreamId, number>();
+    const signatures = new Set<string>();
     for (const { stream, eventId, signature } of entries) {
-      requireNext(stream, eventId, heads.get(stream) ?? this.lastEventId(stream));
-      heads.set(stream, eventId);
-      if (signature !== null && this.#unindexed.positionOfSignature(signature) !== undefined) {
+      const last = lastIds.get(stream) ?? this.lastEventId(stream);
+      if (eventId !== last + 1) {
+        throw new Error(`the log is append-only: after event ${last} of ${stream} comes ${last + 1}, not ${eventId}`);
+      }
+      lastIds.set(stream, eventId);
+      if (signature === null) continue;
+      const text = textOf(signature);
+      if (signatures.has(text) || this.#recentSignature(text) !== undefined) {
         throw new Error(`the log is append-only: the signature of event ${eventId} of ${stream} is in it already`);
       }
+      signatures.add(text);
     }
   }
 
-  /** Within the transaction that wrote these entries: indexes everything when there is enough of it, and says so. */
-  fillWhenDue(written: number): boolean {
-    const isDue = this.#unindexed.size + written >= UNINDEXED_MAX;
-    if (isDue) this.#fill();
-    return isDue;
+  /** Within the transaction that wrote so many events: writes the next share of places, and gives what is left to be. */
+  writeShare(events: number): IndexProgress {
+    if (this.#sorted === undefined) return undefined;
+    const { places, written } = this.#sorted;
+    const share = places.slice(written, written + events * PLACES_PER_EVENT);
+    for (const place of share) {
+      if ('stream' in place) this.#statements.addEvent.run(place.stream, place.eventId, place.position);
+      else
+        this.#statements.addSignature.run(
+          Buffer.from(place.signature.slice(PREFIX.from, PREFIX.to), 'latin1'),
+          place.position,
+        );
+    }
+    const sorted = { ...this.#sorted, written: written + share.length };
+    if (sorted.written < places.length) return sorted;
+    this.#statements.setThrough.run(String(sorted.events.lastPosition));
+    return undefined;
   }
 
-  /** After the commit of a transaction that did not fill the tables. */
-  add(entries: readonly LogEntry[], before: number): void {
-    for (const [index, entry] of entries.entries()) this.#unindexed.add(entry, before + 1 + index);
-  }
-
-  /** After the commit of a transaction that filled the tables. */
-  forget(): void {
-    this.#unindexed.clear();
+  /** After the commit: the new events, with the position of the first, and what writeShare gave. */
+  committed(entries: readonly LogEntry[], position: number, sorted: IndexProgress): void {
+    for (const [index, entry] of entries.entries()) this.#gathered.add(entry, position + index);
+    this.#sorted = sorted;
+    if (sorted !== undefined || this.#gathered.size < GATHERED_MAX) return;
+    this.#sorted = { events: this.#gathered, places: this.#gathered.places(), written: 0 };
+    this.#gathered = new RecentEvents();
   }
 
   lastEventId(stream: StreamId): number {
-    return this.#unindexed.lastEventId(stream) ?? this.#last.get(stream) ?? 0;
+    return (
+      this.#gathered.lastEventId(stream) ??
+      this.#sorted?.events.lastEventId(stream) ??
+      this.#statements.lastEventId.get(stream) ??
+      0
+    );
   }
 
   /** 0 where there is none. */
   lastChamberId(): number {
-    return Math.max(this.#lastChamber.get() ?? 0, this.#unindexed.lastChamberId);
+    const { lastChamberId = 0 } = this.#sorted?.events ?? {};
+    return Math.max(this.#statements.lastChamberId.get() ?? 0, lastChamberId, this.#gathered.lastChamberId);
   }
 
   positionOf(stream: StreamId, eventId: number): number | undefined {
-    const [position] = this.#unindexed.positions(stream, eventId - 1, 1);
-    return position ?? this.#position.get(stream, eventId);
+    const [position] = this.recentPositions(stream, eventId - 1, 1);
+    return position ?? this.#statements.position.get(stream, eventId);
   }
 
   positionOfSignature(signature: Uint8Array): number | undefined {
-    const position = this.#unindexed.positionOfSignature(signature);
-    // Nearly all are new: those are found to be so by their head alone.
-    if (position !== undefined || this.#head.get(signature.subarray(...HEAD)) === undefined) return position;
-    return this.#signature.get({ signature });
+    const recent = this.#recentSignature(textOf(signature));
+    // Nearly all are new: those are found to be so by their prefix alone.
+    const prefix = signature.subarray(PREFIX.from, PREFIX.to);
+    if (recent !== undefined || this.#statements.prefix.get(prefix) === undefined) return recent;
+    return this.#statements.signature.get({ signature });
   }
 
-  /** Positions of the events `after` + 1 and on, at most `limit`; empty where the first of these is in the tables. */
-  unindexedPositions(stream: StreamId, after: number, limit: number): readonly number[] {
-    return this.#unindexed.positions(stream, after, limit);
-  }
-}
-
-function requireNext(stream: StreamId, eventId: number, last: number): void {
-  if (eventId === last + 1) return;
-  throw new Error(`the log is append-only: after event ${last} of ${stream} comes ${last + 1}, not ${eventId}`);
-}
-
-interface Recent {
-  readonly firstEventId: number;
-  readonly positions: number[];
-}
-
-/** The events that are in the log and not yet in the tables. */
-class UnindexedEvents {
-  readonly #streams = new Map<StreamId, Recent>();
-  readonly #signatures = new Map<string, number>();
-  size = 0;
-  lastChamberId = 0;
-
-  add({ stream, eventId, signature }: Pick<LogEntry, 'stream' | 'eventId' | 'signature'>, position: number): void {
-    const recent = this.#streams.get(stream);
-    if (recent === undefined) this.#streams.set(stream, { firstEventId: eventId, positions: [position] });
-    else recent.positions.push(position);
-    if (signature !== null) this.#signatures.set(textOf(signature), position);
-    if (typeof stream === 'number') this.lastChamberId = Math.max(this.lastChamberId, stream);
-    this.size++;
+  /** Of the events `after` + 1 and on, at most `limit`; empty where the first of these is not in memory. */
+  recentPositions(stream: StreamId, after: number, limit: number): readonly number[] {
+    const sorted = this.#sorted?.events.positions(stream, after, limit) ?? [];
+    const gathered = this.#gathered.positions(stream, after + sorted.length, limit - sorted.length);
+    return sorted.length === 0 ? gathered : [...sorted, ...gathered];
   }
 
-  clear(): void {
-    this.#streams.clear();
-    this.#signatures.clear();
-    this.size = 0;
-  }
-
-  lastEventId(stream: StreamId): number | undefined {
-    const recent = this.#streams.get(stream);
-    return recent && recent.firstEventId + recent.positions.length - 1;
-  }
-
-  positions(stream: StreamId, after: number, limit: number): readonly number[] {
-    const recent = this.#streams.get(stream);
-    const from = recent === undefined ? -1 : after + 1 - recent.firstEventId;
-    return recent === undefined || from < 0 ? [] : recent.positions.slice(from, from + limit);
-  }
-
-  positionOfSignature(signature: Uint8Array): number | undefined {
-    return this.#signatures.get(textOf(signature));
+  #recentSignature(text: string): number | undefined {
+    return this.#gathered.positionOfSignature(text) ?? this.#sorted?.events.positionOfSignature(text);
   }
 }
 
-function textOf(signature: Uint8Array): string {
-  return Buffer.from(signature.buffer, signature.byteOffset, signature.length).toString('latin1');
+interface Statements {
+  readonly through: Statement<[], number>;
+  readonly setThrough: Statement<[string]>;
+  readonly lastPosition: Statement<[], number>;
+  readonly unindexed: Statement<[number], UnindexedRow>;
+  readonly addEvent: Statement<[StreamId, number, number]>;
+  readonly addSignature: Statement<[Uint8Array, number]>;
+  readonly position: Statement<[StreamId, number], number>;
+  readonly lastEventId: Statement<[StreamId], number>;
+  readonly lastChamberId: Statement<[], number>;
+  readonly prefix: Statement<[Uint8Array], number>;
+  readonly signature: Statement<[{ signature: Uint8Array }], number>;
+}
+
+function prepare(db: Database): Statements {
+  return {
+    through: db.prepare<[], number>(`SELECT ${THROUGH}`).pluck(),
+    setThrough: db.prepare(`UPDATE meta SET value = ? WHERE name = '${INDEXED_THROUGH}'`),
+    lastPosition: db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck(),
+    unindexed: db.prepare(
+      `SELECT position, coalesce(chamber_id, account) AS stream, event_id, signature FROM events
+       WHERE position > ? ORDER BY position`,
+    ),
+    // What was written before the process died, and is not counted, is written again.
+    addEvent: db.prepare('INSERT OR IGNORE INTO stream_events VALUES (?, ?, ?)'),
+    addSignature: db.prepare('INSERT OR IGNORE INTO signatures VALUES (?, ?)'),
+    position: db
+      .prepare<[StreamId, number], number>('SELECT position FROM stream_events WHERE stream = ? AND event_id = ?')
+      .pluck(),
+    lastEventId: db.prepare<[StreamId], number>('SELECT max(event_id) FROM stream_events WHERE stream = ?').pluck(),
+    // Numbers come before texts.
+    lastChamberId: db.prepare<[], number>("SELECT max(stream) FROM stream_events WHERE stream < ''").pluck(),
+    prefix: db.prepare<[Uint8Array], number>('SELECT position FROM signatures WHERE prefix = ?').pluck(),
+    signature: db
+      .prepare<[{ signature: Uint8Array }], number>(
+        `SELECT position FROM signatures CROSS JOIN events USING (position)
+         WHERE prefix = ${prefixOf('@signature')} AND signature = @signature`,
+      )
+      .pluck(),
+  };
 }

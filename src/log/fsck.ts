@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import Database from 'better-sqlite3';
 import { listingsOf } from '../../projections/listings.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { headOf, INDEXED_THROUGH } from './event-index.ts';
+import { INDEXED_THROUGH, prefixOf } from './event-index.ts';
 import { Listings } from './listings.ts';
 import type { StreamId } from './log.ts';
 import { DERIVED_TABLES, type INDEX_TABLES, migrate } from './schema.ts';
@@ -69,6 +69,7 @@ class Fsck {
     this.#read('the order of the log', () => this.#checkOrder());
     const chambers = this.#read('the chambers', () => this.#checkStreams(chamberEvents(this.#db))) ?? 0;
     const accounts = this.#read('the accounts', () => this.#checkStreams(accountEvents(this.#db))) ?? 0;
+    this.#read('the signatures', () => this.#checkSignatures());
     this.#read('the derived tables', () => this.#checkTables());
     this.#read('the index', () => this.#checkIndex());
     for (const fault of this.#faults.sort(byPosition)) report(fault);
@@ -152,11 +153,22 @@ class Fsck {
     }
   }
 
+  #checkSignatures(): void {
+    const repeated = this.#db.prepare<[], StoredEvent>(
+      `SELECT * FROM events WHERE position IN
+        (SELECT max(position) FROM events WHERE signature IS NOT NULL GROUP BY signature HAVING count(*) > 1)`,
+    );
+    for (const stored of repeated.iterate()) this.#note(stored, 'its signature is in the log already');
+  }
+
   /** The index may end before the log does: the service holds the newest events in memory. */
   #checkIndex(): void {
+    // Schema 1 had indexes of SQLite's own.
+    if (this.#db.pragma('user_version', { simple: true }) === 1) return;
     const through = Number(readMeta(this.#db, INDEXED_THROUGH));
     const last = this.#db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
-    if (!(through >= 0 && through <= last)) this.#note(null, `the index says that it ends at position ${through}`);
+    if (!(through >= 0 && through <= last))
+      this.#note(null, `the index ends at position ${through}, the log at ${last}`);
     for (const [table, query] of Object.entries(INDEX_DIFFERENCES)) {
       for (const stream of this.#db.prepare<[number], StreamId | null>(query).pluck().iterate(through)) {
         if (stream === null || !this.#badStreams.has(stream)) this.#faults.push(derivedFault(table, stream));
@@ -180,10 +192,10 @@ const INDEX_DIFFERENCES: Readonly<Record<(typeof INDEX_TABLES)[number], string>>
       WHERE events.event_id IS NOT entry.event_id OR coalesce(chamber_id, account) IS NOT stream`,
   signatures: `
     SELECT coalesce(chamber_id, account) AS stream FROM events LEFT JOIN signatures AS entry
-      ON entry.head = ${headOf('events.signature')} AND entry.position = events.position
+      ON entry.prefix = ${prefixOf('events.signature')} AND entry.position = events.position
       WHERE events.position <= ? AND events.signature IS NOT NULL AND entry.position IS NULL
     UNION SELECT coalesce(chamber_id, account) FROM signatures AS entry LEFT JOIN events USING (position)
-      WHERE entry.head IS NOT ${headOf('events.signature')}`,
+      WHERE entry.prefix IS NOT ${prefixOf('events.signature')}`,
 };
 
 function derivedFault(table: string, stream: StreamId | null): Fault {

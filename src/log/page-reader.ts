@@ -49,7 +49,7 @@ export class PageReader {
   #readNewest(stream: StreamId, after: number, limit: number, bytesMax: number): Page {
     const lines: Buffer[] = [];
     let bytes = 0;
-    for (const position of this.#index.unindexedPositions(stream, after, limit)) {
+    for (const position of this.#index.recentPositions(stream, after, limit)) {
       const line = this.#line.get(position) as Buffer;
       lines.push(line);
       bytes += line.length;

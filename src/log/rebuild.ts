@@ -3,8 +3,9 @@ import type { Database } from 'better-sqlite3';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
-import { prepareFill } from './event-index.ts';
+import { indexEverything } from './event-index.ts';
 import { Listings } from './listings.ts';
+import type { StreamId } from './log.ts';
 import { DERIVED, DERIVED_TABLES, INDEX_TABLES, INDEXES } from './schema.ts';
 import { openDatabase } from './sqlite-log.ts';
 import { chamberEvents, openReader, type StoredEvent } from './stored-events.ts';
@@ -36,13 +37,26 @@ function rewrite(path: string, source: Database): RebuildSummary {
     return target.transaction(() => {
       for (const table of [...DERIVED_TABLES, ...INDEX_TABLES]) target.exec(`DROP TABLE IF EXISTS ${table}`);
       target.exec(DERIVED + INDEXES);
-      prepareFill(target)();
+      indexEverything(target);
+      requireWhole(target);
       derive(chamberEvents(source), new Listings(target));
       return { chambers: count(target, 'chambers'), ideas: count(target, 'ideas') };
     })();
   } finally {
     target.close();
   }
+}
+
+/** An index over gaps and repetitions would hide them. */
+function requireWhole(db: Database): void {
+  const torn = db.prepare<[], StreamId | null>(
+    `SELECT stream FROM (
+       SELECT coalesce(chamber_id, account) AS stream, event_id FROM events
+     ) GROUP BY stream HAVING min(event_id) <> 1 OR max(event_id) <> count(*) OR count(*) <> count(DISTINCT event_id) LIMIT 1`,
+  );
+  const stream = torn.pluck().get();
+  if (stream !== undefined)
+    throw new Error(`the events of ${stream} do not follow on one another: chambers fsck says more`);
 }
 
 /** Folds chamber after chamber: one state is in memory at a time. */

@@ -1,6 +1,6 @@
 // The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
 import type { Database } from 'better-sqlite3';
-import { prepareFill } from './event-index.ts';
+import { indexEverything } from './event-index.ts';
 
 export const SCHEMA_VERSION = 2;
 
@@ -44,9 +44,9 @@ CREATE TABLE stream_events (
   PRIMARY KEY (stream, event_id)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE signatures (
-  head BLOB NOT NULL,
+  prefix BLOB NOT NULL,
   position INTEGER NOT NULL,
-  PRIMARY KEY (head, position)
+  PRIMARY KEY (prefix, position)
 ) STRICT, WITHOUT ROWID;
 INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed_through', '0');
 `;
@@ -120,5 +120,5 @@ function renew(db: Database): void {
     CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     ${APPEND_ONLY} ${INDEXES}
   `);
-  prepareFill(db)();
+  indexEverything(db);
 }

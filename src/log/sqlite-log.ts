@@ -6,7 +6,7 @@ import type { IdeaView } from '../../projections/views.ts';
 import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { EventIndex } from './event-index.ts';
+import { EventIndex, type IndexProgress } from './event-index.ts';
 import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
 import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
@@ -31,7 +31,10 @@ export function openSqliteLog(path: string): SqliteLog {
   const unlock = isFile ? lockWriter(path) : () => {};
   try {
     const db = openDatabase(path);
-    return new SqliteLog(db, { unlock, requireSameFile: isFile ? sameFileCheck(path) : () => {} });
+    return closedOnError(
+      db,
+      () => new SqliteLog(db, { unlock, requireSameFile: isFile ? sameFileCheck(path) : () => {} }),
+    );
   } catch (error) {
     unlock();
     throw new Error(`cannot open the database ${path}: ${error instanceof Error ? error.message : error}`, {
@@ -43,15 +46,26 @@ export function openSqliteLog(path: string): SqliteLog {
 /** The connection of a program that writes, which must hold the writer's lock. */
 export function openDatabase(path: string): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
-  db.pragma(`page_size = ${PAGE_BYTES}`);
-  db.pragma('journal_mode = WAL');
-  db.pragma('synchronous = FULL');
-  db.pragma('recursive_triggers = ON');
-  db.pragma(`cache_size = -${CACHE_KIB}`);
-  db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-  migrate(db, randomBytes(16).toString('hex'));
-  requireWritable(db);
-  return db;
+  return closedOnError(db, () => {
+    db.pragma(`page_size = ${PAGE_BYTES}`);
+    db.pragma('journal_mode = WAL');
+    db.pragma('synchronous = FULL');
+    db.pragma('recursive_triggers = ON');
+    db.pragma(`cache_size = -${CACHE_KIB}`);
+    db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    migrate(db, randomBytes(16).toString('hex'));
+    requireWritable(db);
+    return db;
+  });
+}
+
+function closedOnError<Result>(db: Database.Database, use: () => Result): Result {
+  try {
+    return use();
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
 /** A file that may only be read opens all the same, and would refuse every move: this writes what is there already. */
@@ -75,8 +89,7 @@ class SqliteLog implements ForumLog {
   readonly #file: OpenFile;
   readonly #listings: Listings;
   readonly #index: EventIndex;
-  /** Returns whether the index was filled. */
-  readonly #write: (entries: readonly LogEntry[]) => boolean;
+  readonly #write: (entries: readonly LogEntry[]) => IndexProgress;
   readonly #insert: Database.Statement;
   readonly #line: Database.Statement<[number], string>;
   readonly #nodes: Database.Statement<[number], Buffer>;
@@ -111,25 +124,24 @@ class SqliteLog implements ForumLog {
   }
 
   async append(entries: readonly LogEntry[]): Promise<void> {
-    const isIndexed = this.#commit(entries);
+    const progress = this.#commit(entries);
     // Only now: a transaction that was rolled back must not use up positions.
-    if (isIndexed) this.#index.forget();
-    else this.#index.add(entries, this.#position);
+    this.#index.committed(entries, this.#position + 1, progress);
     this.#position += entries.length;
     this.#lastAt = entries.at(-1)?.at ?? this.#lastAt;
   }
 
-  #commit(entries: readonly LogEntry[]): boolean {
+  #commit(entries: readonly LogEntry[]): IndexProgress {
     try {
       this.#file.requireSameFile();
-      this.#index.requireNext(entries);
+      this.#index.requireNew(entries);
       return this.#write(entries);
     } catch (error) {
       throw toLogError(error);
     }
   }
 
-  #writeEntries(entries: readonly LogEntry[]): boolean {
+  #writeEntries(entries: readonly LogEntry[]): IndexProgress {
     let position = this.#position;
     for (const { stream, eventId, line, signature, nodes, listings, operatorEmail } of entries) {
       const chamberId = typeof stream === 'number' ? stream : null;
@@ -138,7 +150,7 @@ class SqliteLog implements ForumLog {
       for (const listing of listings) this.#listings.write(listing);
       if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
     }
-    return this.#index.fillWhenDue(entries.length);
+    return this.#index.writeShare(entries.length);
   }
 
   async findBySignature(keys: readonly Uint8Array[]): Promise<readonly (string | undefined)[]> {

@@ -29,8 +29,9 @@ export function openReader(path: string): Database.Database {
 }
 
 function requireSchema(db: Database.Database): void {
-  const version = db.pragma('user_version', { simple: true });
-  if (version !== SCHEMA_VERSION) throw new Error(`it has schema ${version}, and this version reads ${SCHEMA_VERSION}`);
+  const version = db.pragma('user_version', { simple: true }) as number;
+  if (version >= 1 && version <= SCHEMA_VERSION) return;
+  throw new Error(`it has schema ${version}, and this version reads 1 to ${SCHEMA_VERSION}`);
 }
 
 /** The events of all chambers, chamber by chamber in the order of their ids. */

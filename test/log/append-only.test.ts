@@ -43,6 +43,7 @@ it.each([
   ['a gap in a chamber', `(5, 1, NULL, 4, ${FORGED}, NULL, NULL)`],
   ['a gap in an account', `(5, NULL, 'did:key:a', 3, ${FORGED}, NULL, NULL)`],
   ['a stream that starts with 2', `(5, 3, NULL, 2, ${FORGED}, NULL, NULL)`],
+  ['a signature that is there', `(5, 1, NULL, 3, ${FORGED}, (SELECT signature FROM events WHERE position = 1), NULL)`],
 ])('what another program appends is not served: %s', async (_what, values) => {
   const { log, path } = await writtenLog();
   await log.close();
@@ -72,5 +73,7 @@ it('a batch with a signature that is in the log is refused whole', async () => {
   const first = entry(1, 3);
   await log.append([first]);
   await expect(log.append([entry(2, 2), entry(2, 3, { signature: first.signature })])).rejects.toThrow('signature');
+  const twin = entry(2, 2);
+  await expect(log.append([twin, entry(2, 3, { signature: twin.signature })])).rejects.toThrow('signature');
   expect(await log.lastEventId(2)).toBe(1);
 });

@@ -7,8 +7,8 @@ import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
 import { entry, intrude } from './entries.ts';
 
 const STREAMS = [1, 2, 'did:key:a', 3] as const;
-/** Enough to fill the index more than twice, and then some. */
-const ROUNDS = 700;
+/** Enough to fill the index more than once, and to leave it in the midst of the next time. */
+const ROUNDS = 2_400;
 
 /** One event for each stream in each round. */
 function rounds(from: number, to: number): LogEntry[] {
@@ -60,7 +60,7 @@ it('pages, heads, signatures and nodes are found wherever the index ends, before
   const log = openSqliteLog(path);
   const entries = rounds(0, ROUNDS);
   await write(log, entries);
-  expect(indexedThrough(path)).toBeGreaterThan(2_000);
+  expect(indexedThrough(path)).toBeGreaterThan(4_000);
   expect(indexedThrough(path)).toBeLessThan(entries.length);
   await expectWhole(log, entries);
   await log.close();
@@ -73,7 +73,7 @@ it('pages, heads, signatures and nodes are found wherever the index ends, before
   await expectWhole(again, [...entries, ...more]);
 });
 
-it('a signature is found once it is indexed, also where another has the same head', async () => {
+it('a signature is found once it is indexed, also where another has the same prefix', async () => {
   const log = openSqliteLog(':memory:');
   atEnd(() => log.close());
   const twins = [0, 1, 2].map((last) => Buffer.concat([Buffer.alloc(71, 7), Buffer.of(last)]));
@@ -85,22 +85,34 @@ it('a signature is found once it is indexed, also where another has the same hea
   expect(await log.findBySignature([first, second, third])).toEqual(lines);
 });
 
-it('a batch that fails while it fills the index leaves everything as it was', async () => {
+it('a batch that fails while it writes to the index leaves everything as it was', async () => {
   const path = temporaryDatabase();
   const log = openSqliteLog(path);
   atEnd(() => log.close());
-  const entries = rounds(0, 250);
+  const entries = rounds(0, 1_200);
   await write(log, entries);
-  // What the batch would index is there already, so that filling fails.
   const intruder = intrude(path);
-  intruder.exec('INSERT INTO stream_events VALUES (1, 200, 1)');
-  const more = rounds(250, 300);
-  await expect(log.append(more)).rejects.toThrow('UNIQUE');
-  expect(indexedThrough(path)).toBe(0);
-  intruder.exec('DELETE FROM stream_events');
+  intruder.exec("CREATE TRIGGER broken BEFORE INSERT ON stream_events BEGIN SELECT RAISE(ABORT, 'no index'); END");
+  const more = rounds(1_200, 1_220);
+  await expect(log.append(more)).rejects.toThrow('no index');
+  intruder.exec('DROP TRIGGER broken');
   await expectWhole(log, entries);
-  await log.append(more);
-  await expectWhole(log, [...entries, ...more]);
+  await write(log, more);
+  const rest = rounds(1_220, 2_000);
+  await write(log, rest);
+  await expectWhole(log, [...entries, ...more, ...rest]);
+});
+
+it.each(['99', '-1'])('a log whose index says that it ends at %s is not opened', async (through) => {
+  const path = temporaryDatabase();
+  const log = openSqliteLog(path);
+  await log.append([entry(1, 1)]);
+  await log.close();
+  const db = intrude(path);
+  db.prepare("UPDATE meta SET value = ? WHERE name = 'indexed_through'").run(through);
+  expect(() => openSqliteLog(path)).toThrow('chambers rebuild');
+  db.exec("DELETE FROM meta WHERE name = 'indexed_through'");
+  expect(() => openSqliteLog(path)).toThrow('chambers rebuild');
 });
 
 it('a file of schema 1 is renewed when it is opened', async () => {

@@ -120,7 +120,7 @@ describe('fsck', () => {
       'stream_events',
     ],
     ['a signature’s entry is missing', 'DELETE FROM signatures WHERE position = 5', 'signatures'],
-    ['a signature’s entry is changed', "UPDATE signatures SET head = x'00' WHERE position = 5", 'signatures'],
+    ['a signature’s entry is changed', "UPDATE signatures SET prefix = x'00' WHERE position = 5", 'signatures'],
   ])('names the chamber where in the index %s, and rebuild mends it', async (_title, sql, table) => {
     const { path, chamberId, running } = written;
     await running.stop();
@@ -133,11 +133,18 @@ describe('fsck', () => {
     expect(faultsOf(path)).toEqual([]);
   });
 
+  it('names an event whose signature is in the log already', () => {
+    const { path, chamberId } = written;
+    tamper(path, 'UPDATE events SET signature = (SELECT signature FROM events WHERE position = 4) WHERE position = 5');
+    const problem = 'its signature is in the log already';
+    expect(faultsOf(path)).toContainEqual({ position: 5, stream: chamberId, eventId: 4, problem });
+  });
+
   it('names an index that claims more than the log has', () => {
     const { path } = written;
     tamper(path, "UPDATE meta SET value = '9' WHERE name = 'indexed_through'");
     expect(faultsOf(path)).toContainEqual(
-      expect.objectContaining({ problem: 'the index says that it ends at position 9' }),
+      expect.objectContaining({ problem: 'the index ends at position 9, the log at 6' }),
     );
   });
 
@@ -169,6 +176,13 @@ describe('rebuild', () => {
 
   it('is refused while a service holds the file', () => {
     expect(() => rebuildDatabase(written.path)).toThrow('another process is using it');
+  });
+
+  it('makes no index over a gap', async () => {
+    const { path, chamberId, running } = written;
+    await running.stop();
+    tamper(path, 'UPDATE events SET event_id = 9 WHERE position = 6');
+    expect(() => rebuildDatabase(path)).toThrow(`the events of ${chamberId} do not follow on one another`);
   });
 
   it('changes nothing where a line cannot be folded, and names it', async () => {
