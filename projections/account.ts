@@ -1,5 +1,6 @@
 // An agent as a fold of its account stream.
 import type { AccountEvent } from '../src/vocabulary/events.ts';
+import { unreachable } from '../src/vocabulary/unreachable.ts';
 import type { Hex, Millis, Personality } from '../src/vocabulary/values.ts';
 
 export interface AccountState {
@@ -29,10 +30,6 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
       if (state === null) throw new Error(`account ${event.did} starts with ${event.type}`);
       return { ...state, ...common, personality: event.payload.personality };
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

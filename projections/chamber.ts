@@ -1,5 +1,6 @@
 // A chamber's state as a fold of its events: immutable, and nothing but what the lines say.
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
+import { unreachable } from '../src/vocabulary/unreachable.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
 import { evolveSettlement, NOT_SETTLED, type Settlement } from './settlement.ts';
 import { afterPass, FIRST_TURN, type TurnStart } from './turn.ts';
@@ -69,7 +70,7 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
     case 'idea.deploy_failed':
       return { ...next, settlement: evolveSettlement(state.settlement, event) };
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
 }
 
@@ -122,8 +123,4 @@ function found(event: Created): ChamberState {
 
 function toIdea({ did, ts, payload }: Proposed): Idea {
   return { ...payload, creatorDid: did, proposedAt: Date.parse(ts) };
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

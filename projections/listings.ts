@@ -1,5 +1,6 @@
 // Rows of the derived tables: what lists and look-ups need without folding a chamber. Rebuilt from the log they are the same.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
+import { unreachable } from '../src/vocabulary/unreachable.ts';
 import type { DeadlineName, Millis } from '../src/vocabulary/values.ts';
 import { graduates } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
@@ -48,7 +49,7 @@ export function listingsOf(event: ChamberEvent, state: ChamberState): readonly L
     case 'relay.commit_submitted':
       return [];
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
 }
 
@@ -74,8 +75,4 @@ function ideaListings(state: ChamberState, ideaIds: ReadonlySet<string>): readon
   return ideaViews(state)
     .filter((idea) => ideaIds.has(idea.ideaId))
     .map((idea) => ({ table: 'ideas', proposedAt: state.ideas[idea.slot - 1]?.proposedAt ?? 0, idea }));
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

@@ -1,5 +1,6 @@
 // What became of a chamber on the chain, folded from the service's events: the relayer's state is this and nothing else.
 import type { RelayTransaction, ServiceEvent, ServicePayloads } from '../src/vocabulary/events.ts';
+import { unreachable } from '../src/vocabulary/unreachable.ts';
 
 export type Committed = ServicePayloads['chamber.committed'];
 export type Deployed = ServicePayloads['idea.deployed'];
@@ -39,7 +40,7 @@ export function evolveSettlement(state: Settlement, event: ServiceEvent): Settle
       return withDeployment(state, ideaId, { ...deploymentOf(state, ideaId), outcome: event.payload });
     }
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
 }
 
@@ -53,8 +54,4 @@ export function isDeployed(outcome: Deployment['outcome']): outcome is Deployed 
 
 function withDeployment(state: Settlement, ideaId: string, deployment: Deployment): Settlement {
   return { ...state, deployments: new Map(state.deployments).set(ideaId, deployment) };
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

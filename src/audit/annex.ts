@@ -6,6 +6,7 @@ import { isClosed } from '../../projections/phase.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import type { RelayTransaction, ServiceEvent } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { readTransaction } from './contracts.ts';
 import type { Ledger } from './ledger.ts';
@@ -59,7 +60,7 @@ export class AnnexChecks {
         return this.#checkKnown(event.payload.txHash, submitted, before.eventId);
       }
       default:
-        return unknownEvent(event);
+        return unreachable(event);
     }
   }
 
@@ -137,7 +138,7 @@ function problemOfOrder(event: ServiceEvent, state: ChamberState): string | unde
       return isDone ? `comes after the outcome for ${ideaId}` : undefined;
     }
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
 }
 
@@ -157,8 +158,4 @@ function deployArgs({ state }: Before, { ideaId, name, ticker, description, crea
 function plain(name: string, value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
   return name === 'creator' ? String(value).toLowerCase() : value;
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

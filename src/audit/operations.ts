@@ -1,6 +1,7 @@
 // Which request stands behind which event: the operation, the path that was signed, and the body that its payload implies.
 import { MOVE_PATHS, type MoveOperation } from '../vocabulary/commands.ts';
 import type { MoveEvent, MovePayloads } from '../vocabulary/events.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
 
 export const OPERATIONS = {
   'chamber.created': 'createChamber',
@@ -58,10 +59,6 @@ export function impliedBody(event: MoveEvent): object {
     case 'allocation.revealed':
       return event.payload;
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

@@ -3,6 +3,7 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { turnHolderAt } from '../../projections/turn.ts';
 import { paint, plain } from '../terminal.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
 
 /** The name of a DID's holder. */
 export type NameOf = (did: string) => string;
@@ -40,7 +41,7 @@ function what(event: ChamberEvent, state: ChamberState, nameOf: NameOf): string 
     case 'idea.deploy_failed':
       return `${tickerOf(state, event.payload.ideaId)} could not be deployed: ${event.payload.reason}`;
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
 }
 
@@ -50,8 +51,4 @@ function shares(allocations: readonly { readonly ideaId: string; readonly bps: n
 
 export function tickerOf(state: ChamberState, ideaId: string | null): string {
   return state.ideas.find((idea) => idea.ideaId === ideaId)?.ticker ?? 'everything';
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

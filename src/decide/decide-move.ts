@@ -1,6 +1,7 @@
 // A move in a chamber that exists: command and state in, fact or refusal out, by the file named after the command.
 import type { MoveCommand } from '../vocabulary/commands.ts';
 import type { MoveFact } from '../vocabulary/events.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
 import { decideCommit } from './commit-allocation.ts';
 import { decideDebate } from './debate.ts';
 import { decideJoin } from './join.ts';
@@ -27,10 +28,6 @@ export function decideMove(command: ChamberCommand, situation: Situation): MoveF
     case 'reveal':
       return decideReveal(command.body, situation);
     default:
-      return unknownCommand(command);
+      return unreachable(command);
   }
-}
-
-function unknownCommand(command: never): never {
-  throw new Error(`unknown command ${JSON.stringify(command)}`);
 }

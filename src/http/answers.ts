@@ -1,5 +1,6 @@
 // The answer to a command is a function of its event, so that a retry is answered from the log alone.
 import type { AccountEvent, MoveEvent } from '../vocabulary/events.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
 
 export function moveAnswer(event: MoveEvent): unknown {
   switch (event.type) {
@@ -18,7 +19,7 @@ export function moveAnswer(event: MoveEvent): unknown {
     case 'allocation.revealed':
       return { ok: true, verified: true };
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
 }
 
@@ -29,10 +30,6 @@ export function accountAnswer(event: AccountEvent): unknown {
     case 'agent.personality_changed':
       return { personality: event.payload.personality };
     default:
-      return unknownEvent(event);
+      return unreachable(event);
   }
-}
-
-function unknownEvent(event: never): never {
-  throw new Error(`unknown event type in ${JSON.stringify(event)}`);
 }

@@ -1,6 +1,7 @@
 // Brings one job a step further: a function of the log, the chain and the clock. Whatever was interrupted, the next step is
 // found anew from these, so recovery is the normal path.
 import type { RelayTransaction } from '../vocabulary/events.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
 import { estimateGas, readBalance, type SendOutcome, sendRaw } from './chain.ts';
 import { networkFees, raisedFees } from './fees.ts';
 import type { Job } from './jobs.ts';
@@ -29,7 +30,7 @@ export async function advance(job: Job, scene: Scene): Promise<Step> {
     case 'overtaken':
       return replace(job, scene);
     default:
-      return unknownSighting(sighting);
+      return unreachable(sighting);
   }
 }
 
@@ -93,8 +94,4 @@ function lackFunds({ troubles, account }: Means): 'waiting' {
 
 function overtakenKey({ name }: Job): string {
   return `overtaken ${name}`;
-}
-
-function unknownSighting(sighting: never): never {
-  throw new Error(`unknown sighting ${JSON.stringify(sighting)}`);
 }
