@@ -1,24 +1,33 @@
 // The stream's twins over plain HTTP: server-sent events (WHATWG HTML, 9.2) and pages of NDJSON, the same lines.
+import type { Socket } from 'node:net';
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
+import { deliveredBytes } from './delivered.ts';
+import type { LivenessOptions } from './liveness.ts';
 import type { Consumer, Tail } from './tail.ts';
 
 export const EVENTS_LIMIT = { min: 1, max: 10_000 } as const;
 export const EVENTS_LIMIT_DEFAULT = 1_000;
-const KEEP_ALIVE_MS = 30_000;
-const SILENT_KEEP_ALIVES_MAX = 2;
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+const CHECKS_PER_DEATH = 6;
+
+export interface EventSourceOptions extends LivenessOptions {
+  /** Exclusive. */
+  readonly after: number;
+  /** That the answer goes out on. */
+  readonly socket: Socket;
+}
 
 /**
- * `id` is the eventId and `data` the line, so that a browser resumes by Last-Event-ID. A reader that takes nothing for
- * two keep-alives is cut.
+ * `id` is the eventId and `data` the line, so that a browser resumes by Last-Event-ID. A reader to whom nothing gets
+ * through, not even a keep-alive, is cut.
  */
-export function eventSource(tail: Tail, after: number): ReadableStream<Uint8Array> {
+export function eventSource(tail: Tail, options: EventSourceOptions): ReadableStream<Uint8Array> {
   let reader: Reader;
   return new ReadableStream<Uint8Array>({
     start: (controller) => {
-      reader = new Reader(tail, after, controller);
+      reader = new Reader(tail, controller, options);
       tail.follow(reader);
     },
     pull: () => reader.goOn(),
@@ -29,17 +38,22 @@ export function eventSource(tail: Tail, after: number): ReadableStream<Uint8Arra
 class Reader implements Consumer {
   readonly #tail: Tail;
   readonly #controller: ReadableStreamDefaultController<Uint8Array>;
-  readonly #keepAlive: NodeJS.Timeout;
+  readonly #options: EventSourceOptions;
+  readonly #checks: NodeJS.Timeout;
   #eventId: number;
-  #silentKeepAlives = 0;
+  #delivered = 0;
+  /** Monotonic milliseconds. */
+  #aliveAt = performance.now();
+  #spokenAt = this.#aliveAt;
   #hasLeft = false;
   #onRoom: (() => void) | undefined;
 
-  constructor(tail: Tail, after: number, controller: ReadableStreamDefaultController<Uint8Array>) {
+  constructor(tail: Tail, controller: ReadableStreamDefaultController<Uint8Array>, options: EventSourceOptions) {
     this.#tail = tail;
-    this.#eventId = after;
+    this.#eventId = options.after;
     this.#controller = controller;
-    this.#keepAlive = setInterval(() => this.#sayAlive(), KEEP_ALIVE_MS);
+    this.#options = options;
+    this.#checks = setInterval(() => void this.#check(), options.deadAfterMs / CHECKS_PER_DEATH);
   }
 
   take(page: Page): Promise<void> | undefined {
@@ -53,14 +67,13 @@ class Reader implements Consumer {
 
   /** An error breaks the connection off, so that the reader resumes rather than takes the stream for ended. */
   end(error?: unknown): void {
-    clearInterval(this.#keepAlive);
+    clearInterval(this.#checks);
     if (this.#hasLeft) return;
     if (error === undefined) this.#controller.close();
     else this.#controller.error(error);
   }
 
   goOn(): void {
-    this.#silentKeepAlives = 0;
     this.#onRoom?.();
   }
 
@@ -73,10 +86,20 @@ class Reader implements Consumer {
     return (this.#controller.desiredSize ?? 0) > 0;
   }
 
-  #sayAlive(): void {
+  async #check(): Promise<void> {
+    const { socket, pingIntervalMs, deadAfterMs } = this.#options;
+    const delivered = await deliveredBytes(socket);
+    const now = performance.now();
+    if (delivered > this.#delivered) this.#aliveAt = now;
+    this.#delivered = delivered;
+    if (now - this.#aliveAt >= deadAfterMs) socket.destroy();
+    else if (now - this.#spokenAt >= pingIntervalMs) this.#sayAlive(now);
+  }
+
+  #sayAlive(now: number): void {
+    this.#spokenAt = now;
     // Behind a backlog it would only wait, and the backlog itself shows whether the reader is there.
-    if (this.#hasRoom) this.#controller.enqueue(KEEP_ALIVE);
-    else if (++this.#silentKeepAlives >= SILENT_KEEP_ALIVES_MAX) this.#tail.stop(new Error('the stream was cut'));
+    if (!this.#hasLeft && this.#hasRoom) this.#controller.enqueue(KEEP_ALIVE);
   }
 }
 

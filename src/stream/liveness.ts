@@ -23,12 +23,12 @@ const SERVICE_RESTART = 1012;
 const CHECKS_PER_DEATH = 6;
 
 export class Liveness {
-  readonly #options: LivenessOptions;
+  readonly options: LivenessOptions;
   readonly #peers = new Map<WebSocket, Peer>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: LivenessOptions = LIVENESS_DEFAULTS) {
-    this.#options = options;
+    this.options = options;
     this.#timer = setInterval(() => this.#check(performance.now()), options.deadAfterMs / CHECKS_PER_DEATH);
     this.#timer.unref();
   }
@@ -61,8 +61,8 @@ export class Liveness {
   #check(now: number): void {
     for (const peer of this.#peers.values()) {
       this.#noteDraining(peer, now);
-      if (now - peer.aliveAt >= this.#options.deadAfterMs) peer.webSocket.terminate();
-      else if (now - peer.pingedAt >= this.#options.pingIntervalMs) ping(peer, now);
+      if (now - peer.aliveAt >= this.options.deadAfterMs) peer.webSocket.terminate();
+      else if (now - peer.pingedAt >= this.options.pingIntervalMs) ping(peer, now);
     }
   }
 

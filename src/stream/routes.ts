@@ -1,4 +1,5 @@
 // GET /chambers/:id/stream (WebSocket or server-sent events) and GET /chambers/:id/events (specification, Events).
+import type { Socket } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type { Forum } from '../forum/forum.ts';
@@ -38,7 +39,10 @@ export function streamRoutes(
     if (!wantsEventSource(c)) throw notAStream();
     const { chamberId, after, lastEventId } = await readStart(c, forum, c.req.header('last-event-id'));
     const start = after ?? lastEventId;
-    const open = () => eventSource(tails.open(chamberId, start, quota.open(addressOf(c))), start);
+    const open = () => {
+      const tail = tails.open(chamberId, start, quota.open(addressOf(c)));
+      return eventSource(tail, { ...liveness.options, after: start, socket: socketOf(c) });
+    };
     // Nobody would read, or end, the stream of a HEAD.
     return new Response(c.req.method === 'HEAD' ? null : open(), {
       headers: { ...logHeaders, 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' },
@@ -56,9 +60,13 @@ export function streamRoutes(
   return tails;
 }
 
+function socketOf(c: Context): Socket {
+  return c.env.incoming.socket;
+}
+
 /** A WebSocket has its TCP socket for itself, and for life. */
 function closeWithSocket(c: Context, quota: StreamQuota): void {
-  const { socket } = c.env.incoming;
+  const socket = socketOf(c);
   const leave = quota.open(addressOf(c));
   if (socket.closed) leave();
   else socket.once('close', leave);
