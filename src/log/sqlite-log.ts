@@ -18,8 +18,8 @@ import { lockWriter } from './writer-lock.ts';
 const CACHE_KIB = 32_768;
 /** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
 const PAGE_BYTES = 8_192;
-/** Pages in the write-ahead log before they are carried over (4 MiB): more would hold up the process for longer at a time. */
-const CHECKPOINT_PAGES = 512;
+/** Pages in the write-ahead log before they are carried over (2 MiB): more would hold up the process for longer at a time. */
+const CHECKPOINT_PAGES = 256;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
 
