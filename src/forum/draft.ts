@@ -27,11 +27,11 @@ export interface Author {
   readonly did: string;
   readonly request: RequestEvidence | null;
   /** The signatureKey; null for unsigned requests. */
-  readonly signature: Uint8Array | null;
+  readonly signature: string | null;
 }
 
 interface Evidence {
-  readonly signature: Uint8Array | null;
+  readonly signature: string | null;
   readonly operatorEmail?: string | undefined;
 }
 

@@ -133,11 +133,11 @@ function decideAll(
   return batch.map(({ submission }, index) => {
     const first = firstLines[index];
     if (first !== undefined) return { event: fromLine(first) };
-    const signature = submission.signature === null ? undefined : signatureKey(submission.signature);
-    const twin = signature === undefined ? undefined : accepted.get(signature);
+    const { signature } = submission;
+    const twin = signature === null ? undefined : accepted.get(signature);
     if (twin !== undefined) return twin;
     const outcome = decideOne(submission, draft, wallClock);
-    if (signature !== undefined && 'event' in outcome) accepted.set(signature, outcome);
+    if (signature !== null && 'event' in outcome) accepted.set(signature, outcome);
     return outcome;
   });
 }
@@ -148,8 +148,4 @@ function decideOne(submission: Submission, draft: Draft, wallClock: Millis): Out
   } catch (error) {
     return { error };
   }
-}
-
-function signatureKey(signature: Uint8Array): string {
-  return Buffer.from(signature.buffer, signature.byteOffset, signature.length).toString('latin1');
 }

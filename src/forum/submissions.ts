@@ -26,7 +26,7 @@ export interface Rules {
 
 export interface Submission<Event extends ForumEvent | null = ForumEvent | null> {
   readonly streams: readonly StreamId[];
-  readonly signature: Uint8Array | null;
+  readonly signature: string | null;
   /** Appends one event to the draft, or none where nothing changes; throws ForumError. */
   readonly decide: (draft: Draft, wallClock: Millis) => Event;
 }

@@ -3,7 +3,8 @@
 // then written in small shares with the commits that follow, each share to a few neighbouring pages.
 import type { Database, Statement } from 'better-sqlite3';
 import type { LogEntry, StreamId } from './log.ts';
-import { type Place, RecentEvents, textOf } from './recent-events.ts';
+import { type Place, RecentEvents } from './recent-events.ts';
+import { SignatureFilter } from './signature-filter.ts';
 
 /** Events gathered in memory before they are sorted and written. */
 const GATHERED_MAX = 4_096;
@@ -34,11 +35,20 @@ export function indexEverything(db: Database): void {
   `);
 }
 
+function prefixBytes(signature: string): Buffer {
+  return toBytes(signature.slice(PREFIX.from, PREFIX.to));
+}
+
 interface UnindexedRow {
   readonly position: number;
   readonly stream: StreamId;
   readonly event_id: number;
   readonly signature: Buffer | null;
+}
+
+/** A signatureKey as its column has it. */
+export function toBytes(signature: string): Buffer {
+  return Buffer.from(signature, 'latin1');
 }
 
 /** Events that are being written to the tables. */
@@ -54,18 +64,21 @@ export type IndexProgress = Sorted | undefined;
 
 export class EventIndex {
   readonly #statements: Statements;
+  readonly #filter: SignatureFilter;
   #gathered = new RecentEvents();
   #sorted: IndexProgress;
 
   constructor(db: Database) {
     this.#statements = prepare(db);
+    this.#filter = new SignatureFilter((this.#statements.lastSecond.get()?.readUInt32BE() ?? -1) + 1);
     const through = this.#statements.through.get() ?? Number.NaN;
     const last = this.#statements.lastPosition.get() ?? 0;
     if (!(through >= 0 && through <= last)) throw new Error('the index is damaged: chambers rebuild makes it anew');
-    for (const { position, stream, event_id: eventId, signature } of this.#statements.unindexed.all(through)) {
+    for (const { position, stream, event_id: eventId, signature: bytes } of this.#statements.unindexed.all(through)) {
+      const signature = bytes === null ? null : bytes.toString('latin1');
       this.#requireNextStored(stream, eventId, through);
       this.#requireOnce(signature, position);
-      this.#gathered.add({ stream, eventId, signature }, position);
+      this.#gather({ stream, eventId, signature }, position);
     }
   }
 
@@ -81,10 +94,15 @@ export class EventIndex {
     );
   }
 
-  #requireOnce(signature: Uint8Array | null, position: number): void {
+  #requireOnce(signature: string | null, position: number): void {
     const found = signature === null ? undefined : this.positionOfSignature(signature);
     if (found === undefined || found === position) return;
     throw new Error(`the log is append-only: the signature at position ${position} is at ${found} already`);
+  }
+
+  #gather(event: Pick<LogEntry, 'stream' | 'eventId' | 'signature'>, position: number): void {
+    this.#gathered.add(event, position);
+    if (event.signature !== null) this.#filter.add(event.signature);
   }
 
   /** Throws when an entry is not its stream's next event, or repeats a signature of late: older ones the caller has looked up. */
@@ -98,11 +116,10 @@ export class EventIndex {
       }
       lastIds.set(stream, eventId);
       if (signature === null) continue;
-      const text = textOf(signature);
-      if (signatures.has(text) || this.#recentSignature(text) !== undefined) {
+      if (signatures.has(signature) || this.#recentSignature(signature) !== undefined) {
         throw new Error(`the log is append-only: the signature of event ${eventId} of ${stream} is in it already`);
       }
-      signatures.add(text);
+      signatures.add(signature);
     }
   }
 
@@ -113,11 +130,7 @@ export class EventIndex {
     const share = places.slice(written, written + events * PLACES_PER_EVENT);
     for (const place of share) {
       if ('stream' in place) this.#statements.addEvent.run(place.stream, place.eventId, place.position);
-      else
-        this.#statements.addSignature.run(
-          Buffer.from(place.signature.slice(PREFIX.from, PREFIX.to), 'latin1'),
-          place.position,
-        );
+      else this.#statements.addSignature.run(prefixBytes(place.signature), place.position);
     }
     const sorted = { ...this.#sorted, written: written + share.length };
     if (sorted.written < places.length) return sorted;
@@ -127,7 +140,7 @@ export class EventIndex {
 
   /** After the commit: the new events, with the position of the first, and what writeShare gave. */
   committed(entries: readonly LogEntry[], position: number, sorted: IndexProgress): void {
-    for (const [index, entry] of entries.entries()) this.#gathered.add(entry, position + index);
+    for (const [index, entry] of entries.entries()) this.#gather(entry, position + index);
     this.#sorted = sorted;
     if (sorted !== undefined || this.#gathered.size < GATHERED_MAX) return;
     this.#sorted = { events: this.#gathered, places: this.#gathered.places(), written: 0 };
@@ -154,12 +167,9 @@ export class EventIndex {
     return position ?? this.#statements.position.get(stream, eventId);
   }
 
-  positionOfSignature(signature: Uint8Array): number | undefined {
-    const recent = this.#recentSignature(textOf(signature));
-    // Nearly all are new: those are found to be so by their prefix alone.
-    const prefix = signature.subarray(PREFIX.from, PREFIX.to);
-    if (recent !== undefined || this.#statements.prefix.get(prefix) === undefined) return recent;
-    return this.#statements.signature.get({ signature });
+  positionOfSignature(signature: string): number | undefined {
+    if (!this.#filter.mayHold(signature)) return undefined;
+    return this.#recentSignature(signature) ?? this.#statements.signature.get({ signature: toBytes(signature) });
   }
 
   /** Of the events `after` + 1 and on, at most `limit`; empty where the first of these is not in memory. */
@@ -169,8 +179,8 @@ export class EventIndex {
     return sorted.length === 0 ? gathered : [...sorted, ...gathered];
   }
 
-  #recentSignature(text: string): number | undefined {
-    return this.#gathered.positionOfSignature(text) ?? this.#sorted?.events.positionOfSignature(text);
+  #recentSignature(signature: string): number | undefined {
+    return this.#gathered.positionOfSignature(signature) ?? this.#sorted?.events.positionOfSignature(signature);
   }
 }
 
@@ -184,7 +194,8 @@ interface Statements {
   readonly position: Statement<[StreamId, number], number>;
   readonly lastEventId: Statement<[StreamId], number>;
   readonly lastChamberId: Statement<[], number>;
-  readonly prefix: Statement<[Uint8Array], number>;
+  /** The low half of a signature's second, 32 bits big-endian, none where the table is empty. */
+  readonly lastSecond: Statement<[], Buffer>;
   readonly signature: Statement<[{ signature: Uint8Array }], number>;
 }
 
@@ -206,7 +217,7 @@ function prepare(db: Database): Statements {
     lastEventId: db.prepare<[StreamId], number>('SELECT max(event_id) FROM stream_events WHERE stream = ?').pluck(),
     // Numbers come before texts.
     lastChamberId: db.prepare<[], number>("SELECT max(stream) FROM stream_events WHERE stream < ''").pluck(),
-    prefix: db.prepare<[Uint8Array], number>('SELECT position FROM signatures WHERE prefix = ?').pluck(),
+    lastSecond: db.prepare<[], Buffer>('SELECT prefix FROM signatures ORDER BY prefix DESC LIMIT 1').pluck(),
     signature: db
       .prepare<[{ signature: Uint8Array }], number>(
         `SELECT position FROM signatures CROSS JOIN events USING (position)

@@ -15,7 +15,7 @@ export interface LogEntry {
   /** The canonical line in UTF-8, without a line break. */
   readonly line: Uint8Array;
   /** The request's signatureKey, unique in the log; null for unsigned requests and events of the service. */
-  readonly signature: Uint8Array | null;
+  readonly signature: string | null;
   /** 32 bytes each: the leaf hash, then every parent in the Merkle tree that it completes; null outside the tree. */
   readonly nodes: Uint8Array | null;
   /** Rows of the derived tables, written in the same transaction. */
@@ -50,7 +50,7 @@ export interface ForumLog {
   append(entries: readonly LogEntry[]): Promise<void>;
 
   /** For each signatureKey the line that it is in, or undefined. */
-  findBySignature(keys: readonly Uint8Array[]): Promise<readonly (string | undefined)[]>;
+  findBySignature(keys: readonly string[]): Promise<readonly (string | undefined)[]>;
   /** The lines of the events `after` + 1 and on: at most `limit`, and none after the one that makes PAGE_BYTES full. */
   readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   lastEventId(stream: StreamId): Promise<number>;

@@ -1,7 +1,7 @@
 // The newest events of a log, in memory: where they are, by stream and by signature.
 import type { LogEntry, StreamId } from './log.ts';
 
-/** Where an event of a stream is, or a signature (as textOf gives it). */
+/** Where an event of a stream is, or a signature (its signatureKey). */
 export type Place =
   | { readonly stream: StreamId; readonly eventId: number; readonly position: number }
   | { readonly signature: string; readonly position: number };
@@ -23,7 +23,7 @@ export class RecentEvents {
     const run = this.#streams.get(stream);
     if (run === undefined) this.#streams.set(stream, { firstEventId: eventId, positions: [position] });
     else run.positions.push(position);
-    if (signature !== null) this.#signatures.set(textOf(signature), position);
+    if (signature !== null) this.#signatures.set(signature, position);
     if (typeof stream === 'number') this.lastChamberId = Math.max(this.lastChamberId, stream);
     this.lastPosition = position;
     this.size++;
@@ -41,8 +41,8 @@ export class RecentEvents {
     return run === undefined || from < 0 ? [] : run.positions.slice(from, from + limit);
   }
 
-  positionOfSignature(text: string): number | undefined {
-    return this.#signatures.get(text);
+  positionOfSignature(signature: string): number | undefined {
+    return this.#signatures.get(signature);
   }
 
   /** Every event and every signature in the order of the tables that index them: neighbours are written to one page. */
@@ -56,9 +56,4 @@ export class RecentEvents {
       ...signatures.map(([signature, position]) => ({ signature, position })),
     ];
   }
-}
-
-/** A signatureKey as a text, a character for each byte, which a map can hold; texts compare as the bytes do. */
-export function textOf(signature: Uint8Array): string {
-  return Buffer.from(signature.buffer, signature.byteOffset, signature.length).toString('latin1');
 }

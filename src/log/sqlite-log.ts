@@ -6,7 +6,7 @@ import type { IdeaView } from '../../projections/views.ts';
 import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { EventIndex, type IndexProgress } from './event-index.ts';
+import { EventIndex, type IndexProgress, toBytes } from './event-index.ts';
 import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
 import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
@@ -146,14 +146,15 @@ class SqliteLog implements ForumLog {
     for (const { stream, eventId, line, signature, nodes, listings, operatorEmail } of entries) {
       const chamberId = typeof stream === 'number' ? stream : null;
       const account = typeof stream === 'string' ? stream : null;
-      this.#insert.run(++position, chamberId, account, eventId, line, signature, nodes);
+      const signatureBytes = signature === null ? null : toBytes(signature);
+      this.#insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes);
       for (const listing of listings) this.#listings.write(listing);
       if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
     }
     return this.#index.writeShare(entries.length);
   }
 
-  async findBySignature(keys: readonly Uint8Array[]): Promise<readonly (string | undefined)[]> {
+  async findBySignature(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
     return keys.map((key) => {
       const position = this.#index.positionOfSignature(key);
       return position === undefined ? undefined : this.#line.get(position);

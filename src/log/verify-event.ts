@@ -81,7 +81,7 @@ function requirePlace(event: ForumEvent, stored: StoredEvent, before: VerifiedSt
 }
 
 function requireSignature({ request }: ForumEvent, stored: Buffer | null): void {
-  const expected = request === null ? null : Buffer.from(signatureKey(parseSignature(request)));
+  const expected = request === null ? null : Buffer.from(signatureKey(parseSignature(request)), 'latin1');
   const isSame = expected === null || stored === null ? expected === stored : expected.equals(stored);
   if (!isSame) throw new Error('column signature does not belong to the request in the line');
 }

@@ -8,7 +8,13 @@ export function entry(stream: StreamId, eventId: number, changes: Partial<LogEnt
   const ts = new Date(eventId).toISOString();
   const chamberId = typeof stream === 'number' ? stream : null;
   const line = Buffer.from(JSON.stringify({ chamberId, eventId, ts }));
-  const usual = { at: eventId, line, signature: randomBytes(72), nodes: randomBytes(32), listings: [] };
+  const usual = {
+    at: eventId,
+    line,
+    signature: randomBytes(72).toString('latin1'),
+    nodes: randomBytes(32),
+    listings: [],
+  };
   return { stream, eventId, ...usual, ...changes };
 }
 

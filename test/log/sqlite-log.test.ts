@@ -21,7 +21,7 @@ describe('a log that is opened again', () => {
       lastChamberId: opened.lastChamberId,
       page: await opened.readPage(1, 0, 10),
       email: await opened.operatorEmail('did:key:a'),
-      found: await opened.findBySignature([first.signature as Uint8Array, Buffer.alloc(72)]),
+      found: await opened.findBySignature([first.signature as string, '\0'.repeat(72)]),
       chain: opened.recall('chain'),
     });
     const before = await seen(log);

@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { signatureKey } from '../../src/crypto/signature-key.ts';
+import { SignatureFilter } from '../../src/log/signature-filter.ts';
+
+const NOW = 1_800_000_000;
+/** More than both generations hold. */
+const MANY = 300_000;
+
+function keyOf(created: number): string {
+  return signatureKey({ created, signature: randomBytes(64) });
+}
+
+it('every signature that was added may be there, however many follow; nearly all others are known not to be', () => {
+  const filter = new SignatureFilter(0);
+  const keys = Array.from({ length: MANY }, (_, index) => keyOf(NOW + Math.floor(index / 1_000)));
+  for (const key of keys) filter.add(key);
+  expect(keys.filter((key) => !filter.mayHold(key))).toEqual([]);
+  const strangers = Array.from({ length: 10_000 }, () => keyOf(NOW + MANY / 1_000));
+  expect(strangers.filter((key) => filter.mayHold(key)).length).toBeLessThan(200);
+});
+
+it('what may have been in the log before the filter is never denied', () => {
+  const filter = new SignatureFilter(NOW);
+  expect(filter.mayHold(keyOf(NOW - 1))).toBe(true);
+  expect(filter.mayHold(keyOf(NOW))).toBe(false);
+  expect(filter.mayHold(keyOf(2 ** 32))).toBe(true);
+});
+
+it('a signature from the future does not hide the forgotten ones of its generation', () => {
+  const filter = new SignatureFilter(0);
+  const keys = Array.from({ length: MANY }, (_, index) => keyOf(index === 0 ? NOW + 60 : NOW));
+  for (const key of keys) filter.add(key);
+  expect(filter.mayHold(keys[0] as string)).toBe(true);
+  expect(keys.every((key) => filter.mayHold(key))).toBe(true);
+});
