@@ -73,6 +73,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   function gather(question: Question): void {
     if (gathered.length === 0) setImmediate(sendGathered);
     gathered.push(question);
+    if (gathered.length === BATCH_QUESTIONS_MAX) sendGathered();
   }
 
   function sendGathered(): void {
