@@ -19,8 +19,13 @@ export interface Handler {
 
 const HELLO = { hello: 'world' };
 
+/** As the service: the load signs for some seconds while its connections are idle. */
+const KEEP_ALIVE_MS = 60_000;
+
 export function createFront(front: Front, handler: Handler): Server {
-  return front === 'http' ? plainServer(handler) : honoServer(handler);
+  const server = front === 'http' ? plainServer(handler) : honoServer(handler);
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  return server;
 }
 
 function plainServer({ isHello, answer }: Handler): Server {

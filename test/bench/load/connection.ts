@@ -35,7 +35,8 @@ export class Connection {
   /** One request at a time: the next is sent when the answer to the one before has come. */
   send(request: Buffer, onAnswer: (answer: Answer) => void): void {
     this.#onAnswer = onAnswer;
-    this.#socket.write(request);
+    if (this.#socket.destroyed) this.#onFailure?.(new Error('the service had closed the connection'));
+    else this.#socket.write(request);
   }
 
   exchange(request: Buffer): Promise<Answer> {
