@@ -6,7 +6,7 @@ import { isFull, PAGE_LINES_MAX } from '../log/pages.ts';
 import type { Tail } from './tail.ts';
 
 /** How many consumers are woken before the process does something else. */
-const WAKES_PER_TICK = 128;
+const WAKES_PER_TICK = 64;
 
 export class Feed {
   readonly #forum: Forum;
