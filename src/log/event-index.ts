@@ -24,6 +24,15 @@ export function prefixOf(signature: string): string {
   return `substr(${signature}, ${PREFIX.from + 1}, ${PREFIX.to - PREFIX.from})`;
 }
 
+/** A signatureKey as its column has it. */
+export function columnBytes(signature: string): Buffer {
+  return Buffer.from(signature, 'latin1');
+}
+
+function prefixBytes(signature: string): Buffer {
+  return columnBytes(signature.slice(PREFIX.from, PREFIX.to));
+}
+
 /** Brings the tables up to the end of the log; it wants a transaction around it. */
 export function indexEverything(db: Database): void {
   db.exec(`
@@ -35,20 +44,11 @@ export function indexEverything(db: Database): void {
   `);
 }
 
-function prefixBytes(signature: string): Buffer {
-  return toBytes(signature.slice(PREFIX.from, PREFIX.to));
-}
-
 interface UnindexedRow {
   readonly position: number;
   readonly stream: StreamId;
   readonly event_id: number;
   readonly signature: Buffer | null;
-}
-
-/** A signatureKey as its column has it. */
-export function toBytes(signature: string): Buffer {
-  return Buffer.from(signature, 'latin1');
 }
 
 /** Events that are being written to the tables. */
@@ -169,7 +169,7 @@ export class EventIndex {
 
   positionOfSignature(signature: string): number | undefined {
     if (!this.#filter.mayHold(signature)) return undefined;
-    return this.#recentSignature(signature) ?? this.#statements.signature.get({ signature: toBytes(signature) });
+    return this.#recentSignature(signature) ?? this.#statements.signature.get({ signature: columnBytes(signature) });
   }
 
   /** Of the events `after` + 1 and on, at most `limit`; empty where the first of these is not in memory. */

@@ -6,7 +6,7 @@ import type { IdeaView } from '../../projections/views.ts';
 import { HASH_BYTES, type NodeRef } from '../crypto/merkle.ts';
 import { fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import { EventIndex, type IndexProgress, toBytes } from './event-index.ts';
+import { columnBytes, EventIndex, type IndexProgress } from './event-index.ts';
 import { LogCorruption, toLogError } from './failures.ts';
 import { Listings } from './listings.ts';
 import type { ChamberListQuery, ForumLog, LogEntry, Page, StreamId } from './log.ts';
@@ -146,7 +146,7 @@ class SqliteLog implements ForumLog {
     for (const { stream, eventId, line, signature, nodes, listings, operatorEmail } of entries) {
       const chamberId = typeof stream === 'number' ? stream : null;
       const account = typeof stream === 'string' ? stream : null;
-      const signatureBytes = signature === null ? null : toBytes(signature);
+      const signatureBytes = signature === null ? null : columnBytes(signature);
       this.#insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes);
       for (const listing of listings) this.#listings.write(listing);
       if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
