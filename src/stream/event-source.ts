@@ -4,6 +4,7 @@ import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import { deliveredBytes } from './delivered.ts';
+import { serverSentEventsOf } from './frames.ts';
 import type { LivenessOptions } from './liveness.ts';
 import type { Consumer, Tail } from './tail.ts';
 
@@ -25,15 +26,21 @@ export interface EventSourceOptions extends LivenessOptions {
  */
 export function eventSource(tail: Tail, options: EventSourceOptions): ReadableStream<Uint8Array> {
   let reader: Reader;
-  return new ReadableStream<Uint8Array>({
-    start: (controller) => {
-      reader = new Reader(tail, controller, options);
-      tail.follow(reader);
+  return new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => {
+        reader = new Reader(tail, controller, options);
+        tail.follow(reader);
+      },
+      pull: () => reader.goOn(),
+      cancel: () => reader.leave(),
     },
-    pull: () => reader.goOn(),
-    cancel: () => reader.leave(),
-  });
+    NOTHING_AHEAD,
+  );
 }
+
+/** The socket has a queue of its own: a second one before it would only hold a page more for who stands still. */
+const NOTHING_AHEAD = { highWaterMark: 0 };
 
 class Reader implements Consumer {
   readonly #tail: Tail;
@@ -46,6 +53,8 @@ class Reader implements Consumer {
   #aliveAt = performance.now();
   #spokenAt = this.#aliveAt;
   #hasLeft = false;
+  /** The socket has taken everything and asks for more. */
+  #isAsked = false;
   #onRoom: (() => void) | undefined;
 
   constructor(tail: Tail, controller: ReadableStreamDefaultController<Uint8Array>, options: EventSourceOptions) {
@@ -56,10 +65,9 @@ class Reader implements Consumer {
     this.#checks = setInterval(() => void this.#check(), options.deadAfterMs / CHECKS_PER_DEATH);
   }
 
-  take(page: Page): Promise<void> | undefined {
-    this.#controller.enqueue(toServerSentEvents(page, this.#eventId));
+  take(page: Page): Promise<void> {
+    this.#send(serverSentEventsOf(page, this.#eventId));
     this.#eventId += page.count;
-    if (this.#hasRoom) return undefined;
     return new Promise((resolve) => {
       this.#onRoom = resolve;
     });
@@ -74,6 +82,7 @@ class Reader implements Consumer {
   }
 
   goOn(): void {
+    this.#isAsked = true;
     this.#onRoom?.();
   }
 
@@ -82,8 +91,9 @@ class Reader implements Consumer {
     this.#tail.stop();
   }
 
-  get #hasRoom(): boolean {
-    return (this.#controller.desiredSize ?? 0) > 0;
+  #send(chunk: Uint8Array): void {
+    this.#isAsked = false;
+    this.#controller.enqueue(chunk);
   }
 
   async #check(): Promise<void> {
@@ -99,13 +109,8 @@ class Reader implements Consumer {
   #sayAlive(now: number): void {
     this.#spokenAt = now;
     // Behind a backlog it would only wait, and the backlog itself shows whether the reader is there.
-    if (!this.#hasLeft && this.#hasRoom) this.#controller.enqueue(KEEP_ALIVE);
+    if (!this.#hasLeft && this.#isAsked) this.#send(KEEP_ALIVE);
   }
-}
-
-function toServerSentEvents({ ndjson }: Page, after: number): Uint8Array {
-  const lines = ndjson.toString().trimEnd().split('\n');
-  return Buffer.from(lines.map((line, index) => `id: ${after + index + 1}\ndata: ${line}\n\n`).join(''));
 }
 
 export interface EventRange {

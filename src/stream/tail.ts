@@ -79,9 +79,11 @@ export class Tail {
       this.#isWaiting = this.#feed.version === version;
       return;
     }
+    const isHistory = isFull(page);
+    // Not held while the consumer makes room: it may stand still for hours.
     await this.#handOut(page);
     // A socket that takes whatever it is given would otherwise have the process to itself.
-    if (isFull(page)) await readersTurn();
+    if (isHistory) await readersTurn();
   }
 
   #handOut(page: Page): Promise<void> | undefined {
