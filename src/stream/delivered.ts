@@ -4,26 +4,34 @@ import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'] as const;
-/** One look serves all who ask within this time. */
-const LOOK_MS = 1_000;
 
-let lookedAt = Number.NEGATIVE_INFINITY;
-let lastLook: Promise<ReadonlyMap<string, number>>;
-
-/** Bytes written to the socket that its peer has acknowledged, as far as the system tells. */
-export async function deliveredBytes(socket: Socket): Promise<number> {
-  const now = performance.now();
-  if (now - lookedAt > LOOK_MS) {
-    lookedAt = now;
-    lastLook = look();
-  }
-  const unacknowledged = (await lastLook).get(`${socket.localPort} ${socket.remotePort}`) ?? 0;
-  return socket.bytesWritten - socket.writableLength - unacknowledged;
+/** The system is asked in a moment of its own: what is written meanwhile may count among what it tells, or not. */
+export interface Delivered {
+  readonly least: number;
+  readonly most: number;
 }
 
-async function look(): Promise<ReadonlyMap<string, number>> {
+/** Bytes written to each socket that its peer has acknowledged, as far as the system tells. */
+export async function deliveredBytes(
+  sockets: readonly Socket[],
+  readTables: () => Promise<string> = readConnections,
+): Promise<readonly Delivered[]> {
+  const before = sockets.map(sentBytes);
+  const unacknowledged = parseUnacknowledged(await readTables());
+  return sockets.map((socket, index) => {
+    const queue = unacknowledged.get(`${socket.localPort} ${socket.remotePort}`) ?? 0;
+    return { least: (before[index] as number) - queue, most: sentBytes(socket) - queue };
+  });
+}
+
+/** Handed to the system whole. */
+function sentBytes({ bytesWritten, writableLength }: Socket): number {
+  return bytesWritten - writableLength;
+}
+
+async function readConnections(): Promise<string> {
   const tables = await Promise.all(TABLES.map((path) => readFile(path, 'latin1').catch(() => '')));
-  return parseUnacknowledged(tables.join(''));
+  return tables.join('');
 }
 
 // sl, local address:port, remote address:port, state, tx_queue:rx_queue, all in hexadecimal (proc_net_tcp in Linux's documentation).

@@ -1,23 +1,23 @@
 // The stream's twins over plain HTTP: server-sent events (WHATWG HTML, 9.2) and pages of NDJSON, the same lines.
+import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
-import { deliveredBytes } from './delivered.ts';
 import { serverSentEventsOf } from './frames.ts';
-import type { LivenessOptions } from './liveness.ts';
+import type { Liveness, Source } from './liveness.ts';
 import type { Consumer, Tail } from './tail.ts';
 
 export const EVENTS_LIMIT = { min: 1, max: 10_000 } as const;
 export const EVENTS_LIMIT_DEFAULT = 1_000;
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
-const CHECKS_PER_DEATH = 6;
 
-export interface EventSourceOptions extends LivenessOptions {
+export interface EventSourceOptions {
   /** Exclusive. */
   readonly after: number;
   /** That the answer goes out on. */
   readonly socket: Socket;
+  readonly liveness: Liveness;
 }
 
 /**
@@ -31,6 +31,7 @@ export function eventSource(tail: Tail, options: EventSourceOptions): ReadableSt
       start: (controller) => {
         reader = new Reader(tail, controller, options);
         tail.follow(reader);
+        if (options.socket.closed) reader.leave();
       },
       pull: () => reader.goOn(),
       cancel: () => reader.leave(),
@@ -42,27 +43,27 @@ export function eventSource(tail: Tail, options: EventSourceOptions): ReadableSt
 /** The socket has a queue of its own: a second one before it would only hold a page more for who stands still. */
 const NOTHING_AHEAD = { highWaterMark: 0 };
 
-class Reader implements Consumer {
+class Reader implements Consumer, Source {
+  readonly socket: Socket;
   readonly #tail: Tail;
   readonly #controller: ReadableStreamDefaultController<Uint8Array>;
-  readonly #options: EventSourceOptions;
-  readonly #checks: NodeJS.Timeout;
+  readonly #unwatch: () => void;
+  readonly #onClose = () => this.leave();
   #eventId: number;
-  #delivered = 0;
-  /** Monotonic milliseconds. */
-  #aliveAt = performance.now();
-  #spokenAt = this.#aliveAt;
   #hasLeft = false;
   /** The socket has taken everything and asks for more. */
   #isAsked = false;
   #onRoom: (() => void) | undefined;
 
   constructor(tail: Tail, controller: ReadableStreamDefaultController<Uint8Array>, options: EventSourceOptions) {
+    const { after, socket, liveness } = options;
+    this.socket = socket;
     this.#tail = tail;
-    this.#eventId = options.after;
+    this.#eventId = after;
     this.#controller = controller;
-    this.#options = options;
-    this.#checks = setInterval(() => void this.#check(), options.deadAfterMs / CHECKS_PER_DEATH);
+    this.#unwatch = liveness.watchSource(this);
+    // Liveness tells who is gone. An answer that waits for another before it on the connection is not told of its end.
+    setMaxListeners(0, socket.setTimeout(0).once('close', this.#onClose));
   }
 
   take(page: Page): Promise<void> {
@@ -75,7 +76,8 @@ class Reader implements Consumer {
 
   /** An error breaks the connection off, so that the reader resumes rather than takes the stream for ended. */
   end(error?: unknown): void {
-    clearInterval(this.#checks);
+    this.#unwatch();
+    this.socket.off('close', this.#onClose);
     if (this.#hasLeft) return;
     if (error === undefined) this.#controller.close();
     else this.#controller.error(error);
@@ -91,25 +93,14 @@ class Reader implements Consumer {
     this.#tail.stop();
   }
 
+  /** Behind a backlog it would only wait, and the backlog itself shows whether the reader is there. */
+  keepAlive(): void {
+    if (!this.#hasLeft && this.#isAsked) this.#send(KEEP_ALIVE);
+  }
+
   #send(chunk: Uint8Array): void {
     this.#isAsked = false;
     this.#controller.enqueue(chunk);
-  }
-
-  async #check(): Promise<void> {
-    const { socket, pingIntervalMs, deadAfterMs } = this.#options;
-    const delivered = await deliveredBytes(socket);
-    const now = performance.now();
-    if (delivered > this.#delivered) this.#aliveAt = now;
-    this.#delivered = delivered;
-    if (now - this.#aliveAt >= deadAfterMs) socket.destroy();
-    else if (now - this.#spokenAt >= pingIntervalMs) this.#sayAlive(now);
-  }
-
-  #sayAlive(now: number): void {
-    this.#spokenAt = now;
-    // Behind a backlog it would only wait, and the backlog itself shows whether the reader is there.
-    if (!this.#hasLeft && this.#isAsked) this.#send(KEEP_ALIVE);
   }
 }
 

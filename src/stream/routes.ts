@@ -41,7 +41,7 @@ export function streamRoutes(
     const start = after ?? lastEventId;
     const open = () => {
       const tail = tails.open(chamberId, start, quota.open(addressOf(c)));
-      return eventSource(tail, { ...liveness.options, after: start, socket: socketOf(c) });
+      return eventSource(tail, { after: start, socket: socketOf(c), liveness });
     };
     // Nobody would read, or end, the stream of a HEAD.
     return new Response(c.req.method === 'HEAD' ? null : open(), {

@@ -32,17 +32,41 @@ describe('the table of connections', () => {
   });
 });
 
-it('bytes are delivered once the peer has acknowledged them', async () => {
+async function connected(): Promise<{ readonly socket: Socket; readonly peer: Socket }> {
   const server = createServer().listen(0, '127.0.0.1');
   atEnd(() => void server.close());
   await once(server, 'listening');
   const peer = connect((server.address() as AddressInfo).port, '127.0.0.1');
   atEnd(() => void peer.destroy());
   const [socket] = (await once(server, 'connection')) as [Socket];
+  socket.on('error', () => {});
+  return { socket, peer };
+}
+
+it('bytes are delivered once the peer has acknowledged them', async () => {
+  const { socket, peer } = await connected();
   peer.resume();
   socket.write('x'.repeat(10_000));
-  await vi.waitFor(async () => expect(await deliveredBytes(socket)).toBe(10_000), { timeout: 5_000 });
+  await vi.waitFor(async () => expect(await deliveredBytes([socket])).toEqual([{ least: 10_000, most: 10_000 }]), {
+    timeout: 5_000,
+  });
 });
+
+it('bytes that are written while the system is asked may be delivered, or not', async () => {
+  const { socket, peer } = await connected();
+  peer.resume();
+  socket.write('x'.repeat(1_000));
+  const [look] = await deliveredBytes([socket], async () => {
+    await new Promise((resolve) => socket.write('x'.repeat(500), resolve));
+    const [local, remote, unacknowledged] = [hex(socket.localPort, 4), hex(socket.remotePort, 4), hex(700, 8)];
+    return `   1: 0100007F:${local} 0100007F:${remote} 01 ${unacknowledged}:00000000\n`;
+  });
+  expect(look).toEqual({ least: 300, most: 800 });
+});
+
+function hex(value: number | undefined, digits: number): string {
+  return Number(value).toString(16).toUpperCase().padStart(digits, '0');
+}
 
 describe('a reader of server-sent events', { timeout: 60_000 }, () => {
   const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
