@@ -112,6 +112,11 @@ export const VARIABLES = {
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
   REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
   KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a kept connection'),
+  STALL_SECONDS: variable(
+    60,
+    integer(1, 3_600),
+    'time in which something of a request must come, or of an answer be taken',
+  ),
   HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is cut'),
@@ -156,7 +161,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     }
   }
   const config = values as Config;
-  for (const [name, problem] of [...chainProblems(config), ...productionProblems(config)]) {
+  for (const [name, problem] of [...streamProblems(config), ...chainProblems(config), ...productionProblems(config)]) {
     if (!problems.has(name)) problems.set(name, problem);
   }
   if (problems.size > 0) throw new ConfigError([...problems].map(([name, problem]) => `${name}: ${problem}`));
@@ -164,6 +169,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 }
 
 type Problem = readonly [name: keyof Config, problem: string];
+
+/** Who is asked no sooner than that would be cut for not having answered. */
+function streamProblems({ STREAM_PING_SECONDS, STREAM_DEAD_SECONDS }: Config): readonly Problem[] {
+  if (STREAM_PING_SECONDS < STREAM_DEAD_SECONDS) return [];
+  return [['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${STREAM_DEAD_SECONDS}`]];
+}
 
 function chainProblems(config: Config): readonly Problem[] {
   if (config.CHAIN === 'none' || config.RPC_URL === undefined) return [];

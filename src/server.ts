@@ -166,6 +166,7 @@ function limitsOf(config: Config) {
     headersTimeoutSeconds: config.HEADERS_TIMEOUT_SECONDS,
     requestTimeoutSeconds: config.REQUEST_TIMEOUT_SECONDS,
     keepAliveSeconds: config.KEEP_ALIVE_SECONDS,
+    stallSeconds: config.STALL_SECONDS,
     headerBytesMax: config.HEADER_BYTES_MAX,
     connectionsMax: config.CONNECTIONS_MAX,
   };

@@ -60,11 +60,9 @@ function cutOff(): ForumError {
   return new ForumError('FORUM_ERR_VALIDATION', 'body: the connection was closed within it');
 }
 
-/** The rest of the body is not read: the connection ends with the answer. */
+/** The adapter lets the rest come for half a second, so that who is still sending gets the answer, and then cuts it off. */
 function tooLarge(maxBytes: number): ForumError {
-  return new ForumError('FORUM_ERR_TOO_LARGE', `body: at most ${maxBytes} bytes are accepted`, {
-    headers: { Connection: 'close' },
-  });
+  return new ForumError('FORUM_ERR_TOO_LARGE', `body: at most ${maxBytes} bytes are accepted`);
 }
 
 const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;

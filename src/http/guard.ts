@@ -7,11 +7,14 @@ import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 import { writeResponse } from './raw-response.ts';
 import { refusal } from './response.ts';
 import { requirePlainTarget } from './target.ts';
+import { serveWithoutUpgrade } from './without-upgrade.ts';
 
 export interface ServerLimits {
   readonly headersTimeoutSeconds: number;
   readonly requestTimeoutSeconds: number;
   readonly keepAliveSeconds: number;
+  /** Of a connection within a request or an answer: neither a byte came, nor was one taken. */
+  readonly stallSeconds: number;
   readonly headerBytesMax: number;
 }
 
@@ -81,13 +84,13 @@ function isUpgrade({ outgoing }: Partial<HttpBindings>): boolean {
 
 export function guardSockets(server: Server, webSockets: WebSocketServer, refuse: Doorkeeper): void {
   // First of the listeners: the adapter passes over a request whose Upgrade header is gone.
-  server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex) => {
-    const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-    const unknown = isWebSocket ? undefined : refused('Upgrade: only websocket is known here');
-    const problem = unknown ?? refuse(request) ?? targetProblem(request);
-    if (problem === undefined) return;
+  server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
+    const isOffered = isStreamHandshake(request);
+    const problem = isOffered ? (refuse(request) ?? targetProblem(request)) : undefined;
+    if (isOffered && problem === undefined) return;
     delete request.headers.upgrade;
-    void writeResponse(socket, refusal(problem));
+    if (problem === undefined) serveWithoutUpgrade(server, request, socket, rest);
+    else void writeResponse(socket, refusal(problem));
   });
   webSockets.on('wsClientError', (error: Error, socket: Duplex) => {
     void writeResponse(socket, refusal(refused(`handshake: ${error.message}`)));
@@ -99,6 +102,12 @@ export function guardSockets(server: Server, webSockets: WebSocketServer, refuse
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else void writeResponse(socket, refusal(notHttp(error)), NOT_HTTP_STATUS[error.code ?? '']);
   });
+}
+
+const STREAM_TARGET = /^[^?]*\/chambers\/[^/?]+\/stream(\?|$)/;
+
+function isStreamHandshake({ method, url = '', headers }: IncomingMessage): boolean {
+  return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && STREAM_TARGET.test(url);
 }
 
 const NOT_HTTP_STATUS: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };

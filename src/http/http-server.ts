@@ -40,6 +40,9 @@ export function createHttpServer({ fetch, refuse, limits }: HttpServerOptions): 
     serverOptions: serverOptions(limits),
   }) as Server;
   server.maxConnections = limits.connectionsMax;
+  // Node would drop what comes after so many lines, a second Host among them; HEADER_BYTES_MAX bounds them as it is.
+  server.maxHeadersCount = 0;
+  server.timeout = limits.stallSeconds * 1000;
   guardSockets(server, webSockets, refuse);
   return server;
 }

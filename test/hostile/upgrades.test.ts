@@ -1,10 +1,13 @@
 // Handshakes and frames that no client of ours would send: refused or closed, and the stream's other consumers go on.
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Consumer, consume } from '../kit/consumers.ts';
 import { Random } from '../kit/random.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, type Running, run } from '../kit/service.ts';
+import { atEnd } from '../kit/temporary.ts';
 
 const STREAMS_MAX = 4;
 /** Head of a pong of four bytes. */
@@ -50,13 +53,29 @@ describe('a handshake', () => {
     ['with a key that is none', () => handshake('', '13', 'short')],
     ['of an old version', () => handshake('', '7')],
     ['of no version', () => handshake('', 'x')],
-    ['by POST', () => handshake().replace('GET', 'POST')],
   ])('%s is refused with 400 and the usual body', async (_title, bytes) => {
     const socket = await RawSocket.open(running.url);
     socket.write(bytes());
     await socket.closed;
-    expect(socket.received).toMatch(/^HTTP\/1\.1 40[05] /);
+    expect(socket.received).toMatch(/^HTTP\/1\.1 400 /);
     expect(socket.received).toMatch(/\{"error":"FORUM_ERR_/);
+    await expectNoneLeft();
+  });
+
+  it.each([
+    ['without a key', () => handshake('', '13', '')],
+    ['for a chamber that is not there', () => handshake().replace('chambers/1', 'chambers/9')],
+  ])('%s is over soon for a client that does not hang up', async (_title, bytes) => {
+    const { hostname, port } = new URL(running.url);
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    atEnd(() => void socket.destroy());
+    socket.on('error', () => {}).write(bytes());
+    await once(socket.resume(), 'end');
+    // Written to while the other side has closed it, a socket is reset.
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    const writing = setInterval(() => socket.write('x'), 100);
+    await closed;
+    clearInterval(writing);
     await expectNoneLeft();
   });
 

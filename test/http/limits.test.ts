@@ -1,5 +1,6 @@
 // The limits of the running service as its callers meet them.
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { consume, openSource, subscribe } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -87,6 +88,20 @@ describe('the streams of an address', () => {
   });
 });
 
+describe('streams that wait behind another on their connection', () => {
+  it('end with it', async () => {
+    const running = await run({ STREAMS_PER_ADDRESS_MAX: '3' });
+    const { id } = await debating(running);
+    const path = `/chambers/${id}/stream?after=0`;
+    const socket = await RawSocket.open(running.url);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`.repeat(3));
+    await socket.receive(/id: 2\n/);
+    await expect(openSource(running, path)).rejects.toThrow('429');
+    socket.destroy();
+    for (let stream = 0; stream < 3; stream++) await untilAccepted(() => openSource(running, path));
+  });
+});
+
 describe('connections', () => {
   it('beyond the limit are closed, and those that are open go on', async () => {
     const { url } = await run({ CONNECTIONS_MAX: '2' });
@@ -112,6 +127,23 @@ describe('connections', () => {
   it('are closed when they never speak', async () => {
     const { url } = await run({ HEADERS_TIMEOUT_SECONDS: '1', REQUEST_TIMEOUT_SECONDS: '1' });
     await (await RawSocket.open(url)).closed;
+  });
+
+  it('are closed when an answer is not taken', async () => {
+    const running = await run({ STALL_SECONDS: '1' });
+    const { id, debate } = await debating(running);
+    for (let move = 0; move < 100; move++) await debate('漢'.repeat(8_000));
+    const [stalled, slow] = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
+    for (const { socket } of [stalled, slow]) {
+      socket.pause();
+      socket.write(`GET /chambers/${id}/events HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(8));
+    }
+    const reading = setInterval(() => slow.socket.read(), 100);
+    await sleep(3_500);
+    clearInterval(reading);
+    for (const { socket } of [stalled, slow]) socket.resume();
+    await stalled.closed;
+    expect(slow.socket.closed).toBe(false);
   });
 
   it('are closed when they are kept and idle', async () => {

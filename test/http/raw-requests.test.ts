@@ -1,4 +1,5 @@
 // Requests as bytes on a socket: what two readers could read differently is refused, and nothing answers in a form of its own.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { call, newAgent, run, sendRaw } from '../kit/service.ts';
@@ -34,7 +35,7 @@ describe('an ambiguous request', () => {
       'two Host headers in a handshake',
       `GET /chambers/1/stream HTTP/1.1\r\n${HOST}${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
     ],
-    ['an unknown upgrade', `GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`],
+    ['a second Host header after 2,100 others', `GET / HTTP/1.1\r\n${HOST}${'a:\r\n'.repeat(2_100)}${HOST}${END}`],
     ['no HTTP at all', 'hello\r\n\r\n'],
     ['an unknown method', `BREW / HTTP/1.1\r\n${HOST}${END}`],
     ['two lengths', `POST /register HTTP/1.1\r\n${HOST}Content-Length: 2\r\nContent-Length: 3\r\n${END}{}`],
@@ -81,6 +82,53 @@ describe('an ambiguous request', () => {
     const { status, head, body } = parse(await sendRaw(url, bytes));
     expect([status, JSON.parse(body).error]).toEqual([expected, error]);
     expect(head).toContain('access-control-allow-origin: *');
+  });
+});
+
+describe('a request that asks for a protocol it is not offered', () => {
+  const H2C = 'Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAA\r\n\r\n';
+  const WEBSOCKET =
+    'Connection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+    'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
+
+  it.each([
+    ['GET /health', H2C, 200, /"ok":true/],
+    ['GET /health', WEBSOCKET, 200, /"ok":true/],
+    ['HEAD /health', WEBSOCKET, 200, /^$/],
+    ['OPTIONS /chambers', WEBSOCKET, 204, /^$/],
+    ['DELETE /chambers', WEBSOCKET, 405, /FORUM_ERR_METHOD/],
+    ['POST /chambers/1/stream', WEBSOCKET, 405, /FORUM_ERR_METHOD/],
+    ['GET /nowhere', H2C, 404, /FORUM_ERR_NOT_FOUND/],
+  ])('is answered as it would be without: %s', async (line, rest, expected, text) => {
+    const { url } = await run();
+    const { status, body } = parse(await sendRaw(url, `${line} HTTP/1.1\r\n${HOST}${rest}`));
+    expect(status).toBe(expected);
+    expect(body).toMatch(text);
+  });
+
+  it.each([['in one packet'], ['in two']])('is carried out with its body, %s', async (packets) => {
+    const running = await run();
+    const by = await newAgent(running);
+    const body = '{"patch":{"style":"brief"}}';
+    const { host } = new URL(running.url);
+    const headers = by.sign({ method: 'PUT', url: `${running.url}/personality`, body, created: running.clock.seconds });
+    const lines = Object.entries({
+      ...headers,
+      'Content-Type': 'application/json',
+      'Content-Length': `${body.length}`,
+    });
+    const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    const socket = await RawSocket.open(running.url);
+    const request = `PUT /personality HTTP/1.1\r\nHost: ${host}\r\n${head}${H2C}`;
+    if (packets === 'in two') {
+      socket.write(request);
+      await sleep(50);
+      socket.write(body);
+    } else {
+      socket.write(request + body);
+    }
+    expect(await socket.receive(/"style":"brief"/)).toMatch(/^HTTP\/1\.1 200 /);
+    await socket.closed;
   });
 });
 
@@ -134,7 +182,7 @@ describe('the target of a signature', () => {
 describe('a client that breaks off before its refusal', () => {
   it.each([
     ['of a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}\r\n`],
-    ['of an unknown upgrade', `GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`],
+    ['of a handshake', `GET /chambers/9/stream HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
     ['of bytes that are no HTTP', 'hello\r\n\r\n'],
   ])('ends its own connection alone: %s', async (_what, bytes) => {
     const { url } = await run();
