@@ -3,7 +3,7 @@ import type { Allocation, Deadlines, Hex, Millis, Phase } from '../src/vocabular
 import { DEADLINES, type Personality, toTimestamp } from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
 import { graduates, type Tally, tallies } from './allocations.ts';
-import type { ChamberState, Idea } from './chamber.ts';
+import type { ChamberState, Idea, Reveal } from './chamber.ts';
 import type { ChamberListing } from './listings.ts';
 import { isClosed, phaseAt, phaseBy } from './phase.ts';
 import { deploymentOf, isDeployed } from './settlement.ts';
@@ -159,7 +159,12 @@ export function allocationsView(state: ChamberState, now: Millis): AllocationsVi
     chamberId: state.chamberId,
     phase,
     committed: [...state.commitments].map(([did, commitment]) => ({ did, commitment })),
-    revealed: [...state.reveals].map(([did, { allocations, salt }]) => ({ did, allocations, salt })),
+    revealed: [...state.reveals].map(([did, reveal]) => ({ did, ...revealView(reveal) })),
     tally: isOpen ? [...tallies(state)].map(([ideaId, tally]) => ({ ideaId, ...tally })) : [],
   };
+}
+
+/** Written out: a reveal that was read back from its line has its members in another order. */
+function revealView({ allocations, salt }: Reveal): Reveal {
+  return { allocations: allocations.map(({ ideaId, bps }) => ({ ideaId, bps })), salt };
 }

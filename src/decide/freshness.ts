@@ -14,17 +14,14 @@ export interface SignatureTimes {
 
 /** Refuses a signature that is too old, from the future or expired at `now`; throws FORUM_ERR_SIGNATURE. */
 export function requireFresh({ created, expires }: SignatureTimes, now: Millis, ages: SignatureAges): void {
-  const seconds = now / 1000;
-  if (seconds - created > ages.maxAgeSeconds) {
-    throw stale(`created is ${Math.floor(seconds - created)} s old, at most ${ages.maxAgeSeconds} s are accepted`, now);
+  const age = now - created * 1000;
+  if (age > ages.maxAgeSeconds * 1000) {
+    throw stale(`created is ${age / 1000} s old, at most ${ages.maxAgeSeconds} s are accepted`, now);
   }
-  if (created - seconds > ages.maxSkewSeconds) {
-    throw stale(
-      `created lies ${Math.ceil(created - seconds)} s ahead, at most ${ages.maxSkewSeconds} s are accepted`,
-      now,
-    );
+  if (-age > ages.maxSkewSeconds * 1000) {
+    throw stale(`created lies ${-age / 1000} s ahead, at most ${ages.maxSkewSeconds} s are accepted`, now);
   }
-  if (expires !== undefined && seconds >= expires) throw stale('the signature has expired', now);
+  if (expires !== undefined && now >= expires * 1000) throw stale('the signature has expired', now);
 }
 
 function stale(reason: string, now: Millis): ForumError {

@@ -9,6 +9,7 @@ import {
   type AccountFact,
   type ChamberEvent,
   type ForumEvent,
+  fromLine,
   isMove,
   type MoveEvent,
   type MoveFact,
@@ -88,12 +89,14 @@ export class Draft {
 
   appendAccount(fact: AccountFact, { did, request, signature }: Author, operatorEmail?: string): AccountEvent {
     const before = this.account(did);
-    const event = { ...this.#next(before), chamberId: null, did, request, ...fact } as AccountEvent;
-    const line = toBytes(event);
+    const line = toLine({ ...this.#next(before), chamberId: null, did, request, ...fact } as AccountEvent);
+    // As the line has it, members in their order: a retry, and a restart, answer with the same bytes.
+    const event = fromLine(line) as AccountEvent;
     const state = evolveAccount(before?.state ?? null, event);
     const email = operatorEmail ?? before?.operatorEmail;
-    this.#accounts.set(did, { state, headHash: toHex(leafHash(line)), operatorEmail: email });
-    this.#push(did, { event, line, nodes: null, listings: [] }, { signature, operatorEmail });
+    const bytes = Buffer.from(line);
+    this.#accounts.set(did, { state, headHash: toHex(leafHash(bytes)), operatorEmail: email });
+    this.#push(did, { event, line: bytes, nodes: null, listings: [] }, { signature, operatorEmail });
     return event;
   }
 
@@ -119,7 +122,7 @@ export class Draft {
   }
 
   #appendChamberEvent(event: ChamberEvent, before: Chamber | undefined, evidence: Evidence): void {
-    const line = toBytes(event);
+    const line = Buffer.from(toLine(event));
     const leaf = leafHash(line);
     const state = evolveChamber(before?.state ?? null, event);
     const tree = before?.tree ?? EMPTY_TREE;
@@ -141,8 +144,4 @@ interface Written {
   readonly line: Uint8Array;
   readonly nodes: Uint8Array | null;
   readonly listings: readonly Listing[];
-}
-
-function toBytes(event: ForumEvent): Uint8Array {
-  return Buffer.from(toLine(event));
 }

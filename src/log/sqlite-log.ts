@@ -27,14 +27,11 @@ const TOLD_AT = 'told_at';
 
 /** Opens or creates the log in `path`, or in memory for ':memory:'. Throws an Error that says in one line what is wrong. */
 export function openSqliteLog(path: string): SqliteLog {
-  const isFile = path !== ':memory:';
-  const unlock = isFile ? lockWriter(path) : () => {};
+  if (path === ':memory:') return new SqliteLog(openDatabase(path), { unlock: () => {}, requireSameFile: () => {} });
+  const unlock = lockWriter(path);
   try {
     const db = openDatabase(path);
-    return closedOnError(
-      db,
-      () => new SqliteLog(db, { unlock, requireSameFile: isFile ? sameFileCheck(path) : () => {} }),
-    );
+    return closedOnError(db, () => new SqliteLog(db, { unlock, requireSameFile: sameFileCheck(path) }));
   } catch (error) {
     unlock();
     throw new Error(`cannot open the database ${path}: ${error instanceof Error ? error.message : error}`, {

@@ -1,5 +1,6 @@
 // The events as a database file holds them, read by programs other than the service: nothing is written, nothing is trusted.
 import Database from 'better-sqlite3';
+import { requireOnePlace } from './database-path.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 
 export interface StoredEvent {
@@ -17,6 +18,8 @@ export interface StoredEvent {
 export function openReader(path: string): Database.Database {
   let db: Database.Database | undefined;
   try {
+    // Even a reader throws away a write-ahead log that has lost its file.
+    requireOnePlace(path);
     db = new Database(path, { readonly: true, fileMustExist: true });
     requireSchema(db);
     return db;

@@ -1,6 +1,6 @@
 // What the service says when it cannot start: one clear line and exit code 1, at once.
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { type Exit, runService, startProcess } from '../kit/service-process.ts';
@@ -32,6 +32,13 @@ function databaseOf(write: (db: Database.Database) => void): string {
   return path;
 }
 
+/** A symbolic link in a folder of its own, relative as `ln -s` makes most. */
+function linkTo(path: string): string {
+  const link = join(temporaryFolder(), 'link.db');
+  symlinkSync(relative(dirname(link), path), link);
+  return link;
+}
+
 describe('a start that cannot succeed', () => {
   it('is refused while another process serves the file, which goes on', async () => {
     const path = temporaryDatabase();
@@ -41,6 +48,38 @@ describe('a start that cannot succeed', () => {
     expectOneLine(ended as Exit, 'another process is using it');
     expect((await fetch(`${first.url}/health`)).status).toBe(200);
   });
+
+  it.each(['there before it', 'made by it'])('is refused by a symbolic link to a file that was %s', async (which) => {
+    const path = temporaryDatabase();
+    if (which === 'there before it') await (await startProcess(path)).kill('SIGTERM');
+    const [first, second] = [linkTo(path), linkTo(linkTo(path))];
+    await startProcess(first);
+    for (const other of [path, second]) expectOneLine(await refusal(other), 'another process is using it');
+  });
+
+  it('is refused by a hard link, whoever came first', async () => {
+    const path = temporaryDatabase();
+    const link = join(temporaryFolder(), 'linked.db');
+    const first = await startProcess(path);
+    linkSync(path, link);
+    expectOneLine(await refusal(link), `cannot open the database ${link}: the file has 2 names (hard links)`);
+    await first.kill('SIGTERM');
+    expectOneLine(await refusal(path), 'the file has 2 names (hard links)');
+  });
+
+  it.each(['missing', 'empty'])(
+    'is refused where the file is %s beside its write-ahead log, which stays',
+    async (which) => {
+      const path = temporaryDatabase();
+      await (await startProcess(path)).kill('SIGKILL');
+      const wal = readFileSync(`${path}-wal`);
+      expect(wal.length).toBeGreaterThan(0);
+      rmSync(path);
+      if (which === 'empty') writeFileSync(path, '');
+      expectOneLine(await refusal(linkTo(path)), `it is missing or empty, but ${path}-wal holds a part of it`);
+      expect(readFileSync(`${path}-wal`)).toEqual(wal);
+    },
+  );
 
   it('takes the file over from a process that was killed', async () => {
     const path = temporaryDatabase();
@@ -75,7 +114,13 @@ describe('a start that cannot succeed', () => {
   it('names a path that is a folder', async () => {
     const path = temporaryDatabase();
     mkdirSync(path);
-    expectOneLine(await refusal(path), `cannot open the database ${path}`);
+    expectOneLine(await refusal(path), `cannot open the database ${path}: it is no file`);
+  });
+
+  it('names a link that leads to itself', async () => {
+    const path = temporaryDatabase();
+    symlinkSync(path, path);
+    expectOneLine(await refusal(path), `cannot open the database ${path}: ELOOP`);
   });
 
   it('names a folder that cannot be written', async () => {

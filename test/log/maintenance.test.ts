@@ -1,5 +1,5 @@
 // fsck, rebuild and backup on real files, some of them tampered with by a program that drops the triggers first.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { backupDatabase } from '../../src/log/backup.ts';
@@ -56,6 +56,15 @@ beforeEach(async () => {
 });
 
 describe('fsck', () => {
+  it('leaves the write-ahead log of a file that was emptied as it was, and says so', async () => {
+    const wal = readFileSync(`${written.path}-wal`);
+    await written.running.stop();
+    writeFileSync(written.path, '');
+    writeFileSync(`${written.path}-wal`, wal);
+    expect(() => faultsOf(written.path)).toThrow(/^cannot read the database .*-wal holds a part of it/);
+    expect(readFileSync(`${written.path}-wal`)).toEqual(wal);
+  });
+
   it('finds nothing in what the service wrote, beside it', async () => {
     const { path, running } = written;
     expect(fsckDatabase(path, () => {})).toEqual({

@@ -3,23 +3,33 @@ import { describe, expect, it } from 'vitest';
 import { rebuildDatabase } from '../../src/log/rebuild.ts';
 import { DERIVED_TABLES } from '../../src/log/schema.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
-import { House } from '../kit/house.ts';
+import { House, type Prepared } from '../kit/house.ts';
+import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { intrude } from './entries.ts';
 
 /** Two chambers: one lived to its end with a token, one in its lobby. */
 async function lived(path: string) {
   const house = new House({ path });
-  const [ann, bob] = [await house.agent(), await house.agent()];
+  const firsts: (readonly [Prepared, string])[] = [];
+  const send = async (by: Signer, method: string, target: string, body?: unknown) => {
+    const request = house.prepare(method, target, { by, body });
+    const answer = await house.send(request);
+    expect(answer.status).toBe(200);
+    firsts.push([request, JSON.stringify(answer.body)]);
+  };
+  const ann = await house.agent({ personality: { style: 'dry', loves: ['proofs'] } });
+  const bob = await house.agent();
+  await send(ann, 'PUT', '/personality', { patch: { hates: ['waste'], expertise: ['logs'] } });
   const id = await openChamber(house, [ann, bob]);
-  const move = (by: typeof ann, operation: string, body?: unknown) =>
-    house.must('POST', `/chambers/${id}/${operation}`, { by, body });
+  const move = (by: Signer, operation: string, body?: unknown) =>
+    send(by, 'POST', `/chambers/${id}/${operation}`, body);
   await enterPhase(house, id, 'PROPOSAL');
   await move(ann, 'propose', { name: 'One', ticker: 'ONE' });
   await move(ann, 'pass');
   await move(bob, 'propose', { name: 'Two', ticker: 'TWO' });
   await enterPhase(house, id, 'DEBATE');
-  await move(ann, 'debate', { ideaId: 'idea-2', comment: 'yes', refinement: { a: [1] } });
+  await move(ann, 'debate', { ideaId: 'idea-2', comment: 'yes', refinement: { b: [1], a: { d: 1, c: 2 } } });
   await enterPhase(house, id, 'ALLOCATE_COMMIT');
   const allocation = allocationOf(id, bob, { 'idea-1': 7_000, 'idea-2': 0 });
   await move(bob, 'allocate/commit', allocation.commit);
@@ -34,8 +44,9 @@ async function lived(path: string) {
   } as const;
   await house.forum.record(id, { type: 'idea.deployed', payload: deployed });
   const other = await openChamber(house, [bob]);
+  await send(bob, 'PUT', '/personality', { patch: { style: 'terse' } });
   const chamber = (n: number) =>
-    ['', '/ideas', '/allocations', '/merkle-preview', '/consistency?from=1&to=2'].map(
+    ['', '/ideas', '/allocations', '/merkle-preview', '/consistency?from=1&to=2', '/events/1/proof'].map(
       (tail) => `/chambers/${n}${tail}`,
     );
   const paths = [
@@ -47,21 +58,38 @@ async function lived(path: string) {
     ...chamber(id),
     ...chamber(other),
   ];
+  /** As text: the order of members counts, too. */
   const answers = async (where: House) => {
-    const all = await Promise.all(paths.map((target) => where.must('GET', target)));
-    return [...all, await where.must('GET', '/me', { by: ann }), await where.lines(id)];
+    const texts: Record<string, string> = {};
+    for (const target of paths) texts[target] = JSON.stringify(await where.must('GET', target));
+    for (const by of [ann, bob]) texts[`/me of ${by.did}`] = JSON.stringify(await where.must('GET', '/me', { by }));
+    return { ...texts, lines: (await where.lines(id)).join('\n') };
   };
-  return { house, answers };
+  /** What each signed request was answered first, and what its retry is answered. */
+  const retries = (where: House) =>
+    Promise.all(
+      firsts.map(async ([request, first]) => ({ first, retry: JSON.stringify((await where.send(request)).body) })),
+    );
+  return { house, answers, retries };
 }
 
 describe('after a restart', () => {
-  it('every answer is as it was', async () => {
+  it('every answer is as it was, to the byte', async () => {
     const path = temporaryDatabase();
     const { house, answers } = await lived(path);
     const before = await answers(house);
     await house.close();
     const again = new House({ path, clock: house.clock });
     expect(await answers(again)).toEqual(before);
+  });
+
+  it('a retry is answered as the request was, as it is before', async () => {
+    const path = temporaryDatabase();
+    const { house, retries } = await lived(path);
+    const before = await retries(house);
+    await house.close();
+    const after = await retries(new House({ path, clock: house.clock }));
+    for (const { first, retry } of [...before, ...after]) expect(retry).toBe(first);
   });
 
   it('all is gone with a store in memory, and its log has another id', async () => {
