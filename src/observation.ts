@@ -56,14 +56,13 @@ export function openObservation(config: Config, logger: Logger): Observation {
   };
 }
 
-/** The path without its query, never a header or a body. */
+/** Never a header or a body. */
 function logRequest(logger: Logger, { incoming, status, millis }: Answered): void {
-  const path = incoming.url?.split('?', 1)[0];
   logger.debug(
     {
       requestId: requestIdOf(incoming),
       method: incoming.method,
-      path,
+      path: loggedPath(incoming.url ?? ''),
       status,
       millis: Math.round(millis * 1000) / 1000,
     },
@@ -72,7 +71,16 @@ function logRequest(logger: Logger, { incoming, status, millis }: Answered): voi
 }
 
 /** A defect is an error; what heals by itself, such as a full disk, a warning. */
-export function logFailure(logger: Logger, { error, ...request }: Failure): void {
+export function logFailure(logger: Logger, { error, path, ...request }: Failure): void {
   const level = request.status === 503 ? 'warn' : 'error';
-  logger[level]({ ...request, err: error }, 'request failed');
+  logger[level]({ ...request, path: loggedPath(path), err: error }, 'request failed');
+}
+
+/** Without the query, and without any part that may be an e-mail address. */
+function loggedPath(target: string): string {
+  const [path = ''] = target.split('?', 1);
+  return path
+    .split('/')
+    .map((part) => (/@|%(25)*40/.test(part) ? '…' : part))
+    .join('/');
 }

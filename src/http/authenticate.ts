@@ -142,8 +142,8 @@ function timesOf({ created, expires }: ParsedSignature) {
 
 /** What the service would have verified, made from the caller's own input alone, so that a signer can be mended with it. */
 function expectedSignature(c: ForumContext, body: RequestBody, publicUrls: readonly string[]): ExpectedSignature {
-  const contentDigest = contentDigestOf(body.bytes);
-  const { signatureInput, signature } = signatureHeaders(c);
+  const { contentDigest: received, signatureInput, signature } = signatureHeaders(c);
+  const contentDigest = hasDigest(received, body.bytes).ok ? received : contentDigestOf(body.bytes);
   const request = { method: c.req.method, targetUri: targetUris(c, publicUrls)[0] ?? '', contentDigest };
   return { signatureBase: baseOf(request, signatureInput, signature), contentDigest };
 }

@@ -96,12 +96,18 @@ export function guardSockets(server: Server, webSockets: WebSocketServer, refuse
     void writeResponse(socket, refusal(refused(`handshake: ${error.message}`)));
   });
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    void writeResponse(socket, refusal(refused('CONNECT: this is no proxy', 'FORUM_ERR_METHOD')));
+    void writeResponse(socket, refusal(noProxy()));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else void writeResponse(socket, refusal(notHttp(error)), NOT_HTTP_STATUS[error.code ?? '']);
   });
+}
+
+const ALLOWED = 'GET, HEAD, OPTIONS, POST, PUT';
+
+function noProxy(): ForumError {
+  return new ForumError('FORUM_ERR_METHOD', 'CONNECT: this is no proxy', { headers: { Allow: ALLOWED } });
 }
 
 const STREAM_TARGET = /^[^?]*\/chambers\/[^/?]+\/stream(\?|$)/;

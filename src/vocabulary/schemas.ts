@@ -91,6 +91,9 @@ const allocations = v.pipe(
   ),
 );
 
+/** What rfcEmail, HTML's definition, leaves out: no part of the name is empty, and the domain ends in a top-level one. */
+const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
+
 const SALT = new RegExp(`^0x([0-9a-fA-F]{2}){${SALT_BYTES_MIN},${SALT_BYTES_MAX}}$`);
 const optionalBody = exactly({});
 
@@ -100,7 +103,8 @@ export const bodySchemas = {
     walletAddress: address,
     operatorEmail: v.pipe(
       v.string('must be an e-mail address'),
-      v.email('must be an e-mail address'),
+      v.rfcEmail('must be an e-mail address'),
+      v.regex(EMAIL_PARTS, 'must be an e-mail address'),
       v.maxLength(EMAIL_CHARS_MAX, `must have at most ${EMAIL_CHARS_MAX} characters`),
     ),
     personality,

@@ -1,4 +1,5 @@
 // Signed requests (specification, Authentication): one row for each way in which a signature can be wrong.
+import { createHash } from 'node:crypto';
 import { httpbis } from 'http-message-signatures';
 import { describe, expect, it } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
@@ -176,6 +177,28 @@ describe('a refused signature', () => {
     expect(expected.contentDigest).toBe(digestOf(body));
     const mended = { ...wrong, signature: `sig1=:${by.signText(expected.signatureBase)}:` };
     expect(await house.request('PUT', '/personality', { body, headers: mended })).toMatchObject({ status: 200 });
+  });
+
+  it('is told the digests as they came where they are right, and the right one where not', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const body = '{"patch":{"style":"dry"}}';
+    const sha512 = `sha-512=:${createHash('sha512').update(body).digest('base64')}:`;
+    const input = `sig1=("@method" "@target-uri" "content-digest");created=${house.clock.seconds};keyid="${by.did}";alg="ed25519"`;
+    const send = async (contentDigest: string, signed = '?') => {
+      const signature = `sig1=:${by.signText(signed)}:`;
+      const headers = { 'content-digest': contentDigest, 'signature-input': input, signature };
+      return house.request('PUT', '/personality', { body, headers });
+    };
+    const both = `${digestOf(body)}, ${sha512}`;
+    const { expected } = (await send(both)).body;
+    expect(expected.contentDigest).toBe(both);
+    expect(await send(both, expected.signatureBase)).toMatchObject({ status: 200 });
+    for (const wrong of [`${digestOf('?')}, ${sha512}`, sha512]) {
+      const mended = (await send(wrong)).body.expected;
+      expect(mended.contentDigest).toBe(digestOf(body));
+      expect(mended.signatureBase).toContain(`"content-digest": ${digestOf(body)}\n`);
+    }
   });
 
   it('is told the form of a signature when it has none', async () => {

@@ -64,6 +64,7 @@ describe('an ambiguous request', () => {
       417,
       'FORUM_ERR_VALIDATION',
     ],
+    ['a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
     ['a method that no path takes', `TRACE / HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
     [
       'a body that says it is too long',
@@ -82,6 +83,7 @@ describe('an ambiguous request', () => {
     const { status, head, body } = parse(await sendRaw(url, bytes));
     expect([status, JSON.parse(body).error]).toEqual([expected, error]);
     expect(head).toContain('access-control-allow-origin: *');
+    expect(head.includes('\r\nallow: ')).toBe(status === 405);
   });
 });
 

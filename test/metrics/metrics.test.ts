@@ -106,6 +106,22 @@ describe('the log', () => {
     expect(lines).toEqual([]);
   });
 
+  it.each(['/ideas/ops@mail-secret.example.org', '/ideas/ops%40mail-secret.example.org', '/ideas/ops%2540mail-secret'])(
+    'hides what may be an e-mail address in the path %s',
+    async (path) => {
+      const lines: string[] = [];
+      const running = await run({}, new TestClock(), logTo(lines, 'debug'));
+      running.service.forum.log.findIdea = () => Promise.reject(new Error('inner detail'));
+      expect((await get(running.url, `${path}?x=${path}`)).status).toBe(500);
+      const logged = lines.map((line) => JSON.parse(line));
+      expect(logged).toMatchObject([
+        { msg: 'request failed', path: '/ideas/…' },
+        { msg: 'request', path: '/ideas/…' },
+      ]);
+      expect(lines.join('')).not.toContain('mail-secret');
+    },
+  );
+
   it('names a request that failed by the id in its answer', async () => {
     const lines: string[] = [];
     const running = await run({}, new TestClock(), logTo(lines, 'info'));
