@@ -1,10 +1,11 @@
 // Ideas (specification, Endpoints, Ideas).
+import type { ChamberState } from '../../projections/chamber.ts';
 import { ideaViews } from '../../projections/views.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import { findChamber, LIST_LIMIT, LIST_LIMIT_DEFAULT } from './chambers.ts';
 import type { ForumApp, HttpOptions } from './context.ts';
-import { json } from './response.ts';
+import { json, jsonText } from './response.ts';
 
 export function ideaRoutes(app: ForumApp, options: HttpOptions): void {
   const { forum } = options;
@@ -25,8 +26,19 @@ export function ideaRoutes(app: ForumApp, options: HttpOptions): void {
 
   app.get('/chambers/:id/ideas', async (c) => {
     const { state } = await findChamber(c, options);
-    return json(ideaViews(state));
+    return jsonText(ideasText(state));
   });
+}
+
+const ideasTexts = new WeakMap<ChamberState, Uint8Array>();
+
+/** Made once for a state: it may be megabytes, which all who ask, and take their time to read, then share. */
+function ideasText(state: ChamberState): Uint8Array {
+  const known = ideasTexts.get(state);
+  if (known !== undefined) return known;
+  const text = Buffer.from(JSON.stringify(ideaViews(state)));
+  ideasTexts.set(state, text);
+  return text;
 }
 
 function parseChamberId(text: string | undefined): number | undefined {

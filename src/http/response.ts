@@ -10,7 +10,12 @@ export const CORS_HEADERS = {
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', ...CORS_HEADERS } as const;
 
 export function json(body: unknown, headers?: Readonly<Record<string, string>>): Response {
-  return new Response(JSON.stringify(body), {
+  return jsonText(JSON.stringify(body), headers);
+}
+
+/** What is JSON already. */
+export function jsonText(text: string | Uint8Array, headers?: Readonly<Record<string, string>>): Response {
+  return new Response(text, {
     status: 200,
     headers: headers === undefined ? JSON_HEADERS : { ...JSON_HEADERS, ...headers },
   });
