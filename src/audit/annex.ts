@@ -122,11 +122,11 @@ export class AnnexChecks {
 }
 
 function problemOfOrder(event: ServiceEvent, state: ChamberState): string | undefined {
-  const { committed } = state.settlement;
+  const { committed, commitSubmitted } = state.settlement;
   switch (event.type) {
     case 'relay.commit_submitted':
     case 'chamber.committed':
-      if (committed !== null) return 'comes after the commitment';
+      if (committed !== null && !isSentAgain(event, commitSubmitted)) return 'comes after the commitment';
       return isClosed(state, Date.parse(event.ts)) ? undefined : 'comes before the reveal deadline';
     case 'relay.deploy_submitted':
     case 'idea.deployed':
@@ -134,12 +134,19 @@ function problemOfOrder(event: ServiceEvent, state: ChamberState): string | unde
       const { ideaId } = event.payload;
       if (committed === null) return 'comes before the commitment';
       if (ideaOf(event, state) === undefined) return `is about ${JSON.stringify(ideaId)}, which did not graduate`;
-      const isDone = deploymentOf(state.settlement, ideaId).outcome !== null;
-      return isDone ? `comes after the outcome for ${ideaId}` : undefined;
+      const { outcome, submitted } = deploymentOf(state.settlement, ideaId);
+      if (outcome === null || isSentAgain(event, submitted)) return undefined;
+      return `comes after the outcome for ${ideaId}`;
     }
     default:
       return unreachable(event);
   }
+}
+
+/** A reorganisation may take off the chain what was sent: then it is signed anew, with its outcome in the log already. */
+function isSentAgain({ type }: ServiceEvent, submitted: readonly RelayTransaction[]): boolean {
+  const isSubmission = type === 'relay.commit_submitted' || type === 'relay.deploy_submitted';
+  return isSubmission && submitted.length > 0;
 }
 
 function ideaOf({ payload }: OfIdea, state: ChamberState): Idea | undefined {

@@ -71,6 +71,16 @@ export async function readCall(rpc: Rpc, call: Omit<Call, 'from'>): Promise<Hex>
   return hex(await rpc.request('eth_call', [call, 'latest']));
 }
 
+/** undefined where the call reverts; other refusals are thrown. */
+export async function tryCall(rpc: Rpc, call: Omit<Call, 'from'>): Promise<Hex | undefined> {
+  try {
+    return await readCall(rpc, call);
+  } catch (error) {
+    if (revertDataOf(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
 export async function readPriorityFee(rpc: Rpc): Promise<bigint> {
   return quantity(await rpc.request('eth_maxPriorityFeePerGas', []));
 }

@@ -1,4 +1,4 @@
-// The contracts' interface (README, Contracts): the one place that knows their functions, events and errors.
+// The contracts' interface (README, Relayer): the one place that knows their functions, events and errors.
 import { createRequire } from 'node:module';
 import {
   type Address,
@@ -30,6 +30,7 @@ export const REGISTRY_ABI = parseAbi([
 export const FACTORY_ABI = parseAbi([
   'struct Idea { uint256 chamberId; string ideaId; string name; string ticker; string description; address creator; }',
   'function deployIdea(Idea idea) returns (address token)',
+  'function tokenOf(uint256 chamberId, string ideaId) view returns (address)',
   'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
   'error ChamberNotCommitted(uint256 chamberId)',
   'error IdeaAlreadyDeployed(uint256 chamberId, string ideaId)',
@@ -59,6 +60,11 @@ export function deployIdeaCall(chamberId: number, idea: Idea): Hex {
   const creator = creatorOf(idea);
   const args = [{ chamberId: BigInt(chamberId), ideaId, name, ticker, description, creator }] as const;
   return encodeFunctionData({ abi: FACTORY_ABI, functionName: 'deployIdea', args });
+}
+
+/** A view of the reference factory, zero before the deployment; other people's may lack it. */
+export function tokenOfCall(chamberId: number, { ideaId }: Idea): Hex {
+  return encodeFunctionData({ abi: FACTORY_ABI, functionName: 'tokenOf', args: [BigInt(chamberId), ideaId] });
 }
 
 /** viem takes a mixed-case address only with its checksum, and one all in upper case not at all. */
@@ -122,6 +128,11 @@ export function revertReason(data: Hex): string {
 export function isMisconfigured(data: Hex): boolean {
   const error = decodeError(data);
   return error?.errorName === 'NotRelayer' || error?.errorName === 'ChamberNotCommitted';
+}
+
+/** Whether a deployment reverts because the idea has its token. */
+export function isAlreadyDeployed(data: Hex): boolean {
+  return decodeError(data)?.errorName === 'IdeaAlreadyDeployed';
 }
 
 function describeError(data: Hex): string {

@@ -3,7 +3,7 @@
 import type { Address, Hex } from 'viem';
 import { graduates } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
-import { deploymentOf } from '../../projections/settlement.ts';
+import { deploymentOf, type Settlement } from '../../projections/settlement.ts';
 import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { Log } from './chain.ts';
@@ -15,8 +15,11 @@ import {
   findIdeaDeployed,
   ideaDeployedTopics,
   type Place,
+  rootOfCall,
+  tokenOfCall,
 } from './contracts.ts';
 import type { ClosedChamber, RelayerConfig } from './port.ts';
+import { signedBy } from './signer.ts';
 
 export interface Job {
   /** Unique, and readable in a line of the service's own log. */
@@ -26,10 +29,14 @@ export interface Job {
   readonly root: Hex;
   readonly to: Address;
   readonly data: Hex;
+  /** A view that answers other than zero when it is done; of contracts that have it. */
+  readonly doneCall: Hex;
   /** The topics of the event that says it is done. */
   readonly topics: readonly (Hex | null)[];
-  /** Every transaction signed for it, oldest first. */
+  /** Every transaction that the account has signed for it, oldest first. */
   readonly submitted: readonly RelayTransaction[];
+  /** What the log says has become of it; null while it is open. */
+  readonly outcome: { readonly txHash: Hex | null } | null;
   readonly submission: (transaction: RelayTransaction) => ServiceFact;
   /** The event that says it is done, among logs of the contract. */
   readonly find: (logs: readonly Log[]) => Completion | undefined;
@@ -44,13 +51,23 @@ export interface Completion extends Place {
 
 type Addresses = Pick<RelayerConfig, 'registryAddress' | 'factoryAddress'>;
 
-/** What is left to do: the commitment alone until it is recorded, then every graduate without an outcome, by slot. */
-export function openJobs(chamber: ClosedChamber, addresses: Addresses): readonly Job[] {
-  const { settlement } = chamber.state;
-  if (settlement.committed === null) return [commitJob(chamber, addresses)];
-  return graduates(chamber.state)
-    .filter((idea) => deploymentOf(settlement, idea.ideaId).outcome === null)
-    .map((idea) => deployJob(chamber, idea, addresses));
+/** What there is to do and what has been done, as the account sees it: the commitment, then its graduates by slot. */
+export async function jobsOf(chamber: ClosedChamber, addresses: Addresses, account: Address): Promise<readonly Job[]> {
+  const commitment = commitJob(chamber, addresses);
+  const deployments = graduates(chamber.state).map((idea) => deployJob(chamber, idea, addresses));
+  const jobs = commitment.outcome === null ? [commitment] : [commitment, ...deployments];
+  return Promise.all(jobs.map(async (job) => ({ ...job, submitted: await signedBy(account, job.submitted) })));
+}
+
+/** Every transaction of the log for a chamber, whichever account signed it. */
+export function transactionsOf({ commitSubmitted, deployments }: Settlement): readonly RelayTransaction[] {
+  return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
+}
+
+/** Whether it was done and no block has it any more, nor what was signed for it since; `nonce` is the first free one. */
+export function isLost({ submitted, outcome }: Job, nonce: number): boolean {
+  const done = submitted.findIndex(({ txHash }) => txHash === outcome?.txHash);
+  return done >= 0 && submitted.slice(done).every((transaction) => transaction.nonce >= nonce);
 }
 
 function commitJob({ state, root }: ClosedChamber, { registryAddress }: Addresses): Job {
@@ -61,8 +78,10 @@ function commitJob({ state, root }: ClosedChamber, { registryAddress }: Addresse
     root,
     to: registryAddress,
     data: commitChamberCall(chamberId, root),
+    doneCall: rootOfCall(chamberId),
     topics: chamberCommittedTopics(chamberId),
     submitted: state.settlement.commitSubmitted,
+    outcome: state.settlement.committed,
     submission: (payload) => ({ type: 'relay.commit_submitted', payload }),
     find(logs) {
       const found = findChamberCommitted(logs, chamberId);
@@ -87,8 +106,9 @@ function deployJob({ state, root }: ClosedChamber, idea: Idea, { factoryAddress 
     root,
     to: factoryAddress,
     data: deployIdeaCall(chamberId, idea),
+    doneCall: tokenOfCall(chamberId, idea),
     topics: ideaDeployedTopics(chamberId, idea),
-    submitted: deploymentOf(state.settlement, ideaId).submitted,
+    ...deploymentOf(state.settlement, ideaId),
     submission: (transaction) => ({ type: 'relay.deploy_submitted', payload: { ideaId, ...transaction } }),
     find(logs) {
       const found = findIdeaDeployed(logs, chamberId, idea);

@@ -1,8 +1,8 @@
 // How a job ends: by its event in a block that has its confirmations, or by a revert that is explained.
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
-import { estimateGas, type Receipt, readBlock, readCall, readReceipt } from './chain.ts';
-import { isMisconfigured, revertReason, rootOfCall, rootOfResult } from './contracts.ts';
+import { estimateGas, type Receipt, readBlock, readCall, readHead, readReceipt, tryCall } from './chain.ts';
+import { isAlreadyDeployed, isMisconfigured, revertReason, rootOfCall, rootOfResult } from './contracts.ts';
 import type { Completion, Job } from './jobs.ts';
 import { findInLogs } from './log-search.ts';
 import type { Scene, Step } from './scene.ts';
@@ -11,7 +11,7 @@ import type { Scene, Step } from './scene.ts';
 const INSIST_MILLIS = 5_000;
 /** Transactions of different nonces that may revert without a reason before a deployment has failed. */
 const UNEXPLAINED_REVERTS_MAX = 3;
-const NO_ROOT = /^0x0*$/;
+const ZERO = /^0x0*$/;
 
 /** Judges a transaction that is in a block; `again` when it reverted without a reason that still holds. */
 export async function conclude(job: Job, receipt: Receipt, scene: Scene): Promise<Step | 'again'> {
@@ -23,9 +23,9 @@ export async function conclude(job: Job, receipt: Receipt, scene: Scene): Promis
   return 'waiting';
 }
 
-/** Looks for the job's event among all blocks: it counts whoever's transaction it was. */
-export function findDone(job: Job, { rpc, head }: Scene): Promise<Completion | undefined> {
-  return findInLogs(rpc, job, head.number);
+/** Looks for the job's event among all blocks up to this moment: it counts whoever's transaction it was. */
+export async function findDone(job: Job, { rpc }: Scene): Promise<Completion | undefined> {
+  return findInLogs(rpc, job, (await readHead(rpc)).number);
 }
 
 /** Records the completion when its block has its confirmations. */
@@ -44,6 +44,8 @@ export async function explainRevert(job: Job, data: Hex, txHash: Hex | null, sce
   if (done !== undefined) return complete(job, done, scene);
   if (job.failure === undefined || isMisconfigured(data)) return callForHelp(job, revertReason(data), scene);
   if (root === undefined) return callForHelp(job, 'the registry does not hold the chamber’s root any more', scene);
+  if (await isDone(job, data, scene))
+    return callForHelp(job, 'it is done on the chain, but its event is missing', scene);
   return record(job, job.failure(revertReason(data), txHash), scene);
 }
 
@@ -81,9 +83,14 @@ async function record(job: Job, fact: ServiceFact, { forum, logger, troubles, wa
   return 'recorded';
 }
 
+/** What the contract itself says, whatever the node's index of its events tells so far: missing means unknown, not failed. */
+async function isDone({ to, doneCall }: Job, revertData: Hex, { rpc }: Scene): Promise<boolean> {
+  return isAlreadyDeployed(revertData) || !ZERO.test((await tryCall(rpc, { to, data: doneCall })) ?? '0x');
+}
+
 async function readRoot(job: Job, { rpc, config }: Scene): Promise<Hex | undefined> {
   const answer = await readCall(rpc, { to: config.registryAddress, data: rootOfCall(job.chamberId) });
-  return NO_ROOT.test(answer) ? undefined : rootOfResult(answer);
+  return ZERO.test(answer) ? undefined : rootOfResult(answer);
 }
 
 function callForHelp(job: Job, reason: string, { troubles, waits }: Scene): Step {

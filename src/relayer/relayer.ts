@@ -42,7 +42,7 @@ const TELL_MILLIS = 60_000;
 export class Relayer {
   readonly #means: Means;
   readonly #clock: () => Millis;
-  readonly #memory: Memory = { settled: undefined, chainId: undefined, isTrusted: false };
+  readonly #memory: Memory = { settled: undefined, unmined: [], chainId: undefined, trustedHead: undefined };
   #running: Promise<void> | undefined;
   #isStopping = false;
   #wake: () => void = () => {};

@@ -1,22 +1,21 @@
 // One round of the relayer: look at the log and the chain, send again what a reorganisation took, bring every open job a
 // step further. It keeps no state that the log or the chain does not tell.
 import { isClosed } from '../../projections/phase.ts';
-import type { RelayTransaction } from '../vocabulary/events.ts';
 import { readChainId, readHead, readNonce } from './chain.ts';
-import { findMismatches } from './identity.ts';
-import { type Job, openJobs } from './jobs.ts';
+import { isLost, type Job, jobsOf, transactionsOf } from './jobs.ts';
 import type { ClosedChamber } from './port.ts';
 import { RpcError } from './rpc.ts';
-import { type Means, nonceSource, type Scene, type Step } from './scene.ts';
-import { advance, send } from './settle.ts';
-import { readSettled, type SettledTransactions } from './settled.ts';
+import { FreeNonces, type Means, type Scene, type Step } from './scene.ts';
+import { advance } from './settle.ts';
+import { readSettled, type Settled } from './settled.ts';
+import { signedBy } from './signer.ts';
+import { isTrusted, type TrustMemory } from './trust.ts';
 
 /** What one round leaves to the next: nothing that a restart would not find again. */
-export interface Memory {
-  settled: SettledTransactions | undefined;
-  /** The chain that every answer must come from; undefined before the first contact. */
-  chainId: number | undefined;
-  isTrusted: boolean;
+export interface Memory extends TrustMemory {
+  settled: Settled | undefined;
+  /** Chambers with transactions that no block had: looked at once more when it is over. */
+  unmined: readonly number[];
 }
 
 export interface RoundResult {
@@ -31,7 +30,6 @@ export interface RoundResult {
 const CHAMBERS_AT_ONCE = 64;
 /** A node's refusal that lasts longer than this needs help. */
 const REFUSAL_MILLIS = 30_000;
-const LOST_REPEAT_MILLIS = 60_000;
 const HALTED: RoundResult = { isHalted: true, isProgress: false, pending: 0 };
 
 /** Chambers with open work; those that wait for help are not counted, so they hold up nobody. */
@@ -40,17 +38,17 @@ export function findWork({ forum, troubles }: Means): Promise<readonly number[]>
 }
 
 export async function playRound(chamberIds: readonly number[], means: Means, memory: Memory): Promise<RoundResult> {
-  const chambers = await readClosed(chamberIds, means);
-  const scene = await openScene(chambers, means, memory);
-  if (scene === undefined) return HALTED;
-  const lost = await sendLost(memory, scene);
+  const view = await openView(chamberIds, means, memory);
+  if (view === undefined) return HALTED;
+  const { chambers, scene } = view;
   let isProgress = false;
-  let pending = lost;
+  let pending = 0;
   for (const chamber of chambers) {
     const { steps, last } = await settleChamber(chamber, scene);
     isProgress ||= steps.some((step) => step !== 'waiting');
-    pending += openJobs(last, means.config).length;
-    memory.settled?.add(last.state);
+    const jobs = await jobsOf(last, means.config, means.account.address);
+    pending += jobs.filter((job) => job.outcome === null || isLost(job, scene.nonce)).length;
+    await memory.settled?.watched.add(last.state);
   }
   if (pending === 0) means.troubles.clear('funds');
   return { isHalted: false, isProgress, pending };
@@ -61,61 +59,37 @@ async function readClosed(chamberIds: readonly number[], { forum }: Means): Prom
   return chambers.filter((chamber) => chamber !== undefined && isClosed(chamber.state, forum.now())) as ClosedChamber[];
 }
 
+interface View {
+  /** Settled ones with lost transactions first: they have the lower nonces. */
+  readonly chambers: readonly ClosedChamber[];
+  readonly scene: Scene;
+}
+
 /** The nonce is read before any receipt, so a nonce that is used up and a missing receipt are no race. */
-async function openScene(chambers: readonly ClosedChamber[], means: Means, memory: Memory): Promise<Scene | undefined> {
+async function openView(chamberIds: readonly number[], means: Means, memory: Memory): Promise<View | undefined> {
   const { rpc, account, forum } = means;
   const chainId = await readChainId(rpc);
   const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
-  memory.settled ??= await readSettled(forum, nonce);
-  for (const { state } of chambers) memory.settled.add(state);
-  const logged = chambers.flatMap(submittedIn);
-  if (!(await isTrusted(chainId, logged[0]?.chainId ?? memory.settled.chainId, means, memory))) return undefined;
-  const used = [...logged, ...memory.settled.missing(nonce)].map((transaction) => transaction.nonce);
-  return { ...means, chainId, head, nonce, takeNonce: nonceSource(nonce, used) };
-}
-
-async function isTrusted(
-  chainId: number,
-  loggedChainId: number | undefined,
-  { rpc, config, troubles }: Means,
-  memory: Memory,
-): Promise<boolean> {
-  memory.isTrusted &&= chainId === memory.chainId;
-  if (memory.isTrusted) return true;
-  const known = [memory.chainId, config.chainId, loggedChainId];
-  const other = known.find((expected) => expected !== undefined && expected !== chainId);
-  const [mismatch] = await findMismatches(rpc, chainId, { ...config, chainId: other ?? chainId });
-  if (mismatch !== undefined) {
-    troubles.raise('chain', `${mismatch.problem} (${mismatch.variable})`);
-    return false;
-  }
-  troubles.clear('chain');
-  memory.chainId = chainId;
-  memory.isTrusted = true;
-  return true;
-}
-
-function submittedIn({ state }: ClosedChamber): readonly RelayTransaction[] {
-  const { commitSubmitted, deployments } = state.settlement;
-  return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
-}
-
-/** The same bytes again: they take the same nonces, so the chain becomes what the log says it was. */
-async function sendLost({ settled }: Memory, scene: Scene): Promise<number> {
-  const missing = settled?.missing(scene.nonce) ?? [];
-  for (const transaction of missing) {
-    await send(transaction, scene);
-    tellLost(transaction, scene);
-  }
-  return missing.length;
-}
-
-function tellLost({ txHash, nonce }: RelayTransaction, { waits, logger }: Scene): void {
-  const subject = `lost ${txHash}`;
-  if (waits.isOn(subject) && waits.elapsed(subject) < LOST_REPEAT_MILLIS) return;
-  waits.end(subject);
-  waits.elapsed(subject);
-  logger.warn({ txHash, nonce }, 'the chain has lost a settled transaction; it is sent again');
+  const open = await readClosed(chamberIds, means);
+  const settled = memory.settled ?? (await readSettled(forum, account.address, nonce));
+  const logged = open.flatMap(({ state }) => transactionsOf(state.settlement));
+  const loggedChainId = logged[0]?.chainId ?? settled.chainId;
+  if (!(await isTrusted({ chainId, head, loggedChainId }, means, memory))) return undefined;
+  memory.settled = settled;
+  const unmined = settled.watched.chambersFrom(nonce);
+  const others = new Set([...memory.unmined, ...unmined]);
+  for (const chamberId of chamberIds) others.delete(chamberId);
+  memory.unmined = unmined;
+  const chambers = [...(await readClosed([...others], means)), ...open];
+  const used = await signedBy(
+    account.address,
+    chambers.flatMap(({ state }) => transactionsOf(state.settlement)),
+  );
+  const nonces = new FreeNonces(
+    nonce,
+    used.map((transaction) => transaction.nonce),
+  );
+  return { chambers, scene: { ...means, chainId, head, nonce, nonces } };
 }
 
 /** Goes on with the chamber for as long as outcomes are recorded: the deployments follow the commitment at once. */
@@ -126,7 +100,8 @@ async function settleChamber(
   const steps: Step[] = [];
   for (let last = chamber; ; ) {
     const round: Step[] = [];
-    for (const job of openJobs(last, scene.config)) round.push(await advanceAlone(job, scene));
+    const jobs = await jobsOf(last, scene.config, scene.account.address);
+    for (const job of jobs) round.push(await advanceAlone(job, scene));
     steps.push(...round);
     const next = round.includes('recorded') ? await scene.forum.chamber(chamber.state.chamberId) : undefined;
     if (next === undefined) return { steps, last };

@@ -57,30 +57,44 @@ export function openRpc(rpcUrl: string, timeoutMillis = TIMEOUT_MILLIS): Rpc {
 interface Endpoint {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** What must not show: the URL as configured, and the parts of it that may be a key. */
+  /** What must not show: the URL, and the parts of it that may be a secret, longest first. */
   readonly secrets: readonly string[];
 }
 
-const KEY_CHARS_MIN = 12;
+/** Shorter segments of a path, and values of a query, name a version or a network. */
+const KEY_CHARS_MIN = 8;
 
 /** fetch refuses credentials in a URL, so they become a header. */
 function endpointOf(rpcUrl: string): Endpoint {
   const url = new URL(rpcUrl);
   const { username, password } = url;
-  const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
+  const credentials = Buffer.from(`${decode(username)}:${decode(password)}`).toString('base64');
   url.username = '';
   url.password = '';
-  const parts = [password, ...url.pathname.split('/'), ...url.searchParams.values()];
+  const keys = [...url.pathname.split('/'), ...url.search.slice(1).split(/[&=]/), ...url.searchParams.values()].filter(
+    (part) => part.length >= KEY_CHARS_MIN,
+  );
+  const secrets = [rpcUrl, url.href, url.origin, url.host, credentials, username, password, ...keys].flatMap((part) => [
+    part,
+    decode(part),
+  ]);
   return {
     url: url.href,
     headers: {
       'content-type': 'application/json',
       ...(username + password === '' ? {} : { authorization: `Basic ${credentials}` }),
     },
-    secrets: [rpcUrl, url.href, ...parts.filter((part) => part.length >= KEY_CHARS_MIN || part === password)].filter(
-      (secret) => secret !== '',
-    ),
+    secrets: secrets.filter((secret) => secret !== '').sort((a, b) => b.length - a.length),
   };
+}
+
+/** A part of a URL as its owner knows it; as it stands where its percent signs encode nothing. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 async function post({ url, headers }: Endpoint, body: string, signal: AbortSignal): Promise<string> {

@@ -21,20 +21,32 @@ export interface Scene extends Means {
   readonly head: Head;
   /** The account's first nonce that no block has used. */
   readonly nonce: number;
-  /** The lowest nonce that neither a block nor a transaction of the log uses. Taken once, it is not given again. */
-  readonly takeNonce: () => number;
+  /** Nonces that neither a block nor a transaction of the log uses. */
+  readonly nonces: FreeNonces;
 }
 
 /** `recorded`: the outcome is in the log. `sent`: a transaction is on its way. */
 export type Step = 'recorded' | 'sent' | 'waiting';
 
 /** Never a counter that only rises: the chain says where free nonces begin, the log which of them are in use. */
-export function nonceSource(nonce: number, used: Iterable<number>): () => number {
-  const taken = new Set(used);
-  return () => {
-    let free = nonce;
-    while (taken.has(free)) free++;
-    taken.add(free);
-    return free;
-  };
+export class FreeNonces {
+  readonly #used: Set<number>;
+  #lowest: number;
+
+  constructor(nonce: number, used: Iterable<number>) {
+    this.#lowest = nonce;
+    this.#used = new Set(used);
+  }
+
+  get lowest(): number {
+    while (this.#used.has(this.#lowest)) this.#lowest++;
+    return this.#lowest;
+  }
+
+  /** The lowest, which is not given again. */
+  take(): number {
+    const { lowest } = this;
+    this.#used.add(lowest);
+    return lowest;
+  }
 }

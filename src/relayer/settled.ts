@@ -1,67 +1,60 @@
-// Transactions whose outcome the log holds: they are watched, because a reorganisation, or a development chain that lost
-// its last second, may take them off the chain again.
+// Which chambers hold the account's transactions, by nonce: they are watched after they are settled, because a
+// reorganisation, or a development chain that lost its last second, may take them off the chain again.
+import type { Address } from 'viem';
 import type { ChamberState } from '../../projections/chamber.ts';
-import type { Deployment } from '../../projections/settlement.ts';
-import type { RelayTransaction } from '../vocabulary/events.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import { transactionsOf } from './jobs.ts';
 import type { RelayerForum } from './port.ts';
+import { signedBy } from './signer.ts';
 
 const CHAMBERS_FIRST = 8;
 const CHAMBERS_FACTOR = 4;
 const WATCHED_MAX = 1_000;
 
-/** By nonce; of several variants the one that the outcome names. */
-export class SettledTransactions {
-  readonly #byNonce = new Map<number, RelayTransaction>();
+export class WatchedNonces {
+  readonly #account: Address;
+  readonly #chamberIds = new Map<number, number>();
 
-  add(state: ChamberState): void {
-    for (const transaction of settledIn(state)) {
-      this.#byNonce.delete(transaction.nonce);
-      this.#byNonce.set(transaction.nonce, transaction);
+  constructor(account: Address) {
+    this.#account = account;
+  }
+
+  async add({ chamberId, settlement }: ChamberState): Promise<void> {
+    for (const { nonce } of await signedBy(this.#account, transactionsOf(settlement))) {
+      this.#chamberIds.set(nonce, chamberId);
     }
-    const [oldest] = this.#byNonce.keys();
-    if (this.#byNonce.size > WATCHED_MAX && oldest !== undefined) this.#byNonce.delete(oldest);
+    while (this.#chamberIds.size > WATCHED_MAX) this.#chamberIds.delete(Math.min(...this.#chamberIds.keys()));
   }
 
-  /** Those that the chain has not, or not any more, in the order in which it takes them. */
-  missing(nonce: number): readonly RelayTransaction[] {
-    return [...this.#byNonce.values()].filter((one) => one.nonce >= nonce).sort((a, b) => a.nonce - b.nonce);
-  }
-
-  get chainId(): number | undefined {
-    const [first] = this.#byNonce.values();
-    return first?.chainId;
+  /** Chambers with transactions that the chain has not, or not any more, in the order in which it takes them. */
+  chambersFrom(nonce: number): readonly number[] {
+    const missing = [...this.#chamberIds].filter(([one]) => one >= nonce).sort(([a], [b]) => a - b);
+    return [...new Set(missing.map(([, chamberId]) => chamberId))];
   }
 }
 
+export interface Settled {
+  readonly watched: WatchedNonces;
+  /** The chain of the transactions; undefined when there are none. */
+  readonly chainId: number | undefined;
+}
+
 /** Reads back through settled chambers until the chain has what they sent: usually the newest few. */
-export async function readSettled(forum: RelayerForum, nonce: number): Promise<SettledTransactions> {
-  const settled = new SettledTransactions();
+export async function readSettled(forum: RelayerForum, account: Address, nonce: number): Promise<Settled> {
+  const watched = new WatchedNonces(account);
+  let chainId: number | undefined;
   for (let limit = CHAMBERS_FIRST, read = 0; ; limit *= CHAMBERS_FACTOR) {
     const chamberIds = await forum.settledChambers(limit);
     let isOnChain = false;
     for (const chamberId of chamberIds.slice(read)) {
       const chamber = await forum.chamber(chamberId);
       if (chamber === undefined) continue;
-      settled.add(chamber.state);
-      isOnChain ||= settledIn(chamber.state).some((transaction) => transaction.nonce < nonce);
+      await watched.add(chamber.state);
+      const transactions = transactionsOf(chamber.state.settlement);
+      const own = await signedBy(account, transactions);
+      chainId ??= transactions[0]?.chainId;
+      isOnChain ||= own.length < transactions.length || own.some((transaction) => transaction.nonce < nonce);
     }
-    if (isOnChain || chamberIds.length < limit) return settled;
+    if (isOnChain || chamberIds.length < limit) return { watched, chainId };
     read = chamberIds.length;
   }
-}
-
-function settledIn({ settlement }: ChamberState): readonly RelayTransaction[] {
-  const { commitSubmitted, committed, deployments } = settlement;
-  if (committed === null) return [];
-  const deployed = [...deployments.values()].flatMap(settledDeployment);
-  return [...minedLast(commitSubmitted, committed.txHash), ...deployed];
-}
-
-function settledDeployment({ submitted, outcome }: Deployment): readonly RelayTransaction[] {
-  return outcome === null ? [] : minedLast(submitted, outcome.txHash);
-}
-
-function minedLast(submitted: readonly RelayTransaction[], mined: Hex | null): readonly RelayTransaction[] {
-  return submitted.toSorted((a, b) => Number(a.txHash === mined) - Number(b.txHash === mined));
 }

@@ -8,8 +8,8 @@ export type Sighting =
   | { readonly kind: 'unsigned' }
   /** One of them is in a block: a successful one, or one that reverted and was not signed anew since. */
   | { readonly kind: 'mined'; readonly receipt: Receipt }
-  /** The newest can still be mined; of those at its nonce it pays most. */
-  | { readonly kind: 'pending'; readonly newest: RelayTransaction }
+  /** The newest can still be mined. */
+  | { readonly kind: 'pending' }
   /** One is in a block, but its receipt is late. */
   | { readonly kind: 'late' }
   /** Their nonces are used up and no block has any of them: another transaction took the nonce, as far as the node tells. */
@@ -24,7 +24,7 @@ export async function sight(rpc: Rpc, submitted: readonly RelayTransaction[], no
     receipts.find((candidate) => candidate?.isSuccess) ??
     receipts.find((candidate, index) => candidate !== null && submitted[index]?.nonce === newest.nonce);
   if (receipt) return { kind: 'mined', receipt };
-  if (newest.nonce >= nonce) return { kind: 'pending', newest };
+  if (newest.nonce >= nonce) return { kind: 'pending' };
   const inBlocks = await Promise.all(submitted.map(({ txHash }) => isInBlock(rpc, txHash)));
   const isLate = inBlocks.some((isIn, index) => isIn && submitted[index]?.nonce === newest.nonce);
   return { kind: isLate ? 'late' : 'overtaken' };

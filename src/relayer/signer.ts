@@ -1,5 +1,12 @@
 // The relayer's account: signs transactions for the chain it is told of, whatever chain the RPC says it is.
-import { type Address, type Hex, keccak256, parseTransaction } from 'viem';
+import {
+  type Address,
+  type Hex,
+  keccak256,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerialized,
+} from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import type { RelayTransaction } from '../vocabulary/events.ts';
 import type { Fees } from './fees.ts';
@@ -31,7 +38,31 @@ export async function signTransaction(account: PrivateKeyAccount, unsigned: Unsi
   return { chainId, nonce, txHash: keccak256(rawTransaction), rawTransaction };
 }
 
-/** What was signed, to be signed again with other fees. */
+const senders = new WeakMap<RelayTransaction, Promise<Address | undefined>>();
+
+/** Those that the account signed: a nonce counts for its own account alone, and an operator may change the key. */
+export async function signedBy(
+  account: Address,
+  transactions: readonly RelayTransaction[],
+): Promise<readonly RelayTransaction[]> {
+  const signers = await Promise.all(transactions.map(senderOf));
+  return transactions.filter((_transaction, index) => signers[index] === account);
+}
+
+/** Remembered for as long as the transaction is, because a recovery takes a millisecond. */
+function senderOf(transaction: RelayTransaction): Promise<Address | undefined> {
+  const known = senders.get(transaction);
+  if (known !== undefined) return known;
+  const sender = recoverSender(transaction).catch(() => undefined);
+  senders.set(transaction, sender);
+  return sender;
+}
+
+async function recoverSender({ rawTransaction }: RelayTransaction): Promise<Address> {
+  return recoverTransactionAddress({ serializedTransaction: rawTransaction as TransactionSerialized });
+}
+
+/** What was signed, to be signed again with other fees or at another nonce. */
 export function readTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): Unsigned {
   const { to, data, gas, maxFeePerGas, maxPriorityFeePerGas } = parseTransaction(rawTransaction);
   if (typeof to !== 'string' || data === undefined || gas === undefined) throw new Error('not one of our transactions');

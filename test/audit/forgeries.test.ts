@@ -278,6 +278,28 @@ describe('an altered chamber', () => {
     expect(findings('root')[0]?.sentence).toContain('event 18 commits');
   });
 
+  const ofType = (type: string) => records.find(({ type: its }) => its === type) as Line;
+  const SENDINGS = [
+    ['relay.commit_submitted', 'comes after the commitment'],
+    ['relay.deploy_submitted', 'comes after the outcome for idea-1'],
+  ] as const;
+  const atTheEnd = (type: string) => {
+    const { ts = null } = records.at(-1) ?? {};
+    return { ...ofType(type), ts };
+  };
+
+  test.each(SENDINGS)('%s after the outcome is what a reorganisation makes of it', async (type) => {
+    const { broken } = await audit(toText(rechained([...records, atTheEnd(type)])));
+    expect(broken).toEqual([]);
+  });
+
+  test.each(SENDINGS)('%s after the outcome is named where nothing had been sent before it', async (type, sentence) => {
+    const unsent = records.filter(({ type: its }) => its !== type);
+    const { broken, findings } = await audit(toText(rechained([...unsent, atTheEnd(type)])));
+    expect(broken).toEqual(['annex']);
+    expect(findings('annex')[0]?.sentence).toContain(sentence);
+  });
+
   test('a service event in the midst of the moves is named', async () => {
     const { broken, named } = await auditWith(10, {
       ...(records[18] as Line),

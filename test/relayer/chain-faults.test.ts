@@ -2,11 +2,11 @@ import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain.ts';
 import { commitChamberCall, deployIdeaCall, factoryCreation } from '../../src/relayer/contracts.ts';
-import { openAccount, signTransaction } from '../../src/relayer/signer.ts';
+import { openAccount } from '../../src/relayer/signer.ts';
 import type { RelayTransaction } from '../../src/vocabulary/events.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
-import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage, until } from './stage.ts';
 
 let stage: Stage;
 beforeEach(async () => {
@@ -26,7 +26,7 @@ test('a transaction that the pool dropped is sent again as it was', async () => 
   await until(() => inPool(1));
   await automine(true);
   await until(() => isSettled(forum));
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
@@ -47,7 +47,7 @@ test('a stuck transaction is replaced at its nonce with a fee raised by at least
   expect(after.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxPriorityFeePerGas * 11n);
   await automine(true);
   await until(() => isSettled(forum));
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: second?.txHash }]);
 });
 
@@ -63,7 +63,7 @@ test('a base fee that has overtaken the transaction is met', async () => {
   await until(() => forum.facts('relay.commit_submitted').length >= 2);
   await automine(true);
   await until(() => isSettled(forum));
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('fees are not raised without end while no block comes', async () => {
@@ -105,7 +105,7 @@ test('the older of two variants counts when it is the one that is mined', async 
   stage.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: first?.txHash }]);
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('an outcome waits for its confirmations, and a transaction reorganised away before is sent again', async () => {
@@ -121,7 +121,7 @@ test('an outcome waits for its confirmations, and a transaction reorganised away
   expect(forum.facts('chamber.committed')).toEqual([]);
   await rpc.request('anvil_mine', ['0x1']);
   await until(() => isSettled(forum));
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
@@ -140,7 +140,7 @@ test('transactions reorganised away after they were recorded are sent again as t
   stage.clock.ahead += 6_000;
   await until(async () => (await onChain(stage, 1)).deployments.length === 2);
   expect(forum.facts('idea.deployed')).toEqual(before);
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('a restart after a reorganisation sends again what the chain has lost, before it uses the nonces anew', async () => {
@@ -154,7 +154,7 @@ test('a restart after a reorganisation sends again what the chain has lost, befo
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
   stage.relayer();
   await until(() => isSettled(forum));
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('a relayer without gas money says so, waits, and goes on when it has some', async () => {
@@ -167,7 +167,7 @@ test('a relayer without gas money says so, waits, and goes on when it has some',
   expect(relayer.status().reason).toBe(`funds: the relayer ${relayerAddress} has too little gas money`);
   await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
   await until(() => isSettled(forum));
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0 });
 });
 
@@ -195,7 +195,7 @@ test('a nonce that somebody else used leads to a new transaction at the next one
   stage.relayer();
   await until(() => inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
-  await sendRaw(rpc, await byHand({ nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
+  await sendRaw(rpc, await byHand(stage, { nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
   await rpc.request('evm_mine', []);
   await automine(true);
   await until(() => {
@@ -204,34 +204,34 @@ test('a nonce that somebody else used leads to a new transaction at the next one
   });
   const second = forum.facts('relay.commit_submitted').at(-1);
   expect(second?.nonce).toBe((first?.nonce ?? 0) + 1);
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('nonces used by hand before are passed over', async () => {
   const { forum, rpc } = stage;
-  for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand({ nonce }));
+  for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand(stage, { nonce }));
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   stage.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toMatchObject([{ nonce: 3 }]);
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('a root of ours that is on the chain already counts, with its own transaction', async () => {
   const { forum, rpc } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  await sendRaw(rpc, await byHand({ to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(stage, 1)).commits.length === 1);
   stage.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toEqual([]);
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('a root of ours is found through a provider that answers for 2,000 blocks at a time', async () => {
   const { forum, rpc, chain } = stage;
   addChamber(forum, 1, []);
-  await sendRaw(rpc, await byHand({ to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(stage, 1)).commits.length === 1);
   for (let batch = 0; batch < 3; batch++) await rpc.request('anvil_mine', ['0x2c0']);
   const proxy = await openFaultProxy(chain.config.rpcUrl);
@@ -243,7 +243,7 @@ test('a root of ours is found through a provider that answers for 2,000 blocks a
   };
   stage.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
   proxy.close();
 });
 
@@ -287,7 +287,7 @@ test('a root of somebody else on the chain raises an alarm and holds up no other
   const { forum, rpc } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const other = `0x${'42'.repeat(32)}` as const;
-  await sendRaw(rpc, await byHand({ to: 'registry', data: commitChamberCall(1, other) }));
+  await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, other) }));
   await until(async () => (await onChain(stage, 1)).commits.length === 1);
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
   const relayer = stage.relayer();
@@ -310,12 +310,12 @@ test('a token that is on the chain already counts, with its own transaction', as
   await until(() => forum.facts('chamber.committed').length === 1);
   await first.stop();
   isHeld = false;
-  await sendRaw(rpc, await byHand({ nonce: 1, to: 'factory', data: deployIdeaCall(1, idea) }));
+  await sendRaw(rpc, await byHand(stage, { nonce: 1, to: 'factory', data: deployIdeaCall(1, idea) }));
   await until(async () => (await onChain(stage, 1)).deployments.length === 1);
   stage.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
 });
 
 test('a deployment that reverts in its block is recorded with transaction and reason', async () => {
@@ -348,7 +348,7 @@ test('a transaction that ran out of gas is signed anew', async () => {
   stage.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
-  await expectRecordedOnce();
+  await expectRecordedOnce(stage);
   proxy.close();
 });
 
@@ -364,32 +364,4 @@ async function inPool(count: number): Promise<boolean> {
 function feesOf(transaction: RelayTransaction | undefined) {
   const { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(transaction?.rawTransaction ?? '0x');
   return { maxFeePerGas, maxPriorityFeePerGas };
-}
-
-interface ByHand {
-  readonly nonce?: number;
-  readonly fee?: bigint;
-  readonly to?: 'registry' | 'factory';
-  readonly data?: `0x${string}`;
-}
-
-/** A transaction of the relayer's account that the relayer knows nothing of. */
-async function byHand({ nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand): Promise<`0x${string}`> {
-  const { chainId, privateKey, registryAddress, factoryAddress } = stage.chain.config;
-  const address =
-    to === undefined ? openAccount(privateKey).address : to === 'registry' ? registryAddress : factoryAddress;
-  const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee };
-  const unsigned = { chainId, nonce, to: address, data, gas: 3_000_000n, fees };
-  return (await signTransaction(openAccount(privateKey), unsigned)).rawTransaction;
-}
-
-/** For every chamber the chain has one commitment and one deployment for each graduate: those that the log names. */
-async function expectRecordedOnce(): Promise<void> {
-  for (const chamberId of stage.forum.events.keys()) {
-    const { committed, deployments } = stage.forum.state(chamberId).settlement;
-    expect(await onChain(stage, chamberId)).toEqual({
-      commits: [committed?.txHash],
-      deployments: [...deployments.values()].map(({ outcome }) => outcome?.txHash),
-    });
-  }
 }

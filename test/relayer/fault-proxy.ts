@@ -14,7 +14,7 @@ export interface FaultProxy {
   /** Holds what looks like an API key. */
   readonly url: string;
   /** Decides for each request, by its method, what goes wrong; undefined lets it pass. */
-  fault: (method: string, params: readonly unknown[]) => Fault | undefined;
+  fault: (method: string, params: readonly unknown[]) => Fault | undefined | Promise<Fault | undefined>;
   /** The methods of all requests so far. */
   readonly requests: string[];
   close(): void;
@@ -49,7 +49,7 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
     const body = await text(request);
     const { method, id, params } = JSON.parse(body) as Request;
     proxy.requests.push(method);
-    const fault = proxy.fault(method, params);
+    const fault = await proxy.fault(method, params);
     if (fault?.kind === 'hang') return;
     if (fault?.kind === 'reset') return void request.socket.destroy();
     if (fault?.kind === 'status') return void response.writeHead(fault.status).end(fault.body);

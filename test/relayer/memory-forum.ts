@@ -87,8 +87,8 @@ export class MemoryForum implements RelayerForum {
   }
 
   #isSettled(chamberId: number): boolean {
-    const last = this.events.get(chamberId)?.at(-1);
-    if (last === undefined) return false;
-    return listingsOf(last, this.state(chamberId)).some((row) => row.table === 'chambers' && row.isSettled);
+    const [created] = this.events.get(chamberId) ?? [];
+    if (created === undefined) return false;
+    return listingsOf(created, this.state(chamberId)).some((row) => row.table === 'chambers' && row.isSettled);
   }
 }

@@ -115,6 +115,48 @@ test('an address without code halts the relayer', async () => {
   expect(stage.forum.facts('relay.commit_submitted')).toEqual([]);
 });
 
+test('an address that loses its code during the run halts the relayer until the code is back', async () => {
+  const { forum, rpc, chain } = stage;
+  const { registryAddress } = chain.config;
+  addChamber(forum, 1, []);
+  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(forum));
+  const code = await rpc.request('eth_getCode', [registryAddress, 'latest']);
+  await rpc.request('anvil_setCode', [registryAddress, '0x']);
+  await rpc.request('evm_mine', []);
+  stage.clock.ahead += 6_000;
+  await until(() => !relayer.status().ok);
+  expect(relayer.status().reason).toMatch(/^chain: no contract at 0x.* \(CHAMBER_REGISTRY_ADDRESS\)$/);
+  addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
+  const looks = proxy.requests.length;
+  await until(() => proxy.requests.length > looks + 8);
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
+  await rpc.request('anvil_setCode', [registryAddress, code]);
+  await rpc.request('evm_mine', []);
+  await until(() => isSettled(forum));
+  expect(relayer.status().ok).toBe(true);
+});
+
+test('a quiet relayer asks the node for three things a look, however long nothing happens', async () => {
+  addChamber(stage.forum, 1, []);
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(stage.forum));
+  for (let look = 0; look < 2; look++) await lookOnce();
+  const before = proxy.requests.length;
+  await lookOnce();
+  expect(proxy.requests.slice(before).sort()).toEqual([
+    'eth_chainId',
+    'eth_getBlockByNumber',
+    'eth_getTransactionCount',
+  ]);
+});
+
+async function lookOnce(): Promise<void> {
+  const before = proxy.requests.length;
+  stage.clock.ahead += 6_000;
+  await until(() => proxy.requests.length >= before + 3);
+}
+
 test('a log whose transactions are of another chain halts the relayer', async () => {
   addChamber(stage.forum, 1, []);
   const foreign = { chainId: 5, nonce: 0, txHash: `0x${'ab'.repeat(32)}`, rawTransaction: '0x00' } as const;

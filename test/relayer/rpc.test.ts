@@ -17,6 +17,31 @@ test('a refusal that quotes the URL or its key is told without them', async () =
   expect(error).toMatchObject({ kind: 'refused', message: 'eth_chainId: no project … at …' });
 });
 
+const ECHOES = [
+  'ann-the-user',
+  'pass%2Fword',
+  'pass/word',
+  'k%2Be%2By-in-the-path',
+  'k+e+y-in-the-path',
+  'key%20in+query',
+];
+test.each(ECHOES)('a refusal that echoes %s of the URL is told without it', async (echo) => {
+  const proxy = await openFaultProxy('http://127.0.0.1:9');
+  closers.push(proxy.close);
+  proxy.fault = () => ({ kind: 'refusal', message: `no project <${echo}> here` });
+  const { port } = new URL(proxy.url);
+  const url = `http://ann-the-user:pass%2Fword@127.0.0.1:${port}/v2/k%2Be%2By-in-the-path?key=key%20in+query`;
+  expect((await failureOf(url)).message).toBe('eth_chainId: no project <…> here');
+});
+
+test('a password that encodes nothing is taken as it stands', async () => {
+  const proxy = await openFaultProxy('http://127.0.0.1:9');
+  closers.push(proxy.close);
+  proxy.fault = () => ({ kind: 'result', result: '0x1' });
+  const { port } = new URL(proxy.url);
+  expect(await openRpc(`http://ann:100%zz@127.0.0.1:${port}/`).request('eth_chainId', [])).toBe('0x1');
+});
+
 test('a reason may not be longer than a line', async () => {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   closers.push(proxy.close);

@@ -1,11 +1,13 @@
 // A stage for relayer tests: a real development chain, a forum in memory and relayers that come and go.
 import type { Hex } from 'viem';
-import { readLogs } from '../../src/relayer/chain.ts';
+import { expect } from 'vitest';
+import { readLogs, sendRaw } from '../../src/relayer/chain.ts';
 import { chamberCommittedTopics } from '../../src/relayer/contracts.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import type { Logger, RelayerConfig } from '../../src/relayer/port.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
+import { openAccount, signTransaction } from '../../src/relayer/signer.ts';
 import { MemoryForum } from './memory-forum.ts';
 
 export interface Stage {
@@ -92,4 +94,42 @@ export async function onChain(
 function hashOf(log: { readonly transactionHash: Hex | null }): Hex {
   if (log.transactionHash === null) throw new Error('a log of a pending block');
   return log.transactionHash;
+}
+
+const GWEI = 1_000_000_000n;
+
+interface ByHand {
+  readonly nonce?: number;
+  readonly fee?: bigint;
+  readonly to?: 'registry' | 'factory';
+  readonly data?: Hex;
+}
+
+/** A transaction of the relayer's account that the relayer knows nothing of. */
+export async function byHand(
+  { chain }: Pick<Stage, 'chain'>,
+  { nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand,
+): Promise<Hex> {
+  const { chainId, privateKey, registryAddress, factoryAddress } = chain.config;
+  const address =
+    to === undefined ? openAccount(privateKey).address : to === 'registry' ? registryAddress : factoryAddress;
+  const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee };
+  const unsigned = { chainId, nonce, to: address, data, gas: 3_000_000n, fees };
+  return (await signTransaction(openAccount(privateKey), unsigned)).rawTransaction;
+}
+
+/** Uses up a nonce of the relayer's account with a transaction that it knows nothing of. */
+export async function sendForeign(stage: Stage, nonce: number): Promise<void> {
+  await sendRaw(stage.rpc, await byHand(stage, { nonce }));
+}
+
+/** For every chamber the chain has one commitment and one deployment for each graduate: those that the log names. */
+export async function expectRecordedOnce(stage: Stage): Promise<void> {
+  for (const chamberId of stage.forum.events.keys()) {
+    const { committed, deployments } = stage.forum.state(chamberId).settlement;
+    expect(await onChain(stage, chamberId)).toEqual({
+      commits: [committed?.txHash],
+      deployments: [...deployments.values()].map(({ outcome }) => outcome?.txHash),
+    });
+  }
 }

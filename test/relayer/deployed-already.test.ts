@@ -1,0 +1,67 @@
+// A token that exists is never a deployment that failed, whatever the node tells of it so far.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sendRaw } from '../../src/relayer/chain.ts';
+import { deployIdeaCall } from '../../src/relayer/contracts.ts';
+import { addChamber } from './chambers.ts';
+import { type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
+import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+
+let stage: Stage;
+let proxy: FaultProxy;
+beforeEach(async () => {
+  stage = await openStage();
+  proxy = await openFaultProxy(stage.chain.config.rpcUrl);
+  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+});
+afterEach(async () => {
+  await stage.close();
+  proxy.close();
+});
+
+test('a token deployed after the round began, and before the estimate, counts', async () => {
+  const { forum } = stage;
+  const [idea] = forum.state(1).ideas;
+  if (idea === undefined) throw new Error('no idea');
+  let isDeployed = false;
+  proxy.fault = async (method) => {
+    if (method !== 'eth_estimateGas' || isDeployed || forum.facts('chamber.committed').length === 0) return undefined;
+    isDeployed = true;
+    await sendRaw(stage.rpc, await byHand(stage, { nonce: 1, to: 'factory', data: deployIdeaCall(1, idea) }));
+    await until(async () => (await onChain(stage, 1)).deployments.length === 1);
+    return undefined;
+  };
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(forum));
+  expect(forum.facts('idea.deploy_failed')).toEqual([]);
+  await expectRecordedOnce(stage);
+});
+
+const REVERTS: readonly (readonly [string, Fault | undefined])[] = [
+  ['with its reason', undefined],
+  ['without a reason', { kind: 'refusal', message: 'execution reverted' }],
+];
+test.each(REVERTS)(
+  'a deployment whose traces are late and that reverts, when tried anew, %s is waited for',
+  async (_title, revert) => {
+    const { forum } = stage;
+    let isHidden = true;
+    proxy.fault = (method) => {
+      if (!isHidden || forum.facts('relay.deploy_submitted').length === 0) return undefined;
+      if (method === 'eth_estimateGas') return revert;
+      if (method === 'eth_getLogs') return { kind: 'result', result: [] };
+      const isTrace = method === 'eth_getTransactionReceipt' || method === 'eth_getTransactionByHash';
+      return isTrace ? { kind: 'result', result: null } : undefined;
+    };
+    const relayer = stage.relayer({ rpcUrl: proxy.url });
+    await until(() => {
+      stage.clock.ahead += 100;
+      return !relayer.status().ok;
+    });
+    expect(forum.facts('idea.deploy_failed')).toEqual([]);
+    isHidden = false;
+    await until(() => isSettled(forum));
+    expect(relayer.status().ok).toBe(true);
+    expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
+    await expectRecordedOnce(stage);
+  },
+);

@@ -1,0 +1,145 @@
+// Nonces as reorganisations, wrong nodes and new keys leave them: nothing that was signed may wait for ever.
+import { parseTransaction } from 'viem';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { factoryCreation, registryCreation } from '../../src/relayer/contracts.ts';
+import { openAccount } from '../../src/relayer/signer.ts';
+import type { RelayTransaction } from '../../src/vocabulary/events.ts';
+import { addChamber } from './chambers.ts';
+import { openFaultProxy } from './fault-proxy.ts';
+import { expectRecordedOnce, isSettled, onChain, openStage, type Stage, sendForeign, until } from './stage.ts';
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage();
+});
+afterEach(() => stage.close());
+
+const IDEAS = [
+  { ticker: 'ONE', backers: 1 },
+  { ticker: 'TWO', backers: 1 },
+] as const;
+
+test('a gap that a reorganisation left below a signed transaction is filled', async () => {
+  const { forum, rpc } = stage;
+  const snapshot = await rpc.request('evm_snapshot', []);
+  for (const nonce of [0, 1]) await sendForeign(stage, nonce);
+  await rpc.request('evm_setAutomine', [false]);
+  addChamber(forum, 1, IDEAS);
+  stage.relayer();
+  await until(() => forum.facts('relay.commit_submitted').length === 1);
+  await rpc.request('evm_revert', [snapshot]);
+  await mine();
+  await untilSettled();
+  expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([2, 0]);
+  await expectRecordedOnce(stage);
+});
+
+test('a node that tells a nonce that is too high for a while delays the work', async () => {
+  const { forum, chain } = stage;
+  const proxy = await openFaultProxy(chain.config.rpcUrl);
+  proxy.fault = (method) => (method === 'eth_getTransactionCount' ? { kind: 'result', result: '0x3' } : undefined);
+  addChamber(forum, 1, IDEAS);
+  stage.relayer({ rpcUrl: proxy.url });
+  await until(() => forum.facts('relay.commit_submitted').length === 1);
+  proxy.fault = () => undefined;
+  await untilSettled();
+  await expectRecordedOnce(stage);
+  proxy.close();
+});
+
+test('what was settled above a gap is brought back too', async () => {
+  const { forum, rpc } = stage;
+  const snapshot = await rpc.request('evm_snapshot', []);
+  await sendForeign(stage, 0);
+  addChamber(forum, 1, IDEAS);
+  stage.relayer();
+  await until(() => isSettled(forum));
+  await rpc.request('evm_revert', [snapshot]);
+  await untilOnChain(1, IDEAS.length);
+});
+
+test('what was settled and lost gets a raised fee at its nonce, and holds up nobody', async () => {
+  const { forum, rpc } = stage;
+  const snapshot = await rpc.request('evm_snapshot', []);
+  addChamber(forum, 1, IDEAS);
+  const relayer = stage.relayer();
+  await until(() => isSettled(forum));
+  await rpc.request('evm_setAutomine', [false]);
+  await rpc.request('evm_revert', [snapshot]);
+  await rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${(200n * 10n ** 9n).toString(16)}`]);
+  await rpc.request('evm_mine', []);
+  addChamber(forum, 2, []);
+  await until(() => {
+    stage.clock.ahead += 1_000;
+    return forum.facts('relay.commit_submitted').length >= 3;
+  });
+  expect(relayer.status().pending).toBeGreaterThan(0);
+  await mine();
+  await untilOnChain(1, IDEAS.length);
+  await untilSettled();
+  const [first, second] = forum.state(1).settlement.commitSubmitted;
+  expect(second?.nonce).toBe(first?.nonce);
+  expect(feeOf(second) * 10n).toBeGreaterThanOrEqual(feeOf(first) * 11n);
+  expect(forum.facts('chamber.committed')).toHaveLength(2);
+  expect(forum.facts('idea.deployed')).toHaveLength(2);
+  await until(() => relayer.status().pending === 0);
+});
+
+test('a new key begins at its own nonces, and goes on with what the old one left open', async () => {
+  const { forum, rpc, chain } = stage;
+  addChamber(forum, 1, IDEAS);
+  const first = stage.relayer();
+  await until(() => isSettled(forum));
+  await rpc.request('evm_setAutomine', [false]);
+  addChamber(forum, 2, IDEAS);
+  await until(() => forum.facts('relay.commit_submitted').length === 2);
+  await first.stop();
+  await rpc.request('anvil_dropAllTransactions', []);
+  await mine();
+
+  const privateKey = `0x${'ab'.repeat(32)}` as const;
+  const { address } = openAccount(privateKey);
+  await rpc.request('anvil_setBalance', [address, '0x56bc75e2d63100000']);
+  const registryAddress = await create(registryCreation(address));
+  const factoryAddress = await create(factoryCreation(registryAddress, address));
+  stage.relayer({ privateKey, registryAddress, factoryAddress });
+  await untilSettled();
+  expect(forum.state(2).settlement.commitSubmitted.map(({ nonce }) => nonce)).toEqual([3, 0]);
+  const settled = { ...stage, chain: { ...chain, config: { ...chain.config, registryAddress, factoryAddress } } };
+  expect(await onChain(settled, 2)).toMatchObject({ commits: [expect.anything()], deployments: [{}, {}] });
+});
+
+async function mine(): Promise<void> {
+  await stage.rpc.request('evm_setAutomine', [true]);
+  await stage.rpc.request('evm_mine', []);
+}
+
+/** Moves the clock on, so that what has to last for a while has lasted. */
+async function untilSettled(): Promise<void> {
+  await until(() => {
+    stage.clock.ahead += 200;
+    return isSettled(stage.forum);
+  });
+}
+
+async function untilOnChain(chamberId: number, deployed: number): Promise<void> {
+  await until(async () => {
+    stage.clock.ahead += 200;
+    const { commits, deployments } = await onChain(stage, chamberId);
+    return commits.length === 1 && deployments.length === deployed;
+  });
+}
+
+function feeOf(transaction: RelayTransaction | undefined): bigint {
+  return parseTransaction(transaction?.rawTransaction ?? '0x').maxFeePerGas ?? 0n;
+}
+
+async function create(data: `0x${string}`): Promise<`0x${string}`> {
+  const { rpc } = stage;
+  const [stranger] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
+  const hash = await rpc.request('eth_sendTransaction', [{ from: stranger, data }]);
+  const receipt = () =>
+    rpc.request('eth_getTransactionReceipt', [hash]) as Promise<{ contractAddress: `0x${string}` } | null>;
+  await until(async () => (await receipt()) !== null);
+  return (await receipt())?.contractAddress ?? '0x';
+}
