@@ -113,7 +113,7 @@ export const VARIABLES = {
   REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
   KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a kept connection'),
   STALL_SECONDS: variable(
-    60,
+    600,
     integer(1, 3_600),
     'time in which something of a request must come, or of an answer be taken',
   ),
