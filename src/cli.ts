@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The command `chambers`.
+import './require-node.ts';
 import { cliMain } from './cli/main.ts';
 
 // A reader such as `head` that has seen enough ends the output, which is no failure.

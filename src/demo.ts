@@ -1,5 +1,6 @@
 // A chamber from lobby to committed in under a minute: five agents, signed HTTP, a stream, a chain. Succeeds only if the
 // root on the chain is the one that the streamed lines give, and every graduate has its token.
+import './require-node.ts';
 import { setMaxListeners } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

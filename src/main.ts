@@ -1,4 +1,5 @@
 // `npm start`: reads the environment, starts the service, and ends it on SIGTERM and SIGINT.
+import './require-node.ts';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';

@@ -100,6 +100,6 @@ async function readIfThere(path: string): Promise<string | undefined> {
 
 function node() {
   const load = globalThis.process?.getBuiltinModule;
-  if (load === undefined) throw new ClientError('CLIENT_ERR_KEY', 'files need Node 20.19 or later: use fromSeed here');
+  if (load === undefined) throw new ClientError('CLIENT_ERR_KEY', 'files need Node 22.14 or later: use fromSeed here');
   return { fs: load('node:fs/promises'), dirname: load('node:path').dirname };
 }

@@ -1,0 +1,19 @@
+// Ends the process with one sentence where Node is too old. To be imported first by every program: modules are evaluated
+// in the order of their imports, and better-sqlite3 ends an older Node without a word as soon as it is loaded.
+import { writeSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+const { engines } = createRequire(import.meta.url)('#package') as { readonly engines: { readonly node: string } };
+const required = engines.node.replace('>=', '');
+const { node: running } = process.versions;
+
+if (isOlder(running, required)) {
+  writeSync(process.stderr.fd, `Node ${required} or later is needed, and this is Node ${running}.\n`);
+  process.exit(1);
+}
+
+function isOlder(version: string, than: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const [leastMajor = 0, leastMinor = 0] = than.split('.').map(Number);
+  return major < leastMajor || (major === leastMajor && minor < leastMinor);
+}
