@@ -3,8 +3,8 @@ import { hasDigest } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { type ParsedSignature, parseSignature, signatureBase } from '../crypto/http-signature.ts';
 import { SignatureRefusal } from '../crypto/signature-refusal.ts';
+import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
 import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
-import { isSignedBy, toVerifyingKey, type VerifyingKey } from './ed25519.ts';
 import type { Ledger } from './ledger.ts';
 import { signedTarget } from './operations.ts';
 

@@ -1,4 +1,68 @@
-// The port of signature verification: RFC 8032, cofactorless, S < L, over keys in which weaknessOf finds nothing.
+// The one rule for a valid Ed25519 signature, in service, auditor and client, whatever the version of Node.
+import { Point } from '@noble/ed25519';
+import { sha512 } from '@noble/hashes/sha2.js';
+import { bytesToHex, concatBytes } from '@noble/hashes/utils.js';
 
-/** Resolves to whether the 64-byte signature over the message is right under the 32-byte public key. */
+const POINT_BYTES = 32;
+const SIGNATURE_BYTES = 64;
+const { n: ORDER } = Point.CURVE();
+
+/** Resolves to whether the 64-byte signature over the message is valid under the 32-byte public key, as isSignedBy has it. */
 export type SignatureVerifier = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => Promise<boolean>;
+
+/** A key in which weaknessOf finds nothing, ready for many signatures. */
+export interface VerifyingKey {
+  readonly bytes: Uint8Array;
+  readonly negated: Point;
+}
+
+/** Throws for bytes that do not encode a point canonically. */
+export function toVerifyingKey(publicKey: Uint8Array): VerifyingKey {
+  return { bytes: publicKey, negated: Point.fromBytes(publicKey).negate() };
+}
+
+/**
+ * The rule: RFC 8032, 5.1.7, without the cofactor. A signature R ‖ S over M under a key A in which weaknessOf finds
+ * nothing is valid if and only if S < L and the encoding of SB − kA, where k = SHA-512(R ‖ A ‖ M) mod L, equals the 32
+ * bytes of R. So R may be any point, the identity and others of small order included, in its canonical encoding.
+ *
+ * A faster verifier may decide in place of this function as follows:
+ * - What libsodium or node:crypto accepts is valid. Both recompute SB − kA, compare it with R byte by byte, and refuse S ≥ L.
+ * - What they refuse is invalid, unless hasSmallOrderR: libsodium and the OpenSSL of Node 24 and later also refuse R of
+ *   small order, which the OpenSSL of Node 20 and 22 does not. They have no other reason to refuse a valid signature.
+ * - What they refuse with R of small order is for isSignedBy to decide. It takes milliseconds of the calling thread, but
+ *   no signer makes such an R by chance, so a caller can limit how many it judges without harm to honest signers.
+ *
+ * @noble/ed25519's own `verify` is no substitute: it multiplies by the cofactor in both of its modes.
+ */
+export function isSignedBy(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
+  if (signature.length !== SIGNATURE_BYTES) return false;
+  const encodedR = signature.subarray(0, POINT_BYTES);
+  const s = toScalar(signature.subarray(POINT_BYTES));
+  if (s >= ORDER) return false;
+  const k = toScalar(sha512(concatBytes(encodedR, key.bytes, message))) % ORDER;
+  const r = Point.BASE.multiply(s, false).add(key.negated.multiply(k, false));
+  return bytesToHex(r.toBytes()) === bytesToHex(encodedR);
+}
+
+/** The canonical encodings of the eight points whose order divides the cofactor; no other encoding is ever equal to SB − kA. */
+const SMALL_ORDER_POINTS: ReadonlySet<string> = new Set([
+  '0100000000000000000000000000000000000000000000000000000000000000',
+  'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+  '0000000000000000000000000000000000000000000000000000000000000000',
+  '0000000000000000000000000000000000000000000000000000000000000080',
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa',
+]);
+
+/** Whether R is the identity or another point of small order: only then is the refusal of a fast verifier not final. */
+export function hasSmallOrderR(signature: Uint8Array): boolean {
+  return SMALL_ORDER_POINTS.has(bytesToHex(signature.subarray(0, POINT_BYTES)));
+}
+
+/** Little-endian, as RFC 8032 has it. */
+function toScalar(bytes: Uint8Array): bigint {
+  return BigInt(`0x${bytesToHex(bytes.toReversed())}`);
+}

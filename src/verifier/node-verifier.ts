@@ -1,12 +1,15 @@
-// Verification by node:crypto in libuv's thread pool: its answer is the rule (RFC 8032, cofactorless, S < L).
+// Verification by node:crypto in libuv's thread pool.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import type { Question } from './question.ts';
 
-/** Answers a question by itself, off the calling thread. */
+/** Verifies off the calling thread; rejects the question itself when that fails. */
 export type NodeVerifier = (question: Question) => void;
 
 /** Keeps the key objects of the `keysMax` public keys used last: making one costs a tenth of a verification. */
-export function createNodeVerifier(keysMax: number): NodeVerifier {
+export function createNodeVerifier(
+  keysMax: number,
+  onAnswer: (question: Question, isValid: boolean) => void,
+): NodeVerifier {
   const keys = new Map<string, KeyObject>();
 
   function keyOf(publicKey: Uint8Array): KeyObject {
@@ -25,10 +28,11 @@ export function createNodeVerifier(keysMax: number): NodeVerifier {
     }
   }
 
-  return ({ publicKey, message, signature, resolve, reject }) => {
+  return (question) => {
+    const { publicKey, message, signature, reject } = question;
     try {
       verify(null, message, keyOf(publicKey), signature, (error, isValid) => {
-        if (error === null) resolve(isValid);
+        if (error === null) onAnswer(question, isValid);
         else reject(error);
       });
     } catch (error) {

@@ -1,4 +1,5 @@
 // One signature to verify and the way its answer goes back.
+import { ForumError } from '../vocabulary/errors.ts';
 
 export interface Question {
   /** 32 bytes. */
@@ -9,3 +10,10 @@ export interface Question {
   readonly resolve: (isValid: boolean) => void;
   readonly reject: (reason: unknown) => void;
 }
+
+/** Why a signature was not verified at all. */
+export function unavailable(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': '1' } });
+}
+
+export const TOO_MANY_WAITING = 'too many signatures are waiting to be verified; retry';

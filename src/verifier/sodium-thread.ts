@@ -1,8 +1,11 @@
 // One thread that verifies with libsodium. It may fail to load or die at any time: then every question it still holds is handed back.
+import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { packBatch } from './batch.ts';
+import { packBatch, READY } from './batch.ts';
 import type { Question } from './question.ts';
-import { READY, WORKER_PROGRAM } from './worker-program.ts';
+
+/** From the sources as from what is built of them. */
+const WORKER = new URL(`./sodium-worker${extname(import.meta.url)}`, import.meta.url);
 
 export interface SodiumThread {
   /** Whether libsodium is loaded there; only then may batches be sent. */
@@ -29,7 +32,7 @@ export interface ThreadListener {
 
 /** `sodiumPath` is the resolved path of the `sodium-native` module. An idle thread does not keep the process alive. */
 export function startSodiumThread(sodiumPath: string, listener: ThreadListener): SodiumThread {
-  const worker = new Worker(WORKER_PROGRAM, { eval: true, workerData: sodiumPath, execArgv: [], name: 'verifier' });
+  const worker = new Worker(WORKER, { workerData: sodiumPath, execArgv: [], name: 'verifier' });
   const sent: (readonly Question[])[] = [];
   let load = 0;
   let isReady = false;

@@ -1,19 +1,20 @@
-// Verifies Ed25519 signatures off the main thread. Its answer is node:crypto's, always; libsodium only says it sooner.
+// Verifies Ed25519 signatures off the main thread, by the rule of isSignedBy. Keys must be such as weaknessOf lets pass.
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import type { SignatureVerifier } from '../crypto/verify.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { hasSmallOrderR, type SignatureVerifier } from '../crypto/verify.ts';
+import { createFallbackVerifier } from './fallback-verifier.ts';
 import { createNodeVerifier } from './node-verifier.ts';
-import type { Question } from './question.ts';
-import { createSecondOpinion } from './second-opinion.ts';
+import { type Question, TOO_MANY_WAITING, unavailable } from './question.ts';
 import { type LostThread, type SodiumThread, startSodiumThread } from './sodium-thread.ts';
 
 const KEYS_MAX = 4096;
 const PENDING_MAX = 16_384;
 /** Small, so that the first answers are used while the next are found: neither thread waits for the other. */
 const BATCH_QUESTIONS_MAX = 8;
+const FALLBACK_PAUSE_MILLIS = 30;
 const PUBLIC_KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;
+const CLOSED = 'the service is shutting down';
 
 export interface VerifierOptions {
   /** Threads with libsodium; 0 leaves everything to node:crypto's thread pool. By default one less than there are cores, at least one. */
@@ -24,6 +25,8 @@ export interface VerifierOptions {
   readonly pendingMax?: number;
   /** Told when a thread has died or could not load libsodium; its questions are answered by node:crypto. */
   readonly onThreadLost?: (reason: string) => void;
+  /** From one signature of the fallback verifier to its next. */
+  readonly fallbackPauseMillis?: number;
   /** The binding to load in place of the installed one. */
   readonly sodiumPath?: string;
 }
@@ -37,15 +40,12 @@ export interface SignatureVerifierPool {
   readonly readyThreads: () => number;
 }
 
-/**
- * A signature that libsodium accepts is valid. One that it refuses is asked again of node:crypto, whose word is final:
- * libsodium also refuses R of small order, which RFC 8032 allows, and may grow stricter with any version.
- */
+/** libsodium verifies; node:crypto does while no thread is ready. What either refuses for its R goes to the fallback verifier. */
 export function createVerifier(options: VerifierOptions = {}): SignatureVerifierPool {
   const { keysMax = KEYS_MAX, pendingMax = PENDING_MAX, onThreadLost = () => {} } = options;
   const threadCount = options.threads ?? Math.max(1, availableParallelism() - 1);
-  const askNode = createNodeVerifier(keysMax);
-  const askAgain = createSecondOpinion(askNode);
+  const askNode = createNodeVerifier(keysMax, onAnswer);
+  const askFallback = createFallbackVerifier(options.fallbackPauseMillis ?? FALLBACK_PAUSE_MILLIS);
   const threads = new Set<SodiumThread>();
   let gathered: Question[] = [];
   let pending = 0;
@@ -65,8 +65,8 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   }
 
   function onAnswer(question: Question, isValid: boolean): void {
-    if (isValid) question.resolve(true);
-    else askAgain(question);
+    if (isValid || !hasSmallOrderR(question.signature)) question.resolve(isValid);
+    else askFallback(question);
   }
 
   /** Everything asked in one turn of the event loop goes out together. */
@@ -109,7 +109,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   return {
     verify(publicKey, message, signature) {
       if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return Promise.resolve(false);
-      if (isClosed || pending >= pendingMax) return Promise.reject(unavailable(isClosed));
+      if (isClosed || pending >= pendingMax) return Promise.reject(unavailable(isClosed ? CLOSED : TOO_MANY_WAITING));
       return ask(publicKey, message, signature);
     },
     async close() {
@@ -136,9 +136,4 @@ function findSodium(onMissing: (reason: string) => void): string | undefined {
     onMissing(error instanceof Error ? error.message : String(error));
     return undefined;
   }
-}
-
-function unavailable(isClosed: boolean): ForumError {
-  const detail = isClosed ? 'the service is shutting down' : 'too many signatures are waiting to be verified; retry';
-  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': '1' } });
 }
