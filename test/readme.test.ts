@@ -11,7 +11,7 @@ import { commitmentHash } from '../src/crypto/commitment.ts';
 import { leafHash, nodeHash } from '../src/crypto/merkle.ts';
 import { startService } from '../src/server.ts';
 import { toHex } from '../src/vocabulary/hex.ts';
-import { builtMain, ROOT } from './kit/built.ts';
+import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
 
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -116,7 +116,6 @@ function linesOf(program: string): number {
 }
 
 async function serve(): Promise<string> {
-  await builtMain();
   const service = await startService({
     config: readConfig({ PORT: '0', DATABASE_PATH: ':memory:', CHAIN: 'none' }),
     logger: pino({ level: 'silent' }),

@@ -100,7 +100,7 @@ export interface Begun<Result> {
 }
 
 export function begin<Kind extends Task['kind']>(task: Extract<Task, { kind: Kind }>): Begun<Results[Kind]> {
-  const child = fork(fileURLToPath(new URL('./load/driver.js', import.meta.url)));
+  const child = fork(fileURLToPath(new URL('./load/driver.ts', import.meta.url)));
   child.send(task);
   return {
     result: resultOf<Results[Kind]>(child),

@@ -9,7 +9,7 @@ export interface Side {
   readonly env: Readonly<Record<string, string>>;
 }
 
-const root = new URL('../../../', import.meta.url);
+const root = new URL('../../', import.meta.url);
 const fromRoot = (path: string) => fileURLToPath(new URL(path, root));
 
 const SERVICE_ENV = { CHAIN: 'none', LOG_LEVEL: 'error', NODE_ENV: 'development' } as const;
@@ -30,15 +30,15 @@ export function profiledService(folder: string): Side {
 }
 
 export function floor(name: string, ...parts: readonly string[]): Side {
-  return { name, command: [fromRoot('dist/test/bench/floors/floor.js'), ...parts], env: {} };
+  return { name, command: [fromRoot('test/bench/floors/floor.ts'), ...parts], env: {} };
 }
 
 /** A floor that is a program of its own. */
 function program(name: string, file: string): Side {
-  return { name, command: [fromRoot(`dist/test/bench/floors/${file}`)], env: {} };
+  return { name, command: [fromRoot(`test/bench/floors/${file}`)], env: {} };
 }
 
-export const FANOUT_FLOOR = program('one prepared frame written to all (the floor)', 'fanout-floor.js');
-export const REPLAY_FLOOR = program('pages of rows, a write each (the floor)', 'replay-floor.js');
+export const FANOUT_FLOOR = program('one prepared frame written to all (the floor)', 'fanout-floor.ts');
+export const REPLAY_FLOOR = program('pages of rows, a write each (the floor)', 'replay-floor.ts');
 export const LIBSODIUM_FLOOR = floor('hono + libsodium worker + group commit (the floor)', 'hono', 'sodium', 'group');
 export const NAIVE_FLOOR = floor('naive: hono + http-message-signatures + noble', 'hono', 'library', 'single');

@@ -6,18 +6,15 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Agent } from '../../src/client/index.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
-import { builtMain, ROOT } from '../kit/built.ts';
+import { CLI } from '../kit/programs.ts';
 
 const MOVES = 60;
 
 let stage: Stage;
 let folder: string;
-let program: string;
 beforeAll(async () => {
   stage = await openStage();
   folder = await mkdtemp(join(tmpdir(), 'tail-'));
-  await builtMain();
-  program = join(ROOT, 'dist/src/cli.js');
 }, 60_000);
 afterAll(async () => {
   await stage.stop();
@@ -33,7 +30,7 @@ it('a tail that is killed again and again writes each event once', async () => {
   const talking = talk(agent, chamberId);
   while (countLines(await textOf(out)) < MOVES) {
     const tail = spawn(process.execPath, [
-      program,
+      CLI,
       'chamber',
       'tail',
       `${chamberId}`,

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { builtMain, ROOT } from './built.ts';
+import { MAIN, ROOT } from './programs.ts';
 import { atEnd } from './temporary.ts';
 
 /** What the service is told clients call it, so that signatures outlive its port. */
@@ -23,14 +23,14 @@ export interface ServiceProcess {
   readonly exited: Promise<Exit>;
 }
 
-/** Runs the built service; `wrapper` is a program, with its arguments, that runs node for us. */
+/** Runs the service; `wrapper` is a program, with its arguments, that runs node for us. */
 export async function runService(
   settings: Readonly<Record<string, string>>,
   wrapper: readonly string[] = [],
 ): Promise<{ readonly child: ChildProcess; readonly exited: Promise<Exit> }> {
   const { PATH } = process.env;
   const [program = process.execPath, ...before] = [...wrapper, process.execPath];
-  const child = spawn(program, [...before, await builtMain()], {
+  const child = spawn(program, [...before, MAIN], {
     cwd: ROOT,
     env: { PATH, PORT: '0', CHAIN: 'none', PUBLIC_URL, LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],

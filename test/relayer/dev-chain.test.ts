@@ -94,7 +94,7 @@ test('stopping ends Anvil', async () => {
 
 describe.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)('a process ended by %s', (signal) => {
   test('takes its Anvil with it', async () => {
-    const module = new URL('../../dist/src/relayer/anvil.js', import.meta.url).href;
+    const module = new URL('../../src/relayer/anvil.ts', import.meta.url).href;
     const program = `const { spawnAnvil } = await import(${JSON.stringify(module)}); console.log((await spawnAnvil([])).pid);`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
       stdio: ['ignore', 'pipe', 'inherit'],

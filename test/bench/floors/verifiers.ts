@@ -28,7 +28,7 @@ export function createCheck(mode: VerifyMode): Check {
 }
 
 function checkBySodium(): Check {
-  const worker = new Worker(new URL('./sodium-worker.js', import.meta.url));
+  const worker = new Worker(new URL('./sodium-worker.ts', import.meta.url));
   const sent: ((isValid: boolean) => void)[][] = [];
   let due: { readonly evidence: Evidence; readonly resolve: (isValid: boolean) => void }[] = [];
   worker.on('message', (verdicts: readonly boolean[]) => {
