@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -13,12 +13,14 @@ export interface Stage {
   close(): Promise<void>;
 }
 
+/** From the sources as from what is built of them. */
+const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
 /** Resolves when the service listens; rejects with what it said when it does not start. */
 export async function openStage(): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
-  const service = spawn(process.execPath, [fileURLToPath(new URL('../main.js', import.meta.url))], {
+  const service = spawn(process.execPath, [MAIN], {
     env: environment(folder),
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,0 +1,100 @@
+// Runs the built service and the built client on the Node versions named as arguments (`22.14.0`, `22`, `26`): each version
+// is fetched from the registry, and each run registers an agent, makes a signed move and reads it back from a stream.
+// With --run, it is the part of this file that such a version executes.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const RUN_MILLIS_MAX = 60_000;
+
+const words = process.argv.slice(2);
+if (words[0] === '--run') await run();
+else for (const version of words) check(version);
+
+/** Throws, and so fails the whole program, when the version cannot be had or does not serve. */
+function check(version) {
+  const binary = fetchNode(version);
+  const options = { cwd: ROOT, encoding: 'utf8', timeout: RUN_MILLIS_MAX, stdio: ['ignore', 'pipe', 'inherit'] };
+  const running = execFileSync(binary, [fileURLToPath(import.meta.url), '--run'], options).trim();
+  if (!`${running}.`.startsWith(`v${version}.`)) throw new Error(`Node ${version} was asked for, and ${running} ran`);
+  process.stdout.write(`Node ${running}: registered, moved and streamed (${binary})\n`);
+}
+
+/** The path of the version's binary in npm's cache; outside of the project, whose node_modules/.bin has a Node of its own. */
+function fetchNode(version) {
+  const folder = mkdtempSync(join(tmpdir(), 'node-versions-'));
+  try {
+    const words = ['exec', '--yes', `--package=node@${version}`, '--', 'node', '-p', 'process.execPath'];
+    const { PATH = '', ...env } = process.env;
+    const outside = PATH.split(':').filter((entry) => !entry.startsWith(ROOT));
+    const options = { cwd: folder, env: { ...withoutNpm(env), PATH: outside.join(':') }, encoding: 'utf8' };
+    return execFileSync('npm', words, { ...options, stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** What npm tells its scripts would tie the npm started here to this project. */
+function withoutNpm(env) {
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !/^npm_(package|lifecycle|config_local_prefix)/.test(name)),
+  );
+}
+
+/** On the version under test: prints its version when all went well. */
+async function run() {
+  const { Agent } = await import('../dist/src/client/index.js');
+  const service = await startService();
+  try {
+    const agent = Agent.generate(service.url);
+    await agent.register({ walletAddress: `0x${'11'.repeat(20)}`, operatorEmail: 'node@example.org' });
+    const { chamberId } = await agent.createChamber(chamber());
+    await agent.joinChamber(chamberId);
+    const types = [];
+    for await (const { type } of agent.forum.events(chamberId, { signal: AbortSignal.timeout(RUN_MILLIS_MAX / 2) })) {
+      types.push(type);
+      if (type === 'chamber.joined') break;
+    }
+    if (types.join() !== 'chamber.created,chamber.joined') throw new Error(`the stream has ${types}`);
+  } finally {
+    await service.stop();
+  }
+  process.stdout.write(`${process.version}\n`);
+}
+
+/** The built service as `npm start` runs it, on this very binary. */
+async function startService() {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const command = scripts.start.split(' ').slice(2);
+  const env = { ...process.env, PORT: '0', CHAIN: 'none', DATABASE_PATH: ':memory:', LOG_LEVEL: 'error' };
+  const child = spawn(process.execPath, command, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
+    if (url !== undefined) return { url, stop: () => stop(child) };
+  }
+  throw new Error('the service ended before it listened');
+}
+
+async function stop(child) {
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  const [code] = await exited;
+  if (code !== 0) throw new Error(`the service ended with ${code}`);
+}
+
+function chamber() {
+  const inMinutes = (minutes) => new Date(Date.now() + minutes * 60_000);
+  return {
+    name: 'Versions of Node',
+    lobbyDeadline: inMinutes(10),
+    proposalDeadline: inMinutes(20),
+    debateDeadline: inMinutes(30),
+    allocateCommitDeadline: inMinutes(40),
+    allocateRevealDeadline: inMinutes(50),
+  };
+}
