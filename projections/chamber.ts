@@ -2,8 +2,8 @@
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
-import { evolveSettlement, NOT_SETTLED, type Settlement } from './settlement.ts';
-import { afterPass, FIRST_TURN, type TurnStart } from './turn.ts';
+import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
+import { afterPass, FIRST_TURN, type TurnState } from './turn.ts';
 
 export interface Idea {
   readonly ideaId: string;
@@ -21,32 +21,23 @@ export interface Reveal {
   readonly salt: Hex;
 }
 
-export interface ChamberState {
-  readonly chamberId: number;
+export interface ChamberState extends TurnState {
   readonly name: string;
   readonly creatorDid: string;
-  readonly deadlines: Readonly<Record<DeadlineName, Millis>>;
   readonly minBackersForGraduation: number;
-  readonly turnSeconds: number | null;
-  /** In turn order; the index is the turnOrder. */
-  readonly members: readonly string[];
   /** By slot, which starts at 1. */
   readonly ideas: readonly Idea[];
-  readonly turn: TurnStart;
   /** Commitment by DID. */
   readonly commitments: ReadonlyMap<string, Hex>;
   readonly reveals: ReadonlyMap<string, Reveal>;
-  readonly settlement: Settlement;
   /** How many events are leaves of the Merkle tree: the chamber's moves. */
   readonly moveCount: number;
   readonly lastEventId: number;
-  /** `ts` of the last event. */
-  readonly lastAt: Millis;
 }
 
 /** Folds one event into the state; null is the state before `chamber.created`. */
 export function evolveChamber(state: ChamberState | null, event: ChamberEvent): ChamberState {
-  if (event.type === 'chamber.created') return found(event);
+  if (event.type === 'chamber.created') return created(event);
   if (state === null) throw new Error(`chamber ${event.chamberId} starts with ${event.type}`);
   const next = advance(state, event);
   switch (event.type) {
@@ -99,7 +90,7 @@ function advance(state: ChamberState, event: ChamberEvent): ChamberState {
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
 type Proposed = Extract<MoveEvent, { type: 'chamber.proposed' }>;
 
-function found(event: Created): ChamberState {
+function created(event: Created): ChamberState {
   const { name, deadlines, minBackersForGraduation, turnSeconds } = event.payload;
   const millis = DEADLINES.map((deadline) => [deadline, Date.parse(deadlines[deadline])]);
   return {

@@ -1,18 +1,17 @@
 // Rows of the derived tables: what lists and look-ups need without folding a chamber. Rebuilt from the log they are the same.
-import type { ChamberEvent } from '../src/vocabulary/events.ts';
-import { unreachable } from '../src/vocabulary/unreachable.ts';
-import type { DeadlineName, Millis } from '../src/vocabulary/values.ts';
-import { graduates } from './allocations.ts';
+import type { Millis } from '../src/vocabulary/values.ts';
+import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
+import { phaseBy } from './phase.ts';
 import { deploymentOf } from './settlement.ts';
-import { type IdeaView, ideaViews } from './views.ts';
+import { type ChamberItemView, deadlinesView, type IdeaView, ideaView } from './views.ts';
 
 export interface ChamberListing {
   readonly table: 'chambers';
   readonly chamberId: number;
   readonly name: string;
   readonly creatorDid: string;
-  readonly deadlines: Readonly<Record<DeadlineName, Millis>>;
+  readonly deadlines: ChamberState['deadlines'];
   readonly memberCount: number;
   readonly isCommitted: boolean;
   /** Whether the relayer has nothing left to do: committed, and every graduate deployed or failed. */
@@ -27,33 +26,47 @@ export interface IdeaListing {
 
 export type Listing = ChamberListing | IdeaListing;
 
-/** The rows that an event changes, given the state after it. */
-export function listingsOf(event: ChamberEvent, state: ChamberState): readonly Listing[] {
-  switch (event.type) {
-    case 'chamber.created':
-    case 'chamber.joined':
-      return [chamberListing(state)];
-    case 'chamber.proposed':
-    case 'relay.deploy_submitted':
-      return ideaListings(state, new Set([event.payload.ideaId]));
-    case 'allocation.revealed':
-      return ideaListings(state, new Set(event.payload.allocations.map((allocation) => allocation.ideaId)));
-    case 'chamber.committed':
-      return [chamberListing(state), ...ideaListings(state, new Set(state.ideas.map((idea) => idea.ideaId)))];
-    case 'idea.deployed':
-    case 'idea.deploy_failed':
-      return [chamberListing(state), ...ideaListings(state, new Set([event.payload.ideaId]))];
-    case 'chamber.debated':
-    case 'chamber.passed':
-    case 'allocation.committed':
-    case 'relay.commit_submitted':
-      return [];
-    default:
-      return unreachable(event);
+/** The rows that an event changed, given the states before and after it. */
+export function listingsOf(before: ChamberState | null, after: ChamberState): readonly Listing[] {
+  const rows: Listing[] = [];
+  if (before === null || before.members !== after.members || before.settlement !== after.settlement) {
+    rows.push(chamberListing(after));
   }
+  const changed = before === null ? NONE : changedIdeas(before, after);
+  if (changed.size === 0) return rows;
+  const byIdea = tallies(after);
+  const graduated = after.settlement.committed === null ? [] : graduates(after);
+  for (const idea of after.ideas) {
+    if (!changed.has(idea.ideaId)) continue;
+    const view = ideaView(after, idea, byIdea.get(idea.ideaId), graduated.includes(idea));
+    rows.push({ table: 'ideas', proposedAt: idea.proposedAt, idea: view });
+  }
+  return rows;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** The ideas whose rows may differ: new ones, those of a new reveal, those whose settlement moved on. */
+function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<string> {
+  if (before.ideas === after.ideas && before.reveals === after.reveals && before.settlement === after.settlement) {
+    return NONE;
+  }
+  const changed = new Set<string>();
+  const isNewlyCommitted = before.settlement.committed !== after.settlement.committed;
+  for (const { ideaId } of after.ideas.slice(isNewlyCommitted ? 0 : before.ideas.length)) changed.add(ideaId);
+  if (before.reveals !== after.reveals) {
+    for (const [did, { allocations }] of after.reveals) {
+      if (!before.reveals.has(did)) for (const { ideaId } of allocations) changed.add(ideaId);
+    }
+  }
+  for (const [ideaId, deployment] of after.settlement.deployments) {
+    if (before.settlement.deployments.get(ideaId) !== deployment) changed.add(ideaId);
+  }
+  return changed;
 }
 
 function chamberListing(state: ChamberState): ChamberListing {
+  const isCommitted = state.settlement.committed !== null;
   return {
     table: 'chambers',
     chamberId: state.chamberId,
@@ -61,18 +74,19 @@ function chamberListing(state: ChamberState): ChamberListing {
     creatorDid: state.creatorDid,
     deadlines: state.deadlines,
     memberCount: state.members.length,
-    isCommitted: state.settlement.committed !== null,
-    isSettled: isSettled(state),
+    isCommitted,
+    isSettled:
+      isCommitted && graduates(state).every(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome !== null),
   };
 }
 
-function isSettled(state: ChamberState): boolean {
-  if (state.settlement.committed === null) return false;
-  return graduates(state).every((idea) => deploymentOf(state.settlement, idea.ideaId).outcome !== null);
-}
-
-function ideaListings(state: ChamberState, ideaIds: ReadonlySet<string>): readonly IdeaListing[] {
-  return ideaViews(state)
-    .filter((idea) => ideaIds.has(idea.ideaId))
-    .map((idea) => ({ table: 'ideas', proposedAt: state.ideas[idea.slot - 1]?.proposedAt ?? 0, idea }));
+/** An item of GET /chambers. */
+export function chamberItemView(listing: ChamberListing, now: Millis): ChamberItemView {
+  return {
+    chamberId: listing.chamberId,
+    phase: phaseBy(listing.deadlines, listing.isCommitted, now),
+    name: listing.name,
+    deadlines: deadlinesView(listing.deadlines),
+    memberCount: listing.memberCount,
+  };
 }

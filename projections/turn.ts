@@ -1,7 +1,6 @@
 // Whose turn it is: join order, wrapping round, from turn 0 in each phase; with turnSeconds also a function of the clock.
 import type { Millis, Phase } from '../src/vocabulary/values.ts';
-import type { ChamberState } from './chamber.ts';
-import { phaseAt, phaseStart } from './phase.ts';
+import { type PhaseState, phaseAt, phaseStart } from './phase.ts';
 
 export type TurnPhase = 'PROPOSAL' | 'DEBATE';
 
@@ -12,6 +11,15 @@ export interface TurnStart {
   readonly since: Millis;
 }
 
+/** The part of a chamber's state that its turns follow from. */
+export interface TurnState extends PhaseState {
+  readonly chamberId: number;
+  readonly turnSeconds: number | null;
+  /** In turn order; the index is the turnOrder. */
+  readonly members: readonly string[];
+  readonly turn: TurnStart;
+}
+
 export const FIRST_TURN: TurnStart = { phase: null, turnOrder: 0, since: 0 };
 
 export function hasTurns(phase: Phase): phase is TurnPhase {
@@ -19,7 +27,7 @@ export function hasTurns(phase: Phase): phase is TurnPhase {
 }
 
 /** The turnOrder of the member in turn at `now`; null outside PROPOSAL and DEBATE, and without members. */
-export function turnOrderAt(state: ChamberState, now: Millis): number | null {
+export function turnOrderAt(state: TurnState, now: Millis): number | null {
   const phase = phaseAt(state, now);
   if (!hasTurns(phase) || state.members.length === 0) return null;
   const start = state.turn.phase === phase ? state.turn : { turnOrder: 0, since: phaseStart(state, phase) };
@@ -27,20 +35,20 @@ export function turnOrderAt(state: ChamberState, now: Millis): number | null {
 }
 
 /** The DID of the member in turn at `now`, or null. */
-export function turnHolderAt(state: ChamberState, now: Millis): string | null {
+export function turnHolderAt(state: TurnState, now: Millis): string | null {
   const turnOrder = turnOrderAt(state, now);
   return turnOrder === null ? null : (state.members[turnOrder] ?? null);
 }
 
 /** The turns after the member in turn has passed at `at`. */
-export function afterPass(state: ChamberState, at: Millis): TurnStart {
+export function afterPass(state: TurnState, at: Millis): TurnStart {
   const phase = phaseAt(state, at);
   const turnOrder = turnOrderAt(state, at);
   if (turnOrder === null || !hasTurns(phase)) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
   return { phase, turnOrder: (turnOrder + 1) % state.members.length, since: at };
 }
 
-function turnsElapsed(state: ChamberState, since: Millis, now: Millis): number {
+function turnsElapsed(state: TurnState, since: Millis, now: Millis): number {
   if (state.turnSeconds === null) return 0;
   return Math.floor((Math.max(now, state.lastAt) - since) / (state.turnSeconds * 1000));
 }

@@ -4,8 +4,7 @@ import { DEADLINES, type Personality, toTimestamp } from '../src/vocabulary/valu
 import type { AccountState } from './account.ts';
 import { graduates, type Tally, tallies } from './allocations.ts';
 import type { ChamberState, Idea, Reveal } from './chamber.ts';
-import type { ChamberListing } from './listings.ts';
-import { isClosed, phaseAt, phaseBy } from './phase.ts';
+import { isClosed, phaseAt } from './phase.ts';
 import { deploymentOf, isDeployed } from './settlement.ts';
 import { turnHolderAt } from './turn.ts';
 
@@ -15,6 +14,15 @@ export interface AccountView {
   readonly walletAddress: string;
   readonly personality: Personality;
   readonly registeredAt: string;
+}
+
+/** An item of GET /chambers. */
+export interface ChamberItemView {
+  readonly chamberId: number;
+  readonly phase: Phase;
+  readonly name: string;
+  readonly deadlines: Deadlines;
+  readonly memberCount: number;
 }
 
 /** Extension: how far the relayer is with a chamber's root. */
@@ -75,25 +83,6 @@ export function accountView({ did, walletAddress, personality, registeredAt }: A
   return { did, walletAddress, personality, registeredAt };
 }
 
-/** An item of GET /chambers. */
-export interface ChamberItemView {
-  readonly chamberId: number;
-  readonly phase: Phase;
-  readonly name: string;
-  readonly deadlines: Deadlines;
-  readonly memberCount: number;
-}
-
-export function chamberItemView(listing: ChamberListing, now: Millis): ChamberItemView {
-  return {
-    chamberId: listing.chamberId,
-    phase: phaseBy(listing.deadlines, listing.isCommitted, now),
-    name: listing.name,
-    deadlines: deadlinesView(listing.deadlines),
-    memberCount: listing.memberCount,
-  };
-}
-
 export function chamberView(state: ChamberState, now: Millis): ChamberView {
   const { committed } = state.settlement;
   return {
@@ -129,11 +118,12 @@ export function ideaViews(state: ChamberState): readonly IdeaView[] {
   return state.ideas.map((idea) => ideaView(state, idea, byIdea.get(idea.ideaId), graduated.has(idea)));
 }
 
-function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefined, graduates: boolean): IdeaView {
+/** `isGraduate` counts only once the chamber is committed. */
+export function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefined, isGraduate: boolean): IdeaView {
   const { submitted, outcome } = deploymentOf(state.settlement, idea.ideaId);
   const deployed = isDeployed(outcome) ? outcome : null;
   const failed = isDeployed(outcome) ? null : outcome;
-  const awaited = state.settlement.committed !== null && graduates ? 'pending' : 'none';
+  const awaited = state.settlement.committed !== null && isGraduate ? 'pending' : 'none';
   const underWay = submitted.length > 0 ? 'submitted' : awaited;
   return {
     ideaId: idea.ideaId,

@@ -99,7 +99,7 @@ function relayerForum(forum: Forum): RelayerForum {
       return chamber && { state: chamber.state, root: merklePreview(chamber).root };
     },
     record: async (chamberId, fact) => {
-      await forum.record(chamberId, fact);
+      await forum.submit({ operation: 'record', chamberId, fact });
     },
   };
 }

@@ -2,7 +2,7 @@
 // Where neither is wanted, nothing is measured.
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import type { BatchReport } from './forum/queue.ts';
+import type { BatchReport } from './forum/forum.ts';
 import type { Failure } from './http/context.ts';
 import type { Doorkeeper, Fetch } from './http/guard.ts';
 import { type Answered, withObserver } from './http/observe.ts';

@@ -134,7 +134,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
 
 /** What cannot be written now, on a full disk, is written with a later event or the next time. */
 async function saveTime(forum: Forum): Promise<void> {
-  await forum.saveTime().catch(() => {});
+  await forum.persistClock().catch(() => {});
 }
 
 const CLOCK_BEHIND_MS = 60_000;
@@ -157,7 +157,7 @@ function rulesOf(config: Config) {
       openChambersPerDidMax: config.CHAMBERS_OPEN_PER_DID_MAX,
     },
     ages: { maxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS, maxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS },
-    cache: { chambersCachedMax: config.CHAMBERS_CACHED_MAX, accountsCachedMax: config.ACCOUNTS_CACHED_MAX },
+    stateCacheBytesMax: config.STATE_CACHE_BYTES_MAX,
   };
 }
 

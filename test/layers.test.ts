@@ -1,11 +1,11 @@
-// The import rule: vocabulary ← crypto, projections ← decide ← log, forum ← edges ← server ← main. Imports point left only.
+// The import rule: vocabulary ← crypto, projections ← moves ← log, verifier ← forum ← edges ← server ← main. Imports point left only.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PURE = ['vocabulary', 'crypto', 'projections', 'decide'];
+const PURE = ['vocabulary', 'crypto', 'projections', 'moves'];
 const SPINE = [...PURE, 'log', 'forum'];
 const SERVER = [
   ...SPINE,
@@ -37,7 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   vocabulary: [],
   crypto: ['vocabulary'],
   projections: ['vocabulary'],
-  decide: ['vocabulary', 'crypto', 'projections'],
+  moves: ['vocabulary', 'crypto', 'projections'],
   log: ['vocabulary', 'crypto', 'projections'],
   verifier: ['vocabulary', 'crypto'],
   forum: [...PURE, 'log'],
@@ -119,8 +119,8 @@ describe('what is pure', () => {
     expect(pure.filter(({ text }) => IMPURE.test(text)).map(({ path }) => path)).toEqual([]);
   });
 
-  it.each(['projections', 'decide'])('of %s needs no package', (layer) => {
-    const packages = pure.filter((source) => source.layer === layer).flatMap(({ imports }) => imports);
+  it('of projections needs no package', () => {
+    const packages = pure.filter((source) => source.layer === 'projections').flatMap(({ imports }) => imports);
     expect(packages.filter((target) => !target.startsWith('.'))).toEqual([]);
   });
 

@@ -6,7 +6,8 @@ import type { ChamberState } from '../projections/chamber.ts';
 import { isClosed, phaseAt } from '../projections/phase.ts';
 import { deploymentOf } from '../projections/settlement.ts';
 import { turnHolderAt } from '../projections/turn.ts';
-import { MOVE_PATHS } from '../src/vocabulary/commands.ts';
+import { type ChamberMoveOperation, chamberMoves } from '../src/moves/registry.ts';
+import type { ServiceFact } from '../src/vocabulary/events.ts';
 import { type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import { allocationOf, COMMITTED, deadlinesFrom } from './kit/chambers.ts';
 import { HOUR } from './kit/clock.ts';
@@ -21,12 +22,12 @@ const AGENTS = 4;
 const CHAMBERS_MAX = 8;
 const CHAMBERS_OPEN_MAX = 2;
 /** So little memory that most of what is asked for is folded from the log. */
-const OPTIONS = { limits: { membersMax: 3, ideasMax: 3 }, cachedMax: 2 };
+const OPTIONS = { limits: { membersMax: 3, ideasMax: 3 }, stateCacheBytesMax: 5_000 };
 /** What a client's own doing can lead to. */
 const STATUSES = [200, 400, 401, 403, 404, 409];
 
-type Operation = keyof typeof MOVE_PATHS;
-const OPERATIONS = Object.keys(MOVE_PATHS) as readonly Operation[];
+type Operation = ChamberMoveOperation;
+const OPERATIONS = Object.keys(chamberMoves) as readonly Operation[];
 const FITTING: Readonly<Record<Phase, readonly Operation[]>> = {
   LOBBY: ['join'],
   PROPOSAL: ['propose', 'propose', 'pass'],
@@ -97,7 +98,9 @@ class Simulation {
     const operation = this.#operation(state);
     const by = this.#mover(state);
     const body = this.#bodyOf(operation, chamberId, by);
-    await this.#send(this.#house.prepare('POST', `/chambers/${chamberId}/${MOVE_PATHS[operation]}`, { by, body }));
+    await this.#send(
+      this.#house.prepare('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), { by, body }),
+    );
   }
 
   /** Mostly one that the phase allows, so that chambers get on. */
@@ -186,12 +189,11 @@ class Simulation {
     const waiting = graduates(ended).find(({ ideaId }) => deploymentOf(settlement, ideaId).outcome === null);
     const txHash = `0x${'77'.repeat(32)}` as const;
     const deployed = { txHash, tokenAddress: `0x${'88'.repeat(20)}`, graduatedAt: toTimestamp(now) };
-    await this.#house.forum.record(
-      chamberId,
+    const fact: ServiceFact =
       settlement.committed === null || waiting === undefined
         ? { type: 'chamber.committed', payload: COMMITTED }
-        : { type: 'idea.deployed', payload: { ideaId: waiting.ideaId, ...deployed } },
-    );
+        : { type: 'idea.deployed', payload: { ideaId: waiting.ideaId, ...deployed } };
+    await this.#house.forum.submit({ operation: 'record', chamberId, fact });
   }
 }
 

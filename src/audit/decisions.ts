@@ -1,17 +1,16 @@
 // Decides every move again, with the service's own pure functions, from the request in its line: what the line says of itself
 // is only compared with that. The state behind the decisions is folded from what was decided here.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { decideCreateChamber } from '../decide/create-chamber.ts';
-import { type ChamberCommand, decideMove } from '../decide/decide-move.ts';
-import { NO_LIMITS } from '../decide/situation.ts';
+import { createChamber } from '../moves/create-chamber.ts';
+import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../moves/move.ts';
+import { moveOfEvent } from '../moves/registry.ts';
 import { canonicalJson } from '../vocabulary/canonical-json.ts';
-import { type Command, parseBody } from '../vocabulary/commands.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import type { MoveEvent, MoveFact, ServiceEvent } from '../vocabulary/events.ts';
+import type { MoveEvent, MoveFact, MovePayloads, ServiceEvent } from '../vocabulary/events.ts';
 import { parseJson } from '../vocabulary/parse-json.ts';
+import type { JsonValue } from '../vocabulary/values.ts';
 import { differences } from './differences.ts';
 import type { Ledger } from './ledger.ts';
-import { impliedBody, OPERATIONS } from './operations.ts';
 
 export class Decisions {
   readonly #ledger: Ledger;
@@ -93,27 +92,41 @@ export class Decisions {
 }
 
 /** The parsed body of the signed request; of an unsigned one, what its payload implies. */
-function requestedBody(event: MoveEvent): unknown {
+function requestedBody(event: MoveEvent): JsonValue | undefined {
   const body = event.request?.body;
   if (body === undefined || body === null) return impliedBody(event);
   return body === '' ? undefined : parseJson(body);
 }
 
-function toCommand({ type }: MoveEvent, body: unknown): Command {
-  const operation = OPERATIONS[type];
-  return { type: operation, body: parseBody(operation, body) } as Command;
+interface Command {
+  readonly type: MoveEvent['type'];
+  readonly body: unknown;
 }
 
-function decide(command: Command, event: MoveEvent, state: ChamberState | null): MoveFact {
+function sliceOf(type: MoveEvent['type']): Move<keyof MovePayloads, unknown, DecisionContext> {
+  return moveOfEvent[type];
+}
+
+function impliedBody({ type, payload }: MoveEvent): JsonValue {
+  return sliceOf(type).impliedBody(payload);
+}
+
+function toCommand({ type }: MoveEvent, body: JsonValue | undefined): Command {
+  return { type, body: parseBody(moveOfEvent[type], body) };
+}
+
+function decide({ type, body }: Command, event: MoveEvent, state: ChamberState | null): MoveFact {
   const now = Date.parse(event.ts);
-  if (command.type === 'createChamber') {
+  if (type === 'chamber.created') {
     if (state !== null) throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} exists already`);
-    return decideCreateChamber(command.body, { now, openChambers: 0, limits: NO_LIMITS });
+    const context = { now, openChambers: 0, limits: NO_LIMITS };
+    return { type, payload: createChamber.decide(body as Parameters<typeof createChamber.decide>[0], context) };
   }
   if (state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber has not been created yet');
   // The wallet is the registration's, which no line of a chamber shows: taken as recorded.
   const wallet = event.type === 'chamber.proposed' ? event.payload.creatorWallet : '';
-  return decideMove(command as ChamberCommand, { state, did: event.did, wallet, now, limits: NO_LIMITS });
+  const context = { state, did: event.did, wallet, now, limits: NO_LIMITS };
+  return { type, payload: sliceOf(type).decide(body, context) } as MoveFact;
 }
 
 function decideImplied(event: MoveEvent, state: ChamberState | null): MoveFact {

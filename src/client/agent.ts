@@ -1,6 +1,5 @@
 // An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
 import type { AccountView } from '../../projections/views.ts';
-import type { MOVE_PATHS } from '../vocabulary/commands.ts';
 import type { Allocation, Hex, Personality, Phase } from '../vocabulary/values.ts';
 import { type CommitmentStore, checkAllocations, draftCommitment, memoryStore } from './commitments.ts';
 import { ClientError } from './error.ts';
@@ -16,8 +15,7 @@ export interface AgentOptions {
   readonly store?: CommitmentStore;
 }
 
-// The type alone: the values would bring the service's validation into every bundle.
-type MovePath = (typeof MOVE_PATHS)[keyof typeof MOVE_PATHS];
+type MovePath = 'join' | 'propose' | 'debate' | 'pass' | 'allocate/commit' | 'allocate/reveal';
 
 export class Agent {
   /** Reads of the same service, without a key. */

@@ -1,31 +1,33 @@
-// The spine: one signed command goes in, is decided, appended, folded and answered; everybody else reads what the log says.
-import { type ChamberItemView, chamberItemView } from '../../projections/views.ts';
+// The spine: one signed command goes in, is decided, appended, published and answered; everybody else reads what the log says.
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { chamberItemView } from '../../projections/listings.ts';
+import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
-import type { SignatureAges } from '../decide/freshness.ts';
-import type { ForumLog } from '../log/log.ts';
-import type { AccountEvent, ForumEvent, MoveEvent, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
+import type { ForumLog, StreamId } from '../log/log.ts';
+import type { SignatureAges } from '../moves/rules.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import type { ForumEvent } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import type { Hex, Millis, Phase } from '../vocabulary/values.ts';
-import { Followers } from './followers.ts';
-import { type BatchReport, CommitQueue } from './queue.ts';
-import { type Account, type CacheLimits, type Chamber, Streams } from './streams.ts';
-import {
-  type Caller,
-  type MoveRequest,
-  type Rules,
-  type Submission,
-  submitCreate,
-  submitMove,
-  submitPersonality,
-  submitRegister,
-  submitService,
-} from './submissions.ts';
+import type { Command, EventOf } from './commands.ts';
+import { CommitBatch, type Rules } from './commit-batch.ts';
+import { type Account, type Chamber, Streams } from './streams.ts';
+
+/** Bounds how long one batch keeps the process from doing anything else. */
+export const BATCH_COMMANDS_MAX = 128;
+
+export interface BatchReport {
+  readonly commands: number;
+  readonly events: number;
+  readonly appendMillis: number;
+}
 
 export interface ForumOptions extends Rules {
   readonly log: ForumLog;
   /** The wall clock in milliseconds; tests move it by hand. */
   readonly clock: () => Millis;
-  readonly cache: CacheLimits;
+  readonly stateCacheBytesMax: number;
+  /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
   readonly onBatch?: (report: BatchReport) => void;
 }
@@ -39,32 +41,164 @@ export interface MerklePreview {
   readonly asOfEventId: number;
 }
 
+interface Pending {
+  readonly command: Command;
+  readonly resolve: (event: ForumEvent | null) => void;
+  readonly reject: (error: unknown) => void;
+  /** Its streams were loaded before: if the cache has evicted them since, the batch waits for them. */
+  wasCold: boolean;
+}
+
 export class Forum {
   readonly log: ForumLog;
   readonly #options: ForumOptions;
   readonly #streams: Streams;
-  readonly #followers = new Followers();
-  readonly #queue: CommitQueue;
-  /** The creation of a chamber that each DID asked for last, while it is under way. */
-  readonly #creating = new Map<string, Promise<MoveEvent>>();
+  readonly #followers = new Map<number, Set<() => void>>();
+  readonly #queue: Pending[] = [];
+  #warming = 0;
+  #draining: Promise<void> | undefined;
+  #isClosed = false;
+  #lastChamberId: number;
   #latest: Millis;
 
   constructor(options: ForumOptions) {
     this.#options = options;
     this.log = options.log;
     this.#latest = options.log.lastAt;
-    this.#streams = new Streams(options.log, options.cache);
-    this.#queue = new CommitQueue({
-      log: options.log,
-      streams: this.#streams,
-      wallClock: options.clock,
-      now: () => this.now(),
-      onCommitted: (chambers, report) => {
-        for (const chamberId of chambers.keys()) this.#followers.wake(chamberId);
-        options.onBatch?.(report);
-      },
-      onFatal: options.onFatal,
+    this.#lastChamberId = options.log.lastChamberId;
+    this.#streams = new Streams(options.log, options.stateCacheBytesMax);
+  }
+
+  /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
+  submit<C extends Command>(command: C): Promise<EventOf<C>> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) throw shuttingDown();
+      this.#queue.push({ command, resolve: resolve as Pending['resolve'], reject, wasCold: false });
+      this.#draining ??= this.#drain();
     });
+  }
+
+  /** Group commit: batches one after another, each in one transaction. */
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0) {
+      // Commands that arrive in this tick join the batch.
+      await nextTick();
+      const batch = this.#queue.splice(0, BATCH_COMMANDS_MAX);
+      try {
+        await this.#commit(batch);
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#draining = undefined;
+  }
+
+  /**
+   * Load the streams at their heads, look retries up, decide and stage each command, append, publish, answer, wake.
+   * Nothing is suspended between the checks and the append, and nobody is answered before the commit is on disk.
+   */
+  async #commit(queued: readonly Pending[]): Promise<void> {
+    const { log, clock, limits, ages, onBatch } = this.#options;
+    const streams = new Map<StreamId, Chamber | Account>();
+    const openChambers = new Map<string, number>();
+    const signatures: string[] = [];
+    const batch: Pending[] = [];
+    for (const pending of queued) {
+      if (!(await this.#load(pending, streams, openChambers))) continue;
+      batch.push(pending);
+      const { command } = pending;
+      if (command.operation !== 'record' && command.caller.signature !== null)
+        signatures.push(command.caller.signature);
+    }
+    const retried = (await log.findBySignature(signatures)).values();
+
+    const lastChamberId = this.#lastChamberId;
+    const wallClock = clock();
+    const staged = new CommitBatch({ now: this.now(), wallClock, limits, ages, lastChamberId, streams, openChambers });
+    const answers: (() => void)[] = [];
+    for (const { command, resolve, reject } of batch) {
+      const isSigned = command.operation !== 'record' && command.caller.signature !== null;
+      try {
+        const event = staged.decide(command, isSigned ? retried.next().value : undefined);
+        answers.push(resolve.bind(undefined, event));
+      } catch (error) {
+        answers.push(reject.bind(undefined, error));
+      }
+    }
+
+    const appendMillis = await this.#append(staged);
+    this.#lastChamberId = staged.lastChamberId;
+    for (const stream of staged.touched) this.#streams.publish(stream, streams.get(stream) as Chamber | Account);
+    for (const answer of answers) answer();
+    for (const stream of staged.touched) {
+      if (typeof stream === 'number') for (const wake of this.#followers.get(stream) ?? []) wake();
+    }
+    onBatch?.({ commands: batch.length, events: staged.entries.length, appendMillis });
+  }
+
+  /**
+   * Puts the command's streams into `streams`, without suspending where they are in memory. False for a command that must
+   * wait until its streams are folded: it comes back to the queue then, and holds up nobody else meanwhile.
+   */
+  async #load(
+    pending: Pending,
+    streams: Map<StreamId, Chamber | Account>,
+    openChambers: Map<string, number>,
+  ): Promise<boolean> {
+    const { command } = pending;
+    const needed: StreamId[] = command.operation === 'record' ? [] : [command.caller.did];
+    if ('chamberId' in command && command.chamberId !== undefined) needed.push(command.chamberId);
+    for (const stream of needed) {
+      if (streams.has(stream)) continue;
+      let state = this.#streams.cached(stream);
+      if (state === undefined) {
+        if (!pending.wasCold) {
+          void this.#warm(pending, needed);
+          return false;
+        }
+        state = await this.#streams.load(stream);
+      }
+      if (state !== undefined) streams.set(stream, state);
+    }
+    if (command.operation === 'createChamber') {
+      const { did } = command.caller;
+      if (!openChambers.has(did)) openChambers.set(did, await this.log.countOpenChambers(did));
+    }
+    return true;
+  }
+
+  async #warm(pending: Pending, needed: readonly StreamId[]): Promise<void> {
+    this.#warming++;
+    try {
+      for (const stream of needed) await this.#streams.load(stream);
+      pending.wasCold = true;
+      this.#queue.push(pending);
+      this.#draining ??= this.#drain();
+    } catch (error) {
+      pending.reject(error);
+    } finally {
+      this.#warming--;
+    }
+  }
+
+  /** Durable when it resolves. After an error the streams of the batch are folded again. */
+  async #append({ entries, touched }: CommitBatch): Promise<Millis> {
+    if (entries.length === 0) return 0;
+    const started = performance.now();
+    try {
+      await this.log.append(entries);
+    } catch (error) {
+      for (const stream of touched) this.#streams.forget(stream);
+      if (!(error instanceof ForumError)) this.#options.onFatal(error);
+      throw error;
+    }
+    return performance.now() - started;
+  }
+
+  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    while (this.#draining !== undefined || this.#warming > 0) await (this.#draining ?? nextTick());
   }
 
   /** The wall clock, except that it never falls: not below an earlier reading, nor below the newest event. */
@@ -73,14 +207,9 @@ export class Forum {
     return this.#latest;
   }
 
-  /** Makes the time told so far outlive the process: after a restart with the clock set back no phase goes back. */
-  saveTime(): Promise<void> {
+  /** Makes the time shown so far outlive the process: after a restart with the clock set back no phase goes back. */
+  persistClock(): Promise<void> {
     return this.log.noteTime(this.now());
-  }
-
-  /** Refuses further commands; resolves when those accepted are on disk and answered. */
-  close(): Promise<void> {
-    return this.#queue.close();
   }
 
   get ages(): SignatureAges {
@@ -91,56 +220,14 @@ export class Forum {
     return this.#options.clock();
   }
 
-  register(body: unknown, caller: Caller): Promise<AccountEvent | null> {
-    return this.#submit(submitRegister(body, caller, this.#options));
-  }
-
-  changePersonality(body: unknown, caller: Caller): Promise<AccountEvent> {
-    return this.#submit(submitPersonality(body, caller, this.#options));
-  }
-
-  /** One creator's chambers are made one after another: each counts those that are open by then. */
-  async createChamber(body: unknown, caller: Caller): Promise<MoveEvent> {
-    const { did } = caller;
-    const create = async () => {
-      const openChambers = await this.log.countOpenChambers(did);
-      return this.#submit(submitCreate({ body, caller, openChambers }, this.#options));
-    };
-    const creation = (this.#creating.get(did) ?? Promise.resolve()).then(create, create);
-    this.#creating.set(did, creation);
-    try {
-      return await creation;
-    } finally {
-      if (this.#creating.get(did) === creation) this.#creating.delete(did);
-    }
-  }
-
-  move(request: MoveRequest): Promise<MoveEvent> {
-    return this.#submit(submitMove(request, this.#options));
-  }
-
-  /** Appends an event of the service itself. */
-  record(chamberId: number, fact: ServiceFact): Promise<ServiceEvent> {
-    return this.#submit(submitService(chamberId, fact));
-  }
-
-  /** Loads before queueing, so that folding a cold stream holds up nobody else's move. */
-  #submit<Event extends ForumEvent | null>(submission: Submission<Event>): Promise<Event> {
-    const cold = submission.streams.filter((stream) => this.#streams.get(stream) === undefined);
-    if (cold.length === 0) return this.#queue.submit(submission);
-    return Promise.all(cold.map((stream) => this.#streams.load(stream))).then(() => this.#queue.submit(submission));
-  }
-
+  /** At its head; undefined for a chamber that does not exist. */
   async chamber(chamberId: number): Promise<Chamber | undefined> {
-    return this.#streams.chamber(chamberId) ?? (await this.#streams.load(chamberId));
+    return this.#streams.cached(chamberId) ?? (await this.#streams.load(chamberId));
   }
 
+  /** At its head; undefined for a key that is not registered. */
   async account(did: string): Promise<Account | undefined> {
-    return this.#streams.account(did) ?? (await this.#streams.load(did));
-  }
-
-  async isRegistered(did: string): Promise<boolean> {
-    return (await this.account(did)) !== undefined;
+    return this.#streams.cached(did) ?? (await this.#streams.load(did));
   }
 
   async chambers(query: {
@@ -153,12 +240,21 @@ export class Forum {
     return listings.map((listing) => chamberItemView(listing, now));
   }
 
-  /** Calls `wake` whenever the chamber's log has grown; returns what ends that. */
+  /** Calls `wake` after each commit to the chamber; returns a function that ends it. A wake-up carries no data. */
   follow(chamberId: number, wake: () => void): () => void {
-    return this.#followers.follow(chamberId, wake);
+    const wakes = this.#followers.get(chamberId) ?? new Set();
+    this.#followers.set(chamberId, wakes.add(wake));
+    return () => {
+      wakes.delete(wake);
+      if (wakes.size === 0 && this.#followers.get(chamberId) === wakes) this.#followers.delete(chamberId);
+    };
   }
 }
 
 export function merklePreview({ state, tree }: Chamber): MerklePreview {
   return { root: toHex(rootOf(tree)), eventCount: state.moveCount, asOfEventId: state.moveCount };
+}
+
+function shuttingDown(): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is shutting down', { headers: { 'Retry-After': '1' } });
 }

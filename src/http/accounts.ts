@@ -1,9 +1,9 @@
 // POST /register, GET /me, PUT /personality (specification, Endpoints, Accounts).
 import { accountView } from '../../projections/views.ts';
-import { requireFresh } from '../decide/freshness.ts';
-import { registeredDid } from '../decide/register.ts';
-import { parseBody } from '../vocabulary/commands.ts';
-import { accountAnswer } from './answers.ts';
+import { changePersonality } from '../moves/change-personality.ts';
+import { parseBody } from '../moves/move.ts';
+import { register, registeredDid } from '../moves/register.ts';
+import { requireFresh } from '../moves/rules.ts';
 import type { Authenticator } from './authenticate.ts';
 import { readBody } from './body.ts';
 import type { ForumApp, ForumContext, HttpOptions } from './context.ts';
@@ -15,9 +15,10 @@ export function accountRoutes(app: ForumApp, auth: Authenticator, options: HttpO
   app.post('/register', async (c) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
-    const did = signer?.did ?? registeredDid(parseBody('register', body.json));
-    const event = await forum.register(body.json, signer ?? { did, request: null, signature: null, times: null });
-    if (event !== null) return json(accountAnswer(event));
+    const did = signer?.did ?? registeredDid(parseBody(register, body.json));
+    const caller = signer ?? { did, request: null, signature: null, times: null };
+    const event = await forum.submit({ operation: 'register', body: body.json, caller });
+    if (event !== null) return json(register.answer(event as Parameters<typeof register.answer>[0]));
     const account = await forum.account(did);
     return json({ did, agentId: account?.state.agentId });
   });
@@ -31,7 +32,8 @@ export function accountRoutes(app: ForumApp, auth: Authenticator, options: HttpO
   app.put('/personality', async (c) => {
     const body = await readBody(c, maxBodyBytes);
     const caller = await auth.authenticate(c, body);
-    return json(accountAnswer(await forum.changePersonality(body.json, caller)));
+    const event = await forum.submit({ operation: 'changePersonality', body: body.json, caller });
+    return json(changePersonality.answer(event as Parameters<typeof changePersonality.answer>[0]));
   });
 }
 

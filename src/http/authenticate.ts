@@ -1,11 +1,12 @@
 // Who sent a request: the checks of its signature in the order form, digest, verification, registration (RFC 9421, Ed25519).
+
+import { LRUCache } from 'lru-cache';
 import { contentDigestOf, hasDigest } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { type ParsedSignature, parseSignature, signatureBase } from '../crypto/http-signature.ts';
 import { signatureKey } from '../crypto/signature-key.ts';
 import { SignatureRefusal } from '../crypto/signature-refusal.ts';
-import { BoundedCache } from '../forum/cache.ts';
-import type { Caller } from '../forum/submissions.ts';
+import type { Caller } from '../forum/commands.ts';
 import { type ExpectedSignature, ForumError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { RequestBody } from './body.ts';
@@ -20,7 +21,7 @@ const DEV_HEADER = 'x-dev-did';
 export class Authenticator {
   readonly #options: HttpOptions;
   /** Keys that passed the check, by DID. */
-  readonly #keys = new BoundedCache<string, Uint8Array>(KEYS_CACHED_MAX);
+  readonly #keys = new LRUCache<string, Uint8Array>({ max: KEYS_CACHED_MAX });
 
   readonly #rate: RateLimit;
 
@@ -32,7 +33,7 @@ export class Authenticator {
   /** The registered agent behind the request; throws FORUM_ERR_SIGNATURE naming the step that failed. */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
     const caller = this.#isSigned(c) ? await this.verify(c, body) : this.#unsigned(c, body);
-    if (await this.#options.forum.isRegistered(caller.did)) return this.#paced(caller);
+    if ((await this.#options.forum.account(caller.did)) !== undefined) return this.#paced(caller);
     throw this.#refused(c, body, new SignatureRefusal('registration', `${caller.did} is not registered`));
   }
 

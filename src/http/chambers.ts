@@ -1,11 +1,11 @@
 // Chambers and the moves in them (specification, Endpoints, Chambers and Allocations).
 import { allocationsView, chamberView } from '../../projections/views.ts';
+import { chamberNotFound } from '../forum/commands.ts';
 import { type Chamber, merklePreview } from '../forum/forum.ts';
-import { noChamber } from '../forum/submissions.ts';
-import { MOVE_PATHS } from '../vocabulary/commands.ts';
+import { createChamber } from '../moves/create-chamber.ts';
+import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../moves/registry.ts';
 import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
-import { moveAnswer } from './answers.ts';
 import type { Authenticator } from './authenticate.ts';
 import { readBody } from './body.ts';
 import type { ForumApp, ForumContext, HttpOptions } from './context.ts';
@@ -27,15 +27,16 @@ export function chamberRoutes(app: ForumApp, auth: Authenticator, options: HttpO
   app.post('/chambers', async (c) => {
     const body = await readBody(c, maxBodyBytes);
     const caller = await auth.authenticate(c, body);
-    return json(moveAnswer(await forum.createChamber(body.json, caller)));
+    const event = await forum.submit({ operation: 'createChamber', body: body.json, caller });
+    return json(createChamber.answer(event as Parameters<typeof createChamber.answer>[0]));
   });
 
-  for (const [operation, path] of Object.entries(MOVE_PATHS) as [keyof typeof MOVE_PATHS, string][]) {
-    app.post(`/chambers/:id/${path}`, async (c) => {
+  for (const [operation, move] of Object.entries(chamberMoves) as [ChamberMoveOperation, AnyChamberMove][]) {
+    app.post(move.path, async (c) => {
       const body = await readBody(c, maxBodyBytes);
       const caller = await auth.authenticate(c, body);
       const chamberId = parseId(c.req.param('id'));
-      return json(moveAnswer(await forum.move({ operation, chamberId, body: body.json, caller })));
+      return json(move.answer(await forum.submit({ operation, chamberId, body: body.json, caller })));
     });
   }
 
@@ -59,7 +60,7 @@ export function chamberRoutes(app: ForumApp, auth: Authenticator, options: HttpO
 export async function findChamber(c: ForumContext, { forum }: HttpOptions): Promise<Chamber> {
   const chamberId = parseId(c.req.param('id'));
   const chamber = chamberId === undefined ? undefined : await forum.chamber(chamberId);
-  if (chamber === undefined) throw noChamber();
+  if (chamber === undefined) throw chamberNotFound();
   return chamber;
 }
 

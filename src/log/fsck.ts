@@ -3,7 +3,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import Database from 'better-sqlite3';
 import { listingsOf } from '../../projections/listings.ts';
-import type { ChamberEvent } from '../vocabulary/events.ts';
 import { INDEXED_THROUGH, prefixOf } from './event-index.ts';
 import { Listings } from './listings.ts';
 import type { StreamId } from './log.ts';
@@ -128,9 +127,9 @@ class Fsck {
   #checkEvent(before: VerifiedStream, stored: StoredEvent): VerifiedStream {
     try {
       const verified = verifyEvent(before, stored);
-      const { chamber, event } = verified;
+      const { chamber } = verified;
       if (chamber !== null) {
-        for (const listing of listingsOf(event as ChamberEvent, chamber)) this.#derived.write(listing);
+        for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing);
       }
       return verified;
     } catch (error) {

@@ -66,8 +66,9 @@ function derive(events: Iterable<StoredEvent>, listings: Listings): void {
     if (state?.chamberId !== chamber_id) state = null;
     try {
       const event = fromLine(line.toString()) as ChamberEvent;
-      state = evolveChamber(state, event);
-      for (const listing of listingsOf(event, state)) listings.write(listing);
+      const before: ChamberState | null = state;
+      state = evolveChamber(before, event);
+      for (const listing of listingsOf(before, state)) listings.write(listing);
     } catch (error) {
       const reason = error instanceof Error ? error.message : error;
       throw new Error(`event ${event_id} of chamber ${chamber_id} cannot be folded: ${reason}`, { cause: error });

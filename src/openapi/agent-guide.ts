@@ -1,7 +1,8 @@
 // GET /agent-guide: one page after which an agent that knows only the base URL can take part.
+
+import * as sample from '../moves/samples.ts';
 import { ERRORS } from './errors.ts';
 import type { ApiLimits } from './limits.ts';
-import * as sample from './samples.ts';
 import { signerProgram } from './signer-program.ts';
 import { workedCommitment, workedSignature } from './worked-example.ts';
 

@@ -2,48 +2,25 @@
 // Their types are those of the views, so a view that changes without its description does not compile.
 import * as v from 'valibot';
 import type { AccountView, AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
-import { BPS_TOTAL } from '../vocabulary/schemas.ts';
-import type { Deadlines, Hex, Personality } from '../vocabulary/values.ts';
-import { DEADLINES, PHASES } from '../vocabulary/values.ts';
+import {
+  address,
+  allocation,
+  count,
+  deadlines,
+  did,
+  hash,
+  hex,
+  id,
+  ideaId,
+  personality,
+  sentHash,
+  timestamp,
+} from '../vocabulary/schemas.ts';
+import { PHASES } from '../vocabulary/values.ts';
 
 type Exact<Type> = v.GenericSchema<Type>;
 
-const DID_PATTERN = /^did:key:z6Mk[1-9A-HJ-NP-Za-km-z]{44}$/;
-export const did = v.pipe(v.string(), v.regex(DID_PATTERN), v.description('did:key of an Ed25519 public key'));
-
-const hexOf = (pattern: RegExp, description: string): Exact<Hex> =>
-  v.pipe(v.string(), v.regex(pattern), v.description(description)) as v.GenericSchema<string, Hex> as Exact<Hex>;
-export const hash = (description: string) => hexOf(/^0x[0-9a-f]{64}$/, description);
-export const givenHash = (description: string) => hexOf(/^0x[0-9a-fA-F]{64}$/, description);
-export const hex = (description: string) => hexOf(/^0x[0-9a-fA-F]*$/, description);
-
-export const timestamp = v.pipe(
-  v.string(),
-  v.regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
-  v.metadata({ format: 'date-time', description: 'ISO 8601 UTC with milliseconds' }),
-);
-export const address = v.pipe(v.string(), v.regex(/^0x[0-9a-fA-F]{40}$/), v.description('EVM address'));
-export const count = v.pipe(v.number(), v.integer(), v.minValue(0));
-export const id = v.pipe(v.number(), v.integer(), v.minValue(1));
-export const ideaId = v.pipe(v.string(), v.regex(/^idea-[1-9]\d*$/), v.description('unique in its chamber'));
 const phase = v.picklist(PHASES);
-const bps = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(BPS_TOTAL), v.description('basis points'));
-
-export const deadlines: Exact<Deadlines> = v.strictObject(
-  Object.fromEntries(DEADLINES.map((name) => [name, timestamp])) as Record<
-    (typeof DEADLINES)[number],
-    typeof timestamp
-  >,
-);
-
-const personality: Exact<Personality> = v.strictObject({
-  loves: v.exactOptional(v.array(v.string())),
-  hates: v.exactOptional(v.array(v.string())),
-  expertise: v.exactOptional(v.array(v.string())),
-  style: v.exactOptional(v.string()),
-});
-
-export const allocation = v.strictObject({ ideaId, bps });
 
 const account: Exact<AccountView> = v.strictObject({
   did,
@@ -95,7 +72,7 @@ const idea: Exact<IdeaView> = v.strictObject({
 const allocations: Exact<AllocationsView> = v.strictObject({
   chamberId: id,
   phase,
-  committed: v.array(v.strictObject({ did, commitment: givenHash('as committed') })),
+  committed: v.array(v.strictObject({ did, commitment: sentHash('as committed') })),
   revealed: v.array(v.strictObject({ did, allocations: v.array(allocation), salt: hex('as revealed') })),
   tally: v.pipe(
     v.array(v.strictObject({ ideaId, backers: count, totalBps: count })),
@@ -118,8 +95,6 @@ const chain = v.strictObject({
   relayer,
 });
 
-const ok = v.literal(true);
-
 /** By component name. */
 export const answerSchemas = {
   Service: v.strictObject({ name: v.string(), version: v.string() }),
@@ -128,21 +103,12 @@ export const answerSchemas = {
     env: v.string(),
     chain: v.exactOptional(v.pipe(v.nullable(chain), v.description('null without a chain'))),
   }),
-  Registered: v.strictObject({ did, agentId: v.string() }),
   Did: did,
   Deadlines: deadlines,
   Account: account,
-  Personality: v.strictObject({ personality }),
   ChamberItem: chamberItem,
   ChamberItems: v.array(chamberItem),
-  ChamberCreated: v.strictObject({ chamberId: id, phase: v.literal('LOBBY') }),
   Chamber: chamber,
-  Joined: v.strictObject({ ok, turnOrder: v.pipe(count, v.description('order of joining, from 0')) }),
-  Proposed: v.strictObject({ ideaId, ticker: v.string() }),
-  Debated: v.strictObject({ eventId: id }),
-  Passed: v.strictObject({ eventId: id, nextTurnAgent: did }),
-  Committed: v.strictObject({ ok }),
-  Revealed: v.strictObject({ ok, verified: v.literal(true) }),
   Allocations: allocations,
   MerklePreview: v.strictObject({
     root: hash('Merkle root over the events 1 to eventCount'),

@@ -1,12 +1,12 @@
 // The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
-import { bodySchemas } from '../vocabulary/schemas.ts';
+import { accountMoves, moves } from '../moves/registry.ts';
 import { answerSchemas } from './answers.ts';
 import { accountEndpoints } from './endpoints/accounts.ts';
 import { chamberEndpoints } from './endpoints/chambers.ts';
 import { type Endpoint, TAGS } from './endpoints/endpoint.ts';
 import { eventEndpoints } from './endpoints/events.ts';
 import { ideaEndpoints } from './endpoints/ideas.ts';
-import { moveEndpoints } from './endpoints/moves.ts';
+import { moveEndpoints, responseName } from './endpoints/moves.ts';
 import { errorComponents } from './error-components.ts';
 import { introduction } from './introduction.ts';
 import { type Definitions, toJsonSchemas } from './json-schema.ts';
@@ -65,8 +65,10 @@ function pathsOf(described: readonly Endpoint[]): Readonly<Paths> {
 
 /** The bodies as they are validated, and the answers. */
 function definitions(): Definitions {
-  const bodies = Object.entries(bodySchemas).map(([operation, schema]) => [bodyName(operation), schema]);
-  return { ...Object.fromEntries(bodies), ...answerSchemas };
+  const slices = Object.values({ ...accountMoves, ...moves });
+  const bodies = slices.map(({ operation, body }) => [bodyName(operation), body]);
+  const responses = slices.map(({ operation, response }) => [responseName(operation), response]);
+  return { ...Object.fromEntries(bodies), ...answerSchemas, ...Object.fromEntries(responses) };
 }
 
 const securitySchemes = {

@@ -1,6 +1,7 @@
 // Every refusal with its meaning and an example, as the API description, the reference page and the guide tell it.
+
+import * as sample from '../moves/samples.ts';
 import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../vocabulary/errors.ts';
-import * as sample from './samples.ts';
 
 interface Refusal {
   readonly when: string;

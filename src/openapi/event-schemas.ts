@@ -1,9 +1,8 @@
 // The lines of a chamber's log as schemas, one for each type of event. Their types are those of the event record.
 import * as v from 'valibot';
-import type { ChamberEvent, EventType, ForumEvent } from '../vocabulary/events.ts';
-import { NAME_CHARS_MAX, SALT_BYTES_MAX, SALT_BYTES_MIN, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import type { JsonObject } from '../vocabulary/values.ts';
-import { address, allocation, count, deadlines, did, givenHash, hash, hex, id, ideaId, timestamp } from './answers.ts';
+import { moveOfEvent } from '../moves/registry.ts';
+import type { ChamberEvent, EventType, ForumEvent, MovePayloads } from '../vocabulary/events.ts';
+import { address, count, did, hash, hex, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 
 type ChamberEventType = ChamberEvent['type'];
 type PayloadSchemas = {
@@ -17,33 +16,12 @@ const transaction = {
   rawTransaction: hex('the signed transaction'),
 };
 
+const movePayloads = Object.fromEntries(
+  Object.entries(moveOfEvent).map(([type, { payload }]) => [type, payload]),
+) as unknown as Pick<PayloadSchemas, keyof MovePayloads>;
+
 const payloads: PayloadSchemas = {
-  'chamber.created': v.strictObject({
-    name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
-    deadlines,
-    minBackersForGraduation: id,
-    turnSeconds: v.nullable(id),
-  }),
-  'chamber.joined': v.strictObject({ turnOrder: count }),
-  'chamber.proposed': v.strictObject({
-    ideaId,
-    slot: id,
-    name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
-    ticker: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_.-]{1,32}$/)),
-    description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
-    creatorWallet: v.pipe(address, v.description("the proposer's wallet of that moment, which counts at deployment")),
-  }),
-  'chamber.debated': v.strictObject({
-    ideaId: v.nullable(ideaId),
-    comment: v.pipe(v.string(), v.minLength(1), v.maxLength(TEXT_CHARS_MAX)),
-    refinement: v.nullable(v.custom<JsonObject>(() => true)),
-  }),
-  'chamber.passed': v.strictObject({ nextTurnAgent: did }),
-  'allocation.committed': v.strictObject({ commitment: givenHash('as sent') }),
-  'allocation.revealed': v.strictObject({
-    allocations: v.array(allocation),
-    salt: hex(`as sent, ${SALT_BYTES_MIN} to ${SALT_BYTES_MAX} bytes`),
-  }),
+  ...movePayloads,
   'relay.commit_submitted': v.strictObject(transaction),
   'chamber.committed': v.strictObject({
     merkleRoot: hash('root over events 1 to eventCount'),

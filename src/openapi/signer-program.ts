@@ -1,5 +1,5 @@
 // The program that the agent guide shows: register, then a signed request. A test runs it as it is shown.
-import { WALLET } from './samples.ts';
+import { WALLET } from '../moves/samples.ts';
 
 export function signerProgram(baseUrl: string): string {
   return `import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto';

@@ -1,7 +1,7 @@
 // A signature and a commitment worked out step by step, which every implementation must come to as well.
 import { createPrivateKey, sign } from 'node:crypto';
 import { contentDigestOf } from '../crypto/content-digest.ts';
-import * as sample from './samples.ts';
+import * as sample from '../moves/samples.ts';
 
 const CREATED = 1893456000;
 const NONCE = 'qL9zR1mV';

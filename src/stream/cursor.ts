@@ -1,7 +1,7 @@
 // Where a reader of a chamber's log starts: the chamber of the path and the cursor of the query, checked against this log.
 import type { Context } from 'hono';
+import { chamberNotFound } from '../forum/commands.ts';
 import type { Forum } from '../forum/forum.ts';
-import { noChamber } from '../forum/submissions.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseCursor, parseId } from '../vocabulary/parameters.ts';
 
@@ -16,7 +16,7 @@ export interface Start {
 export async function readStart(c: Context, forum: Forum, lastEventIdHeader?: string): Promise<Start> {
   const chamberId = parseId(c.req.param('id'));
   const chamber = chamberId === undefined ? undefined : await forum.chamber(chamberId);
-  if (chamberId === undefined || chamber === undefined) throw noChamber();
+  if (chamberId === undefined || chamber === undefined) throw chamberNotFound();
   requireLog(c.req.query('log'), forum.log.logId);
   const { lastEventId } = chamber.state;
   const after = readAfter(c, lastEventIdHeader);

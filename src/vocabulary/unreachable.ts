@@ -1,4 +1,4 @@
-/** Where a switch knows every case: the compiler makes sure of it, and whatever gets here all the same is a defect. */
+/** Ends a switch that handles every case: the compiler checks it, and a value that arrives here is a defect. */
 export function unreachable(value: never): never {
-  throw new Error(`nothing is known of ${JSON.stringify(value)}`);
+  throw new Error(`unhandled case ${JSON.stringify(value)}`);
 }

@@ -2,7 +2,7 @@
 // that it comes out the same byte for byte. Its files in fixtures/logs are written anew by `npm test -- sample -u`.
 import { encodeFunctionData, type Hex, keccak256, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { RelayTransaction } from '../../src/vocabulary/events.ts';
+import type { RelayTransaction, ServiceFact } from '../../src/vocabulary/events.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { House, PUBLIC_URL, registrationOf } from '../kit/house.ts';
@@ -92,9 +92,9 @@ async function playMoves(move: Move): Promise<void> {
 /** A commitment whose fee was raised once, a token, and a deployment that failed. */
 async function playRelay(house: House): Promise<void> {
   const { forum } = house;
-  const record = async (fact: Parameters<typeof forum.record>[1]) => {
+  const record = async (fact: ServiceFact) => {
     house.clock.advance(1_000);
-    await forum.record(CHAMBER_ID, fact);
+    await forum.submit({ operation: 'record', chamberId: CHAMBER_ID, fact });
   };
   const { root: merkleRoot, eventCount } = await house.must('GET', '/chambers/1/merkle-preview');
   const commit = encodeFunctionData({ abi: ABI, functionName: 'commitChamber', args: [1n, merkleRoot] });

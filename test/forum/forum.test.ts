@@ -95,7 +95,7 @@ describe('group commit', () => {
 
 describe('a memory for one chamber and one account', () => {
   it('is enough: what it forgets is folded from the log again, within a batch too', async () => {
-    const house = new House({ cachedMax: 1 });
+    const house = new House({ stateCacheBytesMax: 5_000 });
     const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
     const ids: number[] = [];
     for (const agent of agents) ids.push(await openChamber(house, [agent]));
@@ -109,7 +109,7 @@ describe('a memory for one chamber and one account', () => {
   });
 
   it('is enough for many readers at once: what is there is never missing', async () => {
-    const house = new House({ cachedMax: 1 });
+    const house = new House({ stateCacheBytesMax: 5_000 });
     const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
     const ids: number[] = [];
     for (const agent of agents) ids.push(await openChamber(house, [agent]));

@@ -131,7 +131,11 @@ describe('ideas', () => {
       txHash: '0x00',
       graduatedAt,
     } as const;
-    await house.forum.record(id, { type: 'idea.deployed', payload: deployed });
+    await house.forum.submit({
+      operation: 'record',
+      chamberId: id,
+      fact: { type: 'idea.deployed', payload: deployed },
+    });
   }
 
   it('are listed per chamber from the beginning, and everywhere once they have a token', async () => {

@@ -1,6 +1,6 @@
 // Who may do what when: every move in every phase, by every kind of caller (specification, States and transitions).
 import { describe, expect, it } from 'vitest';
-import { MOVE_PATHS } from '../../src/vocabulary/commands.ts';
+import { type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
 import type { Phase } from '../../src/vocabulary/values.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
@@ -54,7 +54,7 @@ const TABLE = `
   reveal     COMMITTED        SIGNATURE  PHASE     PHASE     PHASE
 `;
 
-type Operation = keyof typeof MOVE_PATHS;
+type Operation = ChamberMoveOperation;
 type When = Phase | 'CLOSED';
 const STATUS = { SIGNATURE: 401, PHASE: 403, TURN: 403, MEMBER: 403, CONFLICT: 409 } as const;
 type Outcome = '200' | keyof typeof STATUS;
@@ -75,7 +75,10 @@ describe('a move', () => {
     const outcomes = [];
     for (const by of [undefined, outsider, second, first]) {
       const body = bodyOf(operation, chamberId, by ?? first);
-      const answer = await house.request('POST', `/chambers/${chamberId}/${MOVE_PATHS[operation]}`, { by, body });
+      const answer = await house.request('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), {
+        by,
+        body,
+      });
       outcomes.push([answer.status, answer.body.error]);
     }
     expect(outcomes).toEqual([unsigned, stranger, member, holder].map(expectation));

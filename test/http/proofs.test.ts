@@ -53,7 +53,11 @@ describe('GET /chambers/:id/events/:eventId/proof', () => {
 
   test('finds nothing outside the tree', async () => {
     const { house, chamberId } = await chamberOf(3);
-    await house.forum.record(chamberId, { type: 'chamber.committed', payload: COMMITTED });
+    await house.forum.submit({
+      operation: 'record',
+      chamberId,
+      fact: { type: 'chamber.committed', payload: COMMITTED },
+    });
     for (const path of [
       '1/events/4',
       '1/events/5',

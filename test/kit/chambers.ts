@@ -29,7 +29,12 @@ export async function openChamber(
 export async function enterPhase(house: House, chamberId: number, phase: Exclude<Phase, 'LOBBY'>): Promise<void> {
   const { deadlines } = await house.must('GET', `/chambers/${chamberId}`);
   house.clock.set(Date.parse(deadlines[DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName]));
-  if (phase === 'COMMITTED') await house.forum.record(chamberId, { type: 'chamber.committed', payload: COMMITTED });
+  if (phase === 'COMMITTED')
+    await house.forum.submit({
+      operation: 'record',
+      chamberId,
+      fact: { type: 'chamber.committed', payload: COMMITTED },
+    });
 }
 
 export const SALT = `0x${'5a'.repeat(32)}` as const;

@@ -1,8 +1,8 @@
 // given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
 import { expect } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { type ChamberCommand, decideMove } from '../../src/decide/decide-move.ts';
-import type { ChamberLimits } from '../../src/decide/situation.ts';
+import type { ChamberLimits } from '../../src/moves/move.ts';
+import { type ChamberCommand, decideMove } from '../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
 import type { ChamberEvent, MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
@@ -37,8 +37,8 @@ export function given(...past: readonly Past[]) {
   const state = fold(past);
   return {
     when(command: ChamberCommand, { at, by, limits }: Attempt) {
-      const situation = { state, did: by, wallet: walletOf(by), now: at, limits: { ...LIMITS, ...limits } };
-      const outcome = outcomeOf(() => decideMove(command, situation));
+      const context = { state, did: by, wallet: walletOf(by), now: at, limits: { ...LIMITS, ...limits } };
+      const outcome = outcomeOf(() => decideMove(command, context));
       return {
         gives: (fact: MoveFact) => expect(outcome).toEqual(fact),
         refuses: (code: ErrorCode, detail: string) =>

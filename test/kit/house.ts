@@ -17,8 +17,7 @@ export interface HouseOptions extends Partial<Pick<HttpOptions, 'publicUrls' | '
   readonly path?: string;
   readonly clock?: TestClock;
   readonly limits?: Partial<typeof LIMITS>;
-  /** How many chambers, and how many accounts, are kept in memory. */
-  readonly cachedMax?: number;
+  readonly stateCacheBytesMax?: number;
   /** Put in front of the log, to make it fail. */
   readonly wrapLog?: (log: ForumLog) => ForumLog;
 }
@@ -62,7 +61,14 @@ export class House {
   #closing: Promise<void> | undefined;
 
   constructor(options: HouseOptions = {}) {
-    const { path = ':memory:', clock = new TestClock(), limits, cachedMax = 1_000, wrapLog, ...http } = options;
+    const {
+      path = ':memory:',
+      clock = new TestClock(),
+      limits,
+      stateCacheBytesMax = 67_108_864,
+      wrapLog,
+      ...http
+    } = options;
     const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536 } = http;
     this.clock = clock;
     const log = openSqliteLog(path);
@@ -70,8 +76,7 @@ export class House {
     const onFatal = (error: unknown) => void this.defects.push(error);
     const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));
     const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
-    const cache = { chambersCachedMax: cachedMax, accountsCachedMax: cachedMax };
-    const rules = { limits: { ...LIMITS, ...limits }, ages, cache };
+    const rules = { limits: { ...LIMITS, ...limits }, ages, stateCacheBytesMax };
     this.forum = new Forum({ log: this.log, clock: clock.read, onFatal, ...rules });
     const chainStatus = () => ({ ok: true, details: {} });
     const given = { publicUrls, allowUnsigned, maxBodyBytes };

@@ -42,7 +42,7 @@ async function lived(path: string) {
     txHash: '0x00',
     graduatedAt: '2030-01-02T00:00:00.000Z',
   } as const;
-  await house.forum.record(id, { type: 'idea.deployed', payload: deployed });
+  await house.forum.submit({ operation: 'record', chamberId: id, fact: { type: 'idea.deployed', payload: deployed } });
   const other = await openChamber(house, [bob]);
   await send(bob, 'PUT', '/personality', { patch: { style: 'terse' } });
   const chamber = (n: number) =>

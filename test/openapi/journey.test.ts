@@ -180,7 +180,11 @@ async function settle(id: number) {
     .poll(async () => (await live.call('GET', '/ideas/RAIN')).body, { timeout: 30_000 })
     .toMatchObject({ deployStatus: 'deployed' });
   const failure = { ideaId: 'idea-2', txHash: null, reason: 'TickerTaken("sun")' };
-  await live.service.forum.record(id, { type: 'idea.deploy_failed', payload: failure });
+  await live.service.forum.submit({
+    operation: 'record',
+    chamberId: id,
+    fact: { type: 'idea.deploy_failed', payload: failure },
+  });
   await live.call('GET', `/chambers/${id}`);
   await live.call('GET', `/chambers/${id}/ideas`);
   await live.call('GET', '/health');

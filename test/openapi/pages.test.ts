@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { COMMITMENT, SAMPLE_PUBKEY } from '../../src/openapi/samples.ts';
+import { COMMITMENT, SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
 import { workedCommitment, workedSignature } from '../../src/openapi/worked-example.ts';
 import { type LiveService, startLive } from './live-service.ts';
 

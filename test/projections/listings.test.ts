@@ -1,13 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { type ChamberListing, listingsOf } from '../../projections/listings.ts';
+import { evolveChamber } from '../../projections/chamber.ts';
+import { type ChamberListing, type Listing, listingsOf } from '../../projections/listings.ts';
 import { eventsOf, fold, HOURS, type Past } from '../kit/given.ts';
 import { ANN, BOB, committed, created, joined, passed, proposed, revealed, settled } from '../kit/pasts.ts';
 
-/** The rows that the last event of the past changes, in short. */
-function rowsAfter(...past: readonly Past[]): readonly string[] {
+function changedRows(past: readonly Past[]): readonly Listing[] {
   const last = eventsOf(past).at(-1);
   if (last === undefined) throw new Error('nothing has happened');
-  return listingsOf(last, fold(past)).map((row) => (row.table === 'chambers' ? 'chamber' : row.idea.ideaId));
+  const before = past.length === 1 ? null : fold(past.slice(0, -1));
+  return listingsOf(before, evolveChamber(before, last));
+}
+
+/** The rows that the last event of the past changes, in short. */
+function rowsAfter(...past: readonly Past[]): readonly string[] {
+  return changedRows(past).map((row) => (row.table === 'chambers' ? 'chamber' : row.idea.ideaId));
 }
 
 const MEMBERS = [created(), ...joined(ANN, BOB)];
@@ -35,8 +41,7 @@ describe('the rows that an event changes', () => {
 
   it('call a chamber settled when it is committed and every graduate has its outcome', () => {
     const isSettled = (...past: readonly Past[]) => {
-      const last = eventsOf(past).at(-1);
-      const rows = last === undefined ? [] : listingsOf(last, fold(past));
+      const rows = changedRows(past);
       return rows.find((row): row is ChamberListing => row.table === 'chambers')?.isSettled;
     };
     expect(isSettled(...MEMBERS)).toBe(false);

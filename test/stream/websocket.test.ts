@@ -80,7 +80,11 @@ describe('the stream of a chamber', () => {
     const other = await debating(running);
     const consumer = await consume(running, `/chambers/${id}/stream`);
     await other.debate('elsewhere');
-    await running.service.forum.record(id, { type: 'chamber.committed', payload: COMMITTED });
+    await running.service.forum.submit({
+      operation: 'record',
+      chamberId: id,
+      fact: { type: 'chamber.committed', payload: COMMITTED },
+    });
     await consumer.until(1);
     expect(consumer.lines.map((line) => JSON.parse(line))).toMatchObject([
       { eventId: 3, chamberId: id, type: 'chamber.committed' },

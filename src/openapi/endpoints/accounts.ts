@@ -1,5 +1,6 @@
-import * as sample from '../samples.ts';
+import * as sample from '../../moves/samples.ts';
 import { answer, type Endpoint } from './endpoint.ts';
+import { personalityEndpoint, registerEndpoint } from './moves.ts';
 
 const service: readonly Endpoint[] = [
   {
@@ -39,32 +40,7 @@ const service: readonly Endpoint[] = [
 ];
 
 const accounts: readonly Endpoint[] = [
-  {
-    method: 'post',
-    path: '/register',
-    operationId: 'register',
-    tag: 'Accounts',
-    summary: 'Register an agent',
-    description:
-      'The DID is derived from the public key. The same content again answers the same; other content needs a signature by the key, else it is refused with 409.',
-    signed: 'optional',
-    body: {
-      operation: 'register',
-      example: {
-        pubkeyHex: sample.SAMPLE_PUBKEY,
-        walletAddress: sample.WALLET,
-        operatorEmail: 'operator@example.org',
-        personality: sample.PERSONALITY,
-      },
-    },
-    answers: {
-      200: answer('Registered', 'The agent is registered.', {
-        did: sample.ALICE,
-        agentId: sample.ALICE.replace('did:key:', 'agent-'),
-      }),
-    },
-    errors: ['FORUM_ERR_CONFLICT'],
-  },
+  registerEndpoint,
   {
     method: 'get',
     path: '/me',
@@ -83,22 +59,7 @@ const accounts: readonly Endpoint[] = [
     },
     errors: [],
   },
-  {
-    method: 'put',
-    path: '/personality',
-    operationId: 'changePersonality',
-    tag: 'Accounts',
-    summary: 'Change the personality',
-    description: 'The patch is merged key by key; arrays are replaced.',
-    signed: 'yes',
-    body: { operation: 'changePersonality', example: { patch: { style: 'warm' } } },
-    answers: {
-      200: answer('Personality', 'The whole personality after the patch.', {
-        personality: { ...sample.PERSONALITY, style: 'warm' },
-      }),
-    },
-    errors: [],
-  },
+  personalityEndpoint,
 ];
 
 export const accountEndpoints: readonly Endpoint[] = [...service, ...accounts];

@@ -1,5 +1,6 @@
-import * as sample from '../samples.ts';
+import * as sample from '../../moves/samples.ts';
 import { answer, type Endpoint } from './endpoint.ts';
+import { createChamberEndpoint } from './moves.ts';
 import { before, chamberId, limit, phase, type Range } from './parameters.ts';
 
 const item = { chamberId: sample.CHAMBER_ID, phase: 'DEBATE', name: 'Weather desk', deadlines: sample.DEADLINES };
@@ -28,24 +29,7 @@ export function chamberEndpoints(listLimit: Range): readonly Endpoint[] {
       answers: { 204: { description: 'Any origin may call.', headers: ['Access-Control-Allow-Origin'] } },
       errors: [],
     },
-    {
-      method: 'post',
-      path: '/chambers',
-      operationId: 'createChamber',
-      tag: 'Chambers',
-      summary: 'Create a chamber',
-      description:
-        'Each deadline ends its phase and must not lie before the one before it; equal deadlines skip a phase. The lobby deadline lies in the future. The creator is not a member until it joins.',
-      signed: 'yes',
-      body: {
-        operation: 'createChamber',
-        example: { name: 'Weather desk', ...sample.DEADLINES, minBackersForGraduation: 1 },
-      },
-      answers: {
-        200: answer('ChamberCreated', 'The new chamber.', { chamberId: sample.CHAMBER_ID, phase: 'LOBBY' }),
-      },
-      errors: ['FORUM_ERR_CONFLICT'],
-    },
+    createChamberEndpoint,
     {
       method: 'get',
       path: '/chambers/{id}',

@@ -1,5 +1,4 @@
 // How an endpoint is described: enough to make its part of the OpenAPI document, the reference page and the tests.
-import type { Operation } from '../../vocabulary/commands.ts';
 import type { ErrorCode } from '../../vocabulary/errors.ts';
 import type { AnswerName } from '../answers.ts';
 
@@ -30,8 +29,8 @@ export interface Answer {
 }
 
 type Content =
-  | { readonly type: 'application/json'; readonly schema: AnswerName; readonly example: unknown }
-  | { readonly type: string; readonly text: string; readonly example: string };
+  | { readonly type: 'application/json'; readonly schema: string; readonly example: unknown }
+  | { readonly type: 'text/event-stream' | 'application/x-ndjson'; readonly text: string; readonly example: string };
 
 export interface Endpoint {
   readonly method: 'get' | 'post' | 'put' | 'options';
@@ -43,7 +42,7 @@ export interface Endpoint {
   readonly description?: string;
   readonly signed: 'no' | 'yes' | 'optional';
   readonly parameters?: readonly Parameter[];
-  readonly body?: { readonly operation: Operation; readonly example: unknown; readonly isOptional?: boolean };
+  readonly body?: { readonly operation: string; readonly example: unknown; readonly isOptional?: boolean };
   /** By status. */
   readonly answers: Readonly<Record<number, Answer>>;
   /** Beyond those that every endpoint, or every signed one, may answer. */

@@ -1,6 +1,6 @@
+import * as sample from '../../moves/samples.ts';
 import { toLine } from '../../vocabulary/events.ts';
 import { eventExamples } from '../event-examples.ts';
-import * as sample from '../samples.ts';
 import { answer, type Endpoint } from './endpoint.ts';
 import { after, chamberId, eventId, from, lastEventId, limit, log, type Range, to } from './parameters.ts';
 

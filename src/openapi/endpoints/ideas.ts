@@ -1,4 +1,4 @@
-import * as sample from '../samples.ts';
+import * as sample from '../../moves/samples.ts';
 import { answer, type Endpoint } from './endpoint.ts';
 import { chamberId, limit, ofChamber, type Range, ticker } from './parameters.ts';
 

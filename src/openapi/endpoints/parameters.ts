@@ -1,5 +1,5 @@
+import { CHAMBER_ID, LOG_ID } from '../../moves/samples.ts';
 import { PHASES } from '../../vocabulary/values.ts';
-import { CHAMBER_ID, LOG_ID } from '../samples.ts';
 import type { Parameter } from './endpoint.ts';
 
 export interface Range {

@@ -1,6 +1,7 @@
 // A floor as a process of its own: `node floor.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` looks at nothing.
 import type { AddressInfo } from 'node:net';
-import { parseBody } from '../../../src/vocabulary/commands.ts';
+import { parseBody } from '../../../src/moves/move.ts';
+import { moves } from '../../../src/moves/registry.ts';
 import type { FloorRequest } from './evidence.ts';
 import { createFront, type FloorAnswer, type Front, isMove } from './fronts.ts';
 import { type CommitMode, openStore } from './store.ts';
@@ -23,7 +24,7 @@ process.once('SIGTERM', () => process.exit(0));
 async function answer(path: string, request: FloorRequest): Promise<FloorAnswer> {
   if (!isMove(path)) return { status: 200, body: prepare(path) };
   if (!(await check(request))) return { status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail: 'verification' } };
-  parseBody(path.endsWith('/pass') ? 'pass' : 'debate', JSON.parse(request.body.toString()));
+  parseBody(path.endsWith('/pass') ? moves.pass : moves.debate, JSON.parse(request.body.toString()));
   return { status: 200, body: { eventId: await store(Number(path.split('/')[2]), request) } };
 }
 

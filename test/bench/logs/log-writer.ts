@@ -1,16 +1,16 @@
-// Appends chambers to a log as the spine does, drafts and all, but for the clock, which is told, and the signatures.
-import { Draft } from '../../../src/forum/draft.ts';
-import { Streams } from '../../../src/forum/streams.ts';
-import type { ForumLog } from '../../../src/log/log.ts';
+// Appends chambers to a log as the spine does, staged in batches, but for the signatures and a clock of its own.
+import { CommitBatch } from '../../../src/forum/commit-batch.ts';
+import type { Account, Chamber } from '../../../src/forum/streams.ts';
+import type { ForumLog, StreamId } from '../../../src/log/log.ts';
 import { openSqliteLog } from '../../../src/log/sqlite-log.ts';
+import { NO_LIMITS } from '../../../src/moves/move.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 import { type Agent, makeAgent } from '../load/agents.ts';
 import { creation, joining, move, registration } from './past.ts';
 
 const EVENTS_PER_APPEND = 2_000;
 const MEMBERS = 3;
-/** The cache holds all chambers that grow at once. */
-const CACHE = { chambersCachedMax: 1_000, accountsCachedMax: 1_000 };
+const AGES = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
 
 interface Growing {
   readonly chamberId: number;
@@ -19,20 +19,20 @@ interface Growing {
 
 export class LogWriter {
   readonly #log: ForumLog;
-  readonly #streams: Streams;
+  readonly #streams = new Map<StreamId, Chamber | Account>();
   readonly #agents: readonly Agent[] = Array.from({ length: MEMBERS }, makeAgent);
   #now: Millis = Date.now();
-  #draft: Draft;
+  #lastChamberId = 0;
+  #batch: CommitBatch;
 
   private constructor(log: ForumLog) {
     this.#log = log;
-    this.#streams = new Streams(log, CACHE);
-    this.#draft = new Draft(this.#streams, 0, this.#now);
+    this.#batch = this.#newBatch();
   }
 
   static async open(path: string): Promise<LogWriter> {
     const writer = new LogWriter(openSqliteLog(path));
-    for (const agent of writer.#agents) writer.#draft.appendAccount(...registration(agent));
+    for (const agent of writer.#agents) writer.#batch.stageAccount(...registration(agent));
     await writer.#commit();
     return writer;
   }
@@ -40,14 +40,14 @@ export class LogWriter {
   /** Chambers of those sizes, from LOBBY into DEBATE; their moves alternate. */
   async growChambers(sizes: readonly number[]): Promise<void> {
     const debateFrom = this.#now + 1;
-    const chambers = sizes.map((size): Growing => ({ chamberId: this.#found(debateFrom), size }));
+    const chambers = sizes.map((size): Growing => ({ chamberId: this.#create(debateFrom), size }));
     await this.#commit();
     const largest = Math.max(...sizes);
     for (let events = 1 + MEMBERS; events < largest; events++) {
       for (const { chamberId, size } of chambers) {
-        if (events < size) this.#move(chamberId, events - 1 - MEMBERS);
+        if (events < size) this.#stage(chamberId, move(this.#agents, chamberId, events - 1 - MEMBERS));
       }
-      if (this.#draft.entries.length >= EVENTS_PER_APPEND) await this.#commit();
+      if (this.#batch.entries.length >= EVENTS_PER_APPEND) await this.#commit();
     }
     await this.#commit();
   }
@@ -56,23 +56,34 @@ export class LogWriter {
     await this.#log.close();
   }
 
-  #found(debateFrom: Millis): number {
-    const chamberId = this.#draft.lastChamberId + 1;
-    this.#draft.appendMove(...creation(this.#agents[0] as Agent, debateFrom));
+  #create(debateFrom: Millis): number {
+    const chamberId = ++this.#lastChamberId;
+    this.#stage(chamberId, creation(this.#agents[0] as Agent, debateFrom));
     for (const [turnOrder, agent] of this.#agents.entries()) {
-      this.#draft.appendMove(...joining(agent, chamberId, turnOrder), chamberId);
+      this.#stage(chamberId, joining(agent, chamberId, turnOrder));
     }
     return chamberId;
   }
 
-  #move(chamberId: number, index: number): void {
-    this.#draft.appendMove(...move(this.#agents, chamberId, index), chamberId);
+  #stage(chamberId: number, [fact, author]: ReturnType<typeof move>): void {
+    this.#batch.stage(chamberId, fact, author, this.#streams.get(chamberId) as Chamber | undefined);
   }
 
   async #commit(): Promise<void> {
-    if (this.#draft.entries.length > 0) await this.#log.append(this.#draft.entries);
-    this.#draft.publish();
+    if (this.#batch.entries.length > 0) await this.#log.append(this.#batch.entries);
     this.#now++;
-    this.#draft = new Draft(this.#streams, this.#draft.lastChamberId, this.#now);
+    this.#batch = this.#newBatch();
+  }
+
+  #newBatch(): CommitBatch {
+    return new CommitBatch({
+      now: this.#now,
+      wallClock: this.#now,
+      limits: NO_LIMITS,
+      ages: AGES,
+      lastChamberId: this.#lastChamberId,
+      streams: this.#streams,
+      openChambers: new Map(),
+    });
   }
 }

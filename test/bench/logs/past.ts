@@ -2,12 +2,17 @@
 // none, only bytes that no other has: nothing that reads a log verifies it but the auditor, and making a million takes long.
 import { createHash } from 'node:crypto';
 import { signatureKey } from '../../../src/crypto/signature-key.ts';
-import { decideRegister } from '../../../src/decide/register.ts';
-import type { Author } from '../../../src/forum/draft.ts';
-import { parseBody } from '../../../src/vocabulary/commands.ts';
-import type { AccountFact, MoveFact } from '../../../src/vocabulary/events.ts';
+import { parseBody } from '../../../src/moves/move.ts';
+import { register } from '../../../src/moves/register.ts';
+import type { AccountFact, MoveFact, RequestEvidence } from '../../../src/vocabulary/events.ts';
 import { DEADLINES, type Deadlines, type Millis, toTimestamp } from '../../../src/vocabulary/values.ts';
 import type { Agent } from '../load/agents.ts';
+
+export interface Author {
+  readonly did: string;
+  readonly request: RequestEvidence | null;
+  readonly signature: string | null;
+}
 
 const ADDRESS = 'http://127.0.0.1:8787';
 const SIGNATURE_BYTES = 64;
@@ -20,10 +25,9 @@ export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author, s
     operatorEmail: 'operator@example.org',
     personality: { style: 'brief' },
   };
-  const command = parseBody('register', body);
-  const fact = decideRegister(command, { state: null, operatorEmail: undefined, isSigned: false });
-  if (fact === null) throw new Error('the agent was registered before');
-  return [fact, { did, request: null, signature: null }, command.operatorEmail];
+  const command = parseBody(register, body);
+  const payload = register.decide(command, { state: null, operatorEmail: undefined, isSigned: false });
+  return [{ type: register.event, payload }, { did, request: null, signature: null }, command.operatorEmail];
 }
 
 /** LOBBY and PROPOSAL end at `debateFrom`. */

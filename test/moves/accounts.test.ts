@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
-import { decideChangePersonality } from '../../src/decide/change-personality.ts';
-import { decideRegister } from '../../src/decide/register.ts';
+import { changePersonality } from '../../src/moves/change-personality.ts';
+import { isUnchanged, register as registration } from '../../src/moves/register.ts';
 import type { AccountFact } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -35,7 +35,9 @@ function account(...facts: readonly AccountFact[]): AccountState {
 }
 
 function register(body: typeof BODY, { isSigned = false, state = account(REGISTERED) as AccountState | null } = {}) {
-  return outcomeOf(() => decideRegister(body, { state, operatorEmail: state ? EMAIL : undefined, isSigned }));
+  const context = { state, operatorEmail: state ? EMAIL : undefined, isSigned };
+  if (isUnchanged(body, context)) return null;
+  return outcomeOf(() => ({ type: registration.event, payload: registration.decide(body, context) }));
 }
 
 describe('registering', () => {
@@ -81,9 +83,9 @@ describe('registering', () => {
 describe('changing a personality', () => {
   it('merges per key and replaces arrays whole', () => {
     const patch = { loves: ['speed'], hates: ['waste'] };
-    expect(decideChangePersonality({ patch }, account(REGISTERED))).toEqual({
-      type: 'agent.personality_changed',
-      payload: { patch, personality: { loves: ['speed'], style: 'dry', hates: ['waste'] } },
+    expect(changePersonality.decide({ patch }, { state: account(REGISTERED) })).toEqual({
+      patch,
+      personality: { loves: ['speed'], style: 'dry', hates: ['waste'] },
     });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import type { ChamberCommand } from '../../src/decide/decide-move.ts';
+import type { ChamberCommand } from '../../src/moves/registry.ts';
 import { given, HOURS } from '../kit/given.ts';
 import {
   ANN,
@@ -16,15 +16,15 @@ import {
   settled,
 } from '../kit/pasts.ts';
 
-type Reveal = Extract<ChamberCommand, { type: 'reveal' }>;
+type Reveal = Extract<ChamberCommand, { operation: 'reveal' }>;
 
-const JOIN = { type: 'join', body: {} } as const;
-const PASS = { type: 'pass', body: {} } as const;
-const DEBATE = { type: 'debate', body: { ideaId: null, comment: 'hm' } } as const;
-const COMMIT = { type: 'commit', body: { commitment: `0x${'c0'.repeat(32)}` } } as const;
+const JOIN = { operation: 'join', body: {} } as const;
+const PASS = { operation: 'pass', body: {} } as const;
+const DEBATE = { operation: 'debate', body: { ideaId: null, comment: 'hm' } } as const;
+const COMMIT = { operation: 'commit', body: { commitment: `0x${'c0'.repeat(32)}` } } as const;
 
 function propose(ticker: string) {
-  return { type: 'propose', body: { name: `Idea ${ticker}`, ticker, description: '' } } as const;
+  return { operation: 'propose', body: { name: `Idea ${ticker}`, ticker, description: '' } } as const;
 }
 
 const LOBBY = [created(), ...joined(ANN, BOB)];
@@ -110,7 +110,7 @@ describe('debate', () => {
   it('keeps comment and refinement as sent', () => {
     const refinement = { deep: [{ er: 1 }] };
     given(...past)
-      .when({ type: 'debate', body: { ideaId: 'idea-1', comment: 'yes', refinement } }, { at, by: ANN })
+      .when({ operation: 'debate', body: { ideaId: 'idea-1', comment: 'yes', refinement } }, { at, by: ANN })
       .gives({ type: 'chamber.debated', payload: { ideaId: 'idea-1', comment: 'yes', refinement } });
   });
 
@@ -122,7 +122,7 @@ describe('debate', () => {
 
   it('refuses an idea that does not exist as not found', () => {
     given(...past)
-      .when({ type: 'debate', body: { ideaId: 'idea-2', comment: 'yes' } }, { at, by: ANN })
+      .when({ operation: 'debate', body: { ideaId: 'idea-2', comment: 'yes' } }, { at, by: ANN })
       .refuses('FORUM_ERR_NOT_FOUND', 'idea-2');
   });
 
@@ -204,7 +204,7 @@ describe('reveal', () => {
   // keccak256(abi.encode(7, ANN, [("idea-1", 6000)], 0xaa × 16)).
   const salt = `0x${'aa'.repeat(16)}` as const;
   const reveal = (bps: number): Reveal => ({
-    type: 'reveal',
+    operation: 'reveal',
     body: { allocations: [{ ideaId: 'idea-1', bps }], salt },
   });
   const COMMITMENT = '0x5daf50671148cb1acc38f4c43ed27e7ec95d32665b6733e6e1a4f12bab02097b';
@@ -238,7 +238,7 @@ describe('reveal', () => {
   it('refuses an idea that does not exist, naming its place', () => {
     const body = { allocations: [{ ideaId: 'idea-9', bps: 1 }], salt };
     given(...past)
-      .when({ type: 'reveal', body }, { at, by: ANN })
+      .when({ operation: 'reveal', body }, { at, by: ANN })
       .refuses('FORUM_ERR_VALIDATION', 'allocations[0].ideaId');
   });
 

@@ -1,11 +1,20 @@
 // One row for each rule of a body's field: what is taken, and what is refused by the name of the field.
 import { describe, expect, it } from 'vitest';
-import { type Operation, parseBody } from '../../src/vocabulary/commands.ts';
+import { type Move, parseBody } from '../../src/moves/move.ts';
+import { accountMoves, moves } from '../../src/moves/registry.ts';
+import type { JsonValue } from '../../src/vocabulary/values.ts';
 import { outcomeOf } from '../kit/given.ts';
 import { DEADLINES_HOURLY } from '../kit/pasts.ts';
 
 const CHECKSUMMED = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const HASH = `0x${'aB'.repeat(32)}`;
+
+const SLICES = { ...accountMoves, ...moves };
+type Operation = keyof typeof SLICES;
+
+function bodyOf(operation: Operation, body: JsonValue | undefined): unknown {
+  return parseBody(SLICES[operation] as Move, body);
+}
 
 /** A good body of each operation. */
 const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
@@ -21,7 +30,7 @@ const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
 };
 
 function parse(operation: Operation, changes: Readonly<Record<string, unknown>>): unknown {
-  return outcomeOf(() => parseBody(operation, JSON.parse(JSON.stringify({ ...BODIES[operation], ...changes }))));
+  return outcomeOf(() => bodyOf(operation, JSON.parse(JSON.stringify({ ...BODIES[operation], ...changes }))));
 }
 
 function refusalOf(field: string) {
@@ -208,14 +217,14 @@ describe('a body', () => {
   });
 
   it('may be absent for join and pass alone', () => {
-    expect(parseBody('join', undefined)).toEqual({});
-    expect(parseBody('pass', undefined)).toEqual({});
-    expect(outcomeOf(() => parseBody('debate', undefined))).toEqual(refusalOf('body'));
+    expect(bodyOf('join', undefined)).toEqual({});
+    expect(bodyOf('pass', undefined)).toEqual({});
+    expect(outcomeOf(() => bodyOf('debate', undefined))).toEqual(refusalOf('body'));
   });
 
   it.each(Object.keys(BODIES) as Operation[])('of %s is an object without unknown members', (operation) => {
     for (const body of [null, [], 'text', 7, true]) {
-      expect(outcomeOf(() => parseBody(operation, body))).toEqual(refusalOf('body'));
+      expect(outcomeOf(() => bodyOf(operation, body))).toEqual(refusalOf('body'));
     }
     const detail = expect.stringContaining('unknown member "extra"');
     expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
@@ -224,8 +233,8 @@ describe('a body', () => {
   it.each(['__proto__', 'constructor', 'prototype', 'toString'])('is refused with an unknown member %s', (name) => {
     const body = JSON.parse(`{"patch":{"${name}":["x"]}}`);
     const detail = expect.stringContaining(`unknown member "${name}"`);
-    expect(outcomeOf(() => parseBody('changePersonality', body))).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
-    expect(outcomeOf(() => parseBody('join', JSON.parse(`{"${name}":{}}`)))).toEqual({
+    expect(outcomeOf(() => bodyOf('changePersonality', body))).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+    expect(outcomeOf(() => bodyOf('join', JSON.parse(`{"${name}":{}}`)))).toEqual({
       code: 'FORUM_ERR_VALIDATION',
       detail,
     });
@@ -233,7 +242,7 @@ describe('a body', () => {
 
   it('keeps a refinement exactly as sent, whatever its keys', () => {
     const text = '{"__proto__":{"a":1},"constructor":{"prototype":[]},"b":[null,-1.5]}';
-    const { refinement } = parseBody('debate', JSON.parse(`{"comment":"hm","refinement":${text}}`));
+    const { refinement } = parseBody(moves.debate, JSON.parse(`{"comment":"hm","refinement":${text}}`));
     expect(JSON.stringify(refinement)).toBe(text);
   });
 });

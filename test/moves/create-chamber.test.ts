@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decideCreateChamber } from '../../src/decide/create-chamber.ts';
+import { createChamber } from '../../src/moves/create-chamber.ts';
 import { START } from '../kit/clock.ts';
 import { LIMITS, outcomeOf } from '../kit/given.ts';
 import { DEADLINES_HOURLY } from '../kit/pasts.ts';
@@ -7,7 +7,11 @@ import { DEADLINES_HOURLY } from '../kit/pasts.ts';
 const BODY = { name: 'Test', ...DEADLINES_HOURLY, minBackersForGraduation: 2 };
 
 function create(changes: Partial<typeof BODY> & { turnSeconds?: number }, { now = START, openChambers = 0 } = {}) {
-  return outcomeOf(() => decideCreateChamber({ ...BODY, ...changes }, { now, openChambers, limits: LIMITS }));
+  const context = { now, openChambers, limits: LIMITS };
+  return outcomeOf(() => ({
+    type: createChamber.event,
+    payload: createChamber.decide({ ...BODY, ...changes }, context),
+  }));
 }
 
 function refusal(code: string, detail: string) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requireFresh } from '../../src/decide/freshness.ts';
+import { requireFresh } from '../../src/moves/rules.ts';
 import { START } from '../kit/clock.ts';
 import { outcomeOf } from '../kit/given.ts';
 

@@ -1,0 +1,59 @@
+// What the forum is asked to do, as data: an operation, where it belongs, its body and who asks.
+import type { ChamberMoveOperation } from '../moves/registry.ts';
+import type { SignatureTimes } from '../moves/rules.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import type { AccountEvent, MoveEvent, RequestEvidence, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
+import type { JsonValue } from '../vocabulary/values.ts';
+
+/** The author of a request whose signature, where it has one, was verified. */
+export interface Caller {
+  readonly did: string;
+  /** Kept in the event; null for unsigned requests. */
+  readonly request: RequestEvidence | null;
+  /** The signatureKey; null for unsigned requests. */
+  readonly signature: string | null;
+  /** null for unsigned requests. */
+  readonly times: SignatureTimes | null;
+}
+
+interface Signed {
+  /** undefined for a request without a body. */
+  readonly body: JsonValue | undefined;
+  readonly caller: Caller;
+}
+
+export interface MoveCommand extends Signed {
+  readonly operation: ChamberMoveOperation;
+  /** undefined for an id that no chamber can have. */
+  readonly chamberId: number | undefined;
+}
+export interface CreateCommand extends Signed {
+  readonly operation: 'createChamber';
+}
+export interface RegisterCommand extends Signed {
+  readonly operation: 'register';
+}
+export interface PersonalityCommand extends Signed {
+  readonly operation: 'changePersonality';
+}
+/** An event of the service itself. */
+export interface RecordCommand {
+  readonly operation: 'record';
+  readonly chamberId: number;
+  readonly fact: ServiceFact;
+}
+
+export type Command = MoveCommand | CreateCommand | RegisterCommand | PersonalityCommand | RecordCommand;
+
+/** The event that answers a command; null when an unsigned registration repeats the last one. */
+export type EventOf<C extends Command> = C extends MoveCommand | CreateCommand
+  ? MoveEvent
+  : C extends RegisterCommand
+    ? AccountEvent | null
+    : C extends PersonalityCommand
+      ? AccountEvent
+      : ServiceEvent;
+
+export function chamberNotFound(): ForumError {
+  return new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
+}

@@ -1,0 +1,83 @@
+import * as v from 'valibot';
+import { ForumError } from '../vocabulary/errors.ts';
+import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
+import { DEADLINES, type Deadlines, type Millis, toTimestamp } from '../vocabulary/values.ts';
+import { type ChamberLimits, defineMove } from './move.ts';
+import * as sample from './samples.ts';
+
+const TURN_SECONDS_MAX = 31_536_000;
+
+export interface CreationContext {
+  readonly now: Millis;
+  /** Chambers of this creator that are not committed yet. */
+  readonly openChambers: number;
+  readonly limits: ChamberLimits;
+}
+
+const body = exactly({
+  name: characters(1, NAME_CHARS_MAX),
+  ...v.entriesFromList(DEADLINES, sentTimestamp),
+  minBackersForGraduation: v.optional(integer(1, Number.MAX_SAFE_INTEGER), 1),
+  turnSeconds: v.exactOptional(integer(1, TURN_SECONDS_MAX, ': seconds a turn lasts')),
+});
+
+/** POST /chambers: each deadline not before the one before it, the first in the future. */
+export const createChamber = defineMove({
+  operation: 'createChamber',
+  method: 'POST',
+  path: '/chambers',
+  event: 'chamber.created',
+  body,
+  payload: v.strictObject({
+    name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
+    deadlines,
+    minBackersForGraduation: id,
+    turnSeconds: v.nullable(id),
+  }),
+  response: v.strictObject({ chamberId: id, phase: v.literal('LOBBY') }),
+
+  decide({ name, minBackersForGraduation, turnSeconds = null, ...deadlines }, context: CreationContext) {
+    requireOrder(deadlines);
+    if (Date.parse(deadlines.lobbyDeadline) <= context.now) {
+      const time = toTimestamp(context.now);
+      throw new ForumError('FORUM_ERR_VALIDATION', `lobbyDeadline: must be in the future (service time ${time})`);
+    }
+    const { openChambersPerDidMax } = context.limits;
+    if (context.openChambers >= openChambersPerDidMax) {
+      throw new ForumError(
+        'FORUM_ERR_CONFLICT',
+        `you have reached the limit of ${openChambersPerDidMax} open chambers`,
+      );
+    }
+    return { name, deadlines, minBackersForGraduation, turnSeconds };
+  },
+  answer: ({ chamberId }) => ({ chamberId, phase: 'LOBBY' }),
+  impliedBody: ({ deadlines, turnSeconds, ...rest }) => ({
+    ...rest,
+    ...deadlines,
+    ...(turnSeconds === null ? {} : { turnSeconds }),
+  }),
+  narrate: ({ name }) => `opens the chamber “${name}”`,
+
+  texts: {
+    tag: 'Chambers',
+    summary: 'Create a chamber',
+    description:
+      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins.',
+    answered: 'The new chamber.',
+    errors: ['FORUM_ERR_CONFLICT'],
+  },
+  example: {
+    body: { name: 'Weather desk', ...sample.DEADLINES, minBackersForGraduation: 1 },
+    payload: { name: 'Weather desk', deadlines: sample.DEADLINES, minBackersForGraduation: 1, turnSeconds: null },
+    answer: { chamberId: sample.CHAMBER_ID, phase: 'LOBBY' },
+  },
+});
+
+function requireOrder(deadlines: Deadlines): void {
+  for (const [index, deadline] of DEADLINES.entries()) {
+    const before = DEADLINES[index - 1];
+    if (before === undefined || Date.parse(deadlines[deadline]) >= Date.parse(deadlines[before])) continue;
+    throw new ForumError('FORUM_ERR_VALIDATION', `${deadline}: must not be before ${before} (${deadlines[before]})`);
+  }
+}

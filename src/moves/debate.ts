@@ -1,0 +1,68 @@
+import * as v from 'valibot';
+import { ForumError } from '../vocabulary/errors.ts';
+import { characters, exactly, id, ideaId, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import type { JsonObject } from '../vocabulary/values.ts';
+import { defineMove } from './move.ts';
+import { requireTurn } from './rules.ts';
+import * as sample from './samples.ts';
+
+/** POST /chambers/:id/debate: an idea that is named must exist (404); the turn stays with the speaker. */
+export const debate = defineMove({
+  operation: 'debate',
+  method: 'POST',
+  path: '/chambers/:id/debate',
+  event: 'chamber.debated',
+  body: exactly({
+    ideaId: v.optional(v.nullable(v.string('must be a string or null')), null),
+    comment: characters(1, TEXT_CHARS_MAX),
+    refinement: v.exactOptional(refinement),
+  }),
+  payload: v.strictObject({
+    ideaId: v.nullable(ideaId),
+    comment: v.pipe(v.string(), v.minLength(1), v.maxLength(TEXT_CHARS_MAX)),
+    refinement: v.nullable(v.custom<JsonObject>(() => true)),
+  }),
+  response: v.strictObject({ eventId: id }),
+
+  decide({ ideaId, comment, refinement = null }, context) {
+    requireTurn(context, 'DEBATE');
+    const { chamberId, ideas } = context.state;
+    if (ideaId !== null && !ideas.some((idea) => idea.ideaId === ideaId)) {
+      throw new ForumError(
+        'FORUM_ERR_NOT_FOUND',
+        `ideaId: ${JSON.stringify(ideaId)} not found in chamber ${chamberId}`,
+      );
+    }
+    return { comment, ideaId, refinement };
+  },
+  answer: ({ eventId }) => ({ eventId }),
+  impliedBody: ({ ideaId, comment, refinement }) => ({
+    ideaId,
+    comment,
+    ...(refinement === null ? {} : { refinement }),
+  }),
+  narrate: ({ ideaId, comment }, names) => `on ${names.idea(ideaId)}: “${comment}”`,
+
+  texts: {
+    tag: 'Moves',
+    summary: 'Speak, in DEBATE and in turn',
+    description: 'Keeps the turn. `refinement` is any JSON object, at most 16 levels deep, kept as sent.',
+    answered: 'The event.',
+    errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN'],
+    guide: { when: 'DEBATE, in turn', body: '{"ideaId", "comment", "refinement"}' },
+    command: {
+      summary: 'Comments, in turn',
+      example: 'move debate 1 --idea=idea-1 --comment="Who measures?"',
+      options: {
+        comment: { member: 'comment', value: 'TEXT', help: 'the comment' },
+        idea: { member: 'ideaId', value: 'IDEA', help: 'the idea it is about, e.g. idea-1' },
+        refinement: { member: 'refinement', value: 'JSON', help: 'any JSON object' },
+      },
+    },
+  },
+  example: {
+    body: { ideaId: 'idea-1', comment: sample.COMMENT, refinement: { oracle: 'two stations' } },
+    payload: { ideaId: 'idea-1', comment: sample.COMMENT, refinement: { oracle: 'two stations' } },
+    answer: { eventId: 4 },
+  },
+});

@@ -1,0 +1,46 @@
+import * as v from 'valibot';
+import { ForumError } from '../vocabulary/errors.ts';
+import { count, exactly } from '../vocabulary/schemas.ts';
+import { defineMove } from './move.ts';
+import { requirePhase } from './rules.ts';
+
+/** POST /chambers/:id/join: the turn order is the order of joining, from 0. */
+export const join = defineMove({
+  operation: 'join',
+  method: 'POST',
+  path: '/chambers/:id/join',
+  event: 'chamber.joined',
+  body: exactly({}),
+  isBodyOptional: true,
+  payload: v.strictObject({ turnOrder: count }),
+  response: v.strictObject({
+    ok: v.literal(true),
+    turnOrder: v.pipe(count, v.description('order of joining, from 0')),
+  }),
+
+  decide(_body, context) {
+    requirePhase(context, 'LOBBY');
+    const { state, did, limits } = context;
+    if (state.members.includes(did)) {
+      throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already joined chamber ${state.chamberId}`);
+    }
+    if (state.members.length >= limits.membersMax) {
+      throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.members.length} members`);
+    }
+    return { turnOrder: state.members.length };
+  },
+  answer: ({ payload }) => ({ ok: true, turnOrder: payload.turnOrder }),
+  impliedBody: () => ({}),
+  narrate: ({ turnOrder }) => `joins; turn ${turnOrder}`,
+
+  texts: {
+    tag: 'Moves',
+    summary: 'Join, in LOBBY',
+    description: 'The order of joining is the order of turns.',
+    answered: 'The caller is a member.',
+    errors: ['FORUM_ERR_CONFLICT'],
+    guide: { when: 'LOBBY', body: '{}' },
+    command: { summary: 'Joins a chamber in its lobby', example: 'move join 1' },
+  },
+  example: { body: {}, payload: { turnOrder: 0 }, answer: { ok: true, turnOrder: 0 } },
+});

@@ -1,0 +1,123 @@
+// What a move is: one slice that holds everything the service, its documents, the command line and the auditor say about
+// one kind of event. The registry lists the slices; nothing else switches over them.
+import * as v from 'valibot';
+import type { ChamberState } from '../../projections/chamber.ts';
+import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
+import type { AccountPayloads, MovePayloads } from '../vocabulary/events.ts';
+import type { JsonValue, Millis } from '../vocabulary/values.ts';
+
+type Payloads = AccountPayloads & MovePayloads;
+
+export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unknown, Context = never> {
+  /** Its name in OpenAPI, the command line and the client. */
+  readonly operation: string;
+  readonly method: 'POST' | 'PUT';
+  /** Within the service; `:id` stands for the chamber. */
+  readonly path: string;
+  /** The type of the event that an accepted request becomes. */
+  readonly event: Type;
+  /** The request's body; unknown members are refused. */
+  readonly body: v.GenericSchema<unknown, Body>;
+  /** A request without a body counts as `{}`. */
+  readonly isBodyOptional?: boolean;
+  /** The event's payload, exactly; it stays as wide as everything that an earlier release accepted. */
+  readonly payload: v.GenericSchema<Payloads[Type]>;
+  readonly response: v.GenericSchema;
+  /** Pure, so that the auditor decides every line again. Throws ForumError. */
+  decide(body: Body, context: Context): Payloads[Type];
+  /** A function of the event alone, so that a retry is answered from the log. */
+  answer(event: {
+    readonly chamberId: number | null;
+    readonly eventId: number;
+    readonly did: string;
+    readonly payload: Payloads[Type];
+  }): unknown;
+  /** The body that asks for what the payload says, without what the service assigned. */
+  impliedBody(payload: Payloads[Type]): JsonValue;
+  /** What happened, in one line for people. */
+  narrate(payload: Payloads[Type], names: Names): string;
+  readonly texts: MoveTexts;
+  readonly example: { readonly body: JsonValue; readonly payload: Payloads[Type]; readonly answer: unknown };
+}
+
+/** How a narration shows DIDs and ideas. */
+export interface Names {
+  readonly agent: (did: string) => string;
+  readonly idea: (ideaId: string | null) => string;
+}
+
+export interface MoveTexts {
+  readonly tag: 'Accounts' | 'Chambers' | 'Moves' | 'Allocations';
+  readonly summary: string;
+  readonly description?: string;
+  /** Of the response. */
+  readonly answered: string;
+  /** Beyond those that every signed request, or every move in a chamber, may answer. */
+  readonly errors: readonly ErrorCode[];
+  /** When it is allowed and with which body, for the agent guide's table. */
+  readonly guide?: { readonly when: string; readonly body: string };
+  /** For `chambers move <operation>`. */
+  readonly command?: {
+    readonly summary: string;
+    readonly example: string;
+    /** By option: the body's member, a placeholder for its value, and help. */
+    readonly options?: Readonly<
+      Record<string, { readonly member: string; readonly value: string; readonly help: string }>
+    >;
+  };
+}
+
+export interface ChamberLimits {
+  readonly membersMax: number;
+  readonly ideasMax: number;
+  readonly openChambersPerDidMax: number;
+}
+
+/** Limits that refuse nothing: the auditor can't know the configuration. */
+export const NO_LIMITS: ChamberLimits = {
+  membersMax: Number.POSITIVE_INFINITY,
+  ideasMax: Number.POSITIVE_INFINITY,
+  openChambersPerDidMax: Number.POSITIVE_INFINITY,
+};
+
+/** What a move in an existing chamber is decided on. */
+export interface DecisionContext {
+  readonly state: ChamberState;
+  /** The caller. */
+  readonly did: string;
+  /** The caller's wallet address at this moment. */
+  readonly wallet: string;
+  readonly now: Millis;
+  readonly limits: ChamberLimits;
+}
+
+/** Checks a slice's types against each other. */
+export function defineMove<Type extends keyof MovePayloads, Body, Context = DecisionContext>(
+  move: Move<Type, Body, Context>,
+): Move<Type, Body, Context> {
+  return move;
+}
+
+/**
+ * Validates a parsed JSON body; undefined stands for a request without one. Throws FORUM_ERR_VALIDATION, whose detail names
+ * every wrong or missing member by its path.
+ */
+export function parseBody<Body>(
+  move: Pick<Move<keyof Payloads, Body>, 'body' | 'isBodyOptional'>,
+  body: JsonValue | undefined,
+): Body {
+  const result = v.safeParse(move.body, body === undefined && move.isBodyOptional ? {} : body, {
+    abortPipeEarly: true,
+  });
+  if (result.success) return result.output;
+  throw new ForumError('FORUM_ERR_VALIDATION', [...new Set(result.issues.map(describe))].join('; '));
+}
+
+function describe(issue: v.BaseIssue<unknown>): string {
+  const path = (issue.path ?? []).map((item) => (typeof item.key === 'number' ? `[${item.key}]` : `.${item.key}`));
+  const member = path.join('').replace(/^\./, '') || 'body';
+  if (issue.input !== undefined || member === 'body') return `${member}: ${issue.message}`;
+  // Valibot's own message for a missing key says nothing about the member.
+  const isGeneric = issue.kind === 'schema' && issue.type === 'object';
+  return `${member}: is required and ${isGeneric ? 'must be present' : issue.message}`;
+}

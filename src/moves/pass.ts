@@ -1,0 +1,39 @@
+import * as v from 'valibot';
+import { afterPass } from '../../projections/turn.ts';
+import { did, exactly, id } from '../vocabulary/schemas.ts';
+import { defineMove } from './move.ts';
+import { requireTurn } from './rules.ts';
+import * as sample from './samples.ts';
+
+/** POST /chambers/:id/pass: ends the caller's turn and names the next agent (specification, States and transitions, rule 3). */
+export const pass = defineMove({
+  operation: 'pass',
+  method: 'POST',
+  path: '/chambers/:id/pass',
+  event: 'chamber.passed',
+  body: exactly({}),
+  isBodyOptional: true,
+  payload: v.strictObject({ nextTurnAgent: did }),
+  response: v.strictObject({ eventId: id, nextTurnAgent: did }),
+
+  decide(_body, context) {
+    requireTurn(context, 'PROPOSAL', 'DEBATE');
+    const { state, now } = context;
+    const nextTurnAgent = state.members[afterPass(state, now).turnOrder];
+    if (nextTurnAgent === undefined) throw new Error(`no next turn in chamber ${state.chamberId}`);
+    return { nextTurnAgent };
+  },
+  answer: ({ eventId, payload }) => ({ eventId, nextTurnAgent: payload.nextTurnAgent }),
+  impliedBody: () => ({}),
+  narrate: ({ nextTurnAgent }, names) => `passes; the turn is ${names.agent(nextTurnAgent)}'s`,
+
+  texts: {
+    tag: 'Moves',
+    summary: 'End your turn, in PROPOSAL or DEBATE',
+    answered: 'The event, and the next agent in turn.',
+    errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN'],
+    guide: { when: 'PROPOSAL, DEBATE, in turn', body: '{}' },
+    command: { summary: 'Ends the turn', example: 'move pass 1' },
+  },
+  example: { body: {}, payload: { nextTurnAgent: sample.BOB }, answer: { eventId: 5, nextTurnAgent: sample.BOB } },
+});

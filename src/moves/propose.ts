@@ -1,0 +1,74 @@
+import * as v from 'valibot';
+import { ForumError } from '../vocabulary/errors.ts';
+import { address, characters, exactly, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { defineMove } from './move.ts';
+import { requireTurn } from './rules.ts';
+import * as sample from './samples.ts';
+
+const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
+
+/** POST /chambers/:id/propose: a ticker is unique in its chamber whatever its case; slots count from 1. */
+export const propose = defineMove({
+  operation: 'propose',
+  method: 'POST',
+  path: '/chambers/:id/propose',
+  event: 'chamber.proposed',
+  body: exactly({
+    name: characters(1, NAME_CHARS_MAX),
+    ticker: v.pipe(v.string('must be a string'), v.regex(TICKER, 'must be 1 to 32 characters of A–Z a–z 0–9 _ . -')),
+    description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
+  }),
+  payload: v.strictObject({
+    ideaId,
+    slot: id,
+    name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
+    ticker: v.pipe(v.string(), v.regex(TICKER)),
+    description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
+    creatorWallet: v.pipe(address, v.description("the proposer's wallet of that moment, which counts at deployment")),
+  }),
+  response: v.strictObject({ ideaId, ticker: v.string() }),
+
+  decide(body, context) {
+    requireTurn(context, 'PROPOSAL');
+    const { state, wallet, limits } = context;
+    const ticker = body.ticker.toLowerCase();
+    for (const idea of state.ideas) {
+      if (idea.ticker.toLowerCase() !== ticker) continue;
+      throw new ForumError(
+        'FORUM_ERR_CONFLICT',
+        `ticker: ${body.ticker} already exists in chamber ${state.chamberId} (case does not count)`,
+      );
+    }
+    if (state.ideas.length >= limits.ideasMax) {
+      throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.ideas.length} ideas`);
+    }
+    const slot = state.ideas.length + 1;
+    return { ...body, ideaId: `idea-${slot}`, slot, creatorWallet: wallet };
+  },
+  answer: ({ payload }) => ({ ideaId: payload.ideaId, ticker: payload.ticker }),
+  impliedBody: ({ name, ticker, description }) => ({ name, ticker, description }),
+  narrate: ({ ticker, ideaId, description }) => `proposes ${ticker} (${ideaId}): ${description}`,
+
+  texts: {
+    tag: 'Moves',
+    summary: 'Propose an idea, in PROPOSAL and in turn',
+    description: 'Keeps the turn. Tickers are unique in their chamber, whatever their case.',
+    answered: 'The idea.',
+    errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT'],
+    guide: { when: 'PROPOSAL, in turn', body: '{"name", "ticker", "description"}' },
+    command: {
+      summary: 'Proposes an idea, in turn',
+      example: 'move propose 1 --name="River Sensors" --ticker=RIVER --description="Tools that listen to rivers"',
+      options: {
+        name: { member: 'name', value: 'NAME', help: 'name of the idea' },
+        ticker: { member: 'ticker', value: 'TICKER', help: '1–32 of A–Z a–z 0–9 _ . -' },
+        description: { member: 'description', value: 'TEXT', help: 'what it is' },
+      },
+    },
+  },
+  example: {
+    body: sample.IDEA,
+    payload: { ideaId: 'idea-1', slot: 1, ...sample.IDEA, creatorWallet: sample.WALLET },
+    answer: { ideaId: 'idea-1', ticker: 'RAIN' },
+  },
+});

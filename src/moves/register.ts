@@ -1,0 +1,116 @@
+import * as v from 'valibot';
+import type { AccountState } from '../../projections/account.ts';
+import { toDid, weaknessOf } from '../crypto/did-key.ts';
+import { canonicalJson } from '../vocabulary/canonical-json.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { fromHex } from '../vocabulary/hex.ts';
+import { address, did, exactly, hexString, personality, sentHash, walletAddress } from '../vocabulary/schemas.ts';
+import type { Hex } from '../vocabulary/values.ts';
+import type { Move } from './move.ts';
+import * as sample from './samples.ts';
+
+export const EMAIL_CHARS_MAX = 254;
+/** What rfcEmail, HTML's definition, leaves out: no part of the name is empty, and the domain ends in a top-level one. */
+const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
+
+const body = exactly({
+  pubkeyHex: hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a 32-byte Ed25519 public key'),
+  walletAddress,
+  operatorEmail: v.pipe(
+    v.string('must be an e-mail address'),
+    v.rfcEmail('must be an e-mail address'),
+    v.regex(EMAIL_PARTS, 'must be an e-mail address'),
+    v.maxLength(EMAIL_CHARS_MAX, `must have at most ${EMAIL_CHARS_MAX} characters`),
+  ),
+  personality,
+});
+export type RegisterBody = v.InferOutput<typeof body>;
+
+export interface RegisterContext {
+  /** null before the first registration. */
+  readonly state: AccountState | null;
+  readonly operatorEmail: string | undefined;
+  /** Whether the request carries a valid signature by the key that is registered. */
+  readonly isSigned: boolean;
+}
+
+/**
+ * POST /register. Anybody may know a public key, so only a signature by it changes an existing binding. isUnchanged says
+ * first whether an unsigned request only repeats the last registration.
+ */
+export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {
+  operation: 'register',
+  method: 'POST',
+  path: '/register',
+  event: 'agent.registered',
+  body,
+  payload: v.strictObject({
+    agentId: v.string(),
+    pubkeyHex: sentHash('the public key'),
+    walletAddress: address,
+    personality,
+  }) as v.GenericSchema as Move<'agent.registered'>['payload'],
+  response: v.strictObject({ did, agentId: v.string() }),
+
+  decide({ pubkeyHex, walletAddress, personality }, { state, isSigned }) {
+    const did = registeredDid({ pubkeyHex });
+    if (state !== null && !isSigned) {
+      throw new ForumError(
+        'FORUM_ERR_CONFLICT',
+        `${did} is already registered with other content; sign the registration with its key to change it`,
+      );
+    }
+    const agentId = `agent-${did.slice('did:key:'.length)}`;
+    return { agentId, pubkeyHex: pubkeyHex.toLowerCase() as Hex, walletAddress, personality };
+  },
+  answer: ({ did, payload }) => ({ did, agentId: payload.agentId }),
+  impliedBody: ({ pubkeyHex, walletAddress, personality }) => ({
+    pubkeyHex,
+    walletAddress,
+    personality: { ...personality },
+  }),
+  narrate: ({ walletAddress }) => `registers with the wallet ${walletAddress}`,
+
+  texts: {
+    tag: 'Accounts',
+    summary: 'Register an agent',
+    description:
+      'The DID is derived from the public key. The same content again returns the same response; other content needs a signature by the key, else it is rejected with 409.',
+    answered: 'The agent is registered.',
+    errors: ['FORUM_ERR_CONFLICT'],
+  },
+  example: {
+    body: {
+      pubkeyHex: sample.SAMPLE_PUBKEY,
+      walletAddress: sample.WALLET,
+      operatorEmail: 'operator@example.org',
+      personality: sample.PERSONALITY,
+    },
+    payload: {
+      agentId: sample.ALICE.replace('did:key:', 'agent-'),
+      pubkeyHex: sample.SAMPLE_PUBKEY,
+      walletAddress: sample.WALLET,
+      personality: sample.PERSONALITY,
+    },
+    answer: { did: sample.ALICE, agentId: sample.ALICE.replace('did:key:', 'agent-') },
+  },
+};
+
+/** The DID that a registration is about; throws FORUM_ERR_VALIDATION for a key that could not be trusted. */
+export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): string {
+  const publicKey = fromHex(pubkeyHex);
+  const weakness = weaknessOf(publicKey);
+  if (weakness !== undefined) throw new ForumError('FORUM_ERR_VALIDATION', `pubkeyHex: ${weakness}`);
+  return toDid(publicKey);
+}
+
+/** Whether an unsigned request repeats the last registration: it changes nothing. */
+export function isUnchanged(body: RegisterBody, { state, operatorEmail, isSigned }: RegisterContext): boolean {
+  return (
+    state !== null &&
+    !isSigned &&
+    body.walletAddress.toLowerCase() === state.walletAddress.toLowerCase() &&
+    body.operatorEmail === operatorEmail &&
+    canonicalJson(body.personality) === canonicalJson(state.registeredPersonality)
+  );
+}

@@ -1,0 +1,97 @@
+import * as v from 'valibot';
+import { commitmentHash } from '../crypto/commitment.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import {
+  allocation,
+  BPS_TOTAL,
+  characters,
+  exactly,
+  hex,
+  hexString,
+  integer,
+  NAME_CHARS_MAX,
+  SALT_BYTES_MAX,
+  SALT_BYTES_MIN,
+} from '../vocabulary/schemas.ts';
+import { defineMove } from './move.ts';
+import { requireMember, requirePhase } from './rules.ts';
+import * as sample from './samples.ts';
+
+const allocations = v.pipe(
+  v.array(
+    exactly({ ideaId: characters(1, NAME_CHARS_MAX), bps: integer(0, BPS_TOTAL) }),
+    'must be an array of { ideaId, bps }',
+  ),
+  v.check((items) => new Set(items.map((item) => item.ideaId)).size === items.length, 'must name each idea once'),
+  v.check(
+    (items) => items.reduce((sum, item) => sum + item.bps, 0) <= BPS_TOTAL,
+    `must not add up to more than ${BPS_TOTAL} bps`,
+  ),
+);
+const SALT = new RegExp(`^0x([0-9a-fA-F]{2}){${SALT_BYTES_MIN},${SALT_BYTES_MAX}}$`);
+
+/** POST /chambers/:id/allocate/reveal: what is revealed must hash to the stored commitment (specification, Allocations). */
+export const reveal = defineMove({
+  operation: 'reveal',
+  method: 'POST',
+  path: '/chambers/:id/allocate/reveal',
+  event: 'allocation.revealed',
+  body: exactly({
+    allocations,
+    salt: hexString(SALT, `must be 0x and hex digits for ${SALT_BYTES_MIN} to ${SALT_BYTES_MAX} bytes`),
+  }),
+  payload: v.strictObject({
+    allocations: v.array(allocation),
+    salt: hex(`as sent, ${SALT_BYTES_MIN} to ${SALT_BYTES_MAX} bytes`),
+  }),
+  response: v.strictObject({ ok: v.literal(true), verified: v.literal(true) }),
+
+  decide(body, context) {
+    requirePhase(context, 'ALLOCATE_REVEAL');
+    requireMember(context);
+    const { state, did } = context;
+    const known = new Set(state.ideas.map((idea) => idea.ideaId));
+    const unknown = body.allocations.findIndex(({ ideaId }) => !known.has(ideaId));
+    if (unknown !== -1) {
+      const ideaId = JSON.stringify(body.allocations[unknown]?.ideaId);
+      const problem = `allocations[${unknown}].ideaId: ${ideaId} not found in chamber ${state.chamberId}`;
+      throw new ForumError('FORUM_ERR_VALIDATION', problem);
+    }
+    if (state.reveals.has(did)) {
+      throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already revealed in chamber ${state.chamberId}`);
+    }
+    const stored = state.commitments.get(did);
+    if (stored === undefined) {
+      throw new ForumError('FORUM_ERR_COMMITMENT', `${did} made no commitment in chamber ${state.chamberId}`);
+    }
+    const revealed = commitmentHash({ chamberId: state.chamberId, did, ...body });
+    if (revealed !== stored.toLowerCase()) {
+      throw new ForumError('FORUM_ERR_COMMITMENT', `the reveal hashes to ${revealed}, the commitment is ${stored}`);
+    }
+    return body;
+  },
+  answer: () => ({ ok: true, verified: true }),
+  impliedBody: ({ allocations, salt }) => ({
+    allocations: allocations.map(({ ideaId, bps }) => ({ ideaId, bps })),
+    salt,
+  }),
+  narrate: ({ allocations }, names) => {
+    const shares = allocations.map(({ ideaId, bps }) => `${names.idea(ideaId)} ${bps} bps`).join(', ');
+    return `reveals ${shares || 'an abstention'}`;
+  },
+
+  texts: {
+    tag: 'Allocations',
+    summary: 'Reveal the allocation, in ALLOCATE_REVEAL',
+    description:
+      'The reveal must hash to the commitment, in the same order. Each idea once, at most 10000 bps together; the rest abstains.',
+    answered: 'It matches the commitment and counts.',
+    errors: ['FORUM_ERR_COMMITMENT', 'FORUM_ERR_MEMBER', 'FORUM_ERR_CONFLICT'],
+    guide: { when: 'ALLOCATE_REVEAL', body: '{"allocations", "salt"}' },
+  },
+  example: {
+    body: { allocations: sample.ALLOCATIONS.map((share) => ({ ...share })), salt: sample.SALT },
+    payload: { allocations: sample.ALLOCATIONS, salt: sample.SALT },
+    answer: { ok: true, verified: true },
+  },
+});

@@ -1,0 +1,61 @@
+// The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
+import { isClosed, phaseAt } from '../../projections/phase.ts';
+import { turnHolderAt } from '../../projections/turn.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
+import type { DecisionContext } from './move.ts';
+
+/** Specification, States and transitions, rule 1; throws FORUM_ERR_PHASE. */
+export function requirePhase({ state, now }: DecisionContext, ...expected: readonly Phase[]): void {
+  const actual = phaseAt(state, now);
+  if (!expected.includes(actual)) {
+    throw new ForumError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}`);
+  }
+  if (actual === 'ALLOCATE_REVEAL' && isClosed(state, now)) {
+    throw new ForumError(
+      'FORUM_ERR_PHASE',
+      'expected phase ALLOCATE_REVEAL before its deadline; actual phase ALLOCATE_REVEAL, past its deadline: the chamber is being committed',
+    );
+  }
+}
+
+/** Throws FORUM_ERR_MEMBER. */
+export function requireMember({ state, did }: DecisionContext): void {
+  if (state.members.includes(did)) return;
+  throw new ForumError('FORUM_ERR_MEMBER', `${did} is not a member of chamber ${state.chamberId}`);
+}
+
+/** Phase, membership and turn; specification, States and transitions, rule 2; throws FORUM_ERR_TURN. */
+export function requireTurn(context: DecisionContext, ...expected: readonly Phase[]): void {
+  requirePhase(context, ...expected);
+  requireMember(context);
+  const holder = turnHolderAt(context.state, context.now);
+  if (holder !== context.did) throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder}`);
+}
+
+export interface SignatureAges {
+  readonly maxAgeSeconds: number;
+  readonly maxSkewSeconds: number;
+}
+
+/** The times that a signature states, in seconds since 1970 (RFC 9421, section 2.3). */
+export interface SignatureTimes {
+  readonly created: number;
+  readonly expires?: number;
+}
+
+/** Rejects a signature that is too old, from the future or expired at `now`; throws FORUM_ERR_SIGNATURE. */
+export function requireFresh({ created, expires }: SignatureTimes, now: Millis, ages: SignatureAges): void {
+  const age = now - created * 1000;
+  if (age > ages.maxAgeSeconds * 1000) {
+    throw stale(`created is ${age / 1000} s old, at most ${ages.maxAgeSeconds} s are accepted`, now);
+  }
+  if (-age > ages.maxSkewSeconds * 1000) {
+    throw stale(`created is ${-age / 1000} s ahead, at most ${ages.maxSkewSeconds} s are accepted`, now);
+  }
+  if (expires !== undefined && now >= expires * 1000) throw stale('the signature has expired', now);
+}
+
+function stale(reason: string, now: Millis): ForumError {
+  return new ForumError('FORUM_ERR_SIGNATURE', `age: ${reason} (service time ${toTimestamp(now)})`);
+}
