@@ -4,14 +4,14 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { BatchReport } from './forum/forum.ts';
 import type { Failure } from './http/context.ts';
-import type { Doorkeeper, Fetch } from './http/guard.ts';
 import { type Answered, withObserver } from './http/observe.ts';
-import { requestIdOf } from './http/request-id.ts';
+import type { Admission, Fetch } from './http/request-hardening.ts';
+import { requestIdOf } from './http/response.ts';
 import {
   addGauges,
   batchObserver,
   createRegistry,
-  refusalCounter,
+  rejectionCounter,
   requestObserver,
   type Sources,
 } from './metrics/metrics.ts';
@@ -21,8 +21,8 @@ export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
   /** The handler, watched by whoever wants to know. `routes` are the patterns of its paths. */
   observe(fetch: Fetch, routes: readonly string[]): Fetch;
-  /** The doorkeeper, whose refusals are counted where somebody wants to know. */
-  watch(refuse: Doorkeeper): Doorkeeper;
+  /** The admission control, with its rejections counted where metrics are served. */
+  watch(admission: Admission): Admission;
   /** Where the metrics are served, if they are. */
   serve(sources: Sources): Promise<{ readonly url?: string; close(): Promise<void> }>;
 }
@@ -37,13 +37,13 @@ export function openObservation(config: Config, logger: Logger): Observation {
       const logged = logger.isLevelEnabled('debug') ? (answered: Answered) => logRequest(logger, answered) : undefined;
       return [counted, logged].reduce((inner, each) => (each === undefined ? inner : withObserver(inner, each)), fetch);
     },
-    watch: (refuse) => {
-      if (registry === undefined) return refuse;
-      const count = refusalCounter(registry);
+    watch: (admission) => {
+      if (registry === undefined) return admission;
+      const count = rejectionCounter(registry);
       return (incoming) => {
-        const refusal = refuse(incoming);
-        if (refusal !== undefined) count(refusal.status);
-        return refusal;
+        const rejection = admission(incoming);
+        if (rejection !== undefined) count(rejection.code === 'FORUM_ERR_RATE' ? 'address_rate' : 'stopping');
+        return rejection;
       };
     },
     serve: async (sources) => {

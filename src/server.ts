@@ -6,10 +6,10 @@ import type { Logger } from 'pino';
 import { type ChainLink, openChain } from './chain.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
+import { AdmissionControl } from './http/admission.ts';
 import { createApp } from './http/app.ts';
 import { LIST_LIMIT, LIST_LIMIT_DEFAULT } from './http/chambers.ts';
 import type { Failure } from './http/context.ts';
-import { Door } from './http/door.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { guardLog } from './log/guarded-log.ts';
@@ -83,7 +83,10 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
   });
   const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX);
-  const door = new Door({ perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST });
+  const admissionControl = new AdmissionControl({
+    perSecond: config.RATE_PER_ADDRESS_PER_SECOND,
+    burst: config.RATE_PER_ADDRESS_BURST,
+  });
   const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify });
   const tails = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
   openApiRoutes(app, {
@@ -93,8 +96,12 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     headers: CORS_HEADERS,
   });
   const routes = app.routes.map(({ path }) => path);
-  const refuse = observation.watch((incoming) => door.refuse(incoming));
-  const server = createHttpServer({ fetch: observation.observe(app.fetch, routes), refuse, limits: limitsOf(config) });
+  const admission = observation.watch(admissionControl.reject.bind(admissionControl));
+  const server = createHttpServer({
+    fetch: observation.observe(app.fetch, routes),
+    admission,
+    limits: limitsOf(config),
+  });
   let metrics: { close(): Promise<void> } | undefined;
   try {
     metrics = await observation.serve({
@@ -113,7 +120,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
 
   /** First nothing new comes in, then what runs is answered, and the log closes last. */
   async function stop(): Promise<void> {
-    door.close();
+    admissionControl.close();
     const closed = new Promise((resolve) => server.close(resolve));
     const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
     liveness.close();

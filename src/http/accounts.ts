@@ -5,8 +5,8 @@ import { parseBody } from '../moves/move.ts';
 import { register, registeredDid } from '../moves/register.ts';
 import { requireFresh } from '../moves/rules.ts';
 import type { Authenticator } from './authenticate.ts';
-import { readBody } from './body.ts';
 import type { ForumApp, ForumContext, HttpOptions } from './context.ts';
+import { readBody } from './request.ts';
 import { json } from './response.ts';
 
 export function accountRoutes(app: ForumApp, auth: Authenticator, options: HttpOptions): void {

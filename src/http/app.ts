@@ -6,10 +6,8 @@ import { Authenticator } from './authenticate.ts';
 import { chamberRoutes } from './chambers.ts';
 import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
-import { preflight } from './preflight.ts';
 import { proofRoutes } from './proofs.ts';
-import { requestIdOf } from './request-id.ts';
-import { refusal } from './response.ts';
+import { errorResponse, preflight, requestIdOf } from './response.ts';
 import { allowedMethods } from './routes.ts';
 import { serviceRoutes } from './service.ts';
 
@@ -22,14 +20,14 @@ export function createApp(options: HttpOptions): ForumApp {
   chamberRoutes(app, auth, options);
   ideaRoutes(app, options);
   proofRoutes(app, options);
-  app.notFound((c) => refusal(noRoute(app, c)));
+  app.notFound((c) => errorResponse(noRoute(app, c)));
   app.onError((error, c) => refuse(error, c, options));
   return app;
 }
 
 /** A failure of ours is logged under an id that its answer tells, so that a caller can ask about it. */
 function refuse(error: Error, c: ForumContext, { onFailure }: HttpOptions): Response {
-  const response = refusal(error);
+  const response = errorResponse(error);
   const { status } = response;
   if (status < 500) return response;
   const requestId = requestIdOf(c.env.incoming ?? c.req.raw);

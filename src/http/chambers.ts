@@ -7,8 +7,8 @@ import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '..
 import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
 import type { Authenticator } from './authenticate.ts';
-import { readBody } from './body.ts';
 import type { ForumApp, ForumContext, HttpOptions } from './context.ts';
+import { readBody } from './request.ts';
 import { json } from './response.ts';
 
 export const LIST_LIMIT = { min: 1, max: 200 } as const;

@@ -1,48 +1,58 @@
-// Node's HTTP server under the app: guarded before the adapter, with WebSocket upgrades, and the limits of both.
+// Node's HTTP server under the app: hardened before the adapter, with WebSocket upgrades, and the limits of both.
 import type { createServer, Server } from 'node:http';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
-import {
-  type Doorkeeper,
-  type Fetch,
-  guardedServer,
-  guardSockets,
-  type ServerLimits,
-  serverOptions,
-  withUpgradeRefusals,
-} from './guard.ts';
+import { type Admission, type Fetch, hardenedServer, hardenSockets, withUpgradeErrors } from './request-hardening.ts';
 
-type FetchCallback = Parameters<typeof createAdaptorServer>[0]['fetch'];
+export interface ServerLimits {
+  readonly headersTimeoutSeconds: number;
+  readonly requestTimeoutSeconds: number;
+  readonly keepAliveSeconds: number;
+  /** Of a connection within a request or a response: neither a byte came, nor was one taken. */
+  readonly stallSeconds: number;
+  readonly headerBytesMax: number;
+  readonly connectionsMax: number;
+}
 
+/** How often Node looks for connections that have timed out. */
+const CONNECTIONS_CHECK_MS = 1_000;
 /** Consumers have nothing to say to a stream. */
 const MESSAGE_BYTES_MAX = 1_024;
 
 export interface HttpServerOptions {
   readonly fetch: Fetch;
-  readonly refuse: Doorkeeper;
-  readonly limits: ServerLimits & { readonly connectionsMax: number };
+  readonly admission: Admission;
+  readonly limits: ServerLimits;
 }
 
 /** A server that does not listen yet. */
-export function createHttpServer({ fetch, refuse, limits }: HttpServerOptions): Server {
+export function createHttpServer({ fetch, admission, limits }: HttpServerOptions): Server {
   const webSockets = new WebSocketServer({
     noServer: true,
-    // Liveness knows them all.
+    // Liveness tracks them.
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: MESSAGE_BYTES_MAX,
   });
   // The adapter's types are wider than what it is given here: HTTP/2, and servers of other makes.
   const server = createAdaptorServer({
-    fetch: withUpgradeRefusals(fetch) as FetchCallback,
+    fetch: withUpgradeErrors(fetch) as Parameters<typeof createAdaptorServer>[0]['fetch'],
     websocket: { server: webSockets as WebSocketServerLike },
-    createServer: guardedServer(refuse) as typeof createServer,
-    serverOptions: serverOptions(limits),
+    createServer: hardenedServer(admission) as typeof createServer,
+    serverOptions: {
+      headersTimeout: limits.headersTimeoutSeconds * 1000,
+      requestTimeout: limits.requestTimeoutSeconds * 1000,
+      keepAliveTimeout: limits.keepAliveSeconds * 1000,
+      maxHeaderSize: limits.headerBytesMax,
+      connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+      // Node would reject a missing Host without a body; request hardening rejects it in the usual form.
+      requireHostHeader: false,
+    },
   }) as Server;
   server.maxConnections = limits.connectionsMax;
-  // Node would drop what comes after so many lines, a second Host among them; HEADER_BYTES_MAX bounds them as it is.
+  // Node would drop header lines beyond its default, a second Host among them; HEADER_BYTES_MAX bounds them.
   server.maxHeadersCount = 0;
   server.timeout = limits.stallSeconds * 1000;
-  guardSockets(server, webSockets, refuse);
+  hardenSockets(server, webSockets, admission);
   return server;
 }

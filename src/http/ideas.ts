@@ -30,10 +30,10 @@ export function ideaRoutes(app: ForumApp, options: HttpOptions): void {
   });
 }
 
-const ideasTexts = new WeakMap<ChamberState, Uint8Array>();
+const ideasTexts = new WeakMap<ChamberState, Uint8Array<ArrayBuffer>>();
 
 /** Made once for a state: it may be megabytes, which all who ask, and take their time to read, then share. */
-function ideasText(state: ChamberState): Uint8Array {
+function ideasText(state: ChamberState): Uint8Array<ArrayBuffer> {
   const known = ideasTexts.get(state);
   if (known !== undefined) return known;
   const text = Buffer.from(JSON.stringify(ideaViews(state)));

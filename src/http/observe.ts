@@ -1,7 +1,7 @@
 // What came of each request, for metrics and the debug log. Installed only where somebody asks for it.
 import type { HttpBindings } from '@hono/node-server';
 import type { Millis } from '../vocabulary/values.ts';
-import type { Fetch } from './guard.ts';
+import type { Fetch } from './request-hardening.ts';
 
 export interface Answered {
   readonly incoming: HttpBindings['incoming'];

@@ -1,31 +1,58 @@
-// Answers as bytes: JSON with the headers that every answer carries.
+// Responses as bytes: JSON with the headers that every response carries.
+import { randomBytes } from 'node:crypto';
 import { ForumError } from '../vocabulary/errors.ts';
 
-/** Every answer may be read by every origin (specification, What the service does, 8). */
+/** Every response may be read by every origin (specification, What the service does, 8). */
 export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': 'Log-Id, Retry-After, Allow, Date, X-Request-Id',
 } as const;
 
+const PREFLIGHT_HEADERS = {
+  ...CORS_HEADERS,
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, OPTIONS',
+  'Access-Control-Allow-Headers':
+    'Content-Type, Content-Digest, Signature-Input, Signature, X-Dev-Did, Last-Event-ID, Accept',
+  'Access-Control-Max-Age': '86400',
+};
+
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', ...CORS_HEADERS } as const;
 
-export function json(body: unknown, headers?: Readonly<Record<string, string>>): Response {
-  return jsonText(JSON.stringify(body), headers);
+/** Any origin may call, on every path. */
+export function preflight(): Response {
+  return new Response(null, { status: 204, headers: PREFLIGHT_HEADERS });
 }
 
-/** What is JSON already. */
-export function jsonText(text: string | Uint8Array, headers?: Readonly<Record<string, string>>): Response {
-  return new Response(text, {
-    status: 200,
+/** 200 with a value as JSON. */
+export function json(body: unknown, headers?: Readonly<Record<string, string>>): Response {
+  return new Response(JSON.stringify(body), {
     headers: headers === undefined ? JSON_HEADERS : { ...JSON_HEADERS, ...headers },
   });
 }
 
-/** The refusal with its status and `{ error, detail }`; whatever is no ForumError is a defect and tells nothing inner. */
-export function refusal(error: unknown): Response {
+/** 200 with text that is JSON already. */
+export function jsonText(text: string | Uint8Array<ArrayBuffer>): Response {
+  return new Response(text, { headers: JSON_HEADERS });
+}
+
+/** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, and nothing inner is shown. */
+export function errorResponse(error: unknown): Response {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');
   return new Response(JSON.stringify(known.toBody()), {
     status: known.status,
     headers: { ...JSON_HEADERS, ...known.headers },
   });
+}
+
+const PROCESS = randomBytes(6).toString('base64url');
+const ids = new WeakMap<object, string>();
+let count = 0;
+
+/** An id that ties a response to the log entry of its request; made when asked for, the same for the same request. */
+export function requestIdOf(request: object): string {
+  const known = ids.get(request);
+  if (known !== undefined) return known;
+  const id = `${PROCESS}-${(++count).toString(36)}`;
+  ids.set(request, id);
+  return id;
 }

@@ -52,15 +52,15 @@ export function requestObserver(registry: Registry, routes: readonly string[]): 
   };
 }
 
-/** What is refused at the door is no request to any route yet. */
-export function refusalCounter(registry: Registry): (status: number) => void {
-  const refusals = new Counter({
-    name: 'chambers_refused_at_the_door_total',
-    help: 'Requests refused before anything was looked at: 429 for the rate of an address, 503 while stopping',
-    labelNames: ['status'],
+/** Requests that admission control rejects reach no route. */
+export function rejectionCounter(registry: Registry): (reason: string) => void {
+  const rejections = new Counter({
+    name: 'chambers_requests_rejected_total',
+    help: 'Requests rejected by admission control: address_rate (429) or stopping (503)',
+    labelNames: ['reason'],
     registers: [registry],
   });
-  return (status) => refusals.inc({ status: String(status) });
+  return (reason) => rejections.inc({ reason });
 }
 
 export interface Batch {

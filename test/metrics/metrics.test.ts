@@ -50,12 +50,12 @@ describe('metrics', () => {
     expect(text).not.toContain(`/chambers/${id}`);
   });
 
-  it('count what is refused at the door', async () => {
+  it('count the requests that admission control rejects', async () => {
     const lines: string[] = [];
     const limits = { RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '1' };
     const { url } = await run({ METRICS_PORT: '0', ...limits }, new TestClock(), logTo(lines, 'info'));
     for (const status of [200, 429, 429]) expect((await get(url, '/health')).status).toBe(status);
-    expect(await scrape(lines)).toContain('chambers_refused_at_the_door_total{status="429"} 2');
+    expect(await scrape(lines)).toContain('chambers_requests_rejected_total{reason="address_rate"} 2');
   });
 
   it('are nowhere where no port is set', async () => {

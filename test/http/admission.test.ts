@@ -1,6 +1,6 @@
 // Token buckets: what each caller may ask for, by a clock that the test moves.
 import { describe, expect, it } from 'vitest';
-import { RateLimit } from '../../src/http/rate-limit.ts';
+import { RateLimit, rateError } from '../../src/http/admission.ts';
 import { networkOf } from '../../src/vocabulary/network.ts';
 
 function limitOf(perSecond: number, burst: number, callersMax?: number) {
@@ -56,7 +56,8 @@ describe('a token bucket', () => {
   it('refuses with the seconds to wait', () => {
     const { limit, takes } = limitOf(0.1, 1);
     takes('a', 1);
-    expect(limit.refuse('a', 'this agent')).toMatchObject({ code: 'FORUM_ERR_RATE', headers: { 'Retry-After': '10' } });
+    const error = rateError(limit.take('a'), 'this agent');
+    expect(error).toMatchObject({ code: 'FORUM_ERR_RATE', headers: { 'Retry-After': '10' } });
   });
 });
 

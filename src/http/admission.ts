@@ -1,0 +1,93 @@
+// Admission control: nothing is accepted from an address or an agent that sends too much, nor once the service is stopping.
+import type { IncomingMessage } from 'node:http';
+import { ForumError } from '../vocabulary/errors.ts';
+import { networkOf } from '../vocabulary/network.ts';
+import type { Millis } from '../vocabulary/values.ts';
+
+export interface RateLimits {
+  /** Sustained. */
+  readonly perSecond: number;
+  /** At once, after a rest. */
+  readonly burst: number;
+}
+
+/** Above it the least recent callers start with a full bucket again: bounded memory comes before perfect fairness. */
+const CALLERS_MAX = 100_000;
+
+/**
+ * Token buckets, one for each caller, by the generic cell rate algorithm: a bucket is the time at which it is full again,
+ * so nothing refills it, and one that is full is forgotten.
+ */
+export class RateLimit {
+  readonly #interval: Millis;
+  readonly #slack: Millis;
+  readonly #fillTime: Millis;
+  readonly #callersMax: number;
+  readonly #clock: () => Millis;
+  /** When each caller's bucket is full again; a caller in neither map has a full one. */
+  #recent = new Map<string, Millis>();
+  #older: ReadonlyMap<string, Millis> = new Map();
+  #rotateAt: Millis;
+
+  /** The clock is monotonic. */
+  constructor({ perSecond, burst }: RateLimits, clock = performance.now.bind(performance), callersMax = CALLERS_MAX) {
+    this.#interval = 1000 / perSecond;
+    this.#fillTime = this.#interval * burst;
+    this.#slack = this.#fillTime - this.#interval;
+    this.#callersMax = callersMax;
+    this.#clock = clock;
+    this.#rotateAt = clock() + this.#fillTime;
+  }
+
+  /** Takes a token from the caller's bucket and returns 0, or returns how many milliseconds the caller must wait for one. */
+  take(caller: string): Millis {
+    const now = this.#clock();
+    if (now >= this.#rotateAt || this.#recent.size >= this.#callersMax) {
+      // A caller without a request for the time that fills a bucket has a full one.
+      this.#older = this.#recent;
+      this.#recent = new Map();
+      this.#rotateAt = now + this.#fillTime;
+    }
+    const fullAt = Math.max(now, this.#recent.get(caller) ?? this.#older.get(caller) ?? 0);
+    const wait = fullAt - this.#slack - now;
+    if (wait > 0) return wait;
+    this.#recent.set(caller, fullAt + this.#interval);
+    return 0;
+  }
+
+  get callers(): number {
+    return this.#recent.size + this.#older.size;
+  }
+}
+
+/** FORUM_ERR_RATE with Retry-After. */
+export function rateError(wait: Millis, whose: string): ForumError {
+  const seconds = Math.max(1, Math.ceil(wait / 1000));
+  return new ForumError('FORUM_ERR_RATE', `too many requests by ${whose}: retry in ${seconds} s`, {
+    headers: { 'Retry-After': String(seconds) },
+  });
+}
+
+export class AdmissionControl {
+  readonly #rate: RateLimit;
+  #isClosed = false;
+
+  constructor(perAddress: RateLimits) {
+    this.#rate = new RateLimit(perAddress);
+  }
+
+  /** From now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** The error of a request that is not admitted. */
+  reject({ socket }: IncomingMessage): ForumError | undefined {
+    if (this.#isClosed) {
+      const headers = { 'Retry-After': '1' };
+      return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { headers });
+    }
+    const wait = this.#rate.take(networkOf(socket.remoteAddress ?? ''));
+    return wait > 0 ? rateError(wait, 'your address') : undefined;
+  }
+}

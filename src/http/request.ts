@@ -1,0 +1,85 @@
+// What a handler reads of a request: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { ForumError } from '../vocabulary/errors.ts';
+import { parseJson } from '../vocabulary/parse-json.ts';
+import type { JsonValue } from '../vocabulary/values.ts';
+import type { ForumContext } from './context.ts';
+
+/**
+ * A request header by its lower-case name; several lines of one come joined by ", ". Node's own table is read where
+ * there is one: hono's view of it checks and copies on every look.
+ */
+export function header(c: ForumContext, name: string): string | undefined {
+  const { incoming } = c.env;
+  if (incoming === undefined) return c.req.header(name);
+  const value = incoming.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/** The URLs that the client may have used, most likely first. The raw target counts, never a normalised URL (RFC 9421, 2.2.2). */
+export function targetUris(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
+  const host = header(c, 'host') ?? '';
+  let target = c.env.incoming?.url;
+  if (target === undefined) {
+    const { pathname, search } = new URL(c.req.url);
+    target = pathname + search;
+  }
+  if (publicUrls.length === 0) return [`http://${host}${target}`];
+  const likely = publicUrls.filter((url) => url.endsWith(`//${host}`));
+  return [...new Set([...likely, ...publicUrls])].map((url) => url + target);
+}
+
+export interface RequestBody {
+  readonly bytes: Uint8Array;
+  /** '' for a request without a body. */
+  readonly text: string;
+  /** undefined for a request without a body. */
+  readonly json: JsonValue | undefined;
+}
+
+const NO_BODY: RequestBody = { bytes: new Uint8Array(0), text: '', json: undefined };
+const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
+
+/** Throws FORUM_ERR_TOO_LARGE, FORUM_ERR_MEDIA_TYPE or FORUM_ERR_VALIDATION, in this order. */
+export async function readBody(c: ForumContext, maxBytes: number): Promise<RequestBody> {
+  if (Number(header(c, 'content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const { incoming } = c.env;
+  // Read from the socket's stream where there is one: a body of unknown length is cut off at the limit.
+  const bytes =
+    incoming === undefined ? new Uint8Array(await c.req.arrayBuffer()) : await readStream(incoming, maxBytes);
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+  if (bytes.length === 0) return NO_BODY;
+  const encoding = header(c, 'content-encoding');
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new ForumError('FORUM_ERR_MEDIA_TYPE', 'Content-Encoding: compressed bodies are not accepted');
+  }
+  if (!JSON_TYPE.test(header(c, 'content-type') ?? '')) {
+    throw new ForumError('FORUM_ERR_MEDIA_TYPE', 'Content-Type: must be application/json');
+  }
+  if (!isUtf8(bytes)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: the bytes are not UTF-8');
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+  return { bytes, text, json: parseJson(text) };
+}
+
+function readStream(incoming: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    incoming.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks.push(chunk);
+      else reject(tooLarge(maxBytes));
+    });
+    incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    // Without this listener Node does not report that the client went away; for others it makes no error.
+    incoming.once('error', () =>
+      reject(new ForumError('FORUM_ERR_VALIDATION', 'body: the connection was closed within it')),
+    );
+  });
+}
+
+/** The adapter reads on for half a second, so that a client that is still sending gets the response, and then cuts it off. */
+function tooLarge(maxBytes: number): ForumError {
+  return new ForumError('FORUM_ERR_TOO_LARGE', `body: at most ${maxBytes} bytes are accepted`);
+}
