@@ -138,7 +138,7 @@ describe('connections', () => {
       socket.pause();
       socket.write(`GET /chambers/${id}/events HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(8));
     }
-    const reading = setInterval(() => slow.socket.read(), 100);
+    const reading = setInterval(() => slow.socket.read(), 30);
     await sleep(3_500);
     clearInterval(reading);
     for (const { socket } of [stalled, slow]) socket.resume();

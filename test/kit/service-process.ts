@@ -28,11 +28,11 @@ export async function runService(
   settings: Readonly<Record<string, string>>,
   wrapper: readonly string[] = [],
 ): Promise<{ readonly child: ChildProcess; readonly exited: Promise<Exit> }> {
-  const { PATH } = process.env;
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const [program = process.execPath, ...before] = [...wrapper, process.execPath];
   const child = spawn(program, [...before, MAIN], {
     cwd: ROOT,
-    env: { PATH, PORT: '0', CHAIN: 'none', PUBLIC_URL, LOG_LEVEL: 'warn', ...settings },
+    env: { PATH, NODE_COMPILE_CACHE, PORT: '0', CHAIN: 'none', PUBLIC_URL, LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const texts = { stdout: '', stderr: '' };
