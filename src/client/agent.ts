@@ -1,48 +1,86 @@
 // An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
 import type { AccountView } from '../../projections/views.ts';
-import type { Allocation, Hex, Personality, Phase } from '../vocabulary/values.ts';
-import { type CommitmentStore, checkAllocations, draftCommitment, memoryStore } from './commitments.ts';
+import { commitmentHash } from '../crypto/commitment.ts';
+import { toHex } from '../vocabulary/hex.ts';
+import type { Allocation, DeadlineName, Hex, JsonObject, Personality, Phase } from '../vocabulary/values.ts';
+import { type Turn, turns } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import { type Call, exchange } from './exchange.ts';
+import { type Call, type CallOptions, exchange } from './exchange.ts';
 import { ForumClient } from './forum-client.ts';
-import { folderStore, seedFromFile } from './node-files.ts';
-import type { CallOptions, DebateMove, NewChamber, NewIdea, Registered, Registration } from './requests.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
-import { type Turn, turns } from './turns.ts';
+import { type CommitmentStore, folderStore, memoryStore, seedFromFile } from './stores.ts';
 
 export interface AgentOptions {
-  /** Keeps what reveal() needs. Without it an agent from a key file keeps it beside the file, any other in memory. */
+  /** Keeps what reveal() needs. By default an agent from a key file keeps it beside that file, any other in memory. */
   readonly store?: CommitmentStore;
 }
 
-type MovePath = 'join' | 'propose' | 'debate' | 'pass' | 'allocate/commit' | 'allocate/reveal';
+export interface Registration {
+  /** An EVM address; if mixed-case, with a valid EIP-55 checksum. */
+  readonly walletAddress: string;
+  readonly operatorEmail: string;
+  readonly personality?: Personality;
+}
+
+export interface Registered {
+  readonly did: string;
+  readonly agentId: string;
+}
+
+/** Dates or RFC 3339 timestamps in UTC, each not before the previous one; equal ones skip the phase between them. */
+type NewDeadlines = Readonly<Record<DeadlineName, Date | string>>;
+
+export interface NewChamber extends NewDeadlines {
+  readonly name: string;
+  /** How many members must back an idea for it to become a token; 1 by default. */
+  readonly minBackersForGraduation?: number;
+  /** After this many seconds a turn passes to the next member; no limit by default. */
+  readonly turnSeconds?: number;
+}
+
+export interface NewIdea {
+  readonly name: string;
+  /** 1–32 of A–Z a–z 0–9 _ . -, unique in the chamber regardless of case. */
+  readonly ticker: string;
+  readonly description?: string;
+}
+
+export interface DebateMove {
+  readonly comment: string;
+  /** The idea that the comment is about. */
+  readonly ideaId?: string | null;
+  readonly refinement?: JsonObject;
+}
+
+const SALT_BYTES = 32;
+const BPS_TOTAL = 10_000;
 
 export class Agent {
-  /** Reads of the same service, without a key. */
+  /** Reads from the same service, without a key. */
   readonly forum: ForumClient;
   readonly #signer: Signer;
   readonly #store: CommitmentStore;
 
-  private constructor(forum: ForumClient, signer: Signer, store: CommitmentStore) {
-    this.forum = forum;
+  private constructor(service: string | ForumClient, signer: Signer, store: CommitmentStore) {
+    this.forum = typeof service === 'string' ? new ForumClient(service) : service;
     this.#signer = signer;
     this.#store = store;
   }
 
-  /** An agent with a new key, which is gone with the process. */
+  /** An agent with a new key, which is lost when the process ends. */
   static generate(service: string | ForumClient, options: AgentOptions = {}): Agent {
     return Agent.fromSeed(service, randomSeed(), options);
   }
 
   /** `seed` is the 32-byte Ed25519 seed of RFC 8032, as bytes or as 0x and 64 hex digits. */
   static fromSeed(service: string | ForumClient, seed: Uint8Array | Hex, options: AgentOptions = {}): Agent {
-    return new Agent(toForum(service), toSigner(seed), options.store ?? memoryStore());
+    return new Agent(service, toSigner(seed), options.store ?? memoryStore());
   }
 
-  /** The agent of a key file, which is made (mode 0600) where there is none. Node only. */
+  /** The agent of a key file, which is created (mode 0600) if it does not exist. Node only. */
   static async fromKeyFile(service: string | ForumClient, path: string, options: AgentOptions = {}): Promise<Agent> {
     const signer = toSigner(await seedFromFile(path));
-    return new Agent(toForum(service), signer, options.store ?? folderStore(`${path}.commitments`));
+    return new Agent(service, signer, options.store ?? folderStore(`${path}.commitments`));
   }
 
   get did(): string {
@@ -56,24 +94,20 @@ export class Agent {
     return this.#call('POST', '/register', body, options);
   }
 
-  me(options: CallOptions = {}): Promise<AccountView> {
-    const call = { method: 'GET', path: '/me', signer: this.#signer } as const;
-    return exchange(this.forum.service, call, options.signal) as Promise<AccountView>;
+  me(options?: CallOptions): Promise<AccountView> {
+    return this.#call('GET', '/me', undefined, options);
   }
 
-  /** Keys of the patch replace those of the present personality; the answer is the whole. */
-  changePersonality(patch: Personality, options?: CallOptions): Promise<{ readonly personality: Personality }> {
+  /** Keys of the patch replace those of the current personality; returns the whole personality. */
+  changePersonality(patch: Personality, options?: CallOptions): Promise<Readonly<{ personality: Personality }>> {
     return this.#call('PUT', '/personality', { patch }, options);
   }
 
-  createChamber(
-    chamber: NewChamber,
-    options?: CallOptions,
-  ): Promise<{ readonly chamberId: number; readonly phase: Phase }> {
+  createChamber(chamber: NewChamber, options?: CallOptions): Promise<Readonly<{ chamberId: number; phase: Phase }>> {
     return this.#call('POST', '/chambers', chamber, options);
   }
 
-  joinChamber(chamberId: number, options?: CallOptions): Promise<{ readonly ok: boolean; readonly turnOrder: number }> {
+  joinChamber(chamberId: number, options?: CallOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, options);
   }
 
@@ -81,68 +115,78 @@ export class Agent {
     chamberId: number,
     idea: NewIdea,
     options?: CallOptions,
-  ): Promise<{ readonly ideaId: string; readonly ticker: string }> {
+  ): Promise<Readonly<{ ideaId: string; ticker: string }>> {
     return this.#move(chamberId, 'propose', idea, options);
   }
 
-  debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<{ readonly eventId: number }> {
+  debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'debate', move, options);
   }
 
-  pass(
-    chamberId: number,
-    options?: CallOptions,
-  ): Promise<{ readonly eventId: number; readonly nextTurnAgent: string }> {
+  pass(chamberId: number, options?: CallOptions): Promise<Readonly<{ eventId: number; nextTurnAgent: string }>> {
     return this.#move(chamberId, 'pass', {}, options);
   }
 
   /**
-   * Commits to the allocations under a new salt, which is in the store before anything is sent. They are checked first:
-   * a commitment to what cannot be revealed would be accepted.
+   * Commits to the allocations under a new salt, which is in the store before anything is sent. The allocations are checked
+   * first: the service would accept a commitment to allocations that can't be revealed.
    */
   async commit(
     chamberId: number,
     allocations: readonly Allocation[],
     options: CallOptions = {},
-  ): Promise<{ readonly ok: boolean }> {
+  ): Promise<Readonly<{ ok: boolean }>> {
     const { ideas } = await this.forum.chamber(chamberId, options);
     checkAllocations(allocations, new Set(ideas.map((idea) => idea.ideaId)));
-    const commitment = await draftCommitment(this.#store, { chamberId, did: this.did, allocations });
+    const salt = toHex(crypto.getRandomValues(new Uint8Array(SALT_BYTES)));
+    const plain = allocations.map(({ ideaId, bps }) => ({ ideaId, bps }));
+    const opening = { chamberId, did: this.did, allocations: plain, salt };
+    const commitment = commitmentHash(opening);
+    await this.#store.add(commitment, opening);
     return this.#move(chamberId, 'allocate/commit', { commitment }, options);
   }
 
-  /** Reveals what this agent committed to in the chamber: the commitment that the service holds, whichever it was. */
-  async reveal(
-    chamberId: number,
-    options: CallOptions = {},
-  ): Promise<{ readonly ok: boolean; readonly verified: boolean }> {
+  /** Reveals this agent's commitment in the chamber: the one that the service holds. */
+  async reveal(chamberId: number, options: CallOptions = {}): Promise<Readonly<{ ok: boolean; verified: boolean }>> {
     const { committed } = await this.forum.allocations(chamberId, options);
     const inForce = committed.find(({ did }) => did === this.did);
-    if (inForce === undefined) throw unrevealable(`this agent has committed to nothing in chamber ${chamberId}`);
+    if (inForce === undefined) {
+      throw new ClientError('CLIENT_ERR_COMMITMENT', `this agent has no commitment in chamber ${chamberId}`);
+    }
     const opening = await this.#store.find(inForce.commitment);
-    if (opening === undefined) throw unrevealable(`the salt of ${inForce.commitment} is not in this agent's store`);
+    if (opening === undefined) {
+      throw new ClientError('CLIENT_ERR_COMMITMENT', `the salt of ${inForce.commitment} is not in this agent's store`);
+    }
     return this.#move(chamberId, 'allocate/reveal', { allocations: opening.allocations, salt: opening.salt }, options);
   }
 
-  /** Each turn of this agent in PROPOSAL and DEBATE, with the chamber as it is then; ends when these phases are over. */
+  /** Each turn of this agent in PROPOSAL and DEBATE, with the chamber's state; ends when these phases are over. */
   turns(chamberId: number, options: CallOptions = {}): AsyncGenerator<Turn, void, undefined> {
     return turns(this.forum.service, chamberId, this.did, options);
   }
 
-  #move<Answer>(chamberId: number, path: MovePath, body: object, options?: CallOptions): Promise<Answer> {
+  #move<Result>(chamberId: number, path: string, body: object, options?: CallOptions): Promise<Result> {
     return this.#call('POST', `/chambers/${chamberId}/${path}`, body, options);
   }
 
-  async #call<Answer>(method: Call['method'], path: string, body: object, options: CallOptions = {}): Promise<Answer> {
-    const call = { method, path, body, signer: this.#signer };
-    return (await exchange(this.forum.service, call, options.signal)) as Answer;
+  #call<Result>(method: Call['method'], path: string, body?: object, options?: CallOptions): Promise<Result> {
+    return exchange(this.forum.service, { method, path, body, signer: this.#signer }, options?.signal);
   }
 }
 
-function toForum(service: string | ForumClient): ForumClient {
-  return typeof service === 'string' ? new ForumClient(service) : service;
+/** Rejects what could be committed to but never revealed. */
+function checkAllocations(allocations: readonly Allocation[], ideaIds: ReadonlySet<string>): void {
+  const unknown = allocations.find(({ ideaId }) => !ideaIds.has(ideaId));
+  if (unknown !== undefined) throw invalid(`idea ${unknown.ideaId} not found in the chamber`);
+  if (new Set(allocations.map(({ ideaId }) => ideaId)).size < allocations.length)
+    throw invalid('an idea is listed twice');
+  if (allocations.some(({ bps }) => !Number.isInteger(bps) || bps < 0)) {
+    throw invalid(`bps must be integers from 0 to ${BPS_TOTAL}`);
+  }
+  const total = allocations.reduce((sum, { bps }) => sum + bps, 0);
+  if (total > BPS_TOTAL) throw invalid(`the bps add up to ${total}; at most ${BPS_TOTAL} are allowed`);
 }
 
-function unrevealable(detail: string): ClientError {
-  return new ClientError('CLIENT_ERR_COMMITMENT', detail);
+function invalid(detail: string): ClientError {
+  return new ClientError('CLIENT_ERR_INPUT', detail);
 }

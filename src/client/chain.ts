@@ -1,14 +1,14 @@
-// The chain of a chamber's lines: each names the leaf hash of the one before it, so that a follower sees every alteration.
+// The hash chain of a chamber's lines: each line names the leaf hash of the previous one, so a reader detects any change.
 import { leafHash } from '../crypto/merkle.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import { type Hex, NO_PREVIOUS } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 
-/** A place in a chamber's log: the event read last, with its leaf hash, by which the next one is checked. */
+/** A position in a chamber's log: the last event read, with its leaf hash, by which the next line is checked. */
 export interface Cursor {
   readonly eventId: number;
-  /** null where it is not known: then the next line's `prev` is taken on trust. */
+  /** null if not known: then the next line's `prev` is not checked. */
   readonly leaf: Hex | null;
 }
 
@@ -23,16 +23,16 @@ export const START: Cursor = { eventId: 0, leaf: NO_PREVIOUS };
 
 const encoder = new TextEncoder();
 
-/** The line as the one that follows the cursor, or throws CLIENT_ERR_CHAIN. */
+/** Checks that the line is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
 export function follow(cursor: Cursor, chamberId: number, line: string): VerifiedLine {
   const event = parse(line);
-  const due = cursor.eventId + 1;
-  if (event.eventId !== due) throw broken(`event ${due} was due, but ${String(event.eventId)} came`);
-  if (event.chamberId !== chamberId) throw broken(`event ${due} belongs to chamber ${String(event.chamberId)}`);
+  const expected = cursor.eventId + 1;
+  if (event.eventId !== expected) throw broken(`expected event ${expected}, received ${String(event.eventId)}`);
+  if (event.chamberId !== chamberId) throw broken(`event ${expected} belongs to chamber ${String(event.chamberId)}`);
   if (cursor.leaf !== null && event.prev !== cursor.leaf) {
-    throw broken(`event ${due} does not follow event ${cursor.eventId} as it was read: its prev is another hash`);
+    throw broken(`prev of event ${expected} is not the hash of event ${cursor.eventId} as it was read`);
   }
-  return { eventId: due, leaf: toHex(leafHash(encoder.encode(line))), line, event };
+  return { eventId: expected, leaf: toHex(leafHash(encoder.encode(line))), line, event };
 }
 
 function parse(line: string): ChamberEvent {
@@ -40,11 +40,11 @@ function parse(line: string): ChamberEvent {
     const value: unknown = JSON.parse(line);
     if (typeof value === 'object' && value !== null) return value as ChamberEvent;
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw broken('a line is not an event');
+  throw broken('received a line that is not an event');
 }
 
-function broken(what: string): ClientError {
-  return new ClientError('CLIENT_ERR_CHAIN', `the chamber's log is broken: ${what}`);
+function broken(detail: string): ClientError {
+  return new ClientError('CLIENT_ERR_CHAIN', `the chamber's log is broken: ${detail}`);
 }

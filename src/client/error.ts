@@ -1,17 +1,17 @@
-// The one error of this library: a refusal by the service, or a reason of the library's own (CLIENT_ERR_…).
+// The client's one error class: an error returned by the service, or one of the client's own (CLIENT_ERR_…).
 import type { ErrorCode, ExpectedSignature } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =
   | ErrorCode
-  /** No answer: the service is away, or something between keeps it away. */
+  /** No response: the service is down, or something on the way to it. */
   | 'CLIENT_ERR_UNREACHABLE'
-  /** An answer, but not this service's: most likely a wrong base URL. */
+  /** A response, but not from this service: most likely a wrong base URL. */
   | 'CLIENT_ERR_ANSWER'
   /** The stream's lines do not follow one another: altered, dropped, reordered, or another log under the same URL. */
   | 'CLIENT_ERR_CHAIN'
-  /** A proof by the service that does not prove what it says. */
+  /** A proof from the service that does not verify. */
   | 'CLIENT_ERR_PROOF'
-  /** There is nothing to reveal: no commitment in force, or its salt is in another store. */
+  /** Nothing to reveal: no commitment in force, or its salt is in another store. */
   | 'CLIENT_ERR_COMMITMENT'
   | 'CLIENT_ERR_KEY'
   | 'CLIENT_ERR_INPUT';
@@ -23,20 +23,18 @@ const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([
   'CLIENT_ERR_UNREACHABLE',
 ]);
 
-interface ClientErrorOptions {
-  readonly status?: number;
-  readonly expected?: ExpectedSignature;
-  readonly cause?: unknown;
-}
-
 export class ClientError extends Error {
   readonly code: ClientErrorCode;
-  /** HTTP status of the answer; undefined where there was none. */
+  /** HTTP status of the response; undefined if there was none. */
   readonly status: number | undefined;
-  /** Beside a signature that does not verify: what the service built from the request, to compare with one's own. */
+  /** With a signature that does not verify: what the service built from the request, to compare with one's own. */
   readonly expected: ExpectedSignature | undefined;
 
-  constructor(code: ClientErrorCode, detail: string, options: ClientErrorOptions = {}) {
+  constructor(
+    code: ClientErrorCode,
+    detail: string,
+    options: { readonly status?: number; readonly expected?: ExpectedSignature; readonly cause?: unknown } = {},
+  ) {
     super(detail, { cause: options.cause });
     this.name = 'ClientError';
     this.code = code;
@@ -44,12 +42,12 @@ export class ClientError extends Error {
     this.expected = options.expected;
   }
 
-  /** What was wrong, in a sentence that lets the caller mend it. */
+  /** What was wrong, in a sentence that lets the caller fix it. */
   get detail(): string {
     return this.message;
   }
 
-  /** Whether the same call may succeed later as it is. */
+  /** Whether the same call may succeed later, unchanged. */
   get retryable(): boolean {
     return RETRYABLE.has(this.code);
   }

@@ -1,21 +1,67 @@
-// Reads of a service, for which nobody needs a key. Proofs are checked before they are handed on.
-
+// Reads from a service, which need no key. Proofs are verified before they are returned.
 import type { AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex } from '../vocabulary/hex.ts';
+import type { Hex, Phase } from '../vocabulary/values.ts';
+import type { VerifiedLine } from './chain.ts';
+import { type PhaseChange, phases } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import { exchange, type Fetch, type Service } from './exchange.ts';
-import { type FollowOptions, history, lines, type VerifiedLine } from './lines.ts';
-import type { CallOptions, ChamberQuery, ConsistencyProof, Health, InclusionProof, MerklePreview } from './requests.ts';
-import { ServiceClock } from './service-clock.ts';
-import { type PhaseChange, watch } from './turns.ts';
+import { type FollowOptions, type HistoryOptions, history, lines } from './events.ts';
+import { type CallOptions, exchange, type Fetch, type Service } from './exchange.ts';
+import { type LocalClock, ServiceClock } from './time.ts';
 
 export interface ForumClientOptions {
-  /** How long a read, or a move that was certainly not accepted, is tried while the service is away; 60 s without it. */
+  /** How long a read, or a move that was certainly not accepted, is retried while the service is down; 60 s by default. */
   readonly patienceMillis?: number;
-  /** In place of the global fetch. */
+  /** Replaces the global fetch. */
   readonly fetch?: Fetch;
+  /** Replaces the machine's clock and the waits on it. */
+  readonly clock?: LocalClock;
+}
+
+export interface ChamberQuery {
+  readonly phase?: Phase;
+  /** 1–200, 50 by default. */
+  readonly limit?: number;
+  /** Only chambers with a smaller id: the next page. */
+  readonly before?: number;
+}
+
+export interface Health {
+  readonly ok: boolean;
+  readonly env: string;
+  /** Where the roots are committed; null without a chain, absent if the service does not say. */
+  readonly chain?: ChainInfo | null;
+}
+
+export interface ChainInfo {
+  readonly chainId: number;
+  readonly registryAddress: Hex;
+  readonly factoryAddress: Hex;
+  /** Only for a development chain that the service runs itself. */
+  readonly rpcUrl?: string;
+}
+
+export interface MerklePreview {
+  readonly root: Hex;
+  readonly eventCount: number;
+  readonly asOfEventId: number;
+}
+
+export interface InclusionProof {
+  readonly eventId: number;
+  readonly leaf: Hex;
+  /** Siblings from the leaf up, as OpenZeppelin's MerkleProof.verify takes them. */
+  readonly proof: readonly Hex[];
+  readonly root: Hex;
+  readonly eventCount: number;
+}
+
+export interface ConsistencyProof {
+  readonly fromRoot: Hex;
+  readonly toRoot: Hex;
+  readonly proof: readonly Hex[];
 }
 
 const PATIENCE_MILLIS = 60_000;
@@ -23,11 +69,11 @@ const PATIENCE_MILLIS = 60_000;
 export class ForumClient {
   readonly service: Service;
 
-  /** `baseUrl` is what the service calls PUBLIC_URL: signatures cover it. */
+  /** `baseUrl` is the service's PUBLIC_URL: signatures cover it. */
   constructor(baseUrl: string, options: ForumClientOptions = {}) {
     this.service = {
       baseUrl: checkedUrl(baseUrl),
-      clock: new ServiceClock(),
+      clock: new ServiceClock(options.clock),
       fetch: options.fetch ?? ((url, init) => fetch(url, init)),
       patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
     };
@@ -55,7 +101,7 @@ export class ForumClient {
     return this.#get(`/ideas${toQuery({ ...query })}`, options);
   }
 
-  /** The idea of that ticker in any case: one with a token before others, then the newest. */
+  /** The idea with that ticker in any case: one with a token before others, then the newest. */
   idea(ticker: string, query: { readonly chamberId?: number } = {}, options?: CallOptions): Promise<IdeaView> {
     return this.#get(`/ideas/${encodeURIComponent(ticker)}${toQuery({ ...query })}`, options);
   }
@@ -64,7 +110,7 @@ export class ForumClient {
     return this.#get(`/chambers/${chamberId}/ideas`, options);
   }
 
-  /** Who committed; from ALLOCATE_REVEAL on also what was revealed, and the tally. */
+  /** Who committed; from ALLOCATE_REVEAL on also the reveals and the tally. */
   allocations(chamberId: number, options?: CallOptions): Promise<AllocationsView> {
     return this.#get(`/chambers/${chamberId}/allocations`, options);
   }
@@ -73,72 +119,69 @@ export class ForumClient {
     return this.#get(`/chambers/${chamberId}/merkle-preview`, options);
   }
 
-  /** That an event is in the chamber's tree; throws CLIENT_ERR_PROOF where the proof does not show it. */
+  /** Proves that an event is in the chamber's tree; throws CLIENT_ERR_PROOF if the proof does not verify. */
   async inclusionProof(chamberId: number, eventId: number, options?: CallOptions): Promise<InclusionProof> {
-    const answer = await this.#get<InclusionProof>(`/chambers/${chamberId}/events/${eventId}/proof`, options);
-    const isProven = holds(() =>
+    const result = await this.#get<InclusionProof>(`/chambers/${chamberId}/events/${eventId}/proof`, options);
+    const isProven = verifies(() =>
       verifyInclusion({
-        leaf: fromHex(answer.leaf),
+        leaf: fromHex(result.leaf),
         eventId,
-        size: answer.eventCount,
-        proof: answer.proof.map(fromHex),
-        root: fromHex(answer.root),
+        size: result.eventCount,
+        proof: result.proof.map(fromHex),
+        root: fromHex(result.root),
       }),
     );
     if (!isProven) throw new ClientError('CLIENT_ERR_PROOF', `the proof of event ${eventId} does not lead to its root`);
-    return answer;
+    return result;
   }
 
-  /** That the tree of `to` events continues the tree of `from`; throws CLIENT_ERR_PROOF where the proof does not show it. */
+  /** Proves that the tree of `to` events extends the tree of `from`; throws CLIENT_ERR_PROOF if the proof does not verify. */
   async consistency(
     chamberId: number,
     sizes: { readonly from: number; readonly to: number },
     options?: CallOptions,
   ): Promise<ConsistencyProof> {
-    const answer = await this.#get<ConsistencyProof>(`/chambers/${chamberId}/consistency${toQuery(sizes)}`, options);
-    const isProven = holds(() =>
+    const result = await this.#get<ConsistencyProof>(`/chambers/${chamberId}/consistency${toQuery(sizes)}`, options);
+    const isProven = verifies(() =>
       verifyConsistency({
         ...sizes,
-        fromRoot: fromHex(answer.fromRoot),
-        toRoot: fromHex(answer.toRoot),
-        proof: answer.proof.map(fromHex),
+        fromRoot: fromHex(result.fromRoot),
+        toRoot: fromHex(result.toRoot),
+        proof: result.proof.map(fromHex),
       }),
     );
-    const claim = `the tree of ${sizes.to} events continues that of ${sizes.from}`;
+    const claim = `the tree of ${sizes.to} events extends that of ${sizes.from}`;
     if (!isProven) throw new ClientError('CLIENT_ERR_PROOF', `the proof does not show that ${claim}`);
-    return answer;
+    return result;
   }
 
-  /** Every event after `after`, from the first without it, then live ones, each once; see lines. */
+  /** Every event after `after` (by default from the first on), then live ones, each once; see lines. */
   async *events(chamberId: number, options: FollowOptions = {}): AsyncGenerator<ChamberEvent, void, undefined> {
     for await (const { event } of this.lines(chamberId, options)) yield event;
   }
 
-  /** The same as the log's lines: what is stored and hashed, with each line's leaf. */
+  /** The same as lines of the log: the text that is stored and hashed, with each line's leaf. */
   lines(chamberId: number, options: FollowOptions = {}): AsyncGenerator<VerifiedLine, void, undefined> {
     return lines(this.service, chamberId, options);
   }
 
-  /** The lines that there are now, ending at the log's head. */
-  history(
-    chamberId: number,
-    options: Omit<FollowOptions, 'cursorStore'> = {},
-  ): AsyncGenerator<VerifiedLine, void, undefined> {
+  /** The lines that exist now; ends at the log's head. */
+  history(chamberId: number, options: HistoryOptions = {}): AsyncGenerator<VerifiedLine, void, undefined> {
     return history(this.service, chamberId, options);
   }
 
-  /** The phase the chamber is in, then each that it enters; ends with COMMITTED. */
+  /** The current phase, then each later one; ends with COMMITTED. */
   watch(chamberId: number, options: CallOptions = {}): AsyncGenerator<PhaseChange, void, undefined> {
-    return watch(this.service, chamberId, options);
+    return phases(this.service, chamberId, options);
   }
 
-  async #get<Answer>(path: string, options: CallOptions = {}): Promise<Answer> {
-    return (await exchange(this.service, { method: 'GET', path }, options.signal)) as Answer;
+  #get<Result>(path: string, options?: CallOptions): Promise<Result> {
+    return exchange(this.service, { method: 'GET', path }, options?.signal);
   }
 }
 
-/** What is not even in a proof's form proves nothing. */
-function holds(verify: () => boolean): boolean {
+/** A malformed proof does not verify. */
+function verifies(verify: () => boolean): boolean {
   try {
     return verify();
   } catch {

@@ -1,4 +1,4 @@
-// Signs requests as the service wants them: RFC 9421 with Ed25519 over method, URL and body digest, a nonce in each.
+// Signs requests as the service requires: RFC 9421 with Ed25519 over method, URL and body digest, each with a nonce.
 import { getPublicKey, hashes, sign, utils } from '@noble/ed25519';
 import { sha256, sha512 } from '@noble/hashes/sha2.js';
 import { base64, base64urlnopad } from '@scure/base';
@@ -8,7 +8,7 @@ import { fromHex, toHex } from '../vocabulary/hex.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 
-// WebCrypto's digest is missing from pages without TLS, so the library brings its own.
+// Pages without TLS have no WebCrypto digest, so noble's is used.
 hashes.sha512 = sha512;
 
 const SEED_BYTES = 32;
@@ -16,7 +16,7 @@ const NONCE_BYTES = 16;
 const COMPONENTS = ['@method', '@target-uri', 'content-digest'] as const;
 const encoder = new TextEncoder();
 
-/** An identity that can sign; the seed stays inside. */
+/** A key that signs; the seed is not exposed. */
 export interface Signer {
   readonly did: string;
   readonly pubkeyHex: Hex;
@@ -27,17 +27,17 @@ export function randomSeed(): Uint8Array {
   return utils.randomSecretKey();
 }
 
-/** The signer of a 32-byte Ed25519 seed (RFC 8032), given as bytes or hex. */
+/** The signer for a 32-byte Ed25519 seed (RFC 8032), as bytes or hex. */
 export function toSigner(seed: Uint8Array | Hex): Signer {
   const bytes = typeof seed === 'string' ? fromSeedHex(seed) : seed.slice();
-  if (bytes.length !== SEED_BYTES) throw new ClientError('CLIENT_ERR_KEY', `a seed has ${SEED_BYTES} bytes`);
+  if (bytes.length !== SEED_BYTES) throw new ClientError('CLIENT_ERR_KEY', `a seed must be ${SEED_BYTES} bytes`);
   const publicKey = getPublicKey(bytes);
   return { did: toDid(publicKey), pubkeyHex: toHex(publicKey), sign: (message) => sign(message, bytes) };
 }
 
 function fromSeedHex(seed: string): Uint8Array {
   if (/^0x[0-9a-fA-F]{64}$/.test(seed)) return fromHex(seed as Hex);
-  throw new ClientError('CLIENT_ERR_KEY', 'a seed is 32 bytes, as text 0x and 64 hex digits');
+  throw new ClientError('CLIENT_ERR_KEY', 'a seed as text must be 0x and 64 hex digits');
 }
 
 export interface Unsigned {

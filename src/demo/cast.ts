@@ -1,6 +1,6 @@
 // The five agents of the demo: what each is like, proposes and says. Their choices follow from their likes alone.
 import type { Idea } from '../../projections/chamber.ts';
-import type { NewIdea } from '../client/requests.ts';
+import type { NewIdea } from '../client/agent.ts';
 import type { Allocation, Personality } from '../vocabulary/values.ts';
 
 export interface Character {

@@ -1,8 +1,8 @@
 // An agent that plays its part through a chamber: this is all that a real one does too, but for the thinking.
 import type { Agent } from '../client/agent.ts';
+import type { Turn } from '../client/chamber-watcher.ts';
 import { ClientError } from '../client/error.ts';
-import { pause } from '../client/pause.ts';
-import type { Turn } from '../client/turns.ts';
+import { pause } from '../client/time.ts';
 import { allocationsOf, type Character, liking } from './cast.ts';
 
 const THINKING_MILLIS = 250;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type AuditArguments, auditMain } from '../../src/audit/main.ts';
 import type { ChamberReport } from '../../src/audit/report.ts';
-import type { ChainInfo } from '../../src/client/requests.ts';
+import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
 

@@ -30,7 +30,7 @@ describe('an agent', () => {
     expect(tally).toEqual([{ ideaId, backers: 1, totalBps: 6000 }]);
   });
 
-  it('is who its seed says', async () => {
+  it('is identified by its seed', async () => {
     const seed = `0x${'07'.repeat(32)}` as const;
     const [one, other] = [
       Agent.fromSeed(stage.baseUrl, seed),
@@ -41,7 +41,7 @@ describe('an agent', () => {
     expect(await other.me()).toMatchObject({ did: one.did, walletAddress: WALLET, personality: {} });
   });
 
-  it('changes its personality and its binding, since it signs both', async () => {
+  it('changes its personality and its binding with signed requests', async () => {
     const agent = await newAgent(stage);
     const { personality } = await agent.changePersonality({ loves: ['tea'] });
     expect(personality).toEqual({ loves: ['tea'] });
@@ -50,7 +50,7 @@ describe('an agent', () => {
     expect(await agent.me()).toMatchObject({ walletAddress });
   });
 
-  it('tells a refusal by code, status and detail, never to be repeated as it is', async () => {
+  it('throws an error with code, status and detail, not retryable', async () => {
     const agent = await newAgent(stage);
     const { chamberId } = await agent.createChamber(newChamber(stage.now()));
     await agent.joinChamber(chamberId);
@@ -62,14 +62,14 @@ describe('an agent', () => {
 
   it.each([
     ['a seed of 31 bytes', () => Agent.fromSeed('http://127.0.0.1:1', new Uint8Array(31)), 'CLIENT_ERR_KEY'],
-    ['a seed that is no hex', () => Agent.fromSeed('http://127.0.0.1:1', '0xzz'), 'CLIENT_ERR_KEY'],
-    ['a base URL that is none', () => new ForumClient('127.0.0.1:8787'), 'CLIENT_ERR_INPUT'],
+    ['a seed that is not hex', () => Agent.fromSeed('http://127.0.0.1:1', '0xzz'), 'CLIENT_ERR_KEY'],
+    ['a base URL without a scheme', () => new ForumClient('127.0.0.1:8787'), 'CLIENT_ERR_INPUT'],
     ['a base URL with a query', () => new ForumClient('http://127.0.0.1:8787/?a=1'), 'CLIENT_ERR_INPUT'],
-  ])('refuses %s', (_, make, code) => {
+  ])('rejects %s', (_, make, code) => {
     expect(make).toThrow(expect.objectContaining({ code }));
   });
 
-  it('signs by the service’s clock once it was told that its own is wrong', async () => {
+  it('signs by the service’s clock after an error shows that its own is wrong', async () => {
     const agent = await newAgent(stage);
     stage.advance(PHASE_MILLIS);
     expect(await agent.me()).toMatchObject({ did: agent.did });
@@ -77,7 +77,7 @@ describe('an agent', () => {
 });
 
 describe('a commitment', () => {
-  it('is in the store before it is sent, and a second one costs nothing', async () => {
+  it('is in the store before it is sent, and a second one does not replace it', async () => {
     const { agent, chamberId, sent, kept } = await committer();
     await agent.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
     expect(sent.at(-1)).toMatchObject({ path: `/chambers/${chamberId}/allocate/commit`, keptBefore: 1 });
@@ -90,17 +90,17 @@ describe('a commitment', () => {
   });
 
   it.each([
-    ['an idea that is not there', [{ ideaId: 'idea-9', bps: 1 }]],
-    ['an idea twice', [1, 2].map((bps) => ({ ideaId: 'idea-1', bps }))],
-    ['part of a basis point', [{ ideaId: 'idea-1', bps: 0.5 }]],
-    ['more than there is', [{ ideaId: 'idea-1', bps: 10_001 }]],
-  ])('to %s is refused before it is made', async (_, allocations) => {
+    ['an unknown idea', [{ ideaId: 'idea-9', bps: 1 }]],
+    ['an idea listed twice', [1, 2].map((bps) => ({ ideaId: 'idea-1', bps }))],
+    ['a fraction of a basis point', [{ ideaId: 'idea-1', bps: 0.5 }]],
+    ['more than 10,000 basis points', [{ ideaId: 'idea-1', bps: 10_001 }]],
+  ])('to %s is rejected before it is stored or sent', async (_, allocations) => {
     const { agent, chamberId, kept } = await committer();
     await expect(agent.commit(chamberId, allocations)).rejects.toMatchObject({ code: 'CLIENT_ERR_INPUT' });
     expect(kept()).toBe(0);
   });
 
-  it('of another store, or none at all, cannot be revealed', async () => {
+  it('cannot be revealed if it does not exist or its salt is in another store', async () => {
     const { agent, chamberId } = await committer();
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     const seed = new Uint8Array(32).fill(9);
@@ -113,7 +113,7 @@ describe('a commitment', () => {
   });
 });
 
-/** An agent before its commitment, with what it sent and how many openings its store held then. */
+/** An agent before its commitment, with its requests and how many openings its store held at each. */
 async function committer() {
   const inner = memoryStore();
   let count = 0;

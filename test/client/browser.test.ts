@@ -21,7 +21,7 @@ describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
     await stage.stop();
   });
 
-  it('an agent registers, moves, follows the events and reads its refusals', async () => {
+  it('an agent registers, moves, follows the events and reads its errors', async () => {
     const page = await browser.newPage();
     const library = `data:text/javascript;base64,${Buffer.from(await bundleClient()).toString('base64')}`;
     await page.addScriptTag({
@@ -30,14 +30,14 @@ describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
     });
     await page.waitForFunction(() => 'Agent' in globalThis);
     const chamber = JSON.parse(JSON.stringify(newChamber(stage.now()))) as Library.NewChamber;
-    const told = await page.evaluate(
+    const result = await page.evaluate(
       async ([baseUrl, registration, deadlines]) => {
         const { Agent, webStore } = globalThis as unknown as typeof Library;
         const agent = Agent.generate(baseUrl, { store: webStore({ getItem: () => null, setItem: () => {} }) });
         await agent.register(registration);
         const { chamberId } = await agent.createChamber(deadlines);
         await agent.joinChamber(chamberId);
-        const refusal = (await agent.pass(chamberId).catch((error: unknown) => error)) as Library.ClientError;
+        const rejected = (await agent.pass(chamberId).catch((error: unknown) => error)) as Library.ClientError;
         const seen: string[] = [];
         for await (const { eventId, type } of agent.forum.events(chamberId)) {
           seen.push(`${eventId} ${type}`);
@@ -46,13 +46,13 @@ describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
         const keyFile = (await Agent.fromKeyFile(baseUrl, 'key.json').catch(
           (error: unknown) => error,
         )) as Library.ClientError;
-        return { seen, refusal: refusal.code, keyFile: keyFile.code };
+        return { seen, error: rejected.code, keyFile: keyFile.code };
       },
       [stage.baseUrl, REGISTRATION, chamber] as const,
     );
-    expect(told).toEqual({
+    expect(result).toEqual({
       seen: ['1 chamber.created', '2 chamber.joined'],
-      refusal: 'FORUM_ERR_PHASE',
+      error: 'FORUM_ERR_PHASE',
       keyFile: 'CLIENT_ERR_KEY',
     });
   });

@@ -11,8 +11,8 @@ import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './sta
 
 const MOVES = 40;
 
-// The discard port, on which nobody listens.
-const NOBODY = 'http://127.0.0.1:9';
+// The discard port: nothing listens there.
+const UNUSED = 'http://127.0.0.1:9';
 
 let stage: Stage;
 let agent: Agent;
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => stage.stop());
 
 describe('events', () => {
-  it('come each once and in order although the connection is cut after every few', async () => {
+  it('arrive once each and in order while the connection is cut repeatedly', async () => {
     const proxy = await openProxy(stage.baseUrl);
     const chamberId = await talkingChamber();
     const seen: number[] = [];
@@ -37,19 +37,19 @@ describe('events', () => {
     expect(seen).toEqual(Array.from({ length: MOVES }, (_, i) => i + 1));
   });
 
-  it('go on after a cursor that a reader kept', async () => {
+  it('resume after a stored cursor', async () => {
     const chamberId = await talkingChamber();
     const folder = await mkdtemp(join(tmpdir(), 'cursor-'));
     const cursorStore = fileCursor(join(folder, 'cursor.json'));
     const first = await take(stage.forum.lines(chamberId, { cursorStore }), 3);
-    // The third was being handled when the reader left, so that it comes again.
+    // The third was being handled when the reader stopped, so it comes again.
     const rest = await take(stage.forum.lines(chamberId, { cursorStore }), 1);
     expect([...first, ...rest].map(({ eventId }) => eventId)).toEqual([1, 2, 3, 3]);
     expect(await cursorStore.load()).toEqual({ eventId: 2, leaf: first[1]?.leaf });
     await rm(folder, { recursive: true });
   });
 
-  it('are the same lines as those of the history', async () => {
+  it('are the same lines as in the history', async () => {
     const chamberId = await talkingChamber();
     const live = await take(stage.forum.lines(chamberId), 3);
     const stored: VerifiedLine[] = [];
@@ -65,13 +65,13 @@ describe('events', () => {
     await expect(reading).rejects.toThrow('seen enough');
   });
 
-  it('of a chamber that is not there are refused', async () => {
+  it('of an unknown chamber are not found', async () => {
     await expect(take(stage.forum.lines(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
     await expect(take(stage.forum.history(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
   });
 
-  it('of a service that was never there are unreachable', async () => {
-    const forum = new ForumClient(NOBODY, { patienceMillis: 0 });
+  it('of a service that never responded are unreachable', async () => {
+    const forum = new ForumClient(UNUSED, { patienceMillis: 0 });
     await expect(take(forum.lines(1), 1)).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
   });
 });
@@ -82,9 +82,9 @@ describe('a broken chain', () => {
     ['a dropped line', ([a = '', , c = '']) => [a, c], undefined],
     ['lines in another order', ([a = '', b = '', c = '']) => [b, a, c], undefined],
     ['a line twice', ([a = '']) => [a, a], undefined],
-    ['a line that is no event', ([a = '']) => [a, '[]'], undefined],
+    ['a line that is not an event', ([a = '']) => [a, '[]'], undefined],
     ['another log under the same URL', (lines) => lines.slice(1), { eventId: 1, leaf: `0x${'ab'.repeat(32)}` }],
-  ])('is thrown: %s', async (_, tamper, after) => {
+  ])('throws on %s', async (_, tamper, after) => {
     const chamberId = await talkingChamber();
     const genuine = (await take(stage.forum.lines(chamberId), 3)).map(({ line }) => line);
     const impostor = await openImpostor(tamper(genuine));
@@ -95,7 +95,7 @@ describe('a broken chain', () => {
 });
 
 describe('proofs', () => {
-  it('are checked before they are handed on', async () => {
+  it('are verified before they are returned', async () => {
     const chamberId = await talkingChamber();
     const [, second] = await take(stage.forum.lines(chamberId), 3);
     const proof = await stage.forum.inclusionProof(chamberId, 2);
@@ -104,7 +104,7 @@ describe('proofs', () => {
     expect(toRoot).toBe(proof.root);
   });
 
-  it('that show nothing are refused', async () => {
+  it('that do not verify are rejected', async () => {
     const chamberId = await talkingChamber();
     const zero = `0x${'00'.repeat(32)}`;
     const lying = async (url: string, init: RequestInit) => {
@@ -136,7 +136,7 @@ async function take(lines: AsyncIterable<VerifiedLine>, count: number): Promise<
   return taken;
 }
 
-/** Sends these lines to whoever connects. */
+/** Sends these lines on every connection. */
 async function openImpostor(lines: readonly string[]) {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   server.on('connection', (socket) => {

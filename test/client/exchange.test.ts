@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { newAgent, newChamber, openStage, REGISTRATION, type Stage } from './stage.ts';
 
-// The discard port, on which nobody listens.
-const NOBODY = 'http://127.0.0.1:9';
+// The discard port: nothing listens there.
+const UNUSED = 'http://127.0.0.1:9';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -11,8 +11,8 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-describe('a lost answer', () => {
-  it('is asked for with the same bytes, and the move is made once', async () => {
+describe('a lost response', () => {
+  it('is requested again with the same bytes, and the move is made once', async () => {
     const bodies: RequestInit[] = [];
     const losing = async (url: string, init: RequestInit) => {
       bodies.push(init);
@@ -30,7 +30,7 @@ describe('a lost answer', () => {
     expect(asOfEventId).toBe(2);
   });
 
-  it('is given up when the signal says so, with its reason', async () => {
+  it('is given up when the signal aborts, with its reason', async () => {
     const agent = await newAgent(stage, { fetch: losingMoves });
     const call = new AbortController();
     const joined = agent.createChamber(newChamber(stage.now()), { signal: call.signal });
@@ -39,9 +39,9 @@ describe('a lost answer', () => {
   });
 });
 
-describe('a service that is away', () => {
-  it('is unreachable once the patience is over', async () => {
-    const forum = new ForumClient(NOBODY, { patienceMillis: 0 });
+describe('a service that is down', () => {
+  it('is unreachable after the patience is over', async () => {
+    const forum = new ForumClient(UNUSED, { patienceMillis: 0 });
     await expect(forum.chambers()).rejects.toMatchObject({
       code: 'CLIENT_ERR_UNREACHABLE',
       retryable: true,
@@ -51,35 +51,35 @@ describe('a service that is away', () => {
     await expect(agent.joinChamber(1)).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
   });
 
-  it('is tried again when it asked to be, after the time that it named', async () => {
-    const answers = [
-      answer(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '0' }),
-      answer(503, { error: 'FORUM_ERR_UNAVAILABLE', detail: 'the disk is full' }, { 'Retry-After': '0' }),
-      answer(200, { name: 'Forum', version: '1' }),
+  it('is retried after the time in Retry-After', async () => {
+    const responses = [
+      respond(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '0' }),
+      respond(503, { error: 'FORUM_ERR_UNAVAILABLE', detail: 'the disk is full' }, { 'Retry-After': '0' }),
+      respond(200, { name: 'Forum', version: '1' }),
     ];
-    const forum = new ForumClient('http://service.test', { fetch: async () => answers.shift() as Response });
+    const forum = new ForumClient('http://service.test', { fetch: async () => responses.shift() as Response });
     expect(await forum.info()).toEqual({ name: 'Forum', version: '1' });
   });
 
-  it('is given up on when it asks for more patience than there is', async () => {
-    const busy = answer(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '3600' });
+  it('is given up if Retry-After exceeds the patience', async () => {
+    const busy = respond(429, { error: 'FORUM_ERR_RATE', detail: 'slower' }, { 'Retry-After': '3600' });
     const forum = new ForumClient('http://service.test', { fetch: async () => busy });
     await expect(forum.info()).rejects.toMatchObject({ code: 'FORUM_ERR_RATE', status: 429, retryable: true });
   });
 });
 
-describe('a stranger’s answer', () => {
+describe('a response that is not the service’s', () => {
   it.each([
-    ['a page', () => new Response('<html>')],
-    ['a refusal in another form', () => answer(404, { message: 'no' })],
+    ['a web page', () => new Response('<html>')],
+    ['an error in another format', () => respond(404, { message: 'no' })],
     ['a redirect', () => new Response(null, { status: 302, headers: { Location: 'http://elsewhere.test' } })],
-  ])('is named as such: %s', async (_, make) => {
+  ])('is reported as such: %s', async (_, make) => {
     const forum = new ForumClient('http://service.test', { fetch: async () => make() });
     await expect(forum.health()).rejects.toMatchObject({ code: 'CLIENT_ERR_ANSWER' });
   });
 });
 
-function answer(status: number, body: object, headers: Record<string, string> = {}): Response {
+function respond(status: number, body: object, headers: Record<string, string> = {}): Response {
   return new Response(JSON.stringify(body), { status, headers });
 }
 

@@ -14,7 +14,7 @@ describe('a signed request', () => {
   const signer = toSigner(SEED);
   const headers = signatureHeaders(signer, UNSIGNED, 1_700_000_000_999);
 
-  it('is of the key that RFC 8032 gives for its seed', () => {
+  it('uses the key that RFC 8032 derives from its seed', () => {
     expect(signer.pubkeyHex).toBe(PUBLIC_KEY);
   });
 
@@ -27,11 +27,11 @@ describe('a signed request', () => {
     expect(verify(null, Buffer.from(base), key, parsed.signature)).toBe(true);
   });
 
-  it('holds the digest of its body', () => {
+  it('has the digest of its body', () => {
     expect(hasDigest(headers['Content-Digest'], Buffer.from(UNSIGNED.body))).toEqual({ ok: true });
   });
 
-  it('differs from the same request made again', () => {
+  it('differs from the same request signed again', () => {
     const again = signatureHeaders(signer, UNSIGNED, 1_700_000_000_999);
     expect(again.Signature).not.toBe(headers.Signature);
   });

@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 describe('a key file', () => {
-  it('is made for its owner only, and is the same agent ever after', async () => {
+  it('is created for its owner only, and always loads the same agent', async () => {
     const made = await Agent.fromKeyFile(SERVICE, keyFile);
     expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
     const again = await Agent.fromKeyFile(SERVICE, keyFile);
@@ -27,18 +27,18 @@ describe('a key file', () => {
     expect(await readdir(join(folder, 'deep'))).toEqual(['agent.json']);
   });
 
-  it('made by several at once is one agent', async () => {
+  it('created by several at once is one agent', async () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => Agent.fromKeyFile(SERVICE, keyFile)));
     expect(new Set(made.map(({ did }) => did)).size).toBe(1);
   });
 
-  it('that others may read is refused', async () => {
+  it('that others can read is rejected', async () => {
     await Agent.fromKeyFile(SERVICE, keyFile);
     await chmod(keyFile, 0o640);
     await expect(Agent.fromKeyFile(SERVICE, keyFile)).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
   });
 
-  it('that is none is refused', async () => {
+  it('without a valid seed is rejected', async () => {
     const path = join(folder, 'other.json');
     await writeFile(path, '{"seed":"0x12"}', { mode: 0o600 });
     await expect(Agent.fromKeyFile(SERVICE, path)).rejects.toMatchObject({ code: 'CLIENT_ERR_KEY' });
@@ -54,7 +54,7 @@ describe('a folder of commitments', () => {
     salt: '0x01',
   } as const;
 
-  it('keeps openings for their owner only, by their commitment', async () => {
+  it('keeps openings by commitment, for their owner only', async () => {
     const path = join(folder, 'openings');
     await folderStore(path).add(commitment, opening);
     expect(await folderStore(path).find(commitment)).toEqual(opening);
@@ -63,7 +63,7 @@ describe('a folder of commitments', () => {
     expect((await stat(join(path, `${commitment}.json`))).mode & 0o777).toBe(0o600);
   });
 
-  it('never replaces one', async () => {
+  it('never replaces an opening', async () => {
     const store = folderStore(join(folder, 'openings'));
     await store.add(commitment, opening);
     await expect(store.add(commitment, { ...opening, salt: '0x02' })).rejects.toThrow(/EEXIST/);

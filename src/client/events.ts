@@ -1,0 +1,168 @@
+// A chamber's events over any number of connections: the cursor persists, and each line is checked against the chain.
+import { type Cursor, follow, START, type VerifiedLine } from './chain.ts';
+import { ClientError } from './error.ts';
+import { type CallOptions, exchange, type Service } from './exchange.ts';
+import type { CursorStore } from './stores.ts';
+import { backoffMillis } from './time.ts';
+
+export interface FollowOptions extends CallOptions {
+  /** The event to resume after: its id, or better its cursor, by which the next line is checked; 0 is everything. */
+  readonly after?: number | Cursor;
+  /**
+   * Overrides `after` once it holds a cursor. A cursor is saved when the loop asks for the next event, so an event that is
+   * being handled when the process dies comes again. To never handle one twice, store the cursor with your own writes.
+   */
+  readonly cursorStore?: CursorStore;
+}
+
+export type HistoryOptions = Omit<FollowOptions, 'cursorStore'>;
+
+/**
+ * Every line after the cursor, then live ones, in order, each once, whatever happens to the connection. Throws
+ * CLIENT_ERR_CHAIN on a line that does not follow, the service's error (chamber not found), CLIENT_ERR_UNREACHABLE if the
+ * service was never reached, and the signal's reason.
+ */
+export async function* lines(
+  service: Service,
+  chamberId: number,
+  { signal = new AbortController().signal, after = 0, cursorStore }: FollowOptions,
+): AsyncGenerator<VerifiedLine, void, undefined> {
+  let cursor = (await cursorStore?.load()) ?? toCursor(after);
+  let wasReached = false;
+  const url = `${service.baseUrl.replace(/^http/, 'ws')}/chambers/${chamberId}/stream`;
+  for (let attempt = 0; ; attempt++) {
+    signal.throwIfAborted();
+    let isOpen = false;
+    const socket = await openSocket(`${url}?after=${cursor.eventId}`);
+    for await (const text of messagesOf(socket, { signal, onOpen: () => (isOpen = true) })) {
+      const line = follow(cursor, chamberId, text);
+      cursor = { eventId: line.eventId, leaf: line.leaf };
+      attempt = 0;
+      yield line;
+      await cursorStore?.save(cursor);
+    }
+    signal.throwIfAborted();
+    wasReached ||= isOpen;
+    // A WebSocket does not say why its handshake failed: the same request over HTTP returns the reason.
+    if (!isOpen) {
+      await readPage(service, chamberId, { after: cursor, limit: 1, signal }).catch((error) => {
+        if (!(wasReached && error instanceof ClientError && error.retryable)) throw error;
+      });
+    }
+    await service.clock.sleep(backoffMillis(attempt), signal);
+  }
+}
+
+const PAGE_LINES = 1_000;
+
+/** Every line after the cursor up to the log's head, checked in the same way. */
+export async function* history(
+  service: Service,
+  chamberId: number,
+  { signal, after = 0 }: HistoryOptions,
+): AsyncGenerator<VerifiedLine, void, undefined> {
+  let cursor = toCursor(after);
+  for (let isHead = false; !isHead; ) {
+    const page = await readPage(service, chamberId, { after: cursor, limit: PAGE_LINES, signal });
+    for (const text of page) {
+      const line = follow(cursor, chamberId, text);
+      cursor = line;
+      yield line;
+    }
+    isHead = page.length < PAGE_LINES;
+  }
+}
+
+function toCursor(after: number | Cursor): Cursor {
+  if (typeof after !== 'number') return after;
+  return after === 0 ? START : { eventId: after, leaf: null };
+}
+
+interface PageRequest {
+  readonly after: Cursor;
+  readonly limit: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function readPage(service: Service, chamberId: number, { after, limit, signal }: PageRequest) {
+  const path = `/chambers/${chamberId}/events?after=${after.eventId}&limit=${limit}`;
+  const ndjson = await exchange<string>(service, { method: 'GET', path, format: 'text' }, signal);
+  return ndjson.split('\n').slice(0, -1);
+}
+
+/** What the WebSockets of browsers and of `ws` have in common, besides their event handlers. */
+interface Socket {
+  close(): void;
+  /** Only `ws`. */
+  terminate?(): void;
+  on?(event: 'ping', listener: () => void): void;
+}
+
+/** Beyond this backlog a socket is closed: the reader opens another one when it has caught up. */
+const QUEUED_CHARS_MAX = 8_000_000;
+const MESSAGE_BYTES_MAX = 4_000_000;
+/** The service pings every 30 s. Only `ws` exposes pings; elsewhere a silent socket is reopened after this time. */
+const SILENCE_MILLIS_MAX = 90_000;
+
+/** Node's own WebSocket has no limit on messages, and Node 20 has none without a flag. */
+async function openSocket(url: string): Promise<Socket> {
+  if (globalThis.process?.versions?.node === undefined) return new WebSocket(url);
+  const ws = await import('ws');
+  return new ws.WebSocket(url, { perMessageDeflate: false, maxPayload: MESSAGE_BYTES_MAX });
+}
+
+/** One WebSocket's messages; ends with the connection, which is closed when the reader stops. */
+async function* messagesOf(
+  socket: Socket,
+  { signal, onOpen }: { readonly signal: AbortSignal; readonly onOpen: () => void },
+): AsyncGenerator<string, void, undefined> {
+  let queue: string[] = [];
+  let queuedChars = 0;
+  let isEnded = false;
+  let wake = () => {};
+  let silence: ReturnType<typeof setTimeout> | undefined;
+  const restartSilence = () => {
+    clearTimeout(silence);
+    silence = setTimeout(end, SILENCE_MILLIS_MAX);
+  };
+  const end = () => {
+    if (isEnded) return;
+    isEnded = true;
+    clearTimeout(silence);
+    signal.removeEventListener('abort', end);
+    // An interrupted handshake is an error event of `ws` too, so onerror stays assigned.
+    if (socket.terminate === undefined) socket.close();
+    else socket.terminate();
+    wake();
+  };
+  const receive = ({ data }: { readonly data: unknown }) => {
+    if (isEnded) return;
+    // The service sends only text: anything else is not its stream.
+    if (typeof data !== 'string') return end();
+    queue.push(data);
+    queuedChars += data.length;
+    if (queuedChars > QUEUED_CHARS_MAX) return end();
+    restartSilence();
+    wake();
+  };
+  Object.assign(socket, { onopen: onOpen, onmessage: receive, onclose: end, onerror: end });
+  socket.on?.('ping', restartSilence);
+  signal.addEventListener('abort', end, { once: true });
+  restartSilence();
+  if (signal.aborted) end();
+  try {
+    while (true) {
+      const messages = queue;
+      queue = [];
+      queuedChars = 0;
+      yield* messages;
+      if (queue.length > 0) continue;
+      if (isEnded) return;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  } finally {
+    end();
+  }
+}

@@ -1,0 +1,145 @@
+// Where keys, commitments and cursors are kept: in memory, in a browser's storage, in files. Node's modules are loaded at
+// run time, so that a browser bundle contains none of them.
+import type { Opening } from '../crypto/commitment.ts';
+import { fromHex, toHex } from '../vocabulary/hex.ts';
+import type { Hex } from '../vocabulary/values.ts';
+import type { Cursor } from './chain.ts';
+import { ClientError } from './error.ts';
+import { randomSeed, toSigner } from './signing.ts';
+
+export type { Opening };
+
+/** Openings by their commitment. None is ever replaced, so a later commitment cannot lose the salt of one in force. */
+export interface CommitmentStore {
+  /** The opening must be durable when the promise resolves. */
+  add(commitment: Hex, opening: Opening): Promise<void>;
+  find(commitment: Hex): Promise<Opening | undefined>;
+}
+
+/** Keeps a reader's cursor beyond its process. */
+export interface CursorStore {
+  load(): Promise<Cursor | undefined>;
+  save(cursor: Cursor): Promise<void>;
+}
+
+/** For agents that live no longer than the process. */
+export function memoryStore(): CommitmentStore {
+  const openings = new Map<Hex, Opening>();
+  return {
+    add: async (commitment, opening) => void openings.set(commitment, opening),
+    find: async (commitment) => openings.get(commitment),
+  };
+}
+
+/** For browsers: over localStorage or anything like it. */
+export function webStore(storage: WebStorage): CommitmentStore {
+  const nameOf = (commitment: Hex) => `chamber-commitment:${commitment}`;
+  return {
+    add: async (commitment, opening) => storage.setItem(nameOf(commitment), JSON.stringify(opening)),
+    find: async (commitment) => {
+      const text = storage.getItem(nameOf(commitment));
+      return text === null ? undefined : (JSON.parse(text) as Opening);
+    },
+  };
+}
+
+interface WebStorage {
+  getItem(name: string): string | null;
+  setItem(name: string, value: string): void;
+}
+
+/** One file for each commitment, in a folder that only its owner can read. */
+export function folderStore(folder: string): CommitmentStore {
+  const { fs } = node();
+  const pathOf = (commitment: Hex) => `${folder}/${commitment}.json`;
+  return {
+    add: async (commitment, opening) => {
+      await fs.mkdir(folder, { recursive: true, mode: 0o700 });
+      await writeDurably(pathOf(commitment), `${JSON.stringify(opening)}\n`);
+    },
+    find: async (commitment) => {
+      const text = await readIfPresent(pathOf(commitment));
+      return text === undefined ? undefined : (JSON.parse(text) as Opening);
+    },
+  };
+}
+
+/** A cursor in a file, replaced atomically. */
+export function fileCursor(path: string): CursorStore {
+  const { fs } = node();
+  return {
+    load: async () => {
+      const text = await readIfPresent(path);
+      return text === undefined ? undefined : (JSON.parse(text) as Cursor);
+    },
+    save: async ({ eventId, leaf }) => {
+      const draft = `${path}.next`;
+      await fs.writeFile(draft, `${JSON.stringify({ eventId, leaf })}\n`);
+      await fs.rename(draft, path);
+    },
+  };
+}
+
+const GROUP_AND_OTHERS = 0o077;
+
+/** The seed in a key file. A missing file is created with a new seed, readable only by its owner (mode 0600). */
+export async function seedFromFile(path: string): Promise<Uint8Array> {
+  const text = (await readIfPresent(path)) ?? (await createKeyFile(path));
+  if (((await node().fs.stat(path)).mode & GROUP_AND_OTHERS) !== 0) {
+    throw new ClientError('CLIENT_ERR_KEY', `the key file ${path} is accessible to other users: run chmod 600 ${path}`);
+  }
+  const [seed] = /(?<="seed":\s*")0x[0-9a-f]{64}(?=")/.exec(text) ?? [];
+  if (seed !== undefined) return fromHex(seed);
+  throw new ClientError(
+    'CLIENT_ERR_KEY',
+    `${path} is not a key file: expected a JSON object with "seed": "0x…", 32 bytes`,
+  );
+}
+
+/** Links a complete file into place, so that nobody reads half a key and no key is replaced. */
+async function createKeyFile(path: string): Promise<string> {
+  const seed = randomSeed();
+  const text = `${JSON.stringify({ did: toSigner(seed).did, seed: toHex(seed) }, null, 2)}\n`;
+  const { fs, dirname } = node();
+  await fs.mkdir(dirname(path), { recursive: true });
+  const draft = `${path}.${toHex(randomSeed().subarray(0, 4)).slice(2)}`;
+  await writeDurably(draft, text);
+  try {
+    await fs.link(draft, path);
+    return text;
+  } catch (error) {
+    const existing = await readIfPresent(path);
+    if (existing === undefined) throw error;
+    return existing;
+  } finally {
+    await fs.unlink(draft);
+  }
+}
+
+/** Writes a new file, which is on disk when the promise resolves; fails if the file exists. */
+async function writeDurably(path: string, text: string): Promise<void> {
+  const file = await node().fs.open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function readIfPresent(path: string): Promise<string | undefined> {
+  try {
+    return await node().fs.readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function node() {
+  const load = globalThis.process?.getBuiltinModule;
+  if (load === undefined) {
+    throw new ClientError('CLIENT_ERR_KEY', 'key files require Node 20.19 or later: use fromSeed instead');
+  }
+  return { fs: load('node:fs/promises'), dirname: load('node:path').dirname };
+}
