@@ -1,6 +1,7 @@
-// A real service on a free port for the client's tests: in memory, without a chain, its clock moved by hand.
+// A real service on a free port for the client's tests: in memory, without a chain, on a clock that tests move ahead.
 import { pino } from 'pino';
 import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '../../src/client/index.ts';
+import { pause } from '../../src/client/time.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/server.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
@@ -14,9 +15,13 @@ export interface Stage {
   readonly baseUrl: string;
   readonly service: Service;
   readonly forum: ForumClient;
+  /** For clients whose clock is the service's, so that advance() also ends their waits. */
+  readonly sharedTime: ForumClientOptions;
   /** Moves the service's clock ahead. */
   advance(millis: number): void;
   now(): number;
+  /** Resolves when this many clients of shared time wait for a time. */
+  sleeping(count: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -33,17 +38,42 @@ export async function openStage(settings: Readonly<Record<string, string>> = {})
       throw error;
     },
   });
+  const sleepers = new Set<() => void>();
+  const sleep = async (millis: number, signal?: AbortSignal) => {
+    const wake = new AbortController();
+    const wakeUp = () => wake.abort();
+    sleepers.add(wakeUp);
+    signal?.addEventListener('abort', wakeUp, { once: true });
+    await pause(millis, wake.signal).catch(() => {});
+    signal?.removeEventListener('abort', wakeUp);
+    sleepers.delete(wakeUp);
+    signal?.throwIfAborted();
+  };
   const advance = (millis: number) => {
     aheadMillis += millis;
+    for (const wakeUp of sleepers) wakeUp();
+    sleepers.clear();
   };
   return {
     baseUrl: service.url,
     service,
     forum: new ForumClient(service.url),
+    sharedTime: { clock: { now, sleep }, fetch: fetchWithoutDate },
     advance,
     now,
+    sleeping: async (count) => {
+      while (sleepers.size < count) await pause(5);
+    },
     stop: () => service.stop(),
   };
+}
+
+/** Node sets the Date header by the machine's clock, not the service's. */
+async function fetchWithoutDate(url: string, init: RequestInit): Promise<Response> {
+  const { status, headers, body } = await fetch(url, init);
+  const kept = new Headers(headers);
+  kept.delete('Date');
+  return new Response(body, { status, headers: kept });
 }
 
 /** A registered agent. */
@@ -53,7 +83,7 @@ export async function newAgent(stage: Stage, options: ForumClientOptions = {}): 
   return agent;
 }
 
-/** A chamber whose phases last so many milliseconds each, an hour without a word. */
+/** A chamber whose phases last this many milliseconds each, an hour by default. */
 export function newChamber(now: number, phaseMillis: readonly number[] = []): NewChamber {
   let at = now;
   const deadlines = DEADLINES.map((name, phase) => {

@@ -1,3 +1,4 @@
+// Phases last an hour and end when the test moves the clock, which the service and the clients share.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Agent, Phase } from '../../src/client/index.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './stage.ts';
@@ -7,23 +8,28 @@ let ada: Agent;
 let bob: Agent;
 beforeEach(async () => {
   stage = await openStage();
-  [ada, bob] = [await newAgent(stage), await newAgent(stage)];
+  [ada, bob] = [await newAgent(stage, stage.sharedTime), await newAgent(stage, stage.sharedTime)];
 });
 afterEach(() => stage.stop());
 
 describe('turns', () => {
-  it('come round, each with the chamber as it is, and end with the debate', async () => {
-    const chamberId = await openChamber([200, 400, 400]);
-    const told: string[] = [];
+  it('rotate, each with the current state, and end with the debate', async () => {
+    const chamberId = await openChamber();
+    const seen: string[] = [];
     const play = async (agent: Agent, name: string) => {
       for await (const { phase, state } of agent.turns(chamberId)) {
-        told.push(`${phase} ${name} after ${state.lastEventId}`);
-        // Each passes once a phase, so that Ada's second turn lasts until its end.
+        seen.push(`${phase} ${name} after ${state.lastEventId}`);
+        // Each passes once a phase, so that Ada's second turn lasts until the phase ends.
         if (state.turn.phase !== phase || name === 'Bob') await agent.pass(chamberId);
+        else stage.advance(PHASE_MILLIS);
       }
     };
-    await Promise.all([play(ada, 'Ada'), play(bob, 'Bob')]);
-    expect(told).toEqual([
+    const played = Promise.all([play(ada, 'Ada'), play(bob, 'Bob')]);
+    await stage.sleeping(2);
+    expect(seen).toEqual([]);
+    stage.advance(PHASE_MILLIS);
+    await played;
+    expect(seen).toEqual([
       'PROPOSAL Ada after 3',
       'PROPOSAL Bob after 4',
       'PROPOSAL Ada after 5',
@@ -34,7 +40,7 @@ describe('turns', () => {
     expect((await ada.forum.chamber(chamberId)).phase).toBe('ALLOCATE_COMMIT');
   });
 
-  it('come only to whoever is in turn now, however long the log before', async () => {
+  it('come only to the current holder, however long the log is', async () => {
     const chamberId = await openChamber();
     stage.advance(PHASE_MILLIS);
     for (let round = 0; round < 3; round++) {
@@ -48,18 +54,23 @@ describe('turns', () => {
     }
   });
 
-  it('that run out go on by the clock', async () => {
-    const chamber = { ...newChamber(stage.now(), [200, 3_000]), turnSeconds: 1 };
-    const { chamberId } = await ada.createChamber(chamber);
+  it('that expire pass to the next member by the clock', async () => {
+    const turnSeconds = 600;
+    const { chamberId } = await ada.createChamber({ ...newChamber(stage.now()), turnSeconds });
     for (const agent of [ada, bob]) await agent.joinChamber(chamberId);
-    for await (const { state, endsAt } of bob.turns(chamberId)) {
-      expect(state.lastEventId).toBe(3);
-      expect(endsAt).toBe(state.deadlines.lobbyDeadline + 2_000);
-      break;
-    }
+    const turns = bob.turns(chamberId);
+    const turn = turns.next();
+    await stage.sleeping(1);
+    stage.advance(PHASE_MILLIS);
+    await stage.sleeping(1);
+    stage.advance(turnSeconds * 1000);
+    const { state, endsAt } = (await turn).value ?? expect.unreachable();
+    expect(state.lastEventId).toBe(3);
+    expect(endsAt).toBe(state.deadlines.lobbyDeadline + 2 * turnSeconds * 1000);
+    await turns.return();
   });
 
-  it('end at once where they are over', async () => {
+  it('end at once when PROPOSAL and DEBATE are over', async () => {
     const chamberId = await openChamber();
     stage.advance(3 * PHASE_MILLIS);
     expect(await ada.turns(chamberId).next()).toEqual({ done: true, value: undefined });
@@ -67,12 +78,14 @@ describe('turns', () => {
 });
 
 describe('phases', () => {
-  it('are watched from the present one on', async () => {
-    const chamberId = await openChamber([700, 700, 0, 700]);
+  it('are watched from the current one on', async () => {
+    const { chamberId } = await ada.createChamber(newChamber(stage.now(), [PHASE_MILLIS, PHASE_MILLIS, 0]));
     const seen: Phase[] = [];
-    for await (const { phase } of stage.forum.watch(chamberId)) {
+    for await (const { phase } of ada.forum.watch(chamberId)) {
       seen.push(phase);
       if (phase === 'ALLOCATE_REVEAL') break;
+      // The watcher begins to wait after this body, so a later move of the clock is what wakes it.
+      void stage.sleeping(1).then(() => stage.advance(PHASE_MILLIS));
     }
     expect(seen).toEqual(['LOBBY', 'PROPOSAL', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']);
   });
@@ -82,7 +95,7 @@ describe('phases', () => {
     const stop = new AbortController();
     const seen: Phase[] = [];
     const watching = async () => {
-      for await (const { phase } of stage.forum.watch(chamberId, { signal: stop.signal })) {
+      for await (const { phase } of ada.forum.watch(chamberId, { signal: stop.signal })) {
         seen.push(phase);
         stop.abort(new Error('seen enough'));
       }
@@ -93,8 +106,8 @@ describe('phases', () => {
 });
 
 /** A chamber that both have joined, so that its log has three events. */
-async function openChamber(phaseMillis: readonly number[] = []): Promise<number> {
-  const { chamberId } = await ada.createChamber(newChamber(stage.now(), phaseMillis));
+async function openChamber(): Promise<number> {
+  const { chamberId } = await ada.createChamber(newChamber(stage.now()));
   for (const agent of [ada, bob]) await agent.joinChamber(chamberId);
   return chamberId;
 }
