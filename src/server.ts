@@ -16,10 +16,9 @@ import { guardLog } from './log/guarded-log.ts';
 import { openSqliteLog } from './log/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { openApiRoutes } from './openapi/routes.ts';
-import { EVENTS_LIMIT, EVENTS_LIMIT_DEFAULT } from './stream/event-source.ts';
 import { Liveness } from './stream/liveness.ts';
 import { StreamQuota } from './stream/quota.ts';
-import { streamRoutes } from './stream/routes.ts';
+import { EVENTS_LIMIT, EVENTS_LIMIT_DEFAULT, streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
 import type { Millis } from './vocabulary/values.ts';
 
@@ -88,7 +87,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     burst: config.RATE_PER_ADDRESS_BURST,
   });
   const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify });
-  const tails = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
+  const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
   openApiRoutes(app, {
     version: options.version,
     publicUrls: config.PUBLIC_URL,
@@ -106,7 +105,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
   try {
     metrics = await observation.serve({
       streams: () => quota.total,
-      streamLag: () => tails.lag(),
+      streamLag: () => subscriptions.lag(),
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
     });
@@ -123,12 +122,11 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     admissionControl.close();
     const closed = new Promise((resolve) => server.close(resolve));
     const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
-    liveness.close();
-    tails.stop();
+    subscriptions.stop();
     const relayed = chain.stop();
     await Promise.race([Promise.all([closed, relayed]), grace()]);
     clearInterval(sweeping);
-    liveness.terminate();
+    liveness.close();
     server.closeAllConnections();
     await relayed;
     await Promise.all([verifier.close(), metrics?.close()]);

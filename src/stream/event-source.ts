@@ -1,128 +1,67 @@
-// The stream's twins over plain HTTP: server-sent events (WHATWG HTML, 9.2) and pages of NDJSON, the same lines.
+// Server-sent events (WHATWG HTML, 9.2): `id` is the eventId and `data` the line, so that a browser resumes by Last-Event-ID.
 import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
-import type { Forum } from '../forum/forum.ts';
 import type { Page } from '../log/log.ts';
-import { readPages } from '../log/pages.ts';
 import { serverSentEventsOf } from './frames.ts';
-import type { Liveness, Source } from './liveness.ts';
-import type { Consumer, Tail } from './tail.ts';
+import type { Liveness } from './liveness.ts';
+import type { Consumer, Subscription } from './subscription.ts';
 
-export const EVENTS_LIMIT = { min: 1, max: 10_000 } as const;
-export const EVENTS_LIMIT_DEFAULT = 1_000;
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 export interface EventSourceOptions {
-  /** Exclusive. */
+  readonly subscribe: (consumer: Consumer) => Subscription;
+  /** Exclusive: where the subscription starts. */
   readonly after: number;
-  /** That the answer goes out on. */
+  /** The response's. */
   readonly socket: Socket;
   readonly liveness: Liveness;
 }
 
-/**
- * `id` is the eventId and `data` the line, so that a browser resumes by Last-Event-ID. A reader to whom nothing gets
- * through, not even a keep-alive, is cut.
- */
-export function eventSource(tail: Tail, options: EventSourceOptions): ReadableStream<Uint8Array> {
-  let reader: Reader;
-  return new ReadableStream<Uint8Array>(
-    {
-      start: (controller) => {
-        reader = new Reader(tail, controller, options);
-        tail.follow(reader);
-        if (options.socket.closed) reader.leave();
-      },
-      pull: () => reader.goOn(),
-      cancel: () => reader.leave(),
-    },
-    NOTHING_AHEAD,
-  );
-}
+export function eventSource({ subscribe, after, socket, liveness }: EventSourceOptions): ReadableStream<Uint8Array> {
+  let subscription: Subscription | undefined;
+  let eventId = after;
+  let isEnded = false;
+  // The socket has taken everything and asks for more.
+  let isPulled = false;
+  let onRoom = () => {};
 
-/** The socket has a queue of its own: a second one before it would only hold a page more for who stands still. */
-const NOTHING_AHEAD = { highWaterMark: 0 };
-
-class Reader implements Consumer, Source {
-  readonly socket: Socket;
-  readonly #tail: Tail;
-  readonly #controller: ReadableStreamDefaultController<Uint8Array>;
-  readonly #unwatch: () => void;
-  readonly #onClose = () => this.leave();
-  #eventId: number;
-  #hasLeft = false;
-  /** The socket has taken everything and asks for more. */
-  #isAsked = false;
-  #onRoom: (() => void) | undefined;
-
-  constructor(tail: Tail, controller: ReadableStreamDefaultController<Uint8Array>, options: EventSourceOptions) {
-    const { after, socket, liveness } = options;
-    this.socket = socket;
-    this.#tail = tail;
-    this.#eventId = after;
-    this.#controller = controller;
-    this.#unwatch = liveness.watchSource(this);
-    // Liveness tells who is gone. An answer that waits for another before it on the connection is not told of its end.
-    setMaxListeners(0, socket.setTimeout(0).once('close', this.#onClose));
+  function start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    const send = (chunk: Uint8Array) => {
+      isPulled = false;
+      controller.enqueue(chunk);
+    };
+    const take = (page: Page) => {
+      send(serverSentEventsOf(page, eventId));
+      eventId += page.count;
+      return new Promise<void>((resolve) => {
+        onRoom = resolve;
+      });
+    };
+    const end = (error?: unknown) => {
+      socket.off('close', cancel);
+      // An error breaks the connection off, so that the reader resumes instead of taking the stream for complete.
+      if (isEnded) return;
+      isEnded = true;
+      if (error === undefined) controller.close();
+      else controller.error(error);
+    };
+    subscription = subscribe({ take, end });
+    liveness.watch({ socket, answersPings: false, ping: () => isPulled && !isEnded && send(KEEP_ALIVE) });
+    // A response that waits for another one before it on the connection is not cancelled when the connection ends.
+    setMaxListeners(0, socket.once('close', cancel));
+    if (socket.closed) cancel();
   }
 
-  take(page: Page): Promise<void> {
-    this.#send(serverSentEventsOf(page, this.#eventId));
-    this.#eventId += page.count;
-    return new Promise((resolve) => {
-      this.#onRoom = resolve;
-    });
+  function pull(): void {
+    isPulled = true;
+    onRoom();
   }
 
-  /** An error breaks the connection off, so that the reader resumes rather than takes the stream for ended. */
-  end(error?: unknown): void {
-    this.#unwatch();
-    this.socket.off('close', this.#onClose);
-    if (this.#hasLeft) return;
-    if (error === undefined) this.#controller.close();
-    else this.#controller.error(error);
+  function cancel(): void {
+    isEnded = true;
+    subscription?.stop();
   }
 
-  goOn(): void {
-    this.#isAsked = true;
-    this.#onRoom?.();
-  }
-
-  leave(): void {
-    this.#hasLeft = true;
-    this.#tail.stop();
-  }
-
-  /** Behind a backlog it would only wait, and the backlog itself shows whether the reader is there. */
-  keepAlive(): void {
-    if (!this.#hasLeft && this.#isAsked) this.#send(KEEP_ALIVE);
-  }
-
-  #send(chunk: Uint8Array): void {
-    this.#isAsked = false;
-    this.#controller.enqueue(chunk);
-  }
-}
-
-export interface EventRange {
-  readonly chamberId: number;
-  /** Exclusive. */
-  readonly after: number;
-  /** Inclusive. */
-  readonly until: number;
-}
-
-/** The stored lines of the range, each ended by a line break. */
-export function eventLines(forum: Forum, { chamberId, after, until }: EventRange): ReadableStream<Uint8Array> {
-  const pages = readPages(forum.log, { stream: chamberId, after, until });
-  return new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const { done, value } = await pages.next();
-      if (done) controller.close();
-      else controller.enqueue(value.ndjson);
-    },
-    cancel: async () => {
-      await pages.return(undefined);
-    },
-  });
+  // The socket has a queue: a second one before it would only hold another page for a reader that stands still.
+  return new ReadableStream<Uint8Array>({ start, pull, cancel }, { highWaterMark: 0 });
 }

@@ -1,137 +1,82 @@
-// Which consumers are still there: a peer is dead after a time with neither a pong nor a byte of a backlog drained. A reader of
-// server-sent events has no pong: it is dead when for as long nothing of what it was sent has reached it.
+// Which consumers are still there. Pings go out while nothing is buffered; a peer is dead, and cut, after a time with neither a
+// pong nor a byte drained. A reader of server-sent events cannot answer: it is dead when buffered bytes do not drain for that
+// time, and otherwise when TCP gives up. Silence is counted in checks, not on a clock: a paused process finds its peers alive.
 import type { Socket } from 'node:net';
-import type { WebSocket } from 'ws';
-import { type Delivered, deliveredBytes } from './delivered.ts';
 
-export interface LivenessOptions {
-  readonly pingIntervalMs: number;
-  readonly deadAfterMs: number;
-}
-
-export const LIVENESS_DEFAULTS: LivenessOptions = { pingIntervalMs: 30_000, deadAfterMs: 60_000 };
-
-interface Peer {
-  readonly webSocket: WebSocket;
+export interface Peer {
   readonly socket: Socket;
-  /** Monotonic milliseconds. */
-  aliveAt: number;
-  pingedAt: number;
-  backlog: number;
+  readonly answersPings: boolean;
+  /** Called only while nothing is buffered: behind a backlog a ping would wait, and the backlog itself shows life. */
+  readonly ping: () => void;
 }
 
-/** A consumer by server-sent events. */
-export interface Source {
-  readonly socket: Socket;
-  /** Sends a comment, where nothing waits to be sent that would do as well. */
-  readonly keepAlive: () => void;
+interface WatchedPeer extends Peer {
+  /** Counts of checks. */
+  readonly watchedAt: number;
+  heardAt: number;
+  /** Bytes that the kernel had taken when bytes were last found buffered, else undefined. */
+  takenBytes: number | undefined;
 }
 
-interface SourceState {
-  /** At most so many bytes had been delivered when it was last looked. */
-  delivered: number;
-  /** Monotonic milliseconds. */
-  aliveAt: number;
-  spokenAt: number;
-}
-
-/** Service restart (RFC 6455 registry): consumers reconnect and resume. */
-const SERVICE_RESTART = 1012;
-const CHECKS_PER_DEATH = 6;
+const CHECKS_PER_DEATH_MIN = 6;
 
 export class Liveness {
-  readonly options: LivenessOptions;
-  readonly #peers = new Map<WebSocket, Peer>();
-  readonly #sources = new Map<Source, SourceState>();
+  readonly #peers = new Set<WatchedPeer>();
   readonly #timer: NodeJS.Timeout;
+  readonly #pingIntervalMs: number;
+  readonly #checksPerDeath: number;
+  readonly #checksPerPing: number;
+  #checks = 0;
 
-  constructor(options: LivenessOptions = LIVENESS_DEFAULTS) {
-    this.options = options;
-    this.#timer = setInterval(() => {
-      this.#check(performance.now());
-      void this.#checkSources();
-    }, options.deadAfterMs / CHECKS_PER_DEATH);
-    this.#timer.unref();
+  constructor({ pingIntervalMs, deadAfterMs }: { readonly pingIntervalMs: number; readonly deadAfterMs: number }) {
+    this.#pingIntervalMs = pingIntervalMs;
+    this.#checksPerDeath = Math.max(CHECKS_PER_DEATH_MIN, Math.ceil(deadAfterMs / pingIntervalMs));
+    this.#checksPerPing = Math.floor((pingIntervalMs * this.#checksPerDeath) / deadAfterMs);
+    this.#timer = setInterval(() => this.#check(), deadAfterMs / this.#checksPerDeath).unref();
   }
 
-  get peers(): number {
-    return this.#peers.size;
-  }
-
-  watch(webSocket: WebSocket, socket: Socket): void {
-    const now = performance.now();
-    const peer: Peer = { webSocket, socket, aliveAt: now, pingedAt: now, backlog: 0 };
-    this.#peers.set(webSocket, peer);
-    webSocket.on('pong', () => {
-      peer.aliveAt = performance.now();
-    });
-    webSocket.once('close', () => this.#peers.delete(webSocket));
-  }
-
-  /** Returns what ends the watch. */
-  watchSource(source: Source): () => void {
-    const now = performance.now();
-    this.#sources.set(source, { delivered: 0, aliveAt: now, spokenAt: now });
+  /** Watches a peer, in place of HTTP's timeouts, until its socket closes; the returned function notes a pong. */
+  watch(peer: Peer): () => void {
+    const watched: WatchedPeer = { ...peer, watchedAt: this.#checks, heardAt: this.#checks, takenBytes: undefined };
+    this.#peers.add(watched);
+    peer.socket.setTimeout(0).setKeepAlive(true, this.#pingIntervalMs);
+    peer.socket.once('close', () => this.#peers.delete(watched));
     return () => {
-      this.#sources.delete(source);
+      watched.heardAt = this.#checks;
     };
   }
 
-  /** Ends every connection with close code 1012. */
+  /** Cuts every connection that is still open. */
   close(): void {
     clearInterval(this.#timer);
-    for (const { webSocket } of this.#peers.values()) webSocket.close(SERVICE_RESTART, 'service restart');
+    for (const { socket } of this.#peers) socket.destroy();
   }
 
-  /** Cuts what is still open. */
-  terminate(): void {
-    for (const { webSocket } of this.#peers.values()) webSocket.terminate();
-  }
-
-  #check(now: number): void {
-    for (const peer of this.#peers.values()) {
-      this.#noteDraining(peer, now);
-      if (now - peer.aliveAt >= this.options.deadAfterMs) peer.webSocket.terminate();
-      else if (now - peer.pingedAt >= this.options.pingIntervalMs) ping(peer, now);
+  #check(): void {
+    const now = ++this.#checks;
+    for (const peer of this.#peers) {
+      if (isHeard(peer)) peer.heardAt = now;
+      const { socket, watchedAt, heardAt } = peer;
+      if (now - heardAt > this.#checksPerDeath) socket.destroy();
+      else if ((now - watchedAt) % this.#checksPerPing === 0 && socket.writableLength === 0) peer.ping();
     }
-  }
-
-  async #checkSources(): Promise<void> {
-    if (this.#sources.size === 0) return;
-    const sources = [...this.#sources];
-    const looks = await deliveredBytes(sources.map(([{ socket }]) => socket));
-    const now = performance.now();
-    for (const [index, [source, state]] of sources.entries()) {
-      noteDelivery(state, looks[index] as Delivered, now);
-      if (this.#sources.has(source)) this.#checkSource(source, state, now);
-    }
-  }
-
-  #checkSource(source: Source, state: SourceState, now: number): void {
-    if (now - state.aliveAt >= this.options.deadAfterMs) {
-      source.socket.destroy();
-    } else if (now - state.spokenAt >= this.options.pingIntervalMs) {
-      state.spokenAt = now;
-      source.keepAlive();
-    }
-  }
-
-  /** A backlog that shrank, or was replaced by a later one, was drained by the peer; what the kernel buffers proves nothing. */
-  #noteDraining(peer: Peer, now: number): void {
-    const sent = peer.socket.bytesWritten - peer.socket.writableLength;
-    if (peer.backlog > 0 && sent >= peer.backlog) peer.aliveAt = now;
-    peer.backlog = peer.socket.writableLength > 0 ? sent + 1 : 0;
   }
 }
 
-/** What is sent to a peer that is gone is not delivered, however much more of it there is. */
-function noteDelivery(state: SourceState, { least, most }: Delivered, now: number): void {
-  if (least > state.delivered) state.aliveAt = now;
-  state.delivered = most;
+/** Of bytes that were buffered at the last check some have drained; that the kernel takes bytes at once proves nothing. */
+function isHeard(peer: WatchedPeer): boolean {
+  const { socket, answersPings, takenBytes } = peer;
+  const isBuffered = socket.writableLength > 0;
+  const taken = isBuffered || takenBytes !== undefined ? takenBytesOf(socket) : 0;
+  peer.takenBytes = isBuffered ? taken : undefined;
+  return takenBytes === undefined ? !isBuffered && !answersPings : taken > takenBytes;
 }
 
-function ping(peer: Peer, now: number): void {
-  peer.pingedAt = now;
-  // A ping behind a backlog would only wait: the backlog itself shows whether the peer is there.
-  if (peer.socket.writableLength === 0) peer.webSocket.ping();
+/** Node's public counts have a page as buffered until all of it is taken, which a slow peer may need minutes for. */
+function takenBytesOf(socket: Socket): number {
+  // The types leave out the handle, which is null once the socket has closed.
+  const { _handle: handle } = socket as unknown as {
+    readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
+  };
+  return handle ? handle.bytesWritten - handle.writeQueueSize : socket.bytesWritten - socket.writableLength;
 }

@@ -1,4 +1,5 @@
-// How many streams each network holds open: a stream costs memory for as long as it lasts, so it is counted until it ends.
+// How many streams each network holds open: a stream costs memory for as long as it lasts, so it counts until it ends.
+import type { Socket } from 'node:net';
 import { ForumError } from '../vocabulary/errors.ts';
 import { networkOf } from '../vocabulary/network.ts';
 
@@ -17,30 +18,24 @@ export class StreamQuota {
     return this.#total;
   }
 
-  /** Counts a stream of that socket address and returns what ends it, at the first call; throws FORUM_ERR_RATE. */
-  open(address: string): () => void {
-    const network = networkOf(address);
+  /** Counts a stream until its socket closes; throws FORUM_ERR_RATE. */
+  hold(socket: Socket): void {
+    const network = networkOf(socket.remoteAddress ?? '');
     const open = this.#open.get(network) ?? 0;
-    if (open >= this.#streamsPerAddressMax) throw tooManyStreams(this.#streamsPerAddressMax);
+    if (open >= this.#streamsPerAddressMax) {
+      const detail = `too many streams from your address: at most ${this.#streamsPerAddressMax} may be open`;
+      throw new ForumError('FORUM_ERR_RATE', detail, { headers: { 'Retry-After': RETRY_AFTER_SECONDS } });
+    }
+    if (socket.closed) return;
     this.#open.set(network, open + 1);
     this.#total++;
-    let isOpen = true;
-    return () => {
-      if (isOpen) this.#close(network);
-      isOpen = false;
-    };
+    socket.once('close', () => this.#release(network));
   }
 
-  #close(network: string): void {
+  #release(network: string): void {
     this.#total--;
     const open = (this.#open.get(network) ?? 0) - 1;
     if (open > 0) this.#open.set(network, open);
     else this.#open.delete(network);
   }
-}
-
-function tooManyStreams(streamsMax: number): ForumError {
-  return new ForumError('FORUM_ERR_RATE', `too many streams of your address: at most ${streamsMax} are open at once`, {
-    headers: { 'Retry-After': RETRY_AFTER_SECONDS },
-  });
 }

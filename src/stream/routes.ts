@@ -2,78 +2,70 @@
 import type { Socket } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import { chamberNotFound } from '../forum/commands.ts';
 import type { Forum } from '../forum/forum.ts';
+import type { ForumLog } from '../log/log.ts';
+import { type PageRange, readPages } from '../log/pages.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { parseInteger } from '../vocabulary/parameters.ts';
-import { readStart } from './cursor.ts';
-import { EVENTS_LIMIT, EVENTS_LIMIT_DEFAULT, eventLines, eventSource } from './event-source.ts';
+import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
+import { eventSource } from './event-source.ts';
 import type { Liveness } from './liveness.ts';
 import type { StreamQuota } from './quota.ts';
-import { Tails } from './tail.ts';
+import { type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
+
+export const EVENTS_LIMIT = { min: 1, max: 10_000 } as const;
+export const EVENTS_LIMIT_DEFAULT = 1_000;
+
+const NOT_A_STREAM =
+  'the stream needs a WebSocket handshake, or Accept: text/event-stream; pages are at /chambers/:id/events';
 
 interface StreamOptions {
   readonly forum: Forum;
   readonly liveness: Liveness;
   readonly quota: StreamQuota;
-  /** Sent with every answer. */
+  /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Adds the routes and returns the consumers that they serve. */
+/** Adds the routes and returns the subscriptions that they open. */
 export function streamRoutes(
   app: Hono<{ Bindings: Partial<HttpBindings> }>,
   { forum, liveness, quota, headers }: StreamOptions,
-): Tails {
-  const tails = new Tails(forum);
+): Subscriptions {
+  const subscriptions = new Subscriptions(forum);
   const logHeaders = { ...headers, 'Log-Id': forum.log.logId };
 
   app.get('/chambers/:id/stream', async (c) => {
-    if (isWebSocket(c)) {
-      const { chamberId, after, lastEventId } = await readStart(c, forum);
-      closeWithSocket(c, quota);
-      const response = await serveWebSocket(c, () => tails.open(chamberId, after ?? lastEventId), liveness);
+    const isSocket = isWebSocket(c);
+    if (!isSocket && !wantsEventSource(c)) throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
+    const start = await readStart(c, forum, isSocket ? undefined : c.req.header('last-event-id'));
+    const { chamberId, after = start.lastEventId } = start;
+    const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, consumer);
+    const socket = socketOf(c);
+    if (isSocket) {
+      quota.hold(socket);
+      const response = await serveWebSocket(c, { subscribe, socket, liveness });
       for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
       return response;
     }
-    if (!wantsEventSource(c)) throw notAStream();
-    const { chamberId, after, lastEventId } = await readStart(c, forum, c.req.header('last-event-id'));
-    const start = after ?? lastEventId;
-    const open = () => {
-      const tail = tails.open(chamberId, start, quota.open(addressOf(c)));
-      return eventSource(tail, { after: start, socket: socketOf(c), liveness });
-    };
-    // Nobody would read, or end, the stream of a HEAD.
-    return new Response(c.req.method === 'HEAD' ? null : open(), {
-      headers: { ...logHeaders, 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' },
-    });
+    const eventHeaders = { 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' };
+    const init = { headers: { ...logHeaders, ...eventHeaders } };
+    // The stream of a HEAD would never be read or ended.
+    if (c.req.method === 'HEAD') return new Response(null, init);
+    quota.hold(socket);
+    return new Response(eventSource({ subscribe, after, socket, liveness }), init);
   });
 
   app.get('/chambers/:id/events', async (c) => {
     const { chamberId, after = 0, lastEventId } = await readStart(c, forum);
     const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT_DEFAULT;
     const until = Math.min(lastEventId, after + limit);
-    return new Response(eventLines(forum, { chamberId, after, until }), {
+    return new Response(ReadableStream.from(storedLines(forum.log, { stream: chamberId, after, until })), {
       headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
     });
   });
-  return tails;
-}
-
-function socketOf(c: Context): Socket {
-  return c.env.incoming.socket;
-}
-
-/** A WebSocket has its TCP socket for itself, and for life. */
-function closeWithSocket(c: Context, quota: StreamQuota): void {
-  const socket = socketOf(c);
-  const leave = quota.open(addressOf(c));
-  if (socket.closed) leave();
-  else socket.once('close', leave);
-}
-
-function addressOf(c: Context): string {
-  return c.env.incoming?.socket.remoteAddress ?? '';
+  return subscriptions;
 }
 
 /** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket of its own. */
@@ -81,7 +73,7 @@ function isWebSocket(c: Context): boolean {
   return c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined;
 }
 
-/** Media types are of any case, and one of quality 0 is not wanted (RFC 9110, 12.5.1). */
+/** Media types are case-insensitive, and quality 0 means not acceptable (RFC 9110, 12.5.1). */
 function wantsEventSource(c: Context): boolean {
   const accepted = c.req.header('accept')?.toLowerCase().split(',') ?? [];
   return accepted.some((item) => {
@@ -90,9 +82,28 @@ function wantsEventSource(c: Context): boolean {
   });
 }
 
-function notAStream(): ForumError {
-  return new ForumError(
-    'FORUM_ERR_VALIDATION',
-    'the stream takes a WebSocket handshake, or Accept: text/event-stream; pages are at /chambers/:id/events',
-  );
+/** The cursor of a request; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_CONFLICT (another log) or FORUM_ERR_VALIDATION. */
+async function readStart(c: Context, forum: Forum, lastEventIdHeader?: string) {
+  const chamberId = parseId(c.req.param('id'));
+  const chamber = chamberId === undefined ? undefined : await forum.chamber(chamberId);
+  if (chamberId === undefined || chamber === undefined) throw chamberNotFound();
+  const { logId } = forum.log;
+  if ((c.req.query('log') ?? logId) !== logId) {
+    throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
+  }
+  const { lastEventId } = chamber.state;
+  const after = parseCursor('Last-Event-ID', lastEventIdHeader) ?? parseCursor('after', c.req.query('after'));
+  if (after !== undefined && after > lastEventId) {
+    throw invalid('after', `${after} is beyond the head of the log, which is ${lastEventId}`);
+  }
+  return { chamberId, after, lastEventId };
+}
+
+/** Each ended by a line break. */
+async function* storedLines(log: ForumLog, range: PageRange): AsyncGenerator<Uint8Array> {
+  for await (const { ndjson } of readPages(log, range)) yield ndjson;
+}
+
+function socketOf(c: Context): Socket {
+  return c.env.incoming.socket;
 }

@@ -1,64 +1,65 @@
-// WS /chambers/:id/stream: a consumer's pages written to its socket as text frames, one for each line.
-import { once } from 'node:events';
+// WS /chambers/:id/stream: a subscription's pages written to a socket as text frames, one for each line.
 import type { Socket } from 'node:net';
 import { upgradeWebSocket } from '@hono/node-server';
 import type { Context } from 'hono';
 import { WebSocket } from 'ws';
-import type { Page } from '../log/log.ts';
 import { framesOf } from './frames.ts';
 import type { Liveness } from './liveness.ts';
-import type { Tail } from './tail.ts';
+import type { Consumer, Subscription } from './subscription.ts';
 
-/** Accepts the handshake; once open, the socket is fed from a tail until either ends. */
-export function serveWebSocket(c: Context, openTail: () => Tail, liveness: Liveness): Promise<Response> {
-  return upgradeWebSocket(c, {
-    onOpen: (_event, { raw }) => {
-      if (!(raw instanceof WebSocket)) throw new Error('the upgrade gave no socket of ws');
-      const socket = c.env.incoming.socket as Socket;
-      const tail = openTail();
-      queueMicrotask(() => feed(tail, raw, { socket, liveness }));
-    },
-  });
-}
+const INTERNAL_ERROR = 1011;
+/** Service restart (RFC 6455 registry): consumers reconnect and resume. */
+const SERVICE_RESTART = 1012;
 
-interface Peer {
+export interface WebSocketOptions {
+  readonly subscribe: (consumer: Consumer) => Subscription;
   readonly socket: Socket;
   readonly liveness: Liveness;
 }
 
-/**
- * The adapter's listeners, set by now, hold the whole request: a consumer that waits for days need not keep it. They are
- * of no use, as consumers have nothing to say; an error is followed by the close.
- */
-function feed(tail: Tail, webSocket: WebSocket, { socket, liveness }: Peer): void {
-  webSocket.removeAllListeners();
-  webSocket.on('error', ignore);
-  webSocket.once('close', () => tail.stop());
-  liveness.watch(webSocket, socket);
-  tail.follow({
-    take: (page) => write(page, webSocket, socket),
-    end: (error) => error !== undefined && webSocket.close(INTERNAL_ERROR),
+/** Accepts the handshake; once open, the socket is served from a subscription until either ends. */
+export function serveWebSocket(c: Context, options: WebSocketOptions): Promise<Response> {
+  return upgradeWebSocket(c, {
+    onOpen: (_event, { raw }) => {
+      if (!(raw instanceof WebSocket)) throw new Error('the upgrade returned no WebSocket of ws');
+      queueMicrotask(() => serve(raw, options));
+    },
   });
 }
-
-function ignore(): void {}
 
 /**
  * Frames go to the TCP socket itself, a page in one write: without compression ws queues nothing of its own, so frames
  * and pings alternate at frame boundaries.
  */
-function write(page: Page, webSocket: WebSocket, socket: Socket): Promise<void> | undefined {
-  if (webSocket.readyState !== WebSocket.OPEN) return undefined;
-  return socket.write(framesOf(page)) ? undefined : drained(socket);
+function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketOptions): void {
+  // The adapter's listeners, set by now, hold the whole request. They are of no use: consumers have nothing to say, and an
+  // error is followed by the close.
+  webSocket.removeAllListeners();
+  webSocket.on('error', () => {});
+  const subscription = subscribe({
+    take: (page) => {
+      if (webSocket.readyState === WebSocket.OPEN) return socket.write(framesOf(page)) ? undefined : drained(socket);
+      // Closing: reading on without writing would go through all history with nothing to slow it down.
+      subscription.stop();
+      return undefined;
+    },
+    end: (error) => {
+      if (error === undefined) webSocket.close(SERVICE_RESTART, 'service restart');
+      else webSocket.close(INTERNAL_ERROR);
+    },
+  });
+  webSocket.once('close', () => subscription.stop());
+  webSocket.on('pong', liveness.watch({ socket, answersPings: true, ping: () => webSocket.ping() }));
 }
 
-const INTERNAL_ERROR = 1011;
-
-async function drained(socket: Socket): Promise<void> {
-  if (!socket.writableNeedDrain || socket.destroyed) return;
-  const ended = new AbortController();
-  const { signal } = ended;
-  await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal })]).finally(() =>
-    ended.abort(),
-  );
+/** Resolves when the socket has room again or has closed. */
+function drained(socket: Socket): Promise<void> | undefined {
+  if (socket.destroyed) return undefined;
+  return new Promise((resolve) => {
+    const settle = () => {
+      socket.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    socket.on('drain', settle).on('close', settle);
+  });
 }

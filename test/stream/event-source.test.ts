@@ -14,7 +14,7 @@ function ids(lines: readonly string[]): readonly number[] {
   return lines.map((line) => JSON.parse(line).eventId);
 }
 
-async function refusal({ url }: Running, path: string, headers: Readonly<Record<string, string>> = {}) {
+async function rejection({ url }: Running, path: string, headers: Readonly<Record<string, string>> = {}) {
   const response = await fetch(url + path, { headers });
   return {
     status: response.status,
@@ -24,7 +24,7 @@ async function refusal({ url }: Running, path: string, headers: Readonly<Record<
 }
 
 describe('server-sent events', () => {
-  it('carry the line as data and its event id as id, first what was, then what comes', async () => {
+  it('carry the line as data and its event id as id: history, then live', async () => {
     const { running, stream, events, debate } = await withFive();
     const source = await openSource(running, `${stream}?after=2`);
     const before = await take(source, 3);
@@ -40,7 +40,7 @@ describe('server-sent events', () => {
     expect(first?.id).toBe('5');
   });
 
-  it('bring only what is new without a cursor', async () => {
+  it('carry only new events without a cursor', async () => {
     const { running, stream, debate } = await withFive();
     const source = await openSource(running, stream);
     const eventId = await debate('sixth');
@@ -53,9 +53,9 @@ describe('server-sent events', () => {
     ['/chambers/1/stream', { 'last-event-id': 'x' }, 400, 'FORUM_ERR_VALIDATION'],
     ['/chambers/1/stream', { 'last-event-id': '6' }, 400, 'FORUM_ERR_VALIDATION'],
     ['/chambers/1/stream?after=0&log=another', {}, 409, 'FORUM_ERR_CONFLICT'],
-  ])('of %s with %j are refused with %i', async (path, headers, status, error) => {
+  ])('are rejected for %s with %j: %i', async (path, headers, status, error) => {
     const { running } = await withFive();
-    const answer = await refusal(running, path, { accept: 'text/event-stream', ...headers });
+    const answer = await rejection(running, path, { accept: 'text/event-stream', ...headers });
     expect(answer).toMatchObject({ status, cors: '*', body: { error } });
   });
 
@@ -67,7 +67,7 @@ describe('server-sent events', () => {
     expect(end.done).toBe(true);
   });
 
-  it('are told of by HEAD without being begun', async () => {
+  it('answer HEAD without opening a stream', async () => {
     const { running, stream } = await withFive({ STREAMS_PER_ADDRESS_MAX: '1' });
     const options = { method: 'HEAD', headers: { accept: 'text/event-stream' } };
     for (const _ of [1, 2]) expect((await fetch(running.url + stream, options)).status).toBe(200);
@@ -76,16 +76,16 @@ describe('server-sent events', () => {
 });
 
 describe('the path of the stream', () => {
-  it('asks for a handshake or an Accept header where it is given neither', async () => {
+  it('rejects a request with neither a handshake nor an Accept header', async () => {
     const { running, stream } = await withFive();
-    expect(await refusal(running, stream)).toMatchObject({
+    expect(await rejection(running, stream)).toMatchObject({
       status: 400,
       cors: '*',
       body: { error: 'FORUM_ERR_VALIDATION' },
     });
   });
 
-  it('takes no half of a handshake', async () => {
+  it('rejects half a handshake', async () => {
     const { running, stream } = await withFive();
     const half = `GET ${stream} HTTP/1.1\r\nHost: forum.test\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n`;
     expect(await sendRaw(running.url, half)).toMatch(/^HTTP\/1.1 400 .*FORUM_ERR_VALIDATION/s);
@@ -102,14 +102,14 @@ describe('pages of events', () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(ndjson)).toBe(true);
   });
 
-  it('begin after the cursor and hold as many as asked for', async () => {
+  it('start after the cursor and hold at most the limit', async () => {
     const { running, events } = await withFive();
     expect(ids(await page(running, `${events}?after=1&limit=2`))).toEqual([2, 3]);
     expect(ids(await page(running, `${events}?after=4&limit=10000`))).toEqual([5]);
     expect(await page(running, `${events}?after=5`)).toEqual([]);
   });
 
-  it('hold 1,000 without a limit', async () => {
+  it('hold 1,000 events by default', async () => {
     const { running, events, debate } = await withFive();
     for (let batch = 0; batch < 10; batch++) await Promise.all(Array.from({ length: 100 }, () => debate('more')));
     expect(ids(await page(running, events))).toEqual(Array.from({ length: 1_000 }, (_, at) => at + 1));
@@ -122,8 +122,8 @@ describe('pages of events', () => {
     ['?after=6', 400],
     ['?after=-1', 400],
     ['?after=1&log=another', 409],
-  ])('are refused for %s with %i', async (query, status) => {
+  ])('are rejected for %s with %i', async (query, status) => {
     const { running, events } = await withFive();
-    expect(await refusal(running, events + query)).toMatchObject({ status, cors: '*' });
+    expect(await rejection(running, events + query)).toMatchObject({ status, cors: '*' });
   });
 });

@@ -1,4 +1,4 @@
-// Peers that are gone without a word, or read nothing: found and cut, while whoever is merely slow is served on.
+// Peers that are silently gone or read nothing are cut; slow ones are not.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { debating, type Running, run } from '../kit/service.ts';
 const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
 const COMMENT = 'x'.repeat(8_000);
 
-/** A WebSocket peer that knows the handshake and nothing else: it answers no ping. */
+/** A WebSocket peer that answers no ping. */
 async function mutePeer({ url }: Running, chamberId: number): Promise<RawSocket> {
   const socket = await RawSocket.open(url);
   socket.write(
@@ -20,6 +20,13 @@ async function mutePeer({ url }: Running, chamberId: number): Promise<RawSocket>
   return socket;
 }
 
+async function openSource({ url }: Running, chamberId: number): Promise<RawSocket> {
+  const socket = await RawSocket.open(url);
+  socket.write(`GET /chambers/${chamberId}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);
+  await socket.receive('id: 2');
+  return socket;
+}
+
 describe('a peer', { timeout: 60_000 }, () => {
   it('that answers no ping is cut, and one that does is not', async () => {
     const running = await run(SETTINGS);
@@ -27,7 +34,7 @@ describe('a peer', { timeout: 60_000 }, () => {
     const alive = await consume(running, `/chambers/${id}/stream?after=0`);
     const mute = await mutePeer(running, id);
     await mute.closed;
-    await debate('after the end of the mute one');
+    await debate('after the mute peer is gone');
     await alive.until(3);
     expect(alive.closeCode).toBeUndefined();
   });
@@ -58,5 +65,23 @@ describe('a peer', { timeout: 60_000 }, () => {
     }
     await slow.until(1_502);
     expect(slow.eventIds).toEqual(Array.from({ length: 1_502 }, (_, index) => index + 1));
+  });
+});
+
+describe('a reader of server-sent events', { timeout: 60_000 }, () => {
+  it('whose buffered bytes do not drain is cut, and one that merely waits gets keep-alives', async () => {
+    const running = await run(SETTINGS);
+    const { id, debate } = await debating(running);
+    const [stopped, waiting] = [await openSource(running, id), await openSource(running, id)];
+    stopped.socket.pause();
+    for (let move = 0; move < 800; move++) await debate(COMMENT);
+    await waiting.receive('id: 802');
+    await sleep(4_000);
+    stopped.socket.resume();
+    await stopped.closed;
+    expect(stopped.received).not.toContain('id: 802');
+    await debate('one more');
+    await waiting.receive('id: 803');
+    expect(waiting.received.match(/: keep-alive/g)?.length).toBeGreaterThan(1);
   });
 });

@@ -1,4 +1,4 @@
-// What readers who do not read cost the service: a page each, however much there is for them.
+// A reader that stands still costs the service one page, however long the log.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,7 +28,7 @@ function residentBytes({ pid }: ServiceProcess): number {
   return Number(kibibytes) * 1024;
 }
 
-it('a log of megabytes before readers that stand still leaves memory flat, and they get it all', {
+it('memory stays flat while readers of a long log stand still, and they get everything', {
   timeout: 90_000,
 }, async () => {
   const service = await startProcess(':memory:');
@@ -48,7 +48,7 @@ it('a log of megabytes before readers that stand still leaves memory flat, and t
   expect(last.eventIds).toEqual(Array.from({ length: MOVES + 2 }, (_, index) => index + 1));
 });
 
-/** Half of them by server-sent events; returns the last of the others, once the service has written what it will. */
+/** Half of them by server-sent events; returns the last of the others once the service is idle. */
 async function openStandingStill({ url, pid }: ServiceProcess, chamberId: number, readers: number): Promise<Consumer> {
   const path = `/chambers/${chamberId}/stream?after=0`;
   const consumers: Consumer[] = [];
@@ -76,7 +76,7 @@ function processorTicks(pid: number): number {
   return Number(fields[13]) + Number(fields[14]);
 }
 
-/** A consumer that reads little more than the handshake until it is told to go on. */
+/** A consumer that reads little more than the handshake until it is resumed. */
 async function openPaused(url: string): Promise<Consumer> {
   const socket = new WebSocket(url);
   atEnd(() => socket.terminate());

@@ -1,4 +1,4 @@
-// A consumer that loses its connection a thousand times while the log grows: no gap, no repeat, no other order.
+// A consumer that loses its connection a thousand times while the log grows: no gap, no repeat, no reordering.
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { type Consumer, consume, openSource, page, take } from '../kit/consumers.ts';
@@ -9,7 +9,7 @@ const DISCONNECTS = 1_000;
 const SOURCE_DISCONNECTS = 100;
 const LINES_MAX = 6;
 
-/** A chamber in which somebody goes on debating until told to stop. */
+/** A chamber with a debate that runs until `quiet` is called. */
 async function noisyChamber() {
   const running = await run();
   const { id, debate } = await debating(running);

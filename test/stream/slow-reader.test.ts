@@ -1,13 +1,16 @@
-// A consumer that reads slowly, or not at all for a while, loses nothing and holds up nobody.
-import { expect, it } from 'vitest';
+// A consumer that stops reading for a while loses nothing and delays nobody; a closing one causes no more reads.
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it, vi } from 'vitest';
 import { consume } from '../kit/consumers.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
 import { call, debating, run } from '../kit/service.ts';
 
 const EVENTS = 200;
 /** Some 120 KB a line: together far more than the buffers of two sockets hold. */
 const BULK = { bulk: 'x'.repeat(60_000) };
 
-it('is given everything once it reads on, while others are not kept waiting', async () => {
+it('gets everything once it resumes, while others are not delayed', async () => {
   const running = await run();
   const { id, by } = await debating(running);
   const slow = await consume(running, `/chambers/${id}/stream`);
@@ -22,4 +25,26 @@ it('is given everything once it reads on, while others are not kept waiting', as
   await slow.until(EVENTS);
   expect(slow.lines).toEqual(quick.lines);
   expect(slow.eventIds).toEqual(Array.from({ length: EVENTS }, (_, at) => at + 3));
+});
+
+const CLOSE_FRAME = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]);
+const QUIET_MS = 500;
+
+it('causes no more reads once it is closing, even with a full socket', async () => {
+  const running = await run();
+  const { id, by } = await debating(running);
+  for (let at = 0; at < EVENTS; at++) {
+    await call(running, by, ['POST', `/chambers/${id}/debate`, { comment: `${at}`, refinement: BULK }]);
+  }
+  const reading = vi.spyOn(running.service.forum.log, 'readPage');
+  const closing = await RawSocket.open(running.url);
+  closing.socket.pause();
+  const handshake =
+    `GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+    `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\n\r\n`;
+  closing.write(Buffer.concat([Buffer.from(handshake), CLOSE_FRAME]));
+  await vi.waitFor(() => expect(reading).toHaveBeenCalled());
+  await sleep(QUIET_MS);
+  // In all there are more than EVENTS / 3 pages.
+  expect(reading.mock.calls.length).toBeLessThan(EVENTS / 10);
 });

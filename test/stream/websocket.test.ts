@@ -12,7 +12,7 @@ async function subscribed(path: string) {
 }
 
 describe('the stream of a chamber', () => {
-  it('gives every event after the one named, which is not given again, and then the live ones', async () => {
+  it('sends every event after the cursor, then the live ones', async () => {
     const running = await run();
     const { id, debate } = await debating(running);
     await debate('third');
@@ -23,7 +23,7 @@ describe('the stream of a chamber', () => {
     expect(consumer.eventIds).toEqual([2, 3, 4]);
   });
 
-  it('gives everything after 0', async () => {
+  it('sends everything after 0', async () => {
     const running = await run();
     const { id } = await debating(running);
     const consumer = await consume(running, `/chambers/${id}/stream?after=0`);
@@ -31,7 +31,7 @@ describe('the stream of a chamber', () => {
     expect(consumer.eventIds).toEqual([1, 2]);
   });
 
-  it('gives only what is new without a cursor, or with the head as cursor', async () => {
+  it('sends only new events without a cursor, or with the head as cursor', async () => {
     const running = await run();
     const { id, debate } = await debating(running);
     const consumers = [
@@ -45,7 +45,7 @@ describe('the stream of a chamber', () => {
     }
   });
 
-  it('gives each consumer the same lines, one a message, as they are stored', async () => {
+  it('sends each consumer the same lines, one a message, as they are stored', async () => {
     const running = await run();
     const { id, debate } = await debating(running);
     await debate('“é” \u2028 😀');
@@ -58,7 +58,7 @@ describe('the stream of a chamber', () => {
     expect([first?.lines, second?.lines]).toEqual([lines, lines.slice(1)]);
   });
 
-  it('gives no event twice and loses none while the log grows under it', async () => {
+  it('neither repeats nor misses an event while the log grows', async () => {
     const running = await run();
     const { id, debate } = await debating(running);
     const joined = [];
@@ -74,7 +74,7 @@ describe('the stream of a chamber', () => {
     }
   });
 
-  it('gives only the events of its chamber, those of the service too', async () => {
+  it('sends only events of its chamber, including service events', async () => {
     const running = await run();
     const { id } = await debating(running);
     const other = await debating(running);
@@ -91,7 +91,7 @@ describe('the stream of a chamber', () => {
     ]);
   });
 
-  it('tells the log in the handshake, and takes it back with a cursor', async () => {
+  it('sends the log id in the handshake and accepts it with a cursor', async () => {
     const running = await run();
     const { id } = await debating(running);
     const { logId } = running.service.forum.log;
@@ -99,7 +99,7 @@ describe('the stream of a chamber', () => {
     expect(outcome).toMatchObject({ headers: { 'log-id': logId, 'access-control-allow-origin': '*' } });
   });
 
-  it('has nothing to hear: messages are passed over, long ones close it', async () => {
+  it('ignores messages and closes on a long one', async () => {
     const running = await run();
     const { id, debate } = await debating(running);
     const consumer = await consume(running, `/chambers/${id}/stream`);
@@ -122,7 +122,7 @@ describe('a handshake', () => {
     ['/chambers/:id/stream?after=1.0', 400, 'FORUM_ERR_VALIDATION'],
     ['/chambers/:id/stream?after=3', 400, 'FORUM_ERR_VALIDATION'],
     ['/chambers/:id/stream?after=1&log=another', 409, 'FORUM_ERR_CONFLICT'],
-  ])('of %s is refused as HTTP, with %i and the usual body', async (path, status, error) => {
+  ])('for %s is rejected over HTTP, with %i and the usual body', async (path, status, error) => {
     expect(await subscribed(path)).toMatchObject({
       refusal: {
         status,
@@ -134,7 +134,7 @@ describe('a handshake', () => {
 });
 
 describe('the end of the service', () => {
-  it('closes streams with 1012, and they resume where they were', async () => {
+  it('closes streams with 1012, and they resume from their cursor', async () => {
     const settings = { DATABASE_PATH: temporaryDatabase() };
     const running = await run(settings);
     const { id, by, debate } = await debating(running);

@@ -1,0 +1,203 @@
+// A chamber's log as its consumers receive it. A subscription is a cursor over the log; replay and live are one loop, and a
+// consumer that is behind costs no memory. What makes it correct:
+//
+// - Nothing is missed. Growth raises the topic's `version` before any subscription is woken. A subscription waits only when the
+//   read that found nothing after its cursor began in the current version, and its loop ends without being suspended between
+//   that check and the wait. So growth either fails the check or finds the subscription waiting, with no loop left running.
+// - Nothing is repeated or reordered. Only its own subscription hands lines to a consumer: always those right after the cursor,
+//   one page at a time, and the cursor has moved before the consumer sees the page. While a subscription reads or waits for room
+//   it is not waiting for growth, so wake() leaves it alone.
+// - A wake-up carries no data. Woken subscriptions read the log from their own cursor. Those at the same cursor share one read,
+//   which is dropped when the log grows or every subscription has been woken.
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { Forum } from '../forum/forum.ts';
+import type { ForumLog, Page } from '../log/log.ts';
+import { isFull, PAGE_LINES_MAX, readersTurn } from '../log/pages.ts';
+
+export interface Consumer {
+  /** Takes the next lines; a promise resolves when there is room for more. */
+  readonly take: (page: Page) => Promise<void> | undefined;
+  /** Called once, after the last lines; with an error if they could not be read or taken. */
+  readonly end: (error?: unknown) => void;
+}
+
+/** What subscriptions need of the forum. */
+export type Source = Pick<Forum, 'follow'> & { readonly log: Pick<ForumLog, 'readPage' | 'lastEventId'> };
+
+/** All subscriptions, by chamber. */
+export class Subscriptions {
+  readonly #source: Source;
+  readonly #topics = new Map<number, ChamberTopic>();
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** Hands over every event after `after`, in order, each once, then the live ones, until stop(); never before it returns. */
+  open(chamberId: number, after: number, consumer: Consumer): Subscription {
+    let topic = this.#topics.get(chamberId);
+    if (topic === undefined) {
+      topic = new ChamberTopic(this.#source, chamberId, () => this.#topics.delete(chamberId));
+      this.#topics.set(chamberId, topic);
+    }
+    return new Subscription(topic, after, consumer);
+  }
+
+  /** The events that the consumer farthest behind its chamber's head has yet to receive. */
+  async lag(): Promise<number> {
+    let lag = 0;
+    for (const [chamberId, { subscriptions }] of this.#topics) {
+      const head = await this.#source.log.lastEventId(chamberId);
+      for (const { cursor } of subscriptions) lag = Math.max(lag, head - cursor);
+    }
+    return lag;
+  }
+
+  stop(): void {
+    for (const { subscriptions } of this.#topics.values()) {
+      for (const subscription of subscriptions) subscription.stop();
+    }
+  }
+}
+
+class Subscription {
+  /** The last event handed out. */
+  cursor: number;
+  /** At the head, and the consumer has room. */
+  isWaiting = false;
+  #isStopped = false;
+  readonly #topic: ChamberTopic;
+  readonly #consumer: Consumer;
+
+  constructor(topic: ChamberTopic, after: number, consumer: Consumer) {
+    this.#topic = topic;
+    this.#consumer = consumer;
+    this.cursor = after;
+    topic.subscriptions.add(this);
+    void this.#readOn();
+  }
+
+  /** The log has grown: a page that was read already is handed out at once, without being suspended. */
+  wake(): void {
+    if (!this.isWaiting) return;
+    const { version, reads } = this.#topic;
+    const page = reads.get(this.cursor)?.page;
+    const room = page && this.#accept(version, page);
+    if (page === undefined || room !== undefined) void this.#readOn(room);
+  }
+
+  stop(error?: unknown): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.isWaiting = false;
+    this.#topic.remove(this);
+    this.#consumer.end(error);
+  }
+
+  async #readOn(room?: Promise<void>): Promise<void> {
+    this.isWaiting = false;
+    try {
+      await room;
+      while (!this.#isStopped) {
+        // No variable holds the page while the consumer makes room, which may take hours.
+        const nextRoom = this.#accept(this.#topic.version, await this.#topic.read(this.cursor));
+        if (this.isWaiting) return;
+        await nextRoom;
+      }
+    } catch (error) {
+      this.stop(error);
+    }
+  }
+
+  /** Hands out a page that was read in that version; an empty one is the head. Returns a promise if the next has to wait. */
+  #accept(version: number, page: Page): Promise<void> | undefined {
+    if (this.#isStopped) return undefined;
+    if (page.count === 0) {
+      this.isWaiting = this.#topic.version === version;
+      return undefined;
+    }
+    this.cursor += page.count;
+    try {
+      const room = this.#consumer.take(page);
+      // A socket that takes whatever it is given would otherwise have the process to itself.
+      return isFull(page) ? Promise.resolve(room).then(readersTurn) : room;
+    } catch (error) {
+      this.stop(error);
+      return undefined;
+    }
+  }
+}
+
+export type { Subscription };
+
+interface SharedRead {
+  readonly reading: Promise<Page>;
+  page: Page | undefined;
+}
+
+/** How many subscriptions are woken before the process does something else. */
+const WAKES_PER_TICK = 64;
+
+class ChamberTopic {
+  readonly subscriptions = new Set<Subscription>();
+  /** Of this version, by cursor. */
+  readonly reads = new Map<number, SharedRead>();
+  version = 0;
+  #isWaking = false;
+  readonly #source: Source;
+  readonly #chamberId: number;
+  readonly #onEmpty: () => void;
+  readonly #unfollow: () => void;
+
+  constructor(source: Source, chamberId: number, onEmpty: () => void) {
+    this.#source = source;
+    this.#chamberId = chamberId;
+    this.#onEmpty = onEmpty;
+    this.#unfollow = source.follow(chamberId, () => {
+      this.version++;
+      this.reads.clear();
+      if (!this.#isWaking) void this.#wakeAll();
+    });
+  }
+
+  remove(subscription: Subscription): void {
+    this.subscriptions.delete(subscription);
+    if (this.subscriptions.size > 0) return;
+    this.#unfollow();
+    this.#onEmpty();
+  }
+
+  async read(after: number): Promise<Page> {
+    let shared = this.reads.get(after);
+    if (shared === undefined) {
+      shared = { reading: this.#source.log.readPage(this.#chamberId, after, PAGE_LINES_MAX), page: undefined };
+      this.reads.set(after, shared);
+    }
+    try {
+      shared.page = await shared.reading;
+      return shared.page;
+    } finally {
+      // Kept only for subscriptions about to be woken. A failure is for those that wait now, and a full page is history.
+      const isKept = this.#isWaking && shared.page !== undefined && !isFull(shared.page);
+      if (!isKept && this.reads.get(after) === shared) this.reads.delete(after);
+    }
+  }
+
+  /** Growth meanwhile goes out to those not yet woken, and to the others in another pass. */
+  async #wakeAll(): Promise<void> {
+    this.#isWaking = true;
+    for (let pass = -1; pass !== this.version; ) {
+      pass = this.version;
+      let woken = 0;
+      for (const subscription of this.subscriptions) {
+        if (++woken % WAKES_PER_TICK === 0) await nextTick();
+        // The first at a cursor reads for all; each that needs the page meets a failure again.
+        const { isWaiting, cursor } = subscription;
+        if (isWaiting && this.reads.get(cursor)?.page === undefined) await this.read(cursor).catch(() => {});
+        subscription.wake();
+      }
+    }
+    this.#isWaking = false;
+    this.reads.clear();
+  }
+}

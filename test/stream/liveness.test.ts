@@ -1,0 +1,93 @@
+// When a peer counts as dead, with the checks in the hand of the test.
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { Liveness } from '../../src/stream/liveness.ts';
+import { atEnd } from '../kit/temporary.ts';
+
+const PING_MS = 30_000;
+const DEAD_MS = 60_000;
+const CHECK_MS = 10_000;
+/** Far more than the buffers of two sockets hold. */
+const BACKLOG = Buffer.alloc(32_000_000);
+
+let socket: Socket;
+let peer: Socket;
+let liveness: Liveness;
+
+beforeEach(async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  atEnd(() => void server.close());
+  await once(server, 'listening');
+  peer = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  peer.on('error', () => {});
+  atEnd(() => void peer.destroy());
+  [socket] = (await once(server, 'connection')) as [Socket];
+  atEnd(() => void socket.destroy());
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  liveness = new Liveness({ pingIntervalMs: PING_MS, deadAfterMs: DEAD_MS });
+});
+
+afterEach(() => {
+  liveness.close();
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+it('pings a peer on time and cuts it when it answers none for long enough, not before', () => {
+  const ping = vi.fn();
+  liveness.watch({ socket, answersPings: true, ping });
+  vi.advanceTimersByTime(DEAD_MS);
+  expect([ping.mock.calls.length, socket.destroyed]).toEqual([DEAD_MS / PING_MS, false]);
+  vi.advanceTimersByTime(CHECK_MS);
+  expect(socket.destroyed).toBe(true);
+});
+
+it('keeps a peer that answers', () => {
+  const answer = liveness.watch({ socket, answersPings: true, ping: () => answer() });
+  vi.advanceTimersByTime(10 * DEAD_MS);
+  expect(socket.destroyed).toBe(false);
+});
+
+it('keeps a peer that cannot answer while nothing is buffered for it, and pings it', () => {
+  const ping = vi.fn();
+  liveness.watch({ socket, answersPings: false, ping });
+  vi.advanceTimersByTime(10 * DEAD_MS);
+  expect([ping.mock.calls.length, socket.destroyed]).toEqual([(10 * DEAD_MS) / PING_MS, false]);
+});
+
+it.each([true, false])('cuts a peer whose buffered bytes do not drain, without pinging it (answers: %s)', (answers) => {
+  const ping = vi.fn();
+  liveness.watch({ socket, answersPings: answers, ping });
+  socket.write(BACKLOG);
+  vi.advanceTimersByTime(DEAD_MS);
+  expect(socket.destroyed).toBe(false);
+  vi.advanceTimersByTime(CHECK_MS);
+  expect([ping.mock.calls.length, socket.destroyed]).toEqual([0, true]);
+});
+
+it.each([true, false])('keeps a peer that drains a part of one large write (answers: %s)', async (answers) => {
+  liveness.watch({ socket, answersPings: answers, ping: () => {} });
+  socket.write(BACKLOG);
+  for (let step = 0; step < 6; step++) {
+    vi.advanceTimersByTime(DEAD_MS - CHECK_MS);
+    let read = 0;
+    while (read < 2_000_000) {
+      await once(peer, 'readable');
+      for (let chunk = peer.read(); chunk !== null; chunk = peer.read()) read += chunk.length;
+    }
+    await sleep(20);
+  }
+  expect([socket.destroyed, socket.writableLength]).toEqual([false, BACKLOG.length]);
+});
+
+it('counts a check that comes late, after a pause of the process, as one', () => {
+  liveness.watch({ socket, answersPings: true, ping: () => {} });
+  vi.advanceTimersByTime(CHECK_MS);
+  const later = performance.now() + 10 * DEAD_MS;
+  vi.spyOn(performance, 'now').mockReturnValue(later);
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 10 * DEAD_MS);
+  vi.advanceTimersByTime(CHECK_MS);
+  expect(socket.destroyed).toBe(false);
+});

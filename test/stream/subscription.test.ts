@@ -1,0 +1,103 @@
+// Subscriptions of a log that grows at any moment, or fails for a moment.
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import type { Page } from '../../src/log/log.ts';
+import { type Source, Subscriptions } from '../../src/stream/subscription.ts';
+
+/** A chamber's log of empty lines that grows, and wakes its followers, when the test says so. */
+class GrowingLog implements Source {
+  lastEventId = 1;
+  isFailing = false;
+  readonly #wakes = new Set<() => void>();
+  readonly #pageLinesMax: number;
+
+  constructor(pageLinesMax = 3) {
+    this.#pageLinesMax = pageLinesMax;
+  }
+
+  readonly log = {
+    lastEventId: async () => this.lastEventId,
+    readPage: async (_stream: unknown, after: number): Promise<Page> => {
+      if (this.isFailing) throw new Error('not now');
+      const count = Math.min(this.#pageLinesMax, this.lastEventId - after);
+      await Promise.resolve();
+      return { ndjson: Buffer.from('\n'.repeat(count)), count };
+    },
+  };
+
+  follow(_chamberId: number, wake: () => void): () => void {
+    this.#wakes.add(wake);
+    return () => this.#wakes.delete(wake);
+  }
+
+  grow(): void {
+    this.lastEventId++;
+    for (const wake of this.#wakes) wake();
+  }
+}
+
+async function microtasks(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await Promise.resolve();
+}
+
+/** Opens a subscription whose consumer has room at once for every second page; returns the ids of the events it takes. */
+function record(subscriptions: Subscriptions, after: number): readonly number[] {
+  const eventIds: number[] = [];
+  let pages = 0;
+  subscriptions.open(1, after, {
+    take: ({ count }) => {
+      for (let line = 0; line < count; line++) eventIds.push(after + eventIds.length + 1);
+      return pages++ % 2 === 0 ? microtasks(5) : undefined;
+    },
+    end: () => {},
+  });
+  return eventIds;
+}
+
+it('neither misses nor repeats an event, whenever the log grows', async () => {
+  for (let first = 0; first < 40; first++) {
+    for (let second = 0; second < 12; second++) {
+      const log = new GrowingLog();
+      const subscriptions = new Subscriptions(log);
+      const received = [0, 0, 1].map((after) => record(subscriptions, after));
+      await microtasks(first);
+      log.grow();
+      await microtasks(second);
+      log.grow();
+      log.grow();
+      await nextTick();
+      expect([first, second, received]).toEqual([
+        first,
+        second,
+        [
+          [1, 2, 3, 4],
+          [1, 2, 3, 4],
+          [2, 3, 4],
+        ],
+      ]);
+      expect(await subscriptions.lag()).toBe(0);
+      subscriptions.stop();
+    }
+  }
+});
+
+/** What a new consumer gets first: how many events, or the end. */
+function first(subscriptions: Subscriptions, after: number): Promise<number | 'ended'> {
+  return new Promise((resolve) =>
+    subscriptions.open(1, after, { take: ({ count }) => void resolve(count), end: () => resolve('ended') }),
+  );
+}
+
+it('reads again for a consumer that comes after a failed read', async () => {
+  const log = new GrowingLog();
+  const subscriptions = new Subscriptions(log);
+  log.grow();
+  // Waits at the head, so that the topic stays open while others come and go.
+  await first(subscriptions, 0);
+  await nextTick();
+  log.isFailing = true;
+  expect(await first(subscriptions, 1)).toBe('ended');
+  log.isFailing = false;
+  expect(await first(subscriptions, 1)).toBe(1);
+  subscriptions.stop();
+});
