@@ -44,7 +44,7 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
     case 'chamber.joined':
       return { ...next, members: [...state.members, event.did] };
     case 'chamber.proposed':
-      return { ...next, ideas: [...state.ideas, toIdea(event)] };
+      return { ...next, ideas: [...state.ideas, { ...event.payload, creatorDid: event.did, proposedAt: next.lastAt }] };
     case 'chamber.debated':
     case 'chamber.passed':
       return next;
@@ -88,7 +88,6 @@ function advance(state: ChamberState, event: ChamberEvent): ChamberState {
 }
 
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
-type Proposed = Extract<MoveEvent, { type: 'chamber.proposed' }>;
 
 function created(event: Created): ChamberState {
   const { name, deadlines, minBackersForGraduation, turnSeconds } = event.payload;
@@ -110,8 +109,4 @@ function created(event: Created): ChamberState {
     lastEventId: event.eventId,
     lastAt: Date.parse(event.ts),
   };
-}
-
-function toIdea({ did, ts, payload }: Proposed): Idea {
-  return { ...payload, creatorDid: did, proposedAt: Date.parse(ts) };
 }

@@ -34,11 +34,11 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
   }
   const changed = before === null ? NONE : changedIdeas(before, after);
   if (changed.size === 0) return rows;
-  const byIdea = tallies(after);
+  const byIdea = after.reveals.size === 0 ? undefined : tallies(after);
   const graduated = after.settlement.committed === null ? [] : graduates(after);
   for (const idea of after.ideas) {
     if (!changed.has(idea.ideaId)) continue;
-    const view = ideaView(after, idea, byIdea.get(idea.ideaId), graduated.includes(idea));
+    const view = ideaView(after, idea, byIdea?.get(idea.ideaId), graduated.includes(idea));
     rows.push({ table: 'ideas', proposedAt: idea.proposedAt, idea: view });
   }
   return rows;

@@ -31,7 +31,9 @@ export function turnOrderAt(state: TurnState, now: Millis): number | null {
   const phase = phaseAt(state, now);
   if (!hasTurns(phase) || state.members.length === 0) return null;
   const start = state.turn.phase === phase ? state.turn : { turnOrder: 0, since: phaseStart(state, phase) };
-  return (start.turnOrder + turnsElapsed(state, start.since, now)) % state.members.length;
+  const { turnSeconds, lastAt, members } = state;
+  const elapsed = turnSeconds === null ? 0 : Math.floor((Math.max(now, lastAt) - start.since) / (turnSeconds * 1000));
+  return (start.turnOrder + elapsed) % members.length;
 }
 
 /** The DID of the member in turn at `now`, or null. */
@@ -46,9 +48,4 @@ export function afterPass(state: TurnState, at: Millis): TurnStart {
   const turnOrder = turnOrderAt(state, at);
   if (turnOrder === null || !hasTurns(phase)) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
   return { phase, turnOrder: (turnOrder + 1) % state.members.length, since: at };
-}
-
-function turnsElapsed(state: TurnState, since: Millis, now: Millis): number {
-  if (state.turnSeconds === null) return 0;
-  return Math.floor((Math.max(now, state.lastAt) - since) / (state.turnSeconds * 1000));
 }

@@ -5,7 +5,6 @@ import type { AccountState } from './account.ts';
 import { graduates, type Tally, tallies } from './allocations.ts';
 import type { ChamberState, Idea, Reveal } from './chamber.ts';
 import { isClosed, phaseAt } from './phase.ts';
-import { deploymentOf, isDeployed } from './settlement.ts';
 import { turnHolderAt } from './turn.ts';
 
 /** GET /me. */
@@ -120,9 +119,9 @@ export function ideaViews(state: ChamberState): readonly IdeaView[] {
 
 /** `isGraduate` counts only once the chamber is committed. */
 export function ideaView(state: ChamberState, idea: Idea, tally: Tally | undefined, isGraduate: boolean): IdeaView {
-  const { submitted, outcome } = deploymentOf(state.settlement, idea.ideaId);
-  const deployed = isDeployed(outcome) ? outcome : null;
-  const failed = isDeployed(outcome) ? null : outcome;
+  const { submitted = [], outcome = null } = state.settlement.deployments.get(idea.ideaId) ?? {};
+  const deployed = outcome !== null && 'tokenAddress' in outcome ? outcome : null;
+  const failed = outcome !== null && 'reason' in outcome ? outcome : null;
   const awaited = state.settlement.committed !== null && isGraduate ? 'pending' : 'none';
   const underWay = submitted.length > 0 ? 'submitted' : awaited;
   return {

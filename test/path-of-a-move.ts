@@ -1,0 +1,100 @@
+// Counts the functions and files of this project that one propose enters, from the socket to its response and to a stream
+// consumer, on the main thread: `node test/path-of-a-move.ts`. Fails above the limits. A straight path stays short.
+import { Session } from 'node:inspector/promises';
+import { pathToFileURL } from 'node:url';
+import { pino } from 'pino';
+import { WebSocket } from 'ws';
+import { readConfig } from '../src/config.ts';
+import { startService } from '../src/server.ts';
+import { Signer } from './kit/signer.ts';
+
+const FUNCTIONS_MAX = 110;
+const FILES_MAX = 35;
+const MINUTE_MS = 60_000;
+/** For work that follows a response, such as closing what the warm-up opened. */
+const SETTLE_MS = 300;
+
+const ROOT = pathToFileURL(new URL('..', import.meta.url).pathname).href;
+const settings = { DATABASE_PATH: ':memory:', PORT: '0', CHAIN: 'none', LOG_LEVEL: 'silent', NODE_ENV: 'test' };
+let now = Date.now();
+const service = await startService({
+  config: readConfig(settings),
+  logger: pino({ level: 'silent' }),
+  version: 'test',
+  clock: () => now,
+  onFatal: (error) => {
+    throw error;
+  },
+});
+
+async function post(path: string, body: object, by?: Signer): Promise<Record<string, unknown>> {
+  const text = JSON.stringify(body);
+  const signature = by?.sign({ method: 'POST', url: service.url + path, body: text, created: Math.floor(now / 1000) });
+  const headers = { 'content-type': 'application/json', ...signature };
+  const response = await fetch(service.url + path, { method: 'POST', headers, body: text });
+  if (response.status !== 200) throw new Error(`POST ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Record<string, unknown>;
+}
+
+const agent = new Signer();
+const { pubkeyHex } = agent;
+const walletAddress = `0x${'11'.repeat(20)}`;
+await post('/register', { pubkeyHex, walletAddress, operatorEmail: 'a@example.org', personality: {} });
+const [lobby, proposal, debate, commit, reveal] = [1, 2, 3, 4, 5].map((end) =>
+  new Date(now + end * MINUTE_MS).toISOString(),
+);
+const deadlines = {
+  lobbyDeadline: lobby,
+  proposalDeadline: proposal,
+  debateDeadline: debate,
+  allocateCommitDeadline: commit,
+  allocateRevealDeadline: reveal,
+};
+const { chamberId } = await post('/chambers', { name: 'Test', ...deadlines }, agent);
+await post(`/chambers/${chamberId}/join`, {}, agent);
+now += MINUTE_MS;
+
+const consumer = new WebSocket(`${service.url.replace('http', 'ws')}/chambers/${chamberId}/stream?after=0`);
+let received = 0;
+consumer.on('message', () => {
+  received++;
+});
+async function propose(ticker: string, events: number): Promise<void> {
+  await post(`/chambers/${chamberId}/propose`, { name: 'Idea', ticker, description: '' }, agent);
+  while (received < events) await new Promise((resolve) => consumer.once('message', resolve));
+}
+await propose('WARM', 3);
+await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+
+const profiler = new Session();
+profiler.connect();
+await profiler.post('Profiler.enable');
+await profiler.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+// Coverage is counted from the last look at it.
+await profiler.post('Profiler.takePreciseCoverage');
+await propose('COUNTED', 4);
+const { result } = await profiler.post('Profiler.takePreciseCoverage');
+
+let functions = 0;
+let files = 0;
+for (const { url, functions: all } of result.sort((a, b) => (a.url < b.url ? -1 : 1))) {
+  const path = url.startsWith(ROOT) ? url.slice(ROOT.length) : '';
+  if (!/^(dist\/)?(src|projections)\//.test(path)) continue;
+  const entered = all.filter(({ functionName, ranges }) => {
+    const [range] = ranges;
+    const isModule = functionName === '' && range?.startOffset === 0;
+    return !isModule && (range?.count ?? 0) > 0;
+  });
+  if (entered.length === 0) continue;
+  files++;
+  functions += entered.length;
+  console.log(
+    `${String(entered.length).padStart(3)}  ${path}  ${entered.map(({ functionName }) => functionName || '(anonymous)').join(' ')}`,
+  );
+}
+console.log(
+  `one propose enters ${functions} functions (at most ${FUNCTIONS_MAX}) in ${files} files (at most ${FILES_MAX})`,
+);
+consumer.terminate();
+await service.stop();
+process.exit(functions > FUNCTIONS_MAX || files > FILES_MAX ? 1 : 0);
