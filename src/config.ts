@@ -1,4 +1,4 @@
-// The configuration: every variable with its rule, read in one place. All that is wrong is named at once.
+// The configuration: every variable with its rule, read in one place. Every wrong value is named at once.
 
 import type { Hex } from './vocabulary/values.ts';
 import { isWalletAddress } from './vocabulary/wallet-address.ts';
@@ -63,7 +63,7 @@ function parsePrivateKey(text: string): Hex {
   throw new Error('must be a secp256k1 private key: 0x and 64 hex digits');
 }
 
-/** A misspelt production would turn every strict check off without a word. */
+/** A misspelled production would silently turn off every strict check. */
 function parseEnvironment(text: string): string {
   if (/^[a-z][a-z0-9_-]*$/.test(text) && text !== 'prod') return text;
   throw new Error('must be a word in lower case, e.g. development, test or production');
@@ -115,11 +115,11 @@ export const VARIABLES = {
   STALL_SECONDS: variable(
     600,
     integer(1, 3_600),
-    'time in which something of a request must come, or of an answer be taken',
+    'time in which a byte of a request must arrive, or of a response be taken',
   ),
   HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
-  STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is cut'),
+  STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
   STATE_CACHE_BYTES_MAX: variable(67_108_864, integer(1, MANY), 'memory for folded chambers and accounts, estimated'),
   VERIFIER_THREADS: variable<number | undefined>(undefined, integer(1, 64), 'threads that verify signatures'),
   METRICS_PORT: variable<number | undefined>(undefined, integer(0, 65_535), 'port for GET /metrics; absent: none'),
@@ -136,7 +136,7 @@ function oneOf(words: readonly string[]) {
 
 export type Config = { readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'] };
 
-/** All that is wrong with the environment, a line each. */
+/** Everything wrong with the environment, one line each. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -169,7 +169,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 
 type Problem = readonly [name: keyof Config, problem: string];
 
-/** Who is asked no sooner than that would be cut for not having answered. */
+/** A peer that is pinged after its deadline would be closed without a chance to answer. */
 function streamProblems({ STREAM_PING_SECONDS, STREAM_DEAD_SECONDS }: Config): readonly Problem[] {
   if (STREAM_PING_SECONDS < STREAM_DEAD_SECONDS) return [];
   return [['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${STREAM_DEAD_SECONDS}`]];

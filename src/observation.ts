@@ -1,5 +1,5 @@
-// What operators see of the service: metrics where METRICS_PORT asks for them, a line for each request at LOG_LEVEL=debug.
-// Where neither is wanted, nothing is measured.
+// What operators see of the service: metrics if METRICS_PORT is set, a line for each request at LOG_LEVEL=debug. With
+// neither, nothing is measured.
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { BatchReport } from './forum/forum.ts';
@@ -19,7 +19,7 @@ import { serveMetrics } from './metrics/metrics-server.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
-  /** The handler, watched by whoever wants to know. `routes` are the patterns of its paths. */
+  /** The handler, measured for metrics and the debug log. `routes` are the patterns of its paths. */
   observe(fetch: Fetch, routes: readonly string[]): Fetch;
   /** The admission control, with its rejections counted where metrics are served. */
   watch(admission: Admission): Admission;

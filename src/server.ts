@@ -27,7 +27,7 @@ export interface ServiceOptions {
   readonly logger: Logger;
   readonly version: string;
   readonly clock?: () => Millis;
-  /** Memory and disk may differ: the process must not go on. */
+  /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -44,7 +44,7 @@ const STOP_GRACE_MS = 5_000;
 /** While stopping: a connection that is kept alive becomes idle only once its last answer is out. */
 const IDLE_SWEEP_MS = 20;
 /** After a crash the clock may seem to have gone back by no more than this. */
-const TIME_SAVED_EVERY_MS = 5_000;
+const CLOCK_PERSIST_INTERVAL_MS = 5_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, clock = Date.now, onFatal } = options;
@@ -53,7 +53,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const observation = openObservation(config, logger);
     const { onBatch } = observation;
     const forum = new Forum({ log, clock, onFatal, ...rulesOf(config), ...(onBatch && { onBatch }) });
-    tellOfClock(forum, logger);
+    warnIfClockIsBehind(forum, logger);
     const chain = await openChain({ config, forum, logger });
     return await serve(options, { forum, chain, observation }).catch(async (error: unknown) => {
       await chain.stop();
@@ -114,10 +114,10 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     await Promise.all([verifier.close(), metrics?.close()]);
     throw error;
   }
-  const timekeeping = setInterval(() => saveTime(forum), TIME_SAVED_EVERY_MS).unref();
+  const clockTimer = setInterval(() => persistClock(forum), CLOCK_PERSIST_INTERVAL_MS).unref();
   return { forum, url: urlOf(server, config.HOST), stop };
 
-  /** First nothing new comes in, then what runs is answered, and the log closes last. */
+  /** Rejects new requests, then finishes those under way, and closes the log last. */
   async function stop(): Promise<void> {
     admissionControl.close();
     const closed = new Promise((resolve) => server.close(resolve));
@@ -131,27 +131,24 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     await relayed;
     await Promise.all([verifier.close(), metrics?.close()]);
     await forum.close();
-    clearInterval(timekeeping);
-    await saveTime(forum);
+    clearInterval(clockTimer);
+    await persistClock(forum);
     await forum.log.close();
   }
 }
 
-/** What cannot be written now, on a full disk, is written with a later event or the next time. */
-async function saveTime(forum: Forum): Promise<void> {
+/** A time that can't be written now, on a full disk, is written with a later event or the next time. */
+async function persistClock(forum: Forum): Promise<void> {
   await forum.persistClock().catch(() => {});
 }
 
 const CLOCK_BEHIND_MS = 60_000;
 
-function tellOfClock(forum: Forum, logger: Logger): void {
+function warnIfClockIsBehind(forum: Forum, logger: Logger): void {
   const behindMillis = forum.now() - forum.wallClock();
   if (behindMillis < CLOCK_BEHIND_MS) return;
-  const known = new Date(forum.now()).toISOString();
-  logger.warn(
-    { behindMillis, known },
-    'the clock is behind what the log knows: phases stand still until it catches up',
-  );
+  const logTime = new Date(forum.now()).toISOString();
+  logger.warn({ behindMillis, logTime }, 'the clock is behind the log: phases do not advance until it catches up');
 }
 
 function rulesOf(config: Config) {
@@ -177,7 +174,7 @@ function limitsOf(config: Config) {
   };
 }
 
-/** What callers are told of the limits. */
+/** The limits that the API documents name. */
 function apiLimits(config: Config) {
   return {
     bodyBytesMax: config.MAX_BODY_BYTES,
