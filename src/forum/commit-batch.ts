@@ -133,8 +133,8 @@ export class CommitBatch {
     if (registered !== did) {
       throw new ForumError('FORUM_ERR_SIGNATURE', `key: the registration of ${registered} is signed by ${did}`);
     }
-    const { state = null, operatorEmail } = (this.#options.streams.get(did) as Account | undefined) ?? {};
-    const context = { state, operatorEmail, isSigned: signature !== null };
+    const { state = null } = (this.#options.streams.get(did) as Account | undefined) ?? {};
+    const context = { state, isSigned: signature !== null };
     if (isUnchanged(parsed, context)) return null;
     const payload = register.decide(parsed, context);
     return this.stageAccount({ type: register.event, payload }, caller, parsed.operatorEmail);
@@ -197,7 +197,6 @@ export class CommitBatch {
     this.#options.streams.set(did, {
       state: evolveAccount(before?.state ?? null, event),
       headHash: toHex(leafHash(bytes)),
-      operatorEmail: email ?? before?.operatorEmail,
       bytes: grownBytes(before?.bytes, event, bytes.length),
     });
     this.touched.add(did);

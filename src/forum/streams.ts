@@ -24,7 +24,6 @@ export interface Chamber {
 export interface Account {
   readonly state: AccountState;
   readonly headHash: Hex;
-  readonly operatorEmail: string | undefined;
   readonly bytes: number;
 }
 
@@ -119,7 +118,7 @@ export class Streams {
       bytes = grownBytes(bytes, event, line.length);
     });
     if (lastLine === undefined || state === null || bytes === undefined) return undefined;
-    return { state, headHash: hashLine(lastLine), operatorEmail: await this.#log.operatorEmail(did), bytes };
+    return { state, headHash: hashLine(lastLine), bytes };
   }
 
   /** Calls `evolve` with every line up to the head and returns the last; events appended during the fold are folded too. */

@@ -8,6 +8,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { HttpBindings } from '@hono/node-server';
 import type { WebSocketServer } from 'ws';
@@ -19,10 +20,23 @@ type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 /** Why a request is rejected before anything of it is read: too many from its address, or the service is stopping. */
 export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
 
-/** Makes node:http's createServer, with rejected and ambiguous requests answered before the adapter sees them. */
+/**
+ * Makes node:http's createServer, with rejected and ambiguous requests answered before the adapter sees them, and one
+ * request of a connection under way at a time.
+ */
 export function hardenedServer(admission: Admission): (options: ServerOptions, listener: Listener) => Server {
   return (options, listener) => {
-    const server = createServer(options, (incoming, outgoing) => {
+    const server = createServer(options, function handle(incoming, outgoing): void {
+      // Node hands in every pipelined request that it has parsed. One whose response is not the connection's current one
+      // waits until it is, and nothing more is read meanwhile.
+      if (outgoing.socket === null) {
+        incoming.socket.pause();
+        outgoing.once('socket', (socket: Socket) => {
+          socket.resume();
+          handle(incoming, outgoing);
+        });
+        return;
+      }
       const problem = admission(incoming) ?? targetProblem(incoming);
       if (problem === undefined) listener(incoming, outgoing);
       else respond(outgoing, problem, problem.status);

@@ -29,7 +29,6 @@ export type RegisterBody = v.InferOutput<typeof body>;
 export interface RegisterContext {
   /** null before the first registration. */
   readonly state: AccountState | null;
-  readonly operatorEmail: string | undefined;
   /** Whether the request carries a valid signature by the key that is registered. */
   readonly isSigned: boolean;
 }
@@ -104,13 +103,15 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
   return toDid(publicKey);
 }
 
-/** Whether an unsigned request repeats the last registration: it changes nothing. */
-export function isUnchanged(body: RegisterBody, { state, operatorEmail, isSigned }: RegisterContext): boolean {
+/**
+ * Whether an unsigned request repeats the last registration: it changes nothing. Only public content is compared, so that
+ * nobody can test a guess of an e-mail address.
+ */
+export function isUnchanged(body: RegisterBody, { state, isSigned }: RegisterContext): boolean {
   return (
     state !== null &&
     !isSigned &&
     body.walletAddress.toLowerCase() === state.walletAddress.toLowerCase() &&
-    body.operatorEmail === operatorEmail &&
     canonicalJson(body.personality) === canonicalJson(state.registeredPersonality)
   );
 }

@@ -25,7 +25,6 @@ describe('POST /register', () => {
 
   it.each([
     ['walletAddress', OTHER_WALLET],
-    ['operatorEmail', 'other@example.org'],
     ['personality', { style: 'dry' }],
   ])('refuses another %s for a known key, unless the key signs it', async (field, value) => {
     const house = new House();
@@ -40,6 +39,17 @@ describe('POST /register', () => {
       body: { did: by.did },
     });
     expect(await house.request('POST', '/register', { body })).toMatchObject({ status: 200 });
+  });
+
+  it('answers the same to a guess of the e-mail address, right or wrong, and keeps the record', async () => {
+    const house = new House();
+    const by = await house.agent({ operatorEmail: 'right@example.org' });
+    const answers = ['right@example.org', 'wrong@example.org'].map((operatorEmail) =>
+      house.request('POST', '/register', { body: { ...registrationOf(by), operatorEmail } }),
+    );
+    const [right, wrong] = await Promise.all(answers);
+    expect([right?.status, wrong?.status, wrong?.body]).toEqual([200, 200, right?.body]);
+    expect(await house.log.operatorEmail(by.did)).toBe('right@example.org');
   });
 
   it('keeps the time of the first registration', async () => {

@@ -88,17 +88,30 @@ describe('the streams of an address', () => {
   });
 });
 
-describe('streams that wait behind another on their connection', () => {
-  it('end with it', async () => {
+describe('pipelined requests', () => {
+  it('are started one at a time: streams behind another are not opened', async () => {
     const running = await run({ STREAMS_PER_ADDRESS_MAX: '3' });
     const { id } = await debating(running);
     const path = `/chambers/${id}/stream?after=0`;
     const socket = await RawSocket.open(running.url);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`.repeat(3));
     await socket.receive(/id: 2\n/);
+    const others = [await openSource(running, path), await openSource(running, path)];
+    expect(others).toHaveLength(2);
     await expect(openSource(running, path)).rejects.toThrow('429');
     socket.destroy();
-    for (let stream = 0; stream < 3; stream++) await untilAccepted(() => openSource(running, path));
+    await untilAccepted(() => openSource(running, path));
+  });
+
+  it('are answered in order', async () => {
+    const running = await run();
+    const { id } = await debating(running);
+    const socket = await RawSocket.open(running.url);
+    const requests = [`/chambers/${id}`, '/nowhere', `/chambers/${id}/events`, '/health'];
+    socket.write(requests.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
+    const text = await socket.receive(/"ok":true/);
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404', 'HTTP/1.1 200', 'HTTP/1.1 200']);
+    socket.destroy();
   });
 });
 

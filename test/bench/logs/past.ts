@@ -26,7 +26,7 @@ export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author, s
     personality: { style: 'brief' },
   };
   const command = parseBody(register, body);
-  const payload = register.decide(command, { state: null, operatorEmail: undefined, isSigned: false });
+  const payload = register.decide(command, { state: null, isSigned: false });
   return [{ type: register.event, payload }, { did, request: null, signature: null }, command.operatorEmail];
 }
 
