@@ -26,3 +26,12 @@ export function graduates(state: ChamberState): readonly Idea[] {
   const byIdea = tallies(state);
   return state.ideas.filter((idea) => (byIdea.get(idea.ideaId) ?? NO_BACKERS).backers >= state.minBackersForGraduation);
 }
+
+/** Whether one idea is among the graduates, without a tally of the others. */
+export function isGraduate({ reveals, minBackersForGraduation }: ChamberState, ideaId: string): boolean {
+  let backers = 0;
+  for (const { allocations } of reveals.values()) {
+    if (allocations.some((allocation) => allocation.ideaId === ideaId && allocation.bps > 0)) backers++;
+  }
+  return backers >= minBackersForGraduation;
+}

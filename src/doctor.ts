@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { openReader } from './log/stored-events.ts';
-import { readBlock, readHead } from './relayer/chain.ts';
+import { readBlock, readHead } from './relayer/chain-client.ts';
 import { probeChain } from './relayer/identity.ts';
 import { openRpc } from './relayer/rpc.ts';
 

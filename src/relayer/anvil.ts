@@ -1,4 +1,4 @@
-// The Anvil process: one child that never outlives this process, whatever ends it, and is ended by it at once.
+// The Anvil process: a child that never outlives this process, however this process ends.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
@@ -7,7 +7,7 @@ export interface Anvil {
   readonly rpcUrl: string;
   readonly port: number;
   readonly pid: number;
-  /** Resolves when the process has ended. */
+  /** Resolves when the process has exited. */
   readonly exited: Promise<void>;
   kill(): Promise<void>;
 }
@@ -17,7 +17,7 @@ const STDERR_CHARS_MAX = 500;
 
 /**
  * Starts Anvil on the loopback interface (port 0 takes a free one) and resolves when it listens. Throws when the
- * platform has no Anvil, or with what Anvil said when it ends before.
+ * platform has no Anvil, or with Anvil's own error when it exits before that.
  */
 export async function spawnAnvil(args: readonly string[], port = 0): Promise<Anvil> {
   const child = spawnGuarded(anvilBinary(), ['--host', '127.0.0.1', '--no-cors', '--port', String(port), ...args]);
@@ -37,17 +37,17 @@ function anvilBinary(): string {
     const anvil = createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json');
     return createRequire(anvil).resolve(`@foundry-rs/anvil-${process.platform}-${architecture}/bin/${binary}`);
   } catch {
-    throw new Error(`npm has installed no Anvil for ${process.platform} ${process.arch}: set RPC_URL or CHAIN=none`);
+    throw new Error(`no Anvil is installed for ${process.platform} ${process.arch}: set RPC_URL or CHAIN=none`);
   }
 }
 
 /**
  * The guard is a shell beside Anvil that reads from our end of a pipe: when this process ends, however it does, the pipe
- * closes and the guard kills Anvil; a line on it sends the guard away. `exec` makes the child's pid Anvil's own.
+ * closes and the guard kills Anvil; a line on it dismisses the guard. `exec` makes the child's pid Anvil's own.
  */
 const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
-/** A session of its own keeps a terminal's Ctrl-C from Anvil: the service ends it in order. */
+/** A session of its own keeps a terminal's Ctrl-C from Anvil: the service stops it in order. */
 function spawnGuarded(binary: string, args: readonly string[]): ChildProcess {
   const options = { stdio: ['pipe', 'pipe', 'pipe'] as const, detached: true };
   if (process.platform === 'win32') return spawn(binary, args, { ...options, stdio: [...options.stdio] });
@@ -60,39 +60,31 @@ function dismissGuard(child: ChildProcess): void {
 }
 
 async function listeningPort(child: ChildProcess, exited: Promise<void>): Promise<number> {
-  let said = '';
-  let complained = '';
-  const { promise, resolve, reject } = promiseParts<number>();
+  let stdout = '';
+  let stderr = '';
+  let timer: NodeJS.Timeout | undefined;
+  let read: (chunk: Buffer) => void = () => {};
   child.stderr?.on('data', (chunk) => {
-    complained = `${complained}${chunk}`.slice(-STDERR_CHARS_MAX);
+    stderr = `${stderr}${chunk}`.slice(-STDERR_CHARS_MAX);
   });
-  const listen = (chunk: Buffer) => {
-    said += chunk;
-    const port = /Listening on [^\s]+:(\d+)/.exec(said)?.[1];
-    if (port !== undefined) resolve(Number(port));
-  };
-  child.stdout?.on('data', listen);
-  child.on('error', (error) => reject(new Error(`Anvil does not start: ${error.message}`)));
-  exited.then(() => reject(new Error(`Anvil ended as it started: ${complained.trim()}`)));
-  const timer = setTimeout(() => reject(new Error('Anvil does not listen in time')), READY_TIMEOUT_MILLIS);
   try {
-    return await promise;
+    return await new Promise<number>((resolve, reject) => {
+      read = (chunk) => {
+        stdout += chunk;
+        const port = /Listening on [^\s]+:(\d+)/.exec(stdout)?.[1];
+        if (port !== undefined) resolve(Number(port));
+      };
+      child.stdout?.on('data', read);
+      child.on('error', (error) => reject(new Error(`Anvil did not start: ${error.message}`)));
+      exited.then(() => reject(new Error(`Anvil exited at its start: ${stderr.trim()}`)));
+      timer = setTimeout(() => reject(new Error('Anvil did not listen in time')), READY_TIMEOUT_MILLIS);
+    });
   } catch (error) {
     child.kill('SIGKILL');
     throw error;
   } finally {
     clearTimeout(timer);
-    // Its log of requests must be drained for ever, or a full pipe would stop it.
-    child.stdout?.off('data', listen).resume();
+    // Its log of requests is drained for as long as it runs: a full pipe would block it.
+    child.stdout?.off('data', read).resume();
   }
-}
-
-function promiseParts<T>() {
-  let resolve: (value: T) => void = () => {};
-  let reject: (error: Error) => void = () => {};
-  const promise = new Promise<T>((onValue, onError) => {
-    resolve = onValue;
-    reject = onError;
-  });
-  return { promise, resolve, reject };
 }

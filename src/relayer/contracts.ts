@@ -1,4 +1,4 @@
-// The contracts' interface (README, Relayer): the one place that knows their functions, events and errors.
+// The contracts' interface: the one file that knows their functions, events and errors.
 import { createRequire } from 'node:module';
 import {
   type Address,
@@ -14,7 +14,7 @@ import {
   parseEventLogs,
 } from 'viem';
 import type { Idea } from '../../projections/chamber.ts';
-import type { Log } from './chain.ts';
+import type { Log } from './chain-client.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -36,7 +36,7 @@ export const FACTORY_ABI = parseAbi([
   'error IdeaAlreadyDeployed(uint256 chamberId, string ideaId)',
 ]);
 
-/** What a deployment may run into: the token's own refusals and Solidity's. */
+/** Other errors of a deployment: the token's own and Solidity's. */
 const OTHER_ERRORS = parseAbi([
   'error ERC20InvalidReceiver(address receiver)',
   'error Error(string reason)',
@@ -62,7 +62,7 @@ export function deployIdeaCall(chamberId: number, idea: Idea): Hex {
   return encodeFunctionData({ abi: FACTORY_ABI, functionName: 'deployIdea', args });
 }
 
-/** A view of the reference factory, zero before the deployment; other people's may lack it. */
+/** A view of the reference factory, zero before the deployment; other factories may lack it. */
 export function tokenOfCall(chamberId: number, { ideaId }: Idea): Hex {
   return encodeFunctionData({ abi: FACTORY_ABI, functionName: 'tokenOf', args: [BigInt(chamberId), ideaId] });
 }
@@ -118,19 +118,19 @@ const ERRORS = [...REGISTRY_ABI, ...FACTORY_ABI, ...OTHER_ERRORS];
 const REASON_CHARS_MAX = 300;
 const NO_REASON = '0x';
 
-/** A revert's reason as people read it, e.g. `IdeaAlreadyDeployed(1, idea-2)`; contracts of others may say anything. */
+/** A revert's reason for people, e.g. `IdeaAlreadyDeployed(1, idea-2)`; other contracts may return any text. */
 export function revertReason(data: Hex): string {
   if (data === NO_REASON) return 'reverted without a reason';
   return describeError(data).toWellFormed().slice(0, REASON_CHARS_MAX);
 }
 
-/** Whether a deployment reverts for what the operator must mend and no idea can help: wrong account, wrong registry. */
+/** Whether a deployment reverts for what the operator must fix, whatever the idea: wrong account, wrong registry. */
 export function isMisconfigured(data: Hex): boolean {
   const error = decodeError(data);
   return error?.errorName === 'NotRelayer' || error?.errorName === 'ChamberNotCommitted';
 }
 
-/** Whether a deployment reverts because the idea has its token. */
+/** Whether a deployment reverts because the idea has its token already. */
 export function isAlreadyDeployed(data: Hex): boolean {
   return decodeError(data)?.errorName === 'IdeaAlreadyDeployed';
 }

@@ -1,16 +1,19 @@
-// The development chain: an Anvil of the service's own with the reference contracts, so that `npm start` needs nothing else.
+// The development chain: an Anvil of the service's own with the reference contracts, so that `npm start` needs nothing
+// else. Its state survives on disk, replaced whole, so a reader finds the old state or the new one, never a torn one.
 import { existsSync } from 'node:fs';
+import { open, rename } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
 import { type Address, getContractAddress, type Hex } from 'viem';
 import { type Anvil, spawnAnvil } from './anvil.ts';
-import { hasCode, readHead } from './chain.ts';
-import { saveChainState } from './chain-state.ts';
+import { hasCode, readHead } from './chain-client.ts';
 import { factoryCreation, registryCreation } from './contracts.ts';
 import type { Logger, RelayerConfig } from './port.ts';
 import { openRpc, type Rpc } from './rpc.ts';
 
 export interface DevChain {
-  /** It mines a block for each transaction and none without: one confirmation is all there will be. */
+  /** It mines a block for each transaction and none without, so there is never more than one confirmation. */
   readonly config: Omit<RelayerConfig, 'feeBumpSeconds'> & { readonly chainId: number };
   readonly pid: number;
   /** Saves the state and ends Anvil. */
@@ -18,9 +21,9 @@ export interface DevChain {
 }
 
 export interface DevChainOptions {
-  /** Where the state is kept between starts; without it the chain is forgotten. */
+  /** Where the state is kept between starts; without it the chain is lost at the stop. */
   readonly stateFile?: string;
-  /** 31337, Anvil's own, without it. */
+  /** Anvil's own, 31337, by default. */
   readonly chainId?: number;
   readonly logger: Logger;
 }
@@ -29,11 +32,11 @@ const DEV_CHAIN_ID = 31_337;
 const SAVE_INTERVAL_MILLIS = 250;
 const RESTART_MILLIS = 500;
 const RPC_TIMEOUT_MILLIS = 3_000;
-/** Anvil mines at once, but not before it answers. */
-const ARRIVAL_MILLIS = 10;
-const ARRIVAL_ATTEMPTS_MAX = 300;
+/** Anvil mines at once, but not before it responds. */
+const MINING_POLL_MILLIS = 10;
+const MINING_POLLS_MAX = 300;
 
-/** Anvil's first two well-known accounts: everybody has their keys, and there is nothing to take. */
+/** Anvil's first two accounts: their keys are public, and they hold nothing of value. */
 const DEPLOYER: Address = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266';
 const RELAYER: Address = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const RELAYER_KEY: Hex = '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d';
@@ -42,9 +45,8 @@ const REGISTRY = getContractAddress({ from: DEPLOYER, nonce: 0n });
 const FACTORY = getContractAddress({ from: DEPLOYER, nonce: 1n });
 
 export async function startDevChain(options: DevChainOptions): Promise<DevChain> {
-  const keeper = new AnvilKeeper(options);
-  const anvil = await keeper.start();
-  const { rpcUrl } = anvil;
+  const supervisor = new AnvilSupervisor(options);
+  const { rpcUrl } = await supervisor.start();
   return {
     config: {
       rpcUrl,
@@ -55,14 +57,14 @@ export async function startDevChain(options: DevChainOptions): Promise<DevChain>
       confirmations: 1,
     },
     get pid() {
-      return keeper.pid;
+      return supervisor.pid;
     },
-    stop: () => keeper.stop(),
+    stop: () => supervisor.stop(),
   };
 }
 
-/** Keeps one Anvil running and its state saved: an Anvil that dies is started again on the same port. */
-class AnvilKeeper {
+/** Keeps one Anvil running and its state saved: an Anvil that dies is restarted on the same port. */
+class AnvilSupervisor {
   readonly #options: DevChainOptions;
   #anvil: Anvil | undefined;
   #rpc: Rpc | undefined;
@@ -95,7 +97,7 @@ class AnvilKeeper {
     this.#anvil = anvil;
     this.#rpc = rpc;
     this.#saveTimer = setInterval(() => this.#saveLater(rpc), SAVE_INTERVAL_MILLIS);
-    void anvil.exited.then(() => this.#revive(anvil));
+    void anvil.exited.then(() => this.#restart(anvil));
     if (this.#stopped !== undefined) await anvil.kill();
     return anvil;
   }
@@ -109,24 +111,24 @@ class AnvilKeeper {
     clearInterval(this.#saveTimer);
     clearTimeout(this.#restartTimer);
     await this.#saving;
-    if (this.#rpc !== undefined) await this.#save(this.#rpc).catch((error) => this.#complain(error));
+    if (this.#rpc !== undefined) await this.#save(this.#rpc).catch((error) => this.#logFailure(error));
     await this.#anvil?.kill();
   }
 
-  #revive(anvil: Anvil): void {
+  #restart(anvil: Anvil): void {
     clearInterval(this.#saveTimer);
     if (this.#stopped !== undefined) return;
-    this.#options.logger.error({ pid: anvil.pid }, 'the development chain has ended; it is started again');
+    this.#options.logger.error({ pid: anvil.pid }, 'development chain exited, restarting');
     this.#restartTimer = setTimeout(() => {
       this.start(anvil.port).catch((error) => {
-        this.#complain(error);
-        this.#revive(anvil);
+        this.#logFailure(error);
+        this.#restart(anvil);
       });
     }, RESTART_MILLIS);
   }
 
   #saveLater(rpc: Rpc): void {
-    this.#saving = this.#saving.then(() => this.#save(rpc)).catch((error) => this.#complain(error));
+    this.#saving = this.#saving.then(() => this.#save(rpc)).catch((error) => this.#logFailure(error));
   }
 
   async #save(rpc: Rpc): Promise<void> {
@@ -134,17 +136,37 @@ class AnvilKeeper {
     if (stateFile === undefined) return;
     const { hash } = await readHead(rpc);
     if (hash === this.#savedBlock) return;
-    await saveChainState(rpc, stateFile);
+    await saveState(rpc, stateFile);
     this.#savedBlock = hash;
   }
 
-  #complain(error: unknown): void {
+  #logFailure(error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
-    this.#options.logger.error({ reason }, 'the development chain could not be kept');
+    this.#options.logger.error({ reason }, 'development chain not restarted or not saved');
   }
 }
 
-/** Their addresses follow from the deployer and its first two nonces, so a second start finds what is there. */
+const toText = promisify(gunzip);
+
+/**
+ * Writes the state to `file`, in the form of `anvil --load-state`. A crash before the next time loses the transactions
+ * since this one: the relayer sends them again.
+ */
+async function saveState(rpc: Rpc, file: string): Promise<void> {
+  const dump = await rpc.request('anvil_dumpState', []);
+  if (typeof dump !== 'string') throw new Error('Anvil returned no state');
+  const draft = `${file}.new`;
+  const handle = await open(draft, 'w', 0o600);
+  try {
+    await handle.writeFile(await toText(Buffer.from(dump.slice(2), 'hex')));
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, file);
+}
+
+/** Their addresses follow from the deployer and its first two nonces, so a second start finds them. */
 async function deployContracts(rpc: Rpc): Promise<void> {
   if (!(await hasCode(rpc, REGISTRY))) await create(rpc, registryCreation(RELAYER), REGISTRY);
   if (!(await hasCode(rpc, FACTORY))) await create(rpc, factoryCreation(REGISTRY, RELAYER), FACTORY);
@@ -152,9 +174,9 @@ async function deployContracts(rpc: Rpc): Promise<void> {
 
 async function create(rpc: Rpc, data: Hex, expected: Address): Promise<void> {
   await rpc.request('eth_sendTransaction', [{ from: DEPLOYER, data }]);
-  for (let attempt = 0; attempt < ARRIVAL_ATTEMPTS_MAX; attempt++) {
+  for (let poll = 0; poll < MINING_POLLS_MAX; poll++) {
     if (await hasCode(rpc, expected)) return;
-    await pause(ARRIVAL_MILLIS);
+    await pause(MINING_POLL_MILLIS);
   }
-  throw new Error(`no contract arrives at ${expected}: the development chain's state is not this service's; remove it`);
+  throw new Error(`no contract at ${expected}: the state file is from another development chain, remove it`);
 }

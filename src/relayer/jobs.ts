@@ -1,12 +1,12 @@
 // The relayer's two kinds of work: one commitChamber for a chamber, one deployIdea for a graduate. A job is what the log
-// says of it, the call to make, and how the chain's answer reads.
+// says of it, the call to make, and how to read the chain's events. Making one is cheap: nothing is encoded before its use.
 import type { Address, Hex } from 'viem';
 import { graduates } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
 import { deploymentOf, type Settlement } from '../../projections/settlement.ts';
 import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
-import type { Log } from './chain.ts';
+import type { Log } from './chain-client.ts';
 import {
   chamberCommittedTopics,
   commitChamberCall,
@@ -19,7 +19,7 @@ import {
   tokenOfCall,
 } from './contracts.ts';
 import type { ClosedChamber, RelayerConfig } from './port.ts';
-import { signedBy } from './signer.ts';
+import { signedBy } from './transactions.ts';
 
 export interface Job {
   /** Unique, and readable in a line of the service's own log. */
@@ -27,20 +27,21 @@ export interface Job {
   readonly chamberId: number;
   /** The root that the registry holds, or is to hold. */
   readonly root: Hex;
-  readonly to: Address;
-  readonly data: Hex;
-  /** A view that answers other than zero when it is done; of contracts that have it. */
-  readonly doneCall: Hex;
-  /** The topics of the event that says it is done. */
-  readonly topics: readonly (Hex | null)[];
+  readonly contract: Address;
   /** Every transaction that the account has signed for it, oldest first. */
   readonly submitted: readonly RelayTransaction[];
-  /** What the log says has become of it; null while it is open. */
+  /** What has become of it according to the log; null while it is open. */
   readonly outcome: { readonly txHash: Hex | null } | null;
-  readonly submission: (transaction: RelayTransaction) => ServiceFact;
-  /** The event that says it is done, among logs of the contract. */
+  /** The calldata: up to 25 KB, so it is made when a transaction is signed and not before. */
+  readonly call: () => Hex;
+  /** A view that returns other than zero when the job is done, on contracts that have it. */
+  readonly doneCall: () => Hex;
+  /** The topics of the event that completes it. */
+  readonly topics: () => readonly (Hex | null)[];
+  /** The event that completes it, among logs of the contract. */
   readonly find: (logs: readonly Log[]) => Completion | undefined;
-  /** The fact of a revert that is final; undefined where the relayer must insist. */
+  readonly submission: (transaction: RelayTransaction) => ServiceFact;
+  /** The fact of a final revert; undefined where the relayer must keep trying. */
   readonly failure: ((reason: string, txHash: Hex | null) => ServiceFact) | undefined;
 }
 
@@ -51,15 +52,16 @@ export interface Completion extends Place {
 
 type Addresses = Pick<RelayerConfig, 'registryAddress' | 'factoryAddress'>;
 
-/** What there is to do and what has been done, as the account sees it: the commitment, then its graduates by slot. */
+/** What is to do and what has been done by this account: the commitment, then the graduates by slot. */
 export async function jobsOf(chamber: ClosedChamber, addresses: Addresses, account: Address): Promise<readonly Job[]> {
-  const commitment = commitJob(chamber, addresses);
-  const deployments = graduates(chamber.state).map((idea) => deployJob(chamber, idea, addresses));
-  const jobs = commitment.outcome === null ? [commitment] : [commitment, ...deployments];
+  const jobs = [commitJob(chamber, addresses)];
+  if (chamber.state.settlement.committed !== null) {
+    jobs.push(...graduates(chamber.state).map((idea) => deployJob(chamber, idea, addresses)));
+  }
   return Promise.all(jobs.map(async (job) => ({ ...job, submitted: await signedBy(account, job.submitted) })));
 }
 
-/** Every transaction of the log for a chamber, whichever account signed it. */
+/** Every transaction of the log for a chamber, from any account. */
 export function transactionsOf({ commitSubmitted, deployments }: Settlement): readonly RelayTransaction[] {
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
 }
@@ -76,13 +78,12 @@ function commitJob({ state, root }: ClosedChamber, { registryAddress }: Addresse
     name: `chamber ${chamberId}`,
     chamberId,
     root,
-    to: registryAddress,
-    data: commitChamberCall(chamberId, root),
-    doneCall: rootOfCall(chamberId),
-    topics: chamberCommittedTopics(chamberId),
+    contract: registryAddress,
     submitted: state.settlement.commitSubmitted,
     outcome: state.settlement.committed,
-    submission: (payload) => ({ type: 'relay.commit_submitted', payload }),
+    call: () => commitChamberCall(chamberId, root),
+    doneCall: () => rootOfCall(chamberId),
+    topics: () => chamberCommittedTopics(chamberId),
     find(logs) {
       const found = findChamberCommitted(logs, chamberId);
       if (found?.root !== root) return undefined;
@@ -93,6 +94,7 @@ function commitJob({ state, root }: ClosedChamber, { registryAddress }: Addresse
       });
       return { txHash, blockNumber, fact };
     },
+    submission: (payload) => ({ type: 'relay.commit_submitted', payload }),
     failure: undefined,
   };
 }
@@ -104,12 +106,11 @@ function deployJob({ state, root }: ClosedChamber, idea: Idea, { factoryAddress 
     name: `chamber ${chamberId}, ${ideaId}`,
     chamberId,
     root,
-    to: factoryAddress,
-    data: deployIdeaCall(chamberId, idea),
-    doneCall: tokenOfCall(chamberId, idea),
-    topics: ideaDeployedTopics(chamberId, idea),
+    contract: factoryAddress,
     ...deploymentOf(state.settlement, ideaId),
-    submission: (transaction) => ({ type: 'relay.deploy_submitted', payload: { ideaId, ...transaction } }),
+    call: () => deployIdeaCall(chamberId, idea),
+    doneCall: () => tokenOfCall(chamberId, idea),
+    topics: () => ideaDeployedTopics(chamberId, idea),
     find(logs) {
       const found = findIdeaDeployed(logs, chamberId, idea);
       if (found === undefined) return undefined;
@@ -120,6 +121,7 @@ function deployJob({ state, root }: ClosedChamber, idea: Idea, { factoryAddress 
       });
       return { txHash, blockNumber, fact };
     },
+    submission: (transaction) => ({ type: 'relay.deploy_submitted', payload: { ideaId, ...transaction } }),
     failure: (reason, txHash) => ({ type: 'idea.deploy_failed', payload: { ideaId, txHash, reason } }),
   };
 }

@@ -1,20 +1,18 @@
 // The relayer: brings the root of every closed chamber, then its graduates, onto the chain, each exactly once, through
-// crashes and faults (README, Relayer). This is its loop; what a round does is in round.ts.
+// crashes and faults. This is its loop, its backoff and its status; a round is in round.ts, a job in state-machine.ts.
 import type { Millis } from '../vocabulary/values.ts';
+import { Alerts, type RelayerContext, Stopwatches } from './context.ts';
 import type { Logger, RelayerConfig, RelayerForum } from './port.ts';
-import { findWork, type Memory, playRound, type RoundResult } from './round.ts';
+import { findWork, playRound, type RoundMemory } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
-import type { Means } from './scene.ts';
-import { openAccount } from './signer.ts';
-import { Troubles } from './trouble.ts';
-import { Waits } from './waits.ts';
+import { openAccount } from './transactions.ts';
 
 export interface RelayerStatus {
-  /** Whether the relayer works without help; an RPC that is away may come back and is no reason against it. */
+  /** Whether it works without help; an RPC that is unavailable may come back and does not count. */
   readonly ok: boolean;
   /** What holds it up, in a sentence without secrets. */
   readonly reason?: string;
-  /** Transactions to be sent or awaited in chambers that are closed. */
+  /** Transactions to be sent or awaited in closed chambers. */
   readonly pending: number;
   /** Deployments that failed since the start. */
   readonly failed: number;
@@ -30,41 +28,41 @@ export interface RelayerOptions {
 }
 
 const IDLE_MILLIS = 250;
-const FIRST_WAIT_MILLIS = 20;
-const WAIT_MILLIS_MAX = 2_000;
+const FIRST_DELAY_MILLIS = 20;
+const DELAY_MILLIS_MAX = 2_000;
 const BACKOFF_MILLIS = 100;
 const BACKOFF_MILLIS_MAX = 5_000;
-/** How often the chain is looked at when there is nothing to do: for reorganisations, and for the status. */
+/** How often the chain is read when there is nothing to do: for reorganizations, and for the status. */
 const HEARTBEAT_MILLIS = 5_000;
-/** How often a trouble that lasts is logged again. */
-const TELL_MILLIS = 60_000;
+/** How often the same reason is logged again. */
+const LOG_REPEAT_MILLIS = 60_000;
 
 export class Relayer {
-  readonly #means: Means;
+  readonly #context: RelayerContext;
   readonly #clock: () => Millis;
-  readonly #memory: Memory = { settled: undefined, unmined: [], chainId: undefined, trustedHead: undefined };
+  readonly #memory: RoundMemory = { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined };
   #running: Promise<void> | undefined;
   #isStopping = false;
   #wake: () => void = () => {};
+  /** Chambers of the last look: a new one starts a round at once. */
   #known: ReadonlySet<number> = new Set();
   #nextAt: Millis = Number.NEGATIVE_INFINITY;
-  #waited = 0;
+  #delay = 0;
   #failures = 0;
-  #away: string | undefined;
-  #awayToldAt: Millis = 0;
+  #outage: { readonly reason: string; readonly loggedAt: Millis } | undefined;
   #pending = 0;
   #failed = 0;
 
   constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
-    this.#means = {
+    this.#context = {
       rpc: openRpc(config.rpcUrl, rpcTimeoutMillis),
       account: openAccount(config.privateKey),
       config,
-      forum: this.#counting(forum),
+      forum: this.#countFailures(forum),
       logger,
-      troubles: new Troubles(logger, clock),
-      waits: new Waits(clock),
+      alerts: new Alerts(logger, clock),
+      stopwatches: new Stopwatches(clock),
     };
   }
 
@@ -72,48 +70,42 @@ export class Relayer {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the round that was under way has ended; whatever it left is found again by the next start. */
+  /** Resolves when the current round has ended; the next start finds whatever it left. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    this.#means.rpc.close();
+    this.#context.rpc.close();
     this.#wake();
     await this.#running;
   }
 
-  /** Looks for work now rather than in a moment. */
-  wake(): void {
-    if (this.#failures === 0) this.#wake();
-  }
-
   status(): RelayerStatus {
-    const { count, reason } = this.#means.troubles;
-    const held = reason ?? this.#away;
+    const { count, reason = this.#outage?.reason } = this.#context.alerts;
     const counts = { pending: this.#pending, failed: this.#failed };
-    return held === undefined ? { ok: true, ...counts } : { ok: count === 0, reason: held, ...counts };
+    return reason === undefined ? { ok: true, ...counts } : { ok: count === 0, reason, ...counts };
   }
 
   async #run(): Promise<void> {
-    while (!this.#isStopping) await this.#pause(await this.#round());
+    while (!this.#isStopping) await this.#pause(await this.#tick());
   }
 
-  /** Plays a round where one is due and says after how many milliseconds to look again. */
-  async #round(): Promise<Millis> {
+  /** Plays a round where one is due and returns after how many milliseconds to look again. */
+  async #tick(): Promise<Millis> {
     try {
-      const chamberIds = await findWork(this.#means);
+      const chamberIds = await findWork(this.#context);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
-      const result = await playRound(chamberIds, this.#means, this.#memory);
-      this.#pending = result.pending;
-      if (result.isHalted) return this.#backoff();
-      this.#recover();
-      return this.#plan(result);
+      const { isHalted, isProgress, pending } = await playRound(chamberIds, this.#context, this.#memory);
+      this.#pending = pending;
+      if (isHalted) return this.#backoff();
+      this.#resume();
+      return this.#plan(isProgress, pending);
     } catch (error) {
       if (this.#isStopping) return 0;
-      this.#tellAway(describe(error));
+      this.#logOutage(describe(error));
       return this.#backoff();
     }
   }
 
-  /** New work is begun at once; old work and the heartbeat wait for their time. */
+  /** New work starts at once; old work and the heartbeat wait for their time. */
   #isDue(chamberIds: readonly number[]): boolean {
     const isNew = chamberIds.some((chamberId) => !this.#known.has(chamberId));
     this.#known = new Set(chamberIds);
@@ -121,32 +113,29 @@ export class Relayer {
     return isNew || this.#failures > 0 || this.#clock() >= this.#nextAt;
   }
 
-  /** Waits longer each time that a round has moved nothing. */
-  #plan({ isProgress, pending }: RoundResult): Millis {
-    if (isProgress) this.#waited = 0;
-    this.#waited = Math.min(WAIT_MILLIS_MAX, this.#waited * 1.5 + FIRST_WAIT_MILLIS);
-    const delay = isProgress || pending > 0 ? this.#waited : HEARTBEAT_MILLIS;
+  /** Waits longer after each round without progress. */
+  #plan(isProgress: boolean, pending: number): Millis {
+    this.#delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : this.#delay * 1.5) + FIRST_DELAY_MILLIS);
+    const delay = isProgress || pending > 0 ? this.#delay : HEARTBEAT_MILLIS;
     this.#nextAt = this.#clock() + delay;
     return Math.min(IDLE_MILLIS, delay);
   }
 
-  #recover(): void {
-    if (this.#away !== undefined) this.#means.logger.info({}, 'the relayer goes on');
-    this.#away = undefined;
-    this.#failures = 0;
-  }
-
-  #tellAway(reason: string): void {
-    const now = this.#clock();
-    const isTold = reason === this.#away && now - this.#awayToldAt < TELL_MILLIS;
-    this.#away = reason;
-    if (isTold) return;
-    this.#awayToldAt = now;
-    this.#means.logger.warn({ reason }, 'the relayer tries again');
-  }
-
   #backoff(): Millis {
     return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** this.#failures++);
+  }
+
+  #logOutage(reason: string): void {
+    const now = this.#clock();
+    if (reason === this.#outage?.reason && now - this.#outage.loggedAt < LOG_REPEAT_MILLIS) return;
+    this.#outage = { reason, loggedAt: now };
+    this.#context.logger.warn({ reason }, 'relayer retrying');
+  }
+
+  #resume(): void {
+    if (this.#outage !== undefined) this.#context.logger.info({}, 'relayer resumed');
+    this.#outage = undefined;
+    this.#failures = 0;
   }
 
   async #pause(millis: Millis): Promise<void> {
@@ -158,10 +147,9 @@ export class Relayer {
         resolve();
       };
     });
-    this.#wake = () => {};
   }
 
-  #counting(forum: RelayerForum): RelayerForum {
+  #countFailures(forum: RelayerForum): RelayerForum {
     return {
       now: () => forum.now(),
       unsettledChambers: (limit) => forum.unsettledChambers(limit),

@@ -1,126 +1,182 @@
-// One round of the relayer: look at the log and the chain, send again what a reorganisation took, bring every open job a
-// step further. It keeps no state that the log or the chain does not tell.
+// One round of the relayer: read the log and the chain, and advance every open job, and every job that a reorganization
+// took off the chain, by a step. Between rounds it keeps nothing that a restart would not find again.
+import { setImmediate } from 'node:timers/promises';
+import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed } from '../../projections/phase.ts';
-import { readChainId, readHead, readNonce } from './chain.ts';
+import { readChainId, readHead, readNonce } from './chain-client.ts';
+import { FreeNonces, type RelayerContext, type RoundContext } from './context.ts';
+import { isExpectedChain, type VerifiedChain } from './identity.ts';
 import { isLost, type Job, jobsOf, transactionsOf } from './jobs.ts';
-import type { ClosedChamber } from './port.ts';
+import type { ClosedChamber, RelayerForum } from './port.ts';
 import { RpcError } from './rpc.ts';
-import { FreeNonces, type Means, type Scene, type Step } from './scene.ts';
-import { advance } from './settle.ts';
-import { readSettled, type Settled } from './settled.ts';
-import { signedBy } from './signer.ts';
-import { isTrusted, type TrustMemory } from './trust.ts';
+import { advance, type Step } from './state-machine.ts';
+import { signedBy } from './transactions.ts';
 
-/** What one round leaves to the next: nothing that a restart would not find again. */
-export interface Memory extends TrustMemory {
-  settled: Settled | undefined;
-  /** Chambers with transactions that no block had: looked at once more when it is over. */
+export interface RoundMemory extends VerifiedChain {
+  /** Read from the settled chambers in the first round. */
+  watched: WatchedNonces | undefined;
+  /** Chambers with transactions that no block had: read once more when they have one. */
   unmined: readonly number[];
 }
 
 export interface RoundResult {
-  /** The chain is not the one that it should be: nothing was done. */
+  /** The chain is not the expected one: nothing was done. */
   readonly isHalted: boolean;
   /** Something was sent or recorded, so more may follow at once. */
   readonly isProgress: boolean;
-  /** Jobs and lost transactions that are still under way. */
+  /** Jobs and lost transactions that are not done yet. */
   readonly pending: number;
 }
 
-const CHAMBERS_AT_ONCE = 64;
-/** A node's refusal that lasts longer than this needs help. */
-const REFUSAL_MILLIS = 30_000;
-const HALTED: RoundResult = { isHalted: true, isProgress: false, pending: 0 };
+const CHAMBERS_PER_ROUND = 64;
+/** An error of the node that lasts longer raises an alert. */
+const REJECTION_MILLIS = 30_000;
 
-/** Chambers with open work; those that wait for help are not counted, so they hold up nobody. */
-export function findWork({ forum, troubles }: Means): Promise<readonly number[]> {
-  return forum.unsettledChambers(CHAMBERS_AT_ONCE + troubles.count);
+/** Chambers with open work; those with an alert are not counted, so they hold up no other. */
+export function findWork({ forum, alerts }: RelayerContext): Promise<readonly number[]> {
+  return forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
 }
 
-export async function playRound(chamberIds: readonly number[], means: Means, memory: Memory): Promise<RoundResult> {
-  const view = await openView(chamberIds, means, memory);
-  if (view === undefined) return HALTED;
-  const { chambers, scene } = view;
+export async function playRound(
+  chamberIds: readonly number[],
+  context: RelayerContext,
+  memory: RoundMemory,
+): Promise<RoundResult> {
+  const opened = await openRound(chamberIds, context, memory);
+  if (opened === undefined) return { isHalted: true, isProgress: false, pending: 0 };
+  const { chambers, watched, round } = opened;
   let isProgress = false;
   let pending = 0;
   for (const chamber of chambers) {
-    const { steps, last } = await settleChamber(chamber, scene);
-    isProgress ||= steps.some((step) => step !== 'waiting');
-    const jobs = await jobsOf(last, means.config, means.account.address);
-    pending += jobs.filter((job) => job.outcome === null || isLost(job, scene.nonce)).length;
-    await memory.settled?.watched.add(last.state);
+    const { jobs, isChanged, state } = await advanceChamber(chamber, round);
+    isProgress ||= isChanged;
+    pending += jobs.filter((job) => job.outcome === null || isLost(job, round.nonce)).length;
+    await watched.add(state);
   }
-  if (pending === 0) means.troubles.clear('funds');
+  if (pending === 0) context.alerts.clear('funds');
   return { isHalted: false, isProgress, pending };
 }
 
-async function readClosed(chamberIds: readonly number[], { forum }: Means): Promise<readonly ClosedChamber[]> {
+interface OpenedRound {
+  /** Settled ones with lost transactions first: they have the lower nonces. */
+  readonly chambers: readonly ClosedChamber[];
+  readonly watched: WatchedNonces;
+  readonly round: RoundContext;
+}
+
+/** undefined on a wrong chain. The nonce is read before any receipt, so a used nonce and a missing receipt are no race. */
+async function openRound(
+  chamberIds: readonly number[],
+  context: RelayerContext,
+  memory: RoundMemory,
+): Promise<OpenedRound | undefined> {
+  const { rpc, account, forum } = context;
+  const chainId = await readChainId(rpc);
+  const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
+  const open = await readClosed(chamberIds, forum);
+  const watched = memory.watched ?? (await readWatchedNonces(forum, account.address, nonce));
+  const logged = open.flatMap(({ state }) => transactionsOf(state.settlement));
+  const loggedChainId = logged[0]?.chainId ?? watched.chainId;
+  if (!(await isExpectedChain({ chainId, head, loggedChainId }, context, memory))) return undefined;
+  memory.watched = watched;
+  const unmined = watched.chambersFrom(nonce);
+  const others = new Set([...memory.unmined, ...unmined]);
+  for (const chamberId of chamberIds) others.delete(chamberId);
+  memory.unmined = unmined;
+  const chambers = [...(await readClosed([...others], forum)), ...open];
+  const transactions = chambers.flatMap(({ state }) => transactionsOf(state.settlement));
+  const used = (await signedBy(account.address, transactions)).map((transaction) => transaction.nonce);
+  return { chambers, watched, round: { ...context, chainId, head, nonce, freeNonces: new FreeNonces(nonce, used) } };
+}
+
+async function readClosed(chamberIds: readonly number[], forum: RelayerForum): Promise<readonly ClosedChamber[]> {
   const chambers = await Promise.all(chamberIds.map((chamberId) => forum.chamber(chamberId)));
   return chambers.filter((chamber) => chamber !== undefined && isClosed(chamber.state, forum.now())) as ClosedChamber[];
 }
 
-interface View {
-  /** Settled ones with lost transactions first: they have the lower nonces. */
-  readonly chambers: readonly ClosedChamber[];
-  readonly scene: Scene;
+interface Advanced {
+  /** As they were when nothing more was recorded. */
+  readonly jobs: readonly Job[];
+  readonly state: ChamberState;
+  readonly isChanged: boolean;
 }
 
-/** The nonce is read before any receipt, so a nonce that is used up and a missing receipt are no race. */
-async function openView(chamberIds: readonly number[], means: Means, memory: Memory): Promise<View | undefined> {
-  const { rpc, account, forum } = means;
-  const chainId = await readChainId(rpc);
-  const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
-  const open = await readClosed(chamberIds, means);
-  const settled = memory.settled ?? (await readSettled(forum, account.address, nonce));
-  const logged = open.flatMap(({ state }) => transactionsOf(state.settlement));
-  const loggedChainId = logged[0]?.chainId ?? settled.chainId;
-  if (!(await isTrusted({ chainId, head, loggedChainId }, means, memory))) return undefined;
-  memory.settled = settled;
-  const unmined = settled.watched.chambersFrom(nonce);
-  const others = new Set([...memory.unmined, ...unmined]);
-  for (const chamberId of chamberIds) others.delete(chamberId);
-  memory.unmined = unmined;
-  const chambers = [...(await readClosed([...others], means)), ...open];
-  const used = await signedBy(
-    account.address,
-    chambers.flatMap(({ state }) => transactionsOf(state.settlement)),
-  );
-  const nonces = new FreeNonces(
-    nonce,
-    used.map((transaction) => transaction.nonce),
-  );
-  return { chambers, scene: { ...means, chainId, head, nonce, nonces } };
-}
-
-/** Goes on with the chamber for as long as outcomes are recorded: the deployments follow the commitment at once. */
-async function settleChamber(
-  chamber: ClosedChamber,
-  scene: Scene,
-): Promise<{ readonly steps: readonly Step[]; readonly last: ClosedChamber }> {
-  const steps: Step[] = [];
-  for (let last = chamber; ; ) {
-    const round: Step[] = [];
-    const jobs = await jobsOf(last, scene.config, scene.account.address);
-    for (const job of jobs) round.push(await advanceAlone(job, scene));
-    steps.push(...round);
-    const next = round.includes('recorded') ? await scene.forum.chamber(chamber.state.chamberId) : undefined;
-    if (next === undefined) return { steps, last };
-    last = next;
+/** Repeats for as long as outcomes are recorded: the deployments follow the commitment at once. */
+async function advanceChamber(chamber: ClosedChamber, round: RoundContext): Promise<Advanced> {
+  const { chamberId } = chamber.state;
+  let isChanged = false;
+  for (let current = chamber; ; ) {
+    const jobs = await jobsOf(current, round.config, round.account.address);
+    const steps = new Set<Step>();
+    for (const job of jobs) {
+      // A job may encode and sign 25 KB: other work of the process comes in between.
+      await setImmediate();
+      steps.add(await advanceAlone(job, round));
+    }
+    isChanged ||= steps.has('sent') || steps.has('recorded');
+    const next = steps.has('recorded') ? await round.forum.chamber(chamberId) : undefined;
+    if (next === undefined) return { jobs, state: current.state, isChanged };
+    current = next;
   }
 }
 
-/** A node's refusal of one job holds up no other; a node that is away ends the round. */
-async function advanceAlone(job: Job, scene: Scene): Promise<Step> {
+/** A node that rejects one job holds up no other; a node that is unavailable ends the round. */
+async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
+  const { alerts, stopwatches, logger } = round;
   const subject = `${job.name} (RPC)`;
   try {
-    const step = await advance(job, scene);
-    scene.waits.end(subject);
-    scene.troubles.clear(subject);
+    const step = await advance(job, round);
+    stopwatches.stop(subject);
+    alerts.clear(subject);
     return step;
   } catch (error) {
-    if (!(error instanceof RpcError) || error.kind !== 'refused') throw error;
-    scene.logger.warn({ job: job.name, reason: error.message }, 'the node refuses');
-    if (scene.waits.elapsed(subject) >= REFUSAL_MILLIS) scene.troubles.raise(subject, error.message);
+    if (!(error instanceof RpcError) || error.kind !== 'rejected') throw error;
+    logger.warn({ job: job.name, reason: error.message }, 'RPC request rejected');
+    if (stopwatches.elapsed(subject) >= REJECTION_MILLIS) alerts.raise(subject, error.message);
     return 'waiting';
+  }
+}
+
+/** The newest nonces of the account with their chambers: their transactions may still be taken off the chain. */
+interface WatchedNonces {
+  /** The chain of the transactions; undefined when there were none. */
+  readonly chainId: number | undefined;
+  readonly add: (state: ChamberState) => Promise<void>;
+  /** Chambers with transactions that the chain does not have, or not any more, in the order in which it takes them. */
+  readonly chambersFrom: (nonce: number) => readonly number[];
+}
+
+const CHAMBERS_FIRST = 8;
+const CHAMBERS_FACTOR = 4;
+const WATCHED_MAX = 1_000;
+
+/** Reads back through settled chambers until the chain has what they sent: usually the newest few. */
+async function readWatchedNonces(forum: RelayerForum, account: `0x${string}`, nonce: number): Promise<WatchedNonces> {
+  const chamberIdByNonce = new Map<number, number>();
+  const add = async ({ chamberId, settlement }: ChamberState) => {
+    const own = await signedBy(account, transactionsOf(settlement));
+    for (const transaction of own) chamberIdByNonce.set(transaction.nonce, chamberId);
+    while (chamberIdByNonce.size > WATCHED_MAX) chamberIdByNonce.delete(Math.min(...chamberIdByNonce.keys()));
+    return own;
+  };
+  const chambersFrom = (first: number) => {
+    const missing = [...chamberIdByNonce].filter(([one]) => one >= first).sort(([a], [b]) => a - b);
+    return [...new Set(missing.map(([, chamberId]) => chamberId))];
+  };
+  let chainId: number | undefined;
+  for (let limit = CHAMBERS_FIRST, read = 0; ; limit *= CHAMBERS_FACTOR) {
+    const chamberIds = await forum.settledChambers(limit);
+    let isOnChain = false;
+    for (const chamberId of chamberIds.slice(read)) {
+      const chamber = await forum.chamber(chamberId);
+      if (chamber === undefined) continue;
+      const transactions = transactionsOf(chamber.state.settlement);
+      const own = await add(chamber.state);
+      chainId ??= transactions[0]?.chainId;
+      isOnChain ||= own.length < transactions.length || own.some((transaction) => transaction.nonce < nonce);
+    }
+    if (isOnChain || chamberIds.length < limit)
+      return { chainId, add: async (state) => void (await add(state)), chambersFrom };
+    read = chamberIds.length;
   }
 }

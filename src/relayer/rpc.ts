@@ -1,7 +1,9 @@
-// JSON-RPC over HTTP. An error never holds the URL, which may carry an API key, nor an answer that is not JSON-RPC.
+// JSON-RPC over HTTP, by viem's transport without its retries. An error's message never holds the URL, which may carry an
+// API key, nor a response that is not JSON-RPC.
+import { BaseError, http, ResponseBodyTooLargeError, RpcRequestError } from 'viem';
 
-/** `away`: no usable answer, try again later. `refused`: the node answered with a JSON-RPC error. */
-export type RpcErrorKind = 'away' | 'refused';
+/** `unavailable`: no usable response, retry later. `rejected`: the node responded with a JSON-RPC error. */
+export type RpcErrorKind = 'unavailable' | 'rejected';
 
 export class RpcError extends Error {
   readonly kind: RpcErrorKind;
@@ -19,40 +21,54 @@ export class RpcError extends Error {
 export interface Rpc {
   /** The `result`, of whatever form; throws an RpcError. */
   request(method: string, params: readonly unknown[]): Promise<unknown>;
-  /** Ends running requests and refuses new ones. */
+  /** Aborts pending requests and rejects new ones. */
   close(): void;
 }
 
 const TIMEOUT_MILLIS = 10_000;
+/** Holds the dump of a development chain's state. */
+const RESPONSE_BYTES_MAX = 256_000_000;
 const DETAIL_CHARS_MAX = 300;
 const TOO_MANY_REQUESTS = 429;
 
 export function openRpc(rpcUrl: string, timeoutMillis = TIMEOUT_MILLIS): Rpc {
-  const endpoint = endpointOf(rpcUrl);
-  const running = new Set<AbortController>();
+  const { url, headers, secrets } = endpointOf(rpcUrl);
+  const transport = http(url, {
+    retryCount: 0,
+    // viem's timeout ends with the headers, ours with the body.
+    timeout: 0,
+    maxResponseBodySize: RESPONSE_BYTES_MAX,
+    fetchOptions: { headers },
+    onFetchResponse: requireStatus,
+  })({});
+  const pending = new Set<AbortController>();
   let isClosed = false;
-  let id = 0;
   return {
     async request(method, params) {
-      if (isClosed) throw new RpcError('away', 'the connection to the RPC is closed');
-      const body = JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params });
-      // Not AbortSignal.any over AbortSignal.timeout: Node 20 may collect the timeout, and the request hangs for ever.
+      if (isClosed) throw new RpcError('unavailable', 'the RPC connection is closed');
       const abort = new AbortController();
-      const timer = setTimeout(() => abort.abort(new DOMException('too late', 'TimeoutError')), timeoutMillis);
-      running.add(abort);
+      const timer = setTimeout(() => abort.abort('timeout'), timeoutMillis);
+      pending.add(abort);
       try {
-        return resultOf(method, await post(endpoint, body, abort.signal), endpoint);
+        const result: unknown = await transport.request({ method, params }, { signal: abort.signal });
+        if (result === undefined) throw new RpcError('unavailable', NOT_JSON_RPC);
+        return result;
+      } catch (error) {
+        if (abort.signal.reason === 'timeout') throw new RpcError('unavailable', 'RPC request timed out');
+        throw toRpcError(error, method, secrets);
       } finally {
         clearTimeout(timer);
-        running.delete(abort);
+        pending.delete(abort);
       }
     },
     close() {
       isClosed = true;
-      for (const abort of running) abort.abort();
+      for (const abort of pending) abort.abort('closed');
     },
   };
 }
+
+const NOT_JSON_RPC = 'the RPC response is not JSON-RPC';
 
 interface Endpoint {
   readonly url: string;
@@ -61,10 +77,10 @@ interface Endpoint {
   readonly secrets: readonly string[];
 }
 
-/** Shorter segments of a path, and values of a query, name a version or a network. */
+/** Shorter path segments and query values name a version or a network. */
 const KEY_CHARS_MIN = 8;
 
-/** fetch refuses credentials in a URL, so they become a header. */
+/** Credentials in the URL become a header: fetch rejects them in a URL, and viem only takes percent-encoded ones. */
 function endpointOf(rpcUrl: string): Endpoint {
   const url = new URL(rpcUrl);
   const { username, password } = url;
@@ -74,21 +90,16 @@ function endpointOf(rpcUrl: string): Endpoint {
   const keys = [...url.pathname.split('/'), ...url.search.slice(1).split(/[&=]/), ...url.searchParams.values()].filter(
     (part) => part.length >= KEY_CHARS_MIN,
   );
-  const secrets = [rpcUrl, url.href, url.origin, url.host, credentials, username, password, ...keys].flatMap((part) => [
-    part,
-    decode(part),
-  ]);
+  const parts = [rpcUrl, url.href, url.origin, url.host, credentials, username, password, ...keys];
+  const secrets = parts.flatMap((part) => [part, decode(part)]).filter((secret) => secret !== '');
   return {
     url: url.href,
-    headers: {
-      'content-type': 'application/json',
-      ...(username + password === '' ? {} : { authorization: `Basic ${credentials}` }),
-    },
-    secrets: secrets.filter((secret) => secret !== '').sort((a, b) => b.length - a.length),
+    headers: username + password === '' ? {} : { authorization: `Basic ${credentials}` },
+    secrets: secrets.sort((a, b) => b.length - a.length),
   };
 }
 
-/** A part of a URL as its owner knows it; as it stands where its percent signs encode nothing. */
+/** The part as its owner wrote it; unchanged where its percent signs encode nothing. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -97,45 +108,25 @@ function decode(part: string): string {
   }
 }
 
-async function post({ url, headers }: Endpoint, body: string, signal: AbortSignal): Promise<string> {
-  const response = await fetch(url, { method: 'POST', headers, body, signal }).catch(throwAway);
-  const text = await response.text().catch(throwAway);
-  if (response.status === TOO_MANY_REQUESTS) throw new RpcError('away', 'the RPC limits the rate of requests (429)');
-  if (response.status >= 500) throw new RpcError('away', `the RPC answers ${response.status}`);
-  return text;
+/** Whatever the body says: some gateways send a JSON-RPC result with an error status. */
+function requireStatus({ status }: Response): void {
+  if (status === TOO_MANY_REQUESTS) throw new RpcError('unavailable', 'RPC rate limit exceeded (429)');
+  if (status >= 500) throw new RpcError('unavailable', `the RPC returned HTTP ${status}`);
 }
 
-function throwAway(error: unknown): never {
-  const isTimeout = error instanceof Error && error.name === 'TimeoutError';
-  throw new RpcError(
-    'away',
-    isTimeout ? 'the RPC does not answer in time' : `the RPC can't be reached${causeOf(error)}`,
-  );
-}
-
-/** The system's error code alone: the message may name the address. */
-function causeOf(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-}
-
-function resultOf(method: string, text: string, { secrets }: Endpoint): unknown {
-  const answer = parse(text);
-  if (typeof answer !== 'object' || answer === null) throw new RpcError('away', 'the RPC answers with no JSON-RPC');
-  if ('error' in answer && typeof answer.error === 'object' && answer.error !== null) {
-    const { message, data } = answer.error as { message?: unknown; data?: unknown };
-    throw new RpcError('refused', `${method}: ${redact(String(message), secrets)}`, data);
+/** viem's own messages hold the URL and the request, so only the node's words and the system's error codes are kept. */
+function toRpcError(error: unknown, method: string, secrets: readonly string[]): RpcError {
+  if (error instanceof RpcError) return error;
+  if (!(error instanceof BaseError)) return new RpcError('unavailable', 'RPC unreachable');
+  if (error instanceof ResponseBodyTooLargeError) return new RpcError('unavailable', 'the RPC response is too large');
+  const rejection = error.walk((cause) => cause instanceof RpcRequestError);
+  if (rejection instanceof RpcRequestError && typeof rejection.details === 'string') {
+    return new RpcError('rejected', `${method}: ${redact(rejection.details, secrets)}`, rejection.data);
   }
-  if (!('result' in answer)) throw new RpcError('away', 'the RPC answers with no JSON-RPC');
-  return answer.result;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const root = error.walk();
+  if (root instanceof RpcError) return root;
+  const isNetwork = root instanceof Error && 'code' in root;
+  return new RpcError('unavailable', isNetwork ? `RPC unreachable (${String(root.code)})` : NOT_JSON_RPC);
 }
 
 function redact(text: string, secrets: readonly string[]): string {

@@ -1,8 +1,8 @@
 import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { sendRaw } from '../../src/relayer/chain.ts';
+import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { commitChamberCall, deployIdeaCall, factoryCreation } from '../../src/relayer/contracts.ts';
-import { openAccount } from '../../src/relayer/signer.ts';
+import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/events.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
@@ -164,7 +164,7 @@ test('a relayer without gas money says so, waits, and goes on when it has some',
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const relayer = stage.relayer();
   await until(() => !relayer.status().ok);
-  expect(relayer.status().reason).toBe(`funds: the relayer ${relayerAddress} has too little gas money`);
+  expect(relayer.status().reason).toBe(`funds: relayer account ${relayerAddress} has insufficient funds for gas`);
   await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
   await until(() => isSettled(forum));
   await expectRecordedOnce(stage);
@@ -292,7 +292,10 @@ test('a root of somebody else on the chain raises an alarm and holds up no other
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
   const relayer = stage.relayer();
   await until(() => forum.facts('idea.deployed').length === 1);
-  expect(relayer.status()).toMatchObject({ ok: false, reason: `chamber 1: the registry holds another root, ${other}` });
+  expect(relayer.status()).toMatchObject({
+    ok: false,
+    reason: `chamber 1: the registry holds a different root, ${other}`,
+  });
   expect(forum.state(1).settlement.committed).toBeNull();
   expect(forum.state(2).settlement.committed).not.toBeNull();
 });

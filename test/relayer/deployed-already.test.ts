@@ -1,6 +1,6 @@
 // A token that exists is never a deployment that failed, whatever the node tells of it so far.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { sendRaw } from '../../src/relayer/chain.ts';
+import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { deployIdeaCall } from '../../src/relayer/contracts.ts';
 import { addChamber } from './chambers.ts';
 import { type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';

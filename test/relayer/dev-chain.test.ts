@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { hasCode } from '../../src/relayer/chain.ts';
+import { hasCode } from '../../src/relayer/chain-client.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';

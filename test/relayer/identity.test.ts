@@ -17,7 +17,7 @@ const NOBODY = `0x${'12'.repeat(20)}` as const;
 
 test('a probe names the chain that is not the configured one', async () => {
   const { mismatches } = await probeChain({ ...config, chainId: 1 });
-  expect(mismatches).toEqual([{ variable: 'CHAIN_ID', problem: 'the RPC serves chain 31337 instead of 1' }]);
+  expect(mismatches).toEqual([{ variable: 'CHAIN_ID', problem: 'the RPC serves chain 31337, expected 1' }]);
 });
 
 test('a probe names every address without a contract', async () => {
@@ -35,7 +35,7 @@ test('a probe of an RPC that is away finds no mismatch, because it may come back
   proxy.close();
   const report = await probeChain({ ...config, rpcUrl: proxy.url });
   expect(report).toMatchObject({ isReachable: false, mismatches: [] });
-  expect(report.warnings).toEqual([{ variable: 'RPC_URL', problem: "the RPC can't be reached (ECONNREFUSED)" }]);
+  expect(report.warnings).toEqual([{ variable: 'RPC_URL', problem: 'RPC unreachable (ECONNREFUSED)' }]);
 });
 
 test('a private key that is none is refused without being told', async () => {

@@ -2,7 +2,7 @@
 import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { factoryCreation, registryCreation } from '../../src/relayer/contracts.ts';
-import { openAccount } from '../../src/relayer/signer.ts';
+import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/events.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { deploymentOf } from '../../projections/settlement.ts';
-import { readCall } from '../../src/relayer/chain.ts';
+import { readCall } from '../../src/relayer/chain-client.ts';
 import { rootOfCall } from '../../src/relayer/contracts.ts';
 import { addChamber } from './chambers.ts';
 import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';

@@ -84,7 +84,7 @@ test('an RPC of another chain halts the relayer, which says so and signs nothing
   addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const relayer = stage.relayer({ rpcUrl: proxy.url });
   await until(() => !relayer.status().ok);
-  expect(relayer.status().reason).toBe('chain: the RPC serves chain 1 instead of 31337 (CHAIN_ID)');
+  expect(relayer.status().reason).toBe('chain: the RPC serves chain 1, expected 31337 (CHAIN_ID)');
   expect(stage.forum.facts('relay.commit_submitted')).toEqual([]);
   expect(proxy.requests).not.toContain('eth_sendRawTransaction');
   proxy.fault = () => undefined;
@@ -163,7 +163,7 @@ test('a log whose transactions are of another chain halts the relayer', async ()
   await stage.forum.record(1, { type: 'relay.commit_submitted', payload: foreign });
   const relayer = stage.relayer();
   await until(() => !relayer.status().ok);
-  expect(relayer.status().reason).toContain('serves chain 31337 instead of 5');
+  expect(relayer.status().reason).toContain('serves chain 31337, expected 5');
 });
 
 async function expectOnce(): Promise<void> {

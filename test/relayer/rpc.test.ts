@@ -14,7 +14,7 @@ test('a refusal that quotes the URL or its key is told without them', async () =
   closers.push(proxy.close);
   proxy.fault = () => ({ kind: 'refusal', message: `no project ${API_KEY} at ${proxy.url}` });
   const error = await failureOf(proxy.url);
-  expect(error).toMatchObject({ kind: 'refused', message: 'eth_chainId: no project … at …' });
+  expect(error).toMatchObject({ kind: 'rejected', message: 'eth_chainId: no project … at …' });
 });
 
 const ECHOES = [
@@ -71,7 +71,7 @@ test('closing ends requests that are under way', async () => {
   const failure = rpc.request('eth_chainId', []).catch((error: unknown) => error);
   while (proxy.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   rpc.close();
-  expect(await failure).toMatchObject({ kind: 'away' });
+  expect(await failure).toMatchObject({ kind: 'unavailable' });
 });
 
 async function failureOf(url: string): Promise<RpcError> {

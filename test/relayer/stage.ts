@@ -1,13 +1,13 @@
 // A stage for relayer tests: a real development chain, a forum in memory and relayers that come and go.
 import type { Hex } from 'viem';
 import { expect } from 'vitest';
-import { readLogs, sendRaw } from '../../src/relayer/chain.ts';
+import { readLogs, sendRaw } from '../../src/relayer/chain-client.ts';
 import { chamberCommittedTopics } from '../../src/relayer/contracts.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import type { Logger, RelayerConfig } from '../../src/relayer/port.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
-import { openAccount, signTransaction } from '../../src/relayer/signer.ts';
+import { openAccount, signTransaction } from '../../src/relayer/transactions.ts';
 import { MemoryForum } from './memory-forum.ts';
 
 export interface Stage {
@@ -86,8 +86,13 @@ export async function onChain(
   const toBlock = Number(await rpc.request('eth_blockNumber', []));
   const blocks = { fromBlock: 0, toBlock };
   const [, chamberTopic] = chamberCommittedTopics(chamberId);
-  const commits = await readLogs(rpc, registryAddress, chamberCommittedTopics(chamberId), blocks);
-  const deployments = await readLogs(rpc, factoryAddress, [null, null, chamberTopic ?? null], blocks);
+  const commits = await readLogs(rpc, {
+    address: registryAddress,
+    topics: chamberCommittedTopics(chamberId),
+    ...blocks,
+  });
+  const topics = [null, null, chamberTopic ?? null];
+  const deployments = await readLogs(rpc, { address: factoryAddress, topics, ...blocks });
   return { commits: commits.map(hashOf), deployments: deployments.map(hashOf) };
 }
 

@@ -1,4 +1,4 @@
-// What the relayer asks of an EVM node, parsed into types: a node that answers in a wrong form counts as away.
+// What the relayer asks of an EVM node, parsed into types: a node that returns another form counts as unavailable.
 import type { Address, Hex, RpcLog } from 'viem';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Rpc, RpcError } from './rpc.ts';
@@ -25,16 +25,18 @@ export interface Receipt {
 }
 
 export interface Call {
-  readonly from: Address;
+  readonly from?: Address;
   readonly to: Address;
   readonly data: Hex;
 }
 
-/** The gas that a call would take, or the data that it reverts with. */
-export type Estimate = { readonly gas: bigint } | { readonly revertData: Hex };
-
-/** `taken`: the nonce is used up. `underpriced`: it pays less than the block, or another transaction of this nonce. */
-export type SendOutcome = 'accepted' | 'taken' | 'underpriced' | 'no_funds';
+/** Logs of one contract; a topic of null matches any. */
+export interface LogFilter {
+  readonly address: Address;
+  readonly topics: readonly (Hex | null)[];
+  readonly fromBlock: number;
+  readonly toBlock: number;
+}
 
 export async function readChainId(rpc: Rpc): Promise<number> {
   return Number(quantity(await rpc.request('eth_chainId', [])));
@@ -53,43 +55,28 @@ export async function readBlock(rpc: Rpc, blockNumber: number): Promise<Block | 
   return { hash: hex(hash), at: Number(quantity(timestamp)) * 1000 };
 }
 
-/** How many transactions of the account are in blocks: the first nonce that is free on chain. */
-export async function readNonce(rpc: Rpc, account: Address, blockNumber?: number): Promise<number> {
-  const block = blockNumber === undefined ? 'latest' : toQuantity(blockNumber);
-  return Number(quantity(await rpc.request('eth_getTransactionCount', [account, block])));
+/** How many of the account's transactions are in blocks: the first nonce that is free on chain. */
+export async function readNonce(rpc: Rpc, account: Address): Promise<number> {
+  return Number(quantity(await rpc.request('eth_getTransactionCount', [account, 'latest'])));
 }
 
 export async function readBalance(rpc: Rpc, account: Address): Promise<bigint> {
   return quantity(await rpc.request('eth_getBalance', [account, 'latest']));
 }
 
-export async function hasCode(rpc: Rpc, address: Address): Promise<boolean> {
-  return hex(await rpc.request('eth_getCode', [address, 'latest'])) !== '0x';
-}
-
-export async function readCall(rpc: Rpc, call: Omit<Call, 'from'>): Promise<Hex> {
-  return hex(await rpc.request('eth_call', [call, 'latest']));
-}
-
-/** undefined where the call reverts; other refusals are thrown. */
-export async function tryCall(rpc: Rpc, call: Omit<Call, 'from'>): Promise<Hex | undefined> {
-  try {
-    return await readCall(rpc, call);
-  } catch (error) {
-    if (revertDataOf(error) === undefined) throw error;
-    return undefined;
-  }
-}
-
 export async function readPriorityFee(rpc: Rpc): Promise<bigint> {
   return quantity(await rpc.request('eth_maxPriorityFeePerGas', []));
 }
 
+export async function hasCode(rpc: Rpc, address: Address): Promise<boolean> {
+  return hex(await rpc.request('eth_getCode', [address, 'latest'])) !== '0x';
+}
+
 /** null while the transaction is in no block that the node knows. */
 export async function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null> {
-  const answer = await rpc.request('eth_getTransactionReceipt', [txHash]);
-  if (answer === null) return null;
-  const { blockNumber, blockHash, status, logs } = record(answer);
+  const receipt = await rpc.request('eth_getTransactionReceipt', [txHash]);
+  if (receipt === null) return null;
+  const { blockNumber, blockHash, status, logs } = record(receipt);
   return {
     txHash,
     blockNumber: Number(quantity(blockNumber)),
@@ -99,7 +86,7 @@ export async function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null
   };
 }
 
-/** Whether the node has the transaction in a block, even if its receipt is not to be had yet. */
+/** Whether the node has the transaction in a block, even if its receipt is not available yet. */
 export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
   const transaction = await rpc.request('eth_getTransactionByHash', [txHash]);
   if (transaction === null) return false;
@@ -107,19 +94,25 @@ export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
   return blockNumber !== null;
 }
 
-/** Logs of one contract in the blocks from `fromBlock` to `toBlock`; a topic of null fits any. */
-export async function readLogs(
-  rpc: Rpc,
-  address: Address,
-  topics: readonly (Hex | null)[],
-  { fromBlock, toBlock }: { readonly fromBlock: number; readonly toBlock: number },
-): Promise<readonly Log[]> {
-  const filter = { address, topics, fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
-  return toLogs(await rpc.request('eth_getLogs', [filter]));
+export async function readCall(rpc: Rpc, call: Call): Promise<Hex> {
+  return hex(await rpc.request('eth_call', [call, 'latest']));
 }
 
-/** Other refusals than a revert are thrown. */
-export async function estimateGas(rpc: Rpc, call: Call): Promise<Estimate> {
+/** undefined where the call reverts; other errors are thrown. */
+export async function tryCall(rpc: Rpc, call: Call): Promise<Hex | undefined> {
+  try {
+    return await readCall(rpc, call);
+  } catch (error) {
+    if (revertDataOf(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+/** The gas that a call would take, or the data that it reverts with; other errors are thrown. */
+export async function estimateGas(
+  rpc: Rpc,
+  call: Call,
+): Promise<{ readonly gas: bigint } | { readonly revertData: Hex }> {
   try {
     return { gas: quantity(await rpc.request('eth_estimateGas', [call])) };
   } catch (error) {
@@ -131,32 +124,65 @@ export async function estimateGas(rpc: Rpc, call: Call): Promise<Estimate> {
 
 /** Nodes put the reason into `data`, some one level deeper; without one only their message says that it was a revert. */
 function revertDataOf(error: unknown): Hex | undefined {
-  if (!(error instanceof RpcError) || error.kind !== 'refused') return undefined;
-  const inner =
-    typeof error.data === 'object' && error.data !== null ? (error.data as { data?: unknown }).data : undefined;
-  const data = inner ?? error.data;
-  if (isHex(data)) return data;
+  if (!(error instanceof RpcError) || error.kind !== 'rejected') return undefined;
+  const { data } = error;
+  const reason = typeof data === 'object' && data !== null && 'data' in data ? (data.data ?? data) : data;
+  if (isHex(reason)) return reason;
   return /\brevert/i.test(error.message) ? '0x' : undefined;
 }
 
-const SEND_REFUSALS: readonly (readonly [RegExp, SendOutcome])[] = [
+/** `nonce_used`: the nonce is used up. `underpriced`: it pays less than the block, or another transaction of this nonce. */
+export type SendOutcome = 'accepted' | 'nonce_used' | 'underpriced' | 'no_funds';
+
+const SEND_ERRORS: readonly (readonly [RegExp, SendOutcome])[] = [
   [/already (known|imported|exists)|known transaction/i, 'accepted'],
   [/underpriced|replacement|fee too low|less than block base fee/i, 'underpriced'],
-  [/nonce (is )?too low|nonce has already been used|old nonce|invalid nonce/i, 'taken'],
+  [/nonce (is )?too low|nonce has already been used|old nonce|invalid nonce/i, 'nonce_used'],
   [/insufficient (funds|balance)|not enough funds|overshot/i, 'no_funds'],
 ];
 
-/** Hands signed bytes to the node; doing so again is harmless. Unknown refusals are thrown. */
+/** Hands signed bytes to the node; doing so again is harmless. Unknown errors are thrown. */
 export async function sendRaw(rpc: Rpc, rawTransaction: Hex): Promise<SendOutcome> {
   try {
     await rpc.request('eth_sendRawTransaction', [rawTransaction]);
     return 'accepted';
   } catch (error) {
-    const message = error instanceof RpcError && error.kind === 'refused' ? error.message : '';
-    const refusal = SEND_REFUSALS.find(([pattern]) => pattern.test(message));
-    if (refusal === undefined) throw error;
-    return refusal[1];
+    const message = error instanceof RpcError && error.kind === 'rejected' ? error.message : '';
+    const known = SEND_ERRORS.find(([pattern]) => pattern.test(message));
+    if (known === undefined) throw error;
+    return known[1];
   }
+}
+
+export async function readLogs(rpc: Rpc, { fromBlock, toBlock, ...filter }: LogFilter): Promise<readonly Log[]> {
+  const range = { fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
+  return toLogs(await rpc.request('eth_getLogs', [{ ...filter, ...range }]));
+}
+
+/** Every provider serves this many blocks at a time. */
+const WINDOW_BLOCKS = 2_000;
+/** Weeks of blocks: an event is looked for soon after its chamber has closed. */
+const WINDOWS_MAX = 200;
+
+/** Finds an event among all blocks up to now, newest first through providers that limit the range of blocks. */
+export async function searchLogs<Found>(
+  rpc: Rpc,
+  contract: Pick<LogFilter, 'address' | 'topics'>,
+  find: (logs: readonly Log[]) => Found | undefined,
+): Promise<Found | undefined> {
+  const { number: head } = await readHead(rpc);
+  try {
+    return find(await readLogs(rpc, { ...contract, fromBlock: 0, toBlock: head }));
+  } catch (error) {
+    if (!(error instanceof RpcError) || error.kind !== 'rejected' || head < WINDOW_BLOCKS) throw error;
+  }
+  const last = Math.max(0, head - WINDOWS_MAX * WINDOW_BLOCKS + 1);
+  for (let toBlock = head; toBlock >= last; toBlock -= WINDOW_BLOCKS) {
+    const fromBlock = Math.max(0, toBlock - WINDOW_BLOCKS + 1);
+    const found = find(await readLogs(rpc, { ...contract, fromBlock, toBlock }));
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function toQuantity(value: number): Hex {
@@ -193,5 +219,5 @@ function toLogs(value: unknown): readonly Log[] {
 }
 
 function malformed(): RpcError {
-  return new RpcError('away', 'the RPC answers in a form that is no Ethereum node’s');
+  return new RpcError('unavailable', 'the RPC returned a malformed response');
 }

@@ -1,0 +1,67 @@
+// Decides whether the service may append a fact of its own to a closed chamber: the core asks before it appends, the
+// auditor when it reads. Whether the chain agrees is not decided here.
+import { isGraduate } from '../../projections/allocations.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
+import { isClosed } from '../../projections/phase.ts';
+import { deploymentOf } from '../../projections/settlement.ts';
+import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
+import type { Millis } from '../vocabulary/values.ts';
+
+/** A service fact that contradicts the chamber's log: a defect of its author, never an answer to a caller. */
+export class ServiceFactRejected extends Error {
+  override readonly name = 'ServiceFactRejected';
+}
+
+/**
+ * Throws ServiceFactRejected unless `fact` may follow `state` at `now`. The Merkle root of `chamber.committed` is left
+ * to the caller, who has the tree.
+ */
+export function decideServiceFact(state: ChamberState, fact: ServiceFact, now: Millis): void {
+  if (!isClosed(state, now)) reject(fact, 'comes before the reveal deadline');
+  const { committed, commitSubmitted } = state.settlement;
+  switch (fact.type) {
+    case 'relay.commit_submitted':
+      if (committed !== null) requireReplacement(fact, commitSubmitted, 'the commitment');
+      return;
+    case 'chamber.committed':
+      if (committed !== null) reject(fact, 'comes after the commitment');
+      if (fact.payload.eventCount !== state.moveCount) {
+        reject(fact, `has eventCount ${fact.payload.eventCount}, the chamber has ${state.moveCount} moves`);
+      }
+      return;
+    case 'relay.deploy_submitted':
+    case 'idea.deployed':
+    case 'idea.deploy_failed': {
+      const { ideaId } = fact.payload;
+      if (committed === null) reject(fact, 'comes before the commitment');
+      if (!state.ideas.some((idea) => idea.ideaId === ideaId))
+        reject(fact, `is about ${JSON.stringify(ideaId)}, which does not exist`);
+      if (!isGraduate(state, ideaId)) reject(fact, `is about ${JSON.stringify(ideaId)}, which did not graduate`);
+      const { outcome, submitted } = deploymentOf(state.settlement, ideaId);
+      if (outcome === null) return;
+      if (fact.type !== 'relay.deploy_submitted') reject(fact, `comes after the outcome of ${ideaId}`);
+      requireReplacement(fact, submitted, `the outcome of ${ideaId}`);
+      return;
+    }
+    default:
+      unreachable(fact);
+  }
+}
+
+/**
+ * After an outcome a reorganization may take its transactions off the chain: then one of them is signed again, at its own
+ * nonce with a raised fee or at a lower one that fills a gap.
+ */
+function requireReplacement(
+  fact: ServiceFact & { readonly payload: RelayTransaction },
+  submitted: readonly RelayTransaction[],
+  outcome: string,
+): void {
+  if (submitted.some(({ nonce }) => nonce >= fact.payload.nonce)) return;
+  reject(fact, `comes after ${outcome} and replaces no transaction`);
+}
+
+function reject({ type }: ServiceFact, problem: string): never {
+  throw new ServiceFactRejected(`${type} ${problem}`);
+}

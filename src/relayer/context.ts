@@ -1,0 +1,114 @@
+// What the steps of the relayer work with: the connections of a start, the chain as it was when the round began, and
+// three small memories: the free nonces, the alerts that are raised, the stopwatches that run.
+import type { PrivateKeyAccount } from 'viem/accounts';
+import type { Millis } from '../vocabulary/values.ts';
+import type { Head } from './chain-client.ts';
+import type { Logger, RelayerConfig, RelayerForum } from './port.ts';
+import type { Rpc } from './rpc.ts';
+
+export interface RelayerContext {
+  readonly rpc: Rpc;
+  readonly account: PrivateKeyAccount;
+  readonly config: RelayerConfig;
+  readonly forum: RelayerForum;
+  readonly logger: Logger;
+  readonly alerts: Alerts;
+  readonly stopwatches: Stopwatches;
+}
+
+export interface RoundContext extends RelayerContext {
+  readonly chainId: number;
+  readonly head: Head;
+  /** The account's first nonce that no block has used. */
+  readonly nonce: number;
+  readonly freeNonces: FreeNonces;
+}
+
+/** Nonces used neither by a block nor by a transaction of the log: the chain says where they begin, never a counter. */
+export class FreeNonces {
+  readonly #used: Set<number>;
+  #lowest: number;
+
+  constructor(nonce: number, used: Iterable<number>) {
+    this.#lowest = nonce;
+    this.#used = new Set(used);
+  }
+
+  get lowest(): number {
+    while (this.#used.has(this.#lowest)) this.#lowest++;
+    return this.#lowest;
+  }
+
+  /** The lowest, which is not returned again. */
+  take(): number {
+    const { lowest } = this;
+    this.#used.add(lowest);
+    return lowest;
+  }
+}
+
+const ALERT_REPEAT_MILLIS = 60_000;
+
+/** What keeps the relayer from its work and needs an operator: in the service's log and in /health until it is over. */
+export class Alerts {
+  readonly #logger: Logger;
+  readonly #clock: () => Millis;
+  readonly #raised = new Map<string, { readonly reason: string; readonly loggedAt: Millis }>();
+
+  constructor(logger: Logger, clock: () => Millis) {
+    this.#logger = logger;
+    this.#clock = clock;
+  }
+
+  /** Logged at once when new or changed, and again each minute that it lasts. */
+  raise(subject: string, reason: string): void {
+    const before = this.#raised.get(subject);
+    const now = this.#clock();
+    if (before?.reason === reason && now - before.loggedAt < ALERT_REPEAT_MILLIS) return;
+    this.#raised.set(subject, { reason, loggedAt: now });
+    this.#logger.error({ subject, reason }, 'relayer alert raised');
+  }
+
+  clear(subject: string): void {
+    if (this.#raised.delete(subject)) this.#logger.info({ subject }, 'relayer alert cleared');
+  }
+
+  get count(): number {
+    return this.#raised.size;
+  }
+
+  /** The oldest, in a sentence. */
+  get reason(): string | undefined {
+    const [first] = this.#raised;
+    return first && `${first[0]}: ${first[1].reason}`;
+  }
+}
+
+/** How long something has lasted, by the injected clock: a stuck transaction, a late receipt, a delay between retries. */
+export class Stopwatches {
+  readonly #clock: () => Millis;
+  readonly #startedAt = new Map<string, Millis>();
+
+  constructor(clock: () => Millis) {
+    this.#clock = clock;
+  }
+
+  /** Does nothing when it is running. */
+  start(key: string): void {
+    if (!this.#startedAt.has(key)) this.#startedAt.set(key, this.#clock());
+  }
+
+  /** Milliseconds since the start, which is now if it is not running. */
+  elapsed(key: string): Millis {
+    this.start(key);
+    return this.#clock() - (this.#startedAt.get(key) ?? 0);
+  }
+
+  isRunning(key: string): boolean {
+    return this.#startedAt.has(key);
+  }
+
+  stop(...keys: readonly string[]): void {
+    for (const key of keys) this.#startedAt.delete(key);
+  }
+}
