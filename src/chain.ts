@@ -1,4 +1,4 @@
-// Which chain the service settles on: none, the one behind RPC_URL, or a development chain of its own.
+// The chain that the service commits to: none, the one behind RPC_URL, or a development chain of its own.
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';
@@ -11,7 +11,7 @@ import type { Hex } from './vocabulary/values.ts';
 
 export interface ChainLink {
   readonly status: () => ChainStatus;
-  /** Ends the relayer between two steps, and the development chain. */
+  /** Stops the relayer between two steps, then the development chain. */
   readonly stop: () => Promise<void>;
 }
 
@@ -23,12 +23,13 @@ interface ChainOptions {
 
 const NO_CHAIN: ChainLink = { status: () => ({ ok: true, details: { chain: null } }), stop: async () => {} };
 
-/** Throws when the chain is reached and is not the one that the configuration, or the database, means. */
+/** Throws when the chain is reached and contradicts the configuration or the database. */
 export async function openChain(options: ChainOptions): Promise<ChainLink> {
   const { config, logger } = options;
   if (config.CHAIN === 'none') return NO_CHAIN;
   if (config.RPC_URL !== undefined) return openRelayer(options, configuredChain(config, config.RPC_URL));
-  const devChain = await startDevChain({ ...stateFileOf(config), ...chainIdOf(config), logger });
+  const state = config.DATABASE_PATH === ':memory:' ? {} : { stateFile: `${config.DATABASE_PATH}.chain.json` };
+  const devChain = await startDevChain({ ...state, ...chainIdOf(config), logger });
   try {
     return await openRelayer(options, { ...devChain.config, feeBumpSeconds: config.FEE_BUMP_SECONDS }, devChain);
   } catch (error) {
@@ -37,8 +38,11 @@ export async function openChain(options: ChainOptions): Promise<ChainLink> {
   }
 }
 
-async function openRelayer(options: ChainOptions, wanted: RelayerConfig, devChain?: DevChain): Promise<ChainLink> {
-  const { forum, logger } = options;
+async function openRelayer(
+  { forum, logger }: ChainOptions,
+  wanted: RelayerConfig,
+  devChain?: DevChain,
+): Promise<ChainLink> {
   const config = await requireChain(wanted, forum);
   const relayer = new Relayer({ config, forum: relayerForum(forum), logger });
   relayer.start();
@@ -51,7 +55,9 @@ async function openRelayer(options: ChainOptions, wanted: RelayerConfig, devChai
   };
 }
 
-/** The chain first used with a database is remembered in it, and another one refused. */
+const CHAIN_ID = 'chain_id';
+
+/** The chain first used with a database is stored in it, and another one is rejected. */
 async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<RelayerConfig> {
   const remembered = log.recall(CHAIN_ID);
   const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
@@ -67,8 +73,7 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
   return report.chainId === undefined ? config : { ...config, chainId: report.chainId };
 }
 
-const CHAIN_ID = 'chain_id';
-
+/** readConfig requires addresses and key wherever it takes an RPC_URL, and checks their form. */
 export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
   return {
     rpcUrl,
@@ -83,10 +88,6 @@ export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
 
 function chainIdOf({ CHAIN_ID }: Config): { chainId?: number } {
   return CHAIN_ID === undefined ? {} : { chainId: CHAIN_ID };
-}
-
-function stateFileOf({ DATABASE_PATH }: Config): { stateFile?: string } {
-  return DATABASE_PATH === ':memory:' ? {} : { stateFile: `${DATABASE_PATH}.chain.json` };
 }
 
 function relayerForum(forum: Forum): RelayerForum {
@@ -107,7 +108,7 @@ function relayerForum(forum: Forum): RelayerForum {
 function statusOf(relayer: Relayer, config: RelayerConfig, devChain: DevChain | undefined): ChainStatus {
   const { ok, ...state } = relayer.status();
   const { chainId, registryAddress, factoryAddress } = config;
-  // Only the development chain's own address is told: a configured one may hold an API key.
+  // Only the development chain's own address is public: a configured one may hold an API key.
   const address = devChain === undefined ? {} : { rpcUrl: devChain.config.rpcUrl };
   return {
     ok,

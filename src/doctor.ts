@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { openReader } from './log/stored-events.ts';
-import { readBlock, readHead } from './relayer/chain-client.ts';
+import { readHead } from './relayer/chain-client.ts';
 import { probeChain } from './relayer/identity.ts';
 import { openRpc } from './relayer/rpc.ts';
 
@@ -113,8 +113,7 @@ async function lastBlockTime({ CHAIN, RPC_URL }: Config): Promise<number> {
   if (CHAIN === 'none' || RPC_URL === undefined) return 0;
   const rpc = openRpc(RPC_URL, PROBE_MILLIS);
   try {
-    const { number } = await readHead(rpc);
-    return (await readBlock(rpc, number))?.at ?? 0;
+    return (await readHead(rpc)).at;
   } catch {
     // That the RPC is away is told of the chain.
     return 0;

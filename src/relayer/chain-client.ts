@@ -5,15 +5,11 @@ import { type Rpc, RpcError } from './rpc.ts';
 
 export type Log = RpcLog;
 
-export interface Head {
+export interface Block {
   readonly number: number;
   readonly hash: Hex;
-  readonly baseFeePerGas: bigint;
-}
-
-export interface Block {
-  readonly hash: Hex;
   readonly at: Millis;
+  readonly baseFeePerGas: bigint;
 }
 
 export interface Receipt {
@@ -30,10 +26,12 @@ export interface Call {
   readonly data: Hex;
 }
 
-/** Logs of one contract; a topic of null matches any. */
+/** As eth_getLogs takes it: null matches any, an array each of its members. */
+export type Topic = Hex | readonly Hex[] | null;
+
 export interface LogFilter {
   readonly address: Address;
-  readonly topics: readonly (Hex | null)[];
+  readonly topics: readonly Topic[];
   readonly fromBlock: number;
   readonly toBlock: number;
 }
@@ -42,17 +40,23 @@ export async function readChainId(rpc: Rpc): Promise<number> {
   return Number(quantity(await rpc.request('eth_chainId', [])));
 }
 
-export async function readHead(rpc: Rpc): Promise<Head> {
-  const block = record(await rpc.request('eth_getBlockByNumber', ['latest', false]));
-  const { number, hash, baseFeePerGas = '0x0' } = block;
-  return { number: Number(quantity(number)), hash: hex(hash), baseFeePerGas: quantity(baseFeePerGas) };
+export async function readHead(rpc: Rpc): Promise<Block> {
+  return toBlock(await rpc.request('eth_getBlockByNumber', ['latest', false]));
 }
 
 export async function readBlock(rpc: Rpc, blockNumber: number): Promise<Block | null> {
   const block = await rpc.request('eth_getBlockByNumber', [toQuantity(blockNumber), false]);
-  if (block === null) return null;
-  const { hash, timestamp } = record(block);
-  return { hash: hex(hash), at: Number(quantity(timestamp)) * 1000 };
+  return block === null ? null : toBlock(block);
+}
+
+function toBlock(block: unknown): Block {
+  const { number, hash, timestamp, baseFeePerGas = '0x0' } = record(block);
+  return {
+    number: Number(quantity(number)),
+    hash: hex(hash),
+    at: Number(quantity(timestamp)) * 1000,
+    baseFeePerGas: quantity(baseFeePerGas),
+  };
 }
 
 /** How many of the account's transactions are in blocks: the first nonce that is free on chain. */
@@ -98,13 +102,13 @@ export async function readCall(rpc: Rpc, call: Call): Promise<Hex> {
   return hex(await rpc.request('eth_call', [call, 'latest']));
 }
 
-/** undefined where the call reverts; other errors are thrown. */
-export async function tryCall(rpc: Rpc, call: Call): Promise<Hex | undefined> {
+/** `0x` where the call reverts; other errors are thrown. */
+export async function tryCall(rpc: Rpc, call: Call): Promise<Hex> {
   try {
     return await readCall(rpc, call);
   } catch (error) {
     if (revertDataOf(error) === undefined) throw error;
-    return undefined;
+    return '0x';
   }
 }
 

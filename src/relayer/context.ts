@@ -1,8 +1,7 @@
-// What the steps of the relayer work with: the connections of a start, the chain as it was when the round began, and
-// three small memories: the free nonces, the alerts that are raised, the stopwatches that run.
+// What the steps of the relayer work with: what a start opens, and the chain as it was when the round began.
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { Millis } from '../vocabulary/values.ts';
-import type { Head } from './chain-client.ts';
+import type { Block } from './chain-client.ts';
 import type { Logger, RelayerConfig, RelayerForum } from './port.ts';
 import type { Rpc } from './rpc.ts';
 
@@ -14,37 +13,24 @@ export interface RelayerContext {
   readonly logger: Logger;
   readonly alerts: Alerts;
   readonly stopwatches: Stopwatches;
+  /** Deployments that failed since the start. */
+  readonly failed: { count: number };
 }
 
 export interface RoundContext extends RelayerContext {
   readonly chainId: number;
-  readonly head: Head;
+  readonly head: Block;
   /** The account's first nonce that no block has used. */
   readonly nonce: number;
-  readonly freeNonces: FreeNonces;
+  /** Nonces of the log's transactions, to which the round adds its own. */
+  readonly usedNonces: Set<number>;
 }
 
-/** Nonces used neither by a block nor by a transaction of the log: the chain says where they begin, never a counter. */
-export class FreeNonces {
-  readonly #used: Set<number>;
-  #lowest: number;
-
-  constructor(nonce: number, used: Iterable<number>) {
-    this.#lowest = nonce;
-    this.#used = new Set(used);
-  }
-
-  get lowest(): number {
-    while (this.#used.has(this.#lowest)) this.#lowest++;
-    return this.#lowest;
-  }
-
-  /** The lowest, which is not returned again. */
-  take(): number {
-    const { lowest } = this;
-    this.#used.add(lowest);
-    return lowest;
-  }
+/** The lowest nonce used neither by a block nor by the log: never a counter that only rises. */
+export function lowestFreeNonce({ nonce, usedNonces }: RoundContext): number {
+  let free = nonce;
+  while (usedNonces.has(free)) free++;
+  return free;
 }
 
 const ALERT_REPEAT_MILLIS = 60_000;

@@ -14,7 +14,7 @@ import {
   parseEventLogs,
 } from 'viem';
 import type { Idea } from '../../projections/chamber.ts';
-import type { Log } from './chain-client.ts';
+import type { Log, Topic } from './chain-client.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -72,18 +72,17 @@ function creatorOf(idea: Idea): Address {
   return idea.creatorWallet.toLowerCase() as Address;
 }
 
-export function chamberCommittedTopics(chamberId: number): (Hex | null)[] {
-  const args = { chamberId: BigInt(chamberId) };
-  return singleTopics(encodeEventTopics({ abi: REGISTRY_ABI, eventName: 'ChamberCommitted', args }));
+export function chamberCommittedTopics(chamberId: number): readonly Topic[] {
+  return encodeEventTopics({
+    abi: REGISTRY_ABI,
+    eventName: 'ChamberCommitted',
+    args: { chamberId: BigInt(chamberId) },
+  });
 }
 
-export function ideaDeployedTopics(chamberId: number, idea: Idea): (Hex | null)[] {
+export function ideaDeployedTopics(chamberId: number, idea: Idea): readonly Topic[] {
   const args = { chamberId: BigInt(chamberId), creator: creatorOf(idea) };
-  return singleTopics(encodeEventTopics({ abi: FACTORY_ABI, eventName: 'IdeaDeployed', args }));
-}
-
-function singleTopics(topics: readonly (Hex | readonly Hex[] | null)[]): (Hex | null)[] {
-  return topics.map((topic) => (typeof topic === 'string' ? topic : null));
+  return encodeEventTopics({ abi: FACTORY_ABI, eventName: 'IdeaDeployed', args });
 }
 
 /** Where on the chain an event is. */
@@ -116,30 +115,26 @@ function placeOf(event: { readonly transactionHash: Hex; readonly blockNumber: b
 
 const ERRORS = [...REGISTRY_ABI, ...FACTORY_ABI, ...OTHER_ERRORS];
 const REASON_CHARS_MAX = 300;
-const NO_REASON = '0x';
 
 /** A revert's reason for people, e.g. `IdeaAlreadyDeployed(1, idea-2)`; other contracts may return any text. */
 export function revertReason(data: Hex): string {
-  if (data === NO_REASON) return 'reverted without a reason';
-  return describeError(data).toWellFormed().slice(0, REASON_CHARS_MAX);
+  if (data === '0x') return 'reverted without a reason';
+  const error = decodeError(data);
+  if (error === undefined) return `reverted with ${data}`.slice(0, REASON_CHARS_MAX);
+  const { errorName, args } = error;
+  const reason = errorName === 'Error' ? args[0] : `${errorName}(${args.join(', ')})`;
+  return reason.toWellFormed().slice(0, REASON_CHARS_MAX);
 }
 
 /** Whether a deployment reverts for what the operator must fix, whatever the idea: wrong account, wrong registry. */
 export function isMisconfigured(data: Hex): boolean {
-  const error = decodeError(data);
-  return error?.errorName === 'NotRelayer' || error?.errorName === 'ChamberNotCommitted';
+  const name = decodeError(data)?.errorName;
+  return name === 'NotRelayer' || name === 'ChamberNotCommitted';
 }
 
 /** Whether a deployment reverts because the idea has its token already. */
 export function isAlreadyDeployed(data: Hex): boolean {
   return decodeError(data)?.errorName === 'IdeaAlreadyDeployed';
-}
-
-function describeError(data: Hex): string {
-  const error = decodeError(data);
-  if (error === undefined) return `reverted with ${data}`;
-  const { errorName, args } = error;
-  return errorName === 'Error' ? args[0] : `${errorName}(${args.join(', ')})`;
 }
 
 function decodeError(data: Hex) {

@@ -46,25 +46,12 @@ const FACTORY = getContractAddress({ from: DEPLOYER, nonce: 1n });
 
 export async function startDevChain(options: DevChainOptions): Promise<DevChain> {
   const supervisor = new AnvilSupervisor(options);
-  const { rpcUrl } = await supervisor.start();
-  return {
-    config: {
-      rpcUrl,
-      chainId: options.chainId ?? DEV_CHAIN_ID,
-      registryAddress: REGISTRY,
-      factoryAddress: FACTORY,
-      privateKey: RELAYER_KEY,
-      confirmations: 1,
-    },
-    get pid() {
-      return supervisor.pid;
-    },
-    stop: () => supervisor.stop(),
-  };
+  await supervisor.start();
+  return supervisor;
 }
 
 /** Keeps one Anvil running and its state saved: an Anvil that dies is restarted on the same port. */
-class AnvilSupervisor {
+class AnvilSupervisor implements DevChain {
   readonly #options: DevChainOptions;
   #anvil: Anvil | undefined;
   #rpc: Rpc | undefined;
@@ -78,11 +65,22 @@ class AnvilSupervisor {
     this.#options = options;
   }
 
+  get config(): DevChain['config'] {
+    return {
+      rpcUrl: this.#anvil?.rpcUrl ?? '',
+      chainId: this.#options.chainId ?? DEV_CHAIN_ID,
+      registryAddress: REGISTRY,
+      factoryAddress: FACTORY,
+      privateKey: RELAYER_KEY,
+      confirmations: 1,
+    };
+  }
+
   get pid(): number {
     return this.#anvil?.pid ?? 0;
   }
 
-  async start(port = 0): Promise<Anvil> {
+  async start(port = 0): Promise<void> {
     const { stateFile, chainId = DEV_CHAIN_ID } = this.#options;
     const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
     const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port);
@@ -99,7 +97,6 @@ class AnvilSupervisor {
     this.#saveTimer = setInterval(() => this.#saveLater(rpc), SAVE_INTERVAL_MILLIS);
     void anvil.exited.then(() => this.#restart(anvil));
     if (this.#stopped !== undefined) await anvil.kill();
-    return anvil;
   }
 
   stop(): Promise<void> {

@@ -1,7 +1,7 @@
 // The chain's identity: its id, and code at the contracts' addresses. The service does not start on a wrong chain, and the
 // relayer halts on one.
 import type { Address, Hex } from 'viem';
-import { type Head, hasCode, readBalance, readChainId } from './chain-client.ts';
+import { type Block, hasCode, readBalance, readChainId } from './chain-client.ts';
 import type { RelayerContext } from './context.ts';
 import type { RelayerConfig } from './port.ts';
 import { openRpc, type Rpc, RpcError } from './rpc.ts';
@@ -80,7 +80,7 @@ export interface VerifiedChain {
 
 interface ReportedChain {
   readonly chainId: number;
-  readonly head: Head;
+  readonly head: Block;
   /** The chain of the log's transactions; undefined where it has none. */
   readonly loggedChainId: number | undefined;
 }

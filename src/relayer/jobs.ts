@@ -6,7 +6,7 @@ import type { Idea } from '../../projections/chamber.ts';
 import { deploymentOf, type Settlement } from '../../projections/settlement.ts';
 import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
-import type { Log } from './chain-client.ts';
+import type { Log, Topic } from './chain-client.ts';
 import {
   chamberCommittedTopics,
   commitChamberCall,
@@ -37,7 +37,7 @@ export interface Job {
   /** A view that returns other than zero when the job is done, on contracts that have it. */
   readonly doneCall: () => Hex;
   /** The topics of the event that completes it. */
-  readonly topics: () => readonly (Hex | null)[];
+  readonly topics: () => readonly Topic[];
   /** The event that completes it, among logs of the contract. */
   readonly find: (logs: readonly Log[]) => Completion | undefined;
   readonly submission: (transaction: RelayTransaction) => ServiceFact;

@@ -51,7 +51,6 @@ export class Relayer {
   #failures = 0;
   #outage: { readonly reason: string; readonly loggedAt: Millis } | undefined;
   #pending = 0;
-  #failed = 0;
 
   constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
@@ -59,10 +58,11 @@ export class Relayer {
       rpc: openRpc(config.rpcUrl, rpcTimeoutMillis),
       account: openAccount(config.privateKey),
       config,
-      forum: this.#countFailures(forum),
+      forum,
       logger,
       alerts: new Alerts(logger, clock),
       stopwatches: new Stopwatches(clock),
+      failed: { count: 0 },
     };
   }
 
@@ -79,8 +79,9 @@ export class Relayer {
   }
 
   status(): RelayerStatus {
-    const { count, reason = this.#outage?.reason } = this.#context.alerts;
-    const counts = { pending: this.#pending, failed: this.#failed };
+    const { alerts, failed } = this.#context;
+    const { count, reason = this.#outage?.reason } = alerts;
+    const counts = { pending: this.#pending, failed: failed.count };
     return reason === undefined ? { ok: true, ...counts } : { ok: count === 0, reason, ...counts };
   }
 
@@ -147,19 +148,6 @@ export class Relayer {
         resolve();
       };
     });
-  }
-
-  #countFailures(forum: RelayerForum): RelayerForum {
-    return {
-      now: () => forum.now(),
-      unsettledChambers: (limit) => forum.unsettledChambers(limit),
-      settledChambers: (limit) => forum.settledChambers(limit),
-      chamber: (chamberId) => forum.chamber(chamberId),
-      record: async (chamberId, fact) => {
-        await forum.record(chamberId, fact);
-        if (fact.type === 'idea.deploy_failed') this.#failed++;
-      },
-    };
   }
 }
 

@@ -1,10 +1,9 @@
 // One round of the relayer: read the log and the chain, and advance every open job, and every job that a reorganization
 // took off the chain, by a step. Between rounds it keeps nothing that a restart would not find again.
-import { setImmediate } from 'node:timers/promises';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { readChainId, readHead, readNonce } from './chain-client.ts';
-import { FreeNonces, type RelayerContext, type RoundContext } from './context.ts';
+import type { RelayerContext, RoundContext } from './context.ts';
 import { isExpectedChain, type VerifiedChain } from './identity.ts';
 import { isLost, type Job, jobsOf, transactionsOf } from './jobs.ts';
 import type { ClosedChamber, RelayerForum } from './port.ts';
@@ -85,8 +84,9 @@ async function openRound(
   memory.unmined = unmined;
   const chambers = [...(await readClosed([...others], forum)), ...open];
   const transactions = chambers.flatMap(({ state }) => transactionsOf(state.settlement));
-  const used = (await signedBy(account.address, transactions)).map((transaction) => transaction.nonce);
-  return { chambers, watched, round: { ...context, chainId, head, nonce, freeNonces: new FreeNonces(nonce, used) } };
+  const own = await signedBy(account.address, transactions);
+  const usedNonces = new Set(own.map((transaction) => transaction.nonce));
+  return { chambers, watched, round: { ...context, chainId, head, nonce, usedNonces } };
 }
 
 async function readClosed(chamberIds: readonly number[], forum: RelayerForum): Promise<readonly ClosedChamber[]> {
@@ -108,11 +108,7 @@ async function advanceChamber(chamber: ClosedChamber, round: RoundContext): Prom
   for (let current = chamber; ; ) {
     const jobs = await jobsOf(current, round.config, round.account.address);
     const steps = new Set<Step>();
-    for (const job of jobs) {
-      // A job may encode and sign 25 KB: other work of the process comes in between.
-      await setImmediate();
-      steps.add(await advanceAlone(job, round));
-    }
+    for (const job of jobs) steps.add(await advanceAlone(job, round));
     isChanged ||= steps.has('sent') || steps.has('recorded');
     const next = steps.has('recorded') ? await round.forum.chamber(chamberId) : undefined;
     if (next === undefined) return { jobs, state: current.state, isChanged };

@@ -32,7 +32,7 @@ import {
   sendRaw,
   tryCall,
 } from './chain-client.ts';
-import type { RelayerContext, RoundContext } from './context.ts';
+import { lowestFreeNonce, type RelayerContext, type RoundContext } from './context.ts';
 import { isAlreadyDeployed, isMisconfigured, revertReason, rootOfCall, rootOfResult } from './contracts.ts';
 import { type Completion, isLost, type Job } from './jobs.ts';
 import { decodeTransaction, networkFees, raisedFees, readTransactionStatus, signTransaction } from './transactions.ts';
@@ -79,13 +79,14 @@ async function submit(job: Job, round: RoundContext): Promise<Step> {
   const gas = (estimate.gas * 6n) / 5n;
   const fees = await networkFees(rpc, round.head);
   if ((await readBalance(rpc, account.address)) < gas * fees.maxFeePerGas) return raiseFundsAlert(round);
-  const nonce = round.freeNonces.take();
+  const nonce = lowestFreeNonce(round);
   return logAndSend(job, await signTransaction(account, { chainId, nonce, to, data, gas, fees }), round);
 }
 
 /** Logged before it is sent: a crash in between leaves bytes that the next round sends, never a second transaction. */
 async function logAndSend(job: Job, transaction: RelayTransaction, round: RoundContext): Promise<Step> {
   const { txHash, nonce } = transaction;
+  round.usedNonces.add(nonce);
   await round.forum.record(job.chamberId, job.submission(transaction));
   round.logger.info({ job: job.name, txHash, nonce }, 'relay transaction signed');
   round.stopwatches.start(txHash);
@@ -108,13 +109,13 @@ function raiseFundsAlert({ alerts, account }: RelayerContext): 'waiting' {
 
 /** pending: above a gap in the nonces nothing is mined, so the transaction is signed again into a gap that stays. */
 async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
-  const { stopwatches, freeNonces } = round;
+  const { stopwatches } = round;
+  const nonce = lowestFreeNonce(round);
   const newest = job.submitted.at(-1);
-  const isAboveGap = newest !== undefined && freeNonces.lowest < newest.nonce;
+  const isAboveGap = newest !== undefined && nonce < newest.nonce;
   if (!isAboveGap) stopwatches.stop(key('nonce gap', job));
   if (!isAboveGap || stopwatches.elapsed(key('nonce gap', job)) < NONCE_SETTLING_MILLIS) return rebroadcast(job, round);
   const unsigned = { ...decodeTransaction(newest), fees: await networkFees(round.rpc, round.head) };
-  const nonce = freeNonces.take();
   return logAndSend(job, await signTransaction(round.account, { ...unsigned, nonce }), round);
 }
 
@@ -194,8 +195,8 @@ async function resolveRevert(job: Job, { data, txHash }: Revert, round: RoundCon
   if (job.failure === undefined || isMisconfigured(data)) return raiseAndRetry(job, revertReason(data), round);
   if (root === undefined) return raiseAndRetry(job, 'the registry no longer holds the chamber’s root', round);
   // The contract's own view counts, whatever the node's index of its events shows so far: missing means unknown.
-  const isDone =
-    isAlreadyDeployed(data) || !ZERO.test((await tryCall(rpc, { to: job.contract, data: job.doneCall() })) ?? '0x');
+  const view = { to: job.contract, data: job.doneCall() };
+  const isDone = isAlreadyDeployed(data) || !ZERO.test(await tryCall(round.rpc, view));
   if (isDone) return raiseAndRetry(job, 'done on the chain, but its event is missing', round);
   return record(job, job.failure(revertReason(data), txHash), round);
 }
@@ -225,12 +226,10 @@ async function complete(job: Job, done: Completion, round: RoundContext): Promis
   return at === undefined ? 'waiting' : record(job, done.fact(at), round);
 }
 
-async function record(
-  job: Job,
-  fact: ServiceFact,
-  { forum, logger, alerts, stopwatches }: RoundContext,
-): Promise<Step> {
+async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise<Step> {
+  const { forum, logger, alerts, stopwatches, failed } = round;
   await forum.record(job.chamberId, fact);
+  if (fact.type === 'idea.deploy_failed') failed.count++;
   logger.info({ job: job.name, type: fact.type }, 'relay outcome recorded');
   alerts.clear(job.name);
   stopwatches.stop(key('retry', job), ...job.submitted.map(({ txHash }) => txHash));

@@ -6,7 +6,7 @@ import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { keccak256 } from '../crypto/keccak.ts';
 import type { RelayTransaction } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
-import { type Head, isInBlock, type Receipt, readPriorityFee, readReceipt } from './chain-client.ts';
+import { type Block, isInBlock, type Receipt, readPriorityFee, readReceipt } from './chain-client.ts';
 import type { Rpc } from './rpc.ts';
 
 const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/;
@@ -101,7 +101,7 @@ async function recoverSigner(rawTransaction: Hex): Promise<Address> {
 }
 
 /** Twice the base fee outlasts six full blocks in a row. */
-export async function networkFees(rpc: Rpc, { baseFeePerGas }: Head): Promise<Fees> {
+export async function networkFees(rpc: Rpc, { baseFeePerGas }: Block): Promise<Fees> {
   const maxPriorityFeePerGas = await readPriorityFee(rpc);
   return { maxFeePerGas: 2n * baseFeePerGas + maxPriorityFeePerGas, maxPriorityFeePerGas };
 }

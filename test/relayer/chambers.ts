@@ -11,6 +11,7 @@ export interface IdeaSketch {
   /** How many of the two members back it. */
   readonly backers: 0 | 1 | 2;
   readonly creatorWallet?: string;
+  readonly description?: string;
 }
 
 /** Adds a chamber whose reveal deadline passes `closesInMillis` from now; one backer makes a graduate. */
@@ -32,9 +33,9 @@ export function addChamber(
   forum.move(chamberId, ANN, { type: 'chamber.created', payload: created });
   forum.move(chamberId, ANN, { type: 'chamber.joined', payload: { turnOrder: 0 } });
   forum.move(chamberId, BOB, { type: 'chamber.joined', payload: { turnOrder: 1 } });
-  for (const [index, { ticker, creatorWallet = WALLET }] of ideas.entries()) {
+  for (const [index, { ticker, creatorWallet = WALLET, description = `Why ${ticker} matters.` }] of ideas.entries()) {
     const slot = index + 1;
-    const text = { name: `Idea ${ticker}`, ticker, description: `Why ${ticker} matters.`, creatorWallet };
+    const text = { name: `Idea ${ticker}`, ticker, description, creatorWallet };
     forum.move(chamberId, ANN, { type: 'chamber.proposed', payload: { ideaId: `idea-${slot}`, slot, ...text } });
   }
   for (const [index, did] of [ANN, BOB].entries()) {

@@ -2,7 +2,8 @@
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { isClosed } from '../../projections/phase.ts';
-import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
+import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
+import { decideServiceFact } from '../../src/moves/service-facts.ts';
 import type { ClosedChamber, RelayerForum } from '../../src/relayer/port.ts';
 import {
   type ChamberEvent,
@@ -18,6 +19,8 @@ import { type Hex, NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.
 
 export class MemoryForum implements RelayerForum {
   readonly events = new Map<number, ChamberEvent[]>();
+  readonly #states = new Map<number, ChamberState>();
+  readonly #trees = new Map<number, Accumulator>();
   /** Called before an event is appended; what it throws is thrown by the append. */
   beforeRecord: (fact: ServiceFact) => void = () => {};
 
@@ -46,6 +49,7 @@ export class MemoryForum implements RelayerForum {
 
   async record(chamberId: number, fact: ServiceFact): Promise<void> {
     this.beforeRecord(fact);
+    decideServiceFact(this.state(chamberId), fact, this.now());
     this.#append(chamberId, { ...fact, did: null });
   }
 
@@ -54,15 +58,13 @@ export class MemoryForum implements RelayerForum {
   }
 
   state(chamberId: number): ChamberState {
-    const state = (this.events.get(chamberId) ?? []).reduce<ChamberState | null>(evolveChamber, null);
-    if (state === null) throw new Error(`no chamber ${chamberId}`);
+    const state = this.#states.get(chamberId);
+    if (state === undefined) throw new Error(`no chamber ${chamberId}`);
     return state;
   }
 
   root(chamberId: number): Hex {
-    const lines = (this.events.get(chamberId) ?? []).filter(isMove).map((event) => Buffer.from(toLine(event)));
-    const tree = lines.reduce((before, line) => appendLeaf(before, leafHash(line)).tree, EMPTY_TREE);
-    return toHex(rootOf(tree));
+    return toHex(rootOf(this.#trees.get(chamberId) ?? EMPTY_TREE));
   }
 
   /** The payloads of all service events of a type, in order. */
@@ -79,7 +81,11 @@ export class MemoryForum implements RelayerForum {
     const last = log.at(-1);
     const prev = last === undefined ? NO_PREVIOUS : toHex(leafHash(Buffer.from(toLine(last))));
     const common = { eventId: log.length + 1, chamberId, ts: toTimestamp(Date.now()), prev, request: null };
-    this.events.set(chamberId, [...log, { ...common, ...fact } as ChamberEvent]);
+    const event = { ...common, ...fact } as ChamberEvent;
+    this.events.set(chamberId, [...log, event]);
+    this.#states.set(chamberId, evolveChamber(this.#states.get(chamberId) ?? null, event));
+    const tree = this.#trees.get(chamberId) ?? EMPTY_TREE;
+    if (isMove(event)) this.#trees.set(chamberId, appendLeaf(tree, leafHash(Buffer.from(toLine(event)))).tree);
   }
 
   #closed(): readonly ChamberState[] {

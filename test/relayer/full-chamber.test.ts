@@ -1,0 +1,58 @@
+// The relayer shares its thread with the service, so a chamber full of long ideas must not hold that thread.
+import { existsSync, readFileSync } from 'node:fs';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { addChamber } from './chambers.ts';
+import { isSettled, openStage, type Stage, until } from './stage.ts';
+
+/** Linux counts the nanoseconds that this thread was on a CPU, which other processes do not change. */
+const SCHEDSTAT = '/proc/thread-self/schedstat';
+const IDEAS = 40;
+/** One encoding and one signature of 25 KB take under 10; encoding every idea takes over 50. */
+const TURN_MILLIS_MAX = 30;
+/** The first ones run code that is not compiled yet. */
+const SLOW_TURNS_MAX = 4;
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage();
+});
+afterEach(() => stage.close());
+
+test.skipIf(!existsSync(SCHEDSTAT))('deploys many long ideas in short turns of the event loop', async () => {
+  const { forum } = stage;
+  const description = '猫'.repeat(8_192);
+  const ideas = Array.from({ length: IDEAS }, (_, index) => ({
+    ticker: `T${index}`,
+    backers: 1 as const,
+    description,
+  }));
+  addChamber(forum, 1, ideas);
+  const turns = measureTurns();
+  stage.relayer();
+  await until(() => isSettled(forum));
+  const slow = turns.stop().filter((millis) => millis > TURN_MILLIS_MAX);
+  expect(slow.length, `turns of ${slow.map(Math.round)} ms`).toBeLessThanOrEqual(SLOW_TURNS_MAX);
+  expect(forum.facts('idea.deployed')).toHaveLength(IDEAS);
+});
+
+/** Records the CPU time of this thread between any two turns of the event loop. */
+function measureTurns(): { readonly stop: () => readonly number[] } {
+  const turns: number[] = [];
+  let last = cpuMillis();
+  let next = setImmediate(measure);
+  function measure(): void {
+    const now = cpuMillis();
+    turns.push(now - last);
+    last = now;
+    next = setImmediate(measure);
+  }
+  const stop = () => {
+    clearImmediate(next);
+    return turns;
+  };
+  return { stop };
+}
+
+function cpuMillis(): number {
+  return Number(readFileSync(SCHEDSTAT, 'utf8').split(' ')[0]) / 1e6;
+}
