@@ -3,7 +3,7 @@
 import type { Millis } from '../vocabulary/values.ts';
 import { Alerts, type RelayerContext, Stopwatches } from './context.ts';
 import type { Logger, RelayerConfig, RelayerForum } from './port.ts';
-import { findWork, playRound, type RoundMemory } from './round.ts';
+import { findWork, playRound, type RoundMemory, type RoundResult } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
 import { openAccount } from './transactions.ts';
 
@@ -94,11 +94,11 @@ export class Relayer {
     try {
       const chamberIds = await findWork(this.#context);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
-      const { isHalted, isProgress, pending } = await playRound(chamberIds, this.#context, this.#memory);
-      this.#pending = pending;
-      if (isHalted) return this.#backoff();
+      const result = await playRound(chamberIds, this.#context, this.#memory);
+      this.#pending = result?.pending ?? 0;
+      if (result === undefined) return this.#backoff();
       this.#resume();
-      return this.#plan(isProgress, pending);
+      return this.#plan(result);
     } catch (error) {
       if (this.#isStopping) return 0;
       this.#logOutage(describe(error));
@@ -115,7 +115,7 @@ export class Relayer {
   }
 
   /** Waits longer after each round without progress. */
-  #plan(isProgress: boolean, pending: number): Millis {
+  #plan({ isProgress, pending }: RoundResult): Millis {
     this.#delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : this.#delay * 1.5) + FIRST_DELAY_MILLIS);
     const delay = isProgress || pending > 0 ? this.#delay : HEARTBEAT_MILLIS;
     this.#nextAt = this.#clock() + delay;
@@ -130,7 +130,7 @@ export class Relayer {
     const now = this.#clock();
     if (reason === this.#outage?.reason && now - this.#outage.loggedAt < LOG_REPEAT_MILLIS) return;
     this.#outage = { reason, loggedAt: now };
-    this.#context.logger.warn({ reason }, 'relayer retrying');
+    this.#context.logger.warn({ reason }, 'round failed, relayer retrying');
   }
 
   #resume(): void {

@@ -19,8 +19,6 @@ export interface RoundMemory extends VerifiedChain {
 }
 
 export interface RoundResult {
-  /** The chain is not the expected one: nothing was done. */
-  readonly isHalted: boolean;
   /** Something was sent or recorded, so more may follow at once. */
   readonly isProgress: boolean;
   /** Jobs and lost transactions that are not done yet. */
@@ -36,13 +34,14 @@ export function findWork({ forum, alerts }: RelayerContext): Promise<readonly nu
   return forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
 }
 
+/** undefined when the chain is not the expected one: nothing was done. */
 export async function playRound(
   chamberIds: readonly number[],
   context: RelayerContext,
   memory: RoundMemory,
-): Promise<RoundResult> {
+): Promise<RoundResult | undefined> {
   const opened = await openRound(chamberIds, context, memory);
-  if (opened === undefined) return { isHalted: true, isProgress: false, pending: 0 };
+  if (opened === undefined) return undefined;
   const { chambers, watched, round } = opened;
   let isProgress = false;
   let pending = 0;
@@ -53,7 +52,7 @@ export async function playRound(
     await watched.add(state);
   }
   if (pending === 0) context.alerts.clear('funds');
-  return { isHalted: false, isProgress, pending };
+  return { isProgress, pending };
 }
 
 interface OpenedRound {
@@ -63,7 +62,7 @@ interface OpenedRound {
   readonly round: RoundContext;
 }
 
-/** undefined on a wrong chain. The nonce is read before any receipt, so a used nonce and a missing receipt are no race. */
+/** The nonce is read before any receipt, so a used nonce and a missing receipt are no race. */
 async function openRound(
   chamberIds: readonly number[],
   context: RelayerContext,

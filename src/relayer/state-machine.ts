@@ -1,19 +1,20 @@
 // The state machine of a job, one step at a time: a function of the log, the chain and the clock. Whatever was
 // interrupted, the next step is found from these again, so recovery is the normal path.
 //
-//                 submit              in a block              confirmed
-//    unsigned ------------> pending ------------> mined --------------------> recorded
-//        ^                  |  ^  ^                 |  |                         |
-//        |                  |  |  +-- reorganized --+  | reverted: explained     | reorganized,
-//        |                  |  |                       | (recorded as failed,    | (lost)
-//        |                  |  |                       | or an alert is raised)  |
-//        |                  |  +-----------------------|-------------------------+
-//        |                  |         rebroadcast, bumpFee, or signed into a nonce gap
-//        |                  v                          |
-//        |   nonce used up, and no block has it:       |
-//        +--- nonceConsumed (3 s, event not found)     |
-//        +--- reverted without a reason ---------------+
-//             receiptPending (in a block, receipt not available yet): wait
+//                submit               in a block              confirmed
+//   unsigned ------------> pending -------------> mined ------------------> recorded
+//      ^                   |  ^ ^                   |                          |
+//      |                   |  | '--- reorganized ---|                          |
+//      |                   |  '---------------------|------- lost -------------'
+//      |  nonce used up    |                        |
+//      |-- nonceConsumed <-'                        |
+//      '--------------- reverted without a reason --'
+//
+//   pending         rebroadcast each round; bumpFee when it is stuck; signed again into a gap in the nonces
+//   receiptPending  in a block, but its receipt is not available yet: wait
+//   nonceConsumed   no block has it: after 3 s recorded if the chain holds the job's event, else as unsigned
+//   mined           waits for its confirmations; an explained revert is recorded as failed or raises an alert
+//   lost            a reorganization took a recorded transaction off the chain: as pending
 //
 // A transaction is in the log before it is sent, and a second one for the same job is rejected by the contract: so every
 // arrow may be taken again after a crash.
@@ -80,7 +81,7 @@ async function submit(job: Job, round: RoundContext): Promise<Step> {
   const fees = await networkFees(rpc, round.head);
   if ((await readBalance(rpc, account.address)) < gas * fees.maxFeePerGas) return raiseFundsAlert(round);
   const nonce = lowestFreeNonce(round);
-  return logAndSend(job, await signTransaction(account, { chainId, nonce, to, data, gas, fees }), round);
+  return logAndSend(job, await signTransaction(account, { chainId, nonce, to, data, gas, ...fees }), round);
 }
 
 /** Logged before it is sent: a crash in between leaves bytes that the next round sends, never a second transaction. */
@@ -115,7 +116,7 @@ async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
   const isAboveGap = newest !== undefined && nonce < newest.nonce;
   if (!isAboveGap) stopwatches.stop(key('nonce gap', job));
   if (!isAboveGap || stopwatches.elapsed(key('nonce gap', job)) < NONCE_SETTLING_MILLIS) return rebroadcast(job, round);
-  const unsigned = { ...decodeTransaction(newest), fees: await networkFees(round.rpc, round.head) };
+  const unsigned = { ...decodeTransaction(newest), ...(await networkFees(round.rpc, round.head)) };
   return logAndSend(job, await signTransaction(round.account, { ...unsigned, nonce }), round);
 }
 
@@ -136,9 +137,9 @@ async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
 /** A higher fee at the same nonce; all hashes are watched. */
 async function bumpFee(job: Job, stuck: RelayTransaction, round: RoundContext): Promise<Step> {
   const unsigned = decodeTransaction(stuck);
-  const fees = raisedFees(unsigned.fees, await networkFees(round.rpc, round.head));
+  const fees = raisedFees(unsigned, await networkFees(round.rpc, round.head));
   if (fees === undefined) return 'waiting';
-  return logAndSend(job, await signTransaction(round.account, { ...unsigned, fees }), round);
+  return logAndSend(job, await signTransaction(round.account, { ...unsigned, ...fees }), round);
 }
 
 /** nonceConsumed: somebody else used the nonce, to the node's knowledge, unless the chain already holds the job's event. */

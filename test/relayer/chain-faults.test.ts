@@ -16,7 +16,7 @@ afterEach(() => stage.close());
 
 const GWEI = 1_000_000_000n;
 
-test('a transaction that the pool dropped is sent again as it was', async () => {
+test('a transaction that the pool dropped is rebroadcast unchanged', async () => {
   const { forum, rpc } = stage;
   await automine(false);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -51,7 +51,7 @@ test('a stuck transaction is replaced at its nonce with a fee raised by at least
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: second?.txHash }]);
 });
 
-test('a base fee that has overtaken the transaction is met', async () => {
+test('a base fee above the transaction’s is met by a raised fee', async () => {
   const { forum, rpc } = stage;
   await automine(false);
   addChamber(forum, 1, []);
@@ -66,7 +66,7 @@ test('a base fee that has overtaken the transaction is met', async () => {
   await expectRecordedOnce(stage);
 });
 
-test('fees are not raised without end while no block comes', async () => {
+test('fees stop rising while no block is mined', async () => {
   const { forum, rpc } = stage;
   await automine(false);
   addChamber(forum, 1, []);
@@ -89,7 +89,7 @@ test('fees are not raised without end while no block comes', async () => {
   await until(() => isSettled(forum));
 });
 
-test('the older of two variants counts when it is the one that is mined', async () => {
+test('the older of two variants counts when it is mined', async () => {
   const { forum, rpc } = stage;
   await automine(false);
   addChamber(forum, 1, []);
@@ -108,7 +108,7 @@ test('the older of two variants counts when it is the one that is mined', async 
   await expectRecordedOnce(stage);
 });
 
-test('an outcome waits for its confirmations, and a transaction reorganised away before is sent again', async () => {
+test('an outcome waits for its confirmations, and a transaction reorganized away before that is rebroadcast', async () => {
   const { forum, rpc } = stage;
   await rpc.request('anvil_mine', ['0x5']);
   addChamber(forum, 1, []);
@@ -125,7 +125,7 @@ test('an outcome waits for its confirmations, and a transaction reorganised away
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
-test('transactions reorganised away after they were recorded are sent again as they were', async () => {
+test('recorded transactions that a reorganization removed are rebroadcast unchanged', async () => {
   const { forum, rpc } = stage;
   await rpc.request('anvil_mine', ['0x5']);
   addChamber(forum, 1, [
@@ -143,7 +143,7 @@ test('transactions reorganised away after they were recorded are sent again as t
   await expectRecordedOnce(stage);
 });
 
-test('a restart after a reorganisation sends again what the chain has lost, before it uses the nonces anew', async () => {
+test('a restart after a reorganization rebroadcasts lost transactions before it reuses their nonces', async () => {
   const { forum, rpc } = stage;
   await rpc.request('anvil_mine', ['0x5']);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -157,7 +157,7 @@ test('a restart after a reorganisation sends again what the chain has lost, befo
   await expectRecordedOnce(stage);
 });
 
-test('a relayer without gas money says so, waits, and goes on when it has some', async () => {
+test('a relayer without funds raises an alert and resumes when funded', async () => {
   const { forum, rpc } = stage;
   const relayerAddress = openAccount(stage.chain.config.privateKey).address;
   await rpc.request('anvil_setBalance', [relayerAddress, '0x0']);
@@ -171,7 +171,7 @@ test('a relayer without gas money says so, waits, and goes on when it has some',
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0 });
 });
 
-test('gas money that goes after signing holds up the logged transaction, not its successor', async () => {
+test('funds that run out after signing delay the logged transaction and add no second one', async () => {
   const { forum, rpc } = stage;
   const relayerAddress = openAccount(stage.chain.config.privateKey).address;
   await automine(false);
@@ -188,7 +188,7 @@ test('gas money that goes after signing holds up the logged transaction, not its
   expect(relayer.status().ok).toBe(true);
 });
 
-test('a nonce that somebody else used leads to a new transaction at the next one', async () => {
+test('a nonce that another transaction used leads to a new transaction at the next nonce', async () => {
   const { forum, rpc } = stage;
   await automine(false);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -207,7 +207,7 @@ test('a nonce that somebody else used leads to a new transaction at the next one
   await expectRecordedOnce(stage);
 });
 
-test('nonces used by hand before are passed over', async () => {
+test('nonces that were used by hand are skipped', async () => {
   const { forum, rpc } = stage;
   for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand(stage, { nonce }));
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -217,7 +217,7 @@ test('nonces used by hand before are passed over', async () => {
   await expectRecordedOnce(stage);
 });
 
-test('a root of ours that is on the chain already counts, with its own transaction', async () => {
+test('our root counts when it is on the chain already, with its own transaction', async () => {
   const { forum, rpc } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
@@ -228,7 +228,7 @@ test('a root of ours that is on the chain already counts, with its own transacti
   await expectRecordedOnce(stage);
 });
 
-test('a root of ours is found through a provider that answers for 2,000 blocks at a time', async () => {
+test('our root is found through a provider that limits eth_getLogs to 2,000 blocks', async () => {
   const { forum, rpc, chain } = stage;
   addChamber(forum, 1, []);
   await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
@@ -239,7 +239,7 @@ test('a root of ours is found through a provider that answers for 2,000 blocks a
     if (method !== 'eth_getLogs') return undefined;
     const { fromBlock, toBlock } = filter as { readonly fromBlock: string; readonly toBlock: string };
     const isTooWide = Number(toBlock) - Number(fromBlock) >= 2_000;
-    return isTooWide ? { kind: 'refusal', message: 'block range too large' } : undefined;
+    return isTooWide ? { kind: 'error', message: 'block range too large' } : undefined;
   };
   stage.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
@@ -247,15 +247,15 @@ test('a root of ours is found through a provider that answers for 2,000 blocks a
   proxy.close();
 });
 
-test('a node that refuses one job holds up no other, and a refusal that lasts calls for help', async () => {
+test('a node that rejects one job holds up no other, and a lasting rejection raises an alert', async () => {
   const { forum, chain } = stage;
   addChamber(forum, 1, []);
   addChamber(forum, 2, []);
-  const refused = commitChamberCall(1, forum.root(1));
+  const rejected = commitChamberCall(1, forum.root(1));
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   proxy.fault = (method, [call]) =>
-    method === 'eth_estimateGas' && (call as { readonly data: string }).data === refused
-      ? { kind: 'refusal', message: 'no luck today' }
+    method === 'eth_estimateGas' && (call as { readonly data: string }).data === rejected
+      ? { kind: 'error', message: 'no luck today' }
       : undefined;
   const relayer = stage.relayer({ rpcUrl: proxy.url });
   await until(() => forum.state(2).settlement.committed !== null);
@@ -268,11 +268,11 @@ test('a node that refuses one job holds up no other, and a refusal that lasts ca
   proxy.close();
 });
 
-test('a factory that knows another relayer calls for help and fails no idea', async () => {
+test('a factory with another relayer raises an alert and fails no idea', async () => {
   const { forum, rpc, chain } = stage;
-  const [stranger] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
-  const data = factoryCreation(chain.config.registryAddress, stranger ?? '0x');
-  const hash = await rpc.request('eth_sendTransaction', [{ from: stranger, data }]);
+  const [deployer] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
+  const data = factoryCreation(chain.config.registryAddress, deployer ?? '0x');
+  const hash = await rpc.request('eth_sendTransaction', [{ from: deployer, data }]);
   const receipt = () =>
     rpc.request('eth_getTransactionReceipt', [hash]) as Promise<{ contractAddress: `0x${string}` } | null>;
   await until(async () => (await receipt()) !== null);
@@ -283,7 +283,7 @@ test('a factory that knows another relayer calls for help and fails no idea', as
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
 });
 
-test('a root of somebody else on the chain raises an alarm and holds up no other chamber', async () => {
+test('a different root on the chain raises an alert and holds up no other chamber', async () => {
   const { forum, rpc } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const other = `0x${'42'.repeat(32)}` as const;
@@ -300,7 +300,7 @@ test('a root of somebody else on the chain raises an alarm and holds up no other
   expect(forum.state(2).settlement.committed).not.toBeNull();
 });
 
-test('a token that is on the chain already counts, with its own transaction', async () => {
+test('a token counts when it is on the chain already, with its own transaction', async () => {
   const { forum, rpc } = stage;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const [idea] = forum.state(1).ideas;
@@ -341,7 +341,7 @@ test('a deployment that reverts in its block is recorded with transaction and re
   proxy.close();
 });
 
-test('a transaction that ran out of gas is signed anew', async () => {
+test('a transaction that ran out of gas is replaced by a new one', async () => {
   const { forum, chain } = stage;
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   let lies = 1;

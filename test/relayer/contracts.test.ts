@@ -26,7 +26,7 @@ test.each([
   expect(hashes(artefact.abi)).toEqual(expect.arrayContaining([...hashes(abi)]));
 });
 
-test('the artefacts are those of the sources', async () => {
+test('the artifacts match the sources', async () => {
   const { stderr } = await promisify(execFile)(process.execPath, ['build.mjs', '--check'], { cwd: folder });
   expect(stderr).toBe('');
 });
@@ -38,12 +38,12 @@ test.each([
     'IdeaAlreadyDeployed(1, idea-2)',
   ],
   ['no data', '0x', 'reverted without a reason'],
-  ['an error of somebody else', '0xdeadbeef', 'reverted with 0xdeadbeef'],
+  ['an unknown error', '0xdeadbeef', 'reverted with 0xdeadbeef'],
 ] as const)('a revert with %s reads well', (_title, data, reason) => {
   expect(revertReason(data)).toBe(reason);
 });
 
-test('a reason that goes on and on is cut', () => {
+test('a long reason is truncated', () => {
   const data = encodeErrorResult({ abi: FACTORY_ABI, errorName: 'IdeaAlreadyDeployed', args: [1n, 'x'.repeat(9_000)] });
   expect(revertReason(data)).toHaveLength(300);
 });

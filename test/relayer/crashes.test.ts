@@ -22,13 +22,13 @@ afterEach(async () => {
 const TYPES = ['relay.commit_submitted', 'chamber.committed', 'relay.deploy_submitted', 'idea.deployed'] as const;
 
 test.each(TYPES)('a log that cannot take %s for a while delays the work but repeats nothing', async (type) => {
-  let refusals = 0;
+  let failures = 0;
   stage.forum.beforeRecord = (fact) => {
-    if (fact.type === type && refusals++ < 3) throw new Error('the disk is full');
+    if (fact.type === type && failures++ < 3) throw new Error('the disk is full');
   };
   stage.relayer();
   await until(() => isSettled(stage.forum));
-  expect(refusals).toBeGreaterThan(3);
+  expect(failures).toBeGreaterThan(3);
   await expectOnce();
 });
 

@@ -1,4 +1,4 @@
-// A token that exists is never a deployment that failed, whatever the node tells of it so far.
+// A token that exists is never recorded as a failed deployment, whatever the node reports so far.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { deployIdeaCall } from '../../src/relayer/contracts.ts';
@@ -18,7 +18,7 @@ afterEach(async () => {
   proxy.close();
 });
 
-test('a token deployed after the round began, and before the estimate, counts', async () => {
+test('a token deployed between the start of the round and the estimate counts', async () => {
   const { forum } = stage;
   const [idea] = forum.state(1).ideas;
   if (idea === undefined) throw new Error('no idea');
@@ -38,7 +38,7 @@ test('a token deployed after the round began, and before the estimate, counts', 
 
 const REVERTS: readonly (readonly [string, Fault | undefined])[] = [
   ['with its reason', undefined],
-  ['without a reason', { kind: 'refusal', message: 'execution reverted' }],
+  ['without a reason', { kind: 'error', message: 'execution reverted' }],
 ];
 test.each(REVERTS)(
   'a deployment whose traces are late and that reverts, when tried anew, %s is waited for',

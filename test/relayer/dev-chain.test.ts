@@ -29,7 +29,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('a first start deploys the reference contracts, and a probe finds nothing amiss', async () => {
+test('a first start deploys the reference contracts, and a probe finds no problem', async () => {
   const chain = await start();
   const report = await probeChain({ ...chain.config, feeBumpSeconds: 30 });
   expect(report).toMatchObject({ isReachable: true, chainId: 31_337, mismatches: [], warnings: [] });
@@ -52,7 +52,7 @@ test('a later start finds contracts, roots and tokens where they were', async ()
   expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
 });
 
-test('a chain whose state is older than the log becomes what the log says it was', async () => {
+test('a chain whose state is older than the log is brought up to the log', async () => {
   const first = await start({ stateFile });
   const older = join(folder, 'older.json');
   await copyFile(stateFile, older);
@@ -76,7 +76,7 @@ test('a chain whose state is older than the log becomes what the log says it was
   expect(forum.events).toEqual(events);
 });
 
-test('an Anvil that dies is started again at the same address, with its state', async () => {
+test('an Anvil that dies is restarted at the same address, with its state', async () => {
   const chain = await start({ stateFile });
   const { pid } = chain;
   process.kill(pid, 'SIGKILL');
@@ -85,7 +85,7 @@ test('an Anvil that dies is started again at the same address, with its state', 
   rpc.close();
 });
 
-test('stopping ends Anvil', async () => {
+test('stopping the chain stops Anvil', async () => {
   const chain = await start();
   expect(isAlive(chain.pid)).toBe(true);
   await chain.stop();

@@ -1,17 +1,17 @@
-// A proxy before an RPC that does to requests what networks and providers do.
+// A proxy in front of an RPC that injects the faults of networks and providers.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** `lost` reaches the node, but its answer does not come back; `result` is a lie. */
+/** `lost` reaches the node, but its response is dropped; `result` is a made-up result; `error` a JSON-RPC error. */
 export type Fault =
   | { readonly kind: 'hang' | 'reset' | 'lost' }
   | { readonly kind: 'status'; readonly status: number; readonly body: string }
   | { readonly kind: 'result'; readonly result: unknown }
-  | { readonly kind: 'refusal'; readonly message: string };
+  | { readonly kind: 'error'; readonly message: string };
 
 export interface FaultProxy {
-  /** Holds what looks like an API key. */
+  /** Contains what looks like an API key. */
   readonly url: string;
   /** Decides for each request, by its method, what goes wrong; undefined lets it pass. */
   fault: (method: string, params: readonly unknown[]) => Fault | undefined | Promise<Fault | undefined>;
@@ -58,7 +58,7 @@ export async function openFaultProxy(target: string): Promise<FaultProxy> {
       response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result: fault.result }));
       return;
     }
-    if (fault?.kind === 'refusal') {
+    if (fault?.kind === 'error') {
       const error = { code: -32_000, message: fault.message };
       response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, error }));
       return;

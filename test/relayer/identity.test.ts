@@ -15,7 +15,7 @@ afterEach(() => chain.stop());
 
 const NOBODY = `0x${'12'.repeat(20)}` as const;
 
-test('a probe names the chain that is not the configured one', async () => {
+test('a probe names a chain other than the configured one', async () => {
   const { mismatches } = await probeChain({ ...config, chainId: 1 });
   expect(mismatches).toEqual([{ variable: 'CHAIN_ID', problem: 'the RPC serves chain 31337, expected 1' }]);
 });
@@ -25,12 +25,12 @@ test('a probe names every address without a contract', async () => {
   expect(mismatches.map(({ variable }) => variable)).toEqual(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS']);
 });
 
-test('a probe warns of a relayer without gas money', async () => {
+test('a probe warns of a relayer account without funds', async () => {
   const report = await probeChain({ ...config, privateKey: `0x${'37'.repeat(32)}` });
   expect(report).toMatchObject({ balance: 0n, mismatches: [], warnings: [{ variable: 'RELAYER_PRIVATE_KEY' }] });
 });
 
-test('a probe of an RPC that is away finds no mismatch, because it may come back', async () => {
+test('a probe of an unavailable RPC finds no mismatch, because it may come back', async () => {
   const proxy = await openFaultProxy(config.rpcUrl);
   proxy.close();
   const report = await probeChain({ ...config, rpcUrl: proxy.url });
@@ -38,7 +38,7 @@ test('a probe of an RPC that is away finds no mismatch, because it may come back
   expect(report.warnings).toEqual([{ variable: 'RPC_URL', problem: 'RPC unreachable (ECONNREFUSED)' }]);
 });
 
-test('a private key that is none is refused without being told', async () => {
+test('an invalid private key is rejected without being quoted', async () => {
   const privateKey = `0x${'f'.repeat(64)}` as const;
   const error: unknown = await probeChain({ ...config, privateKey }).catch((thrown: unknown) => thrown);
   expect(String(error)).toContain('a key of secp256k1');

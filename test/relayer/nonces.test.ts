@@ -1,4 +1,4 @@
-// Nonces as reorganisations, wrong nodes and new keys leave them: nothing that was signed may wait for ever.
+// Nonces after reorganizations, wrong nodes and new keys: no signed transaction may wait without end.
 import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { factoryCreation, registryCreation } from '../../src/relayer/contracts.ts';
@@ -19,7 +19,7 @@ const IDEAS = [
   { ticker: 'TWO', backers: 1 },
 ] as const;
 
-test('a gap that a reorganisation left below a signed transaction is filled', async () => {
+test('a nonce gap that a reorganization left below a signed transaction is filled', async () => {
   const { forum, rpc } = stage;
   const snapshot = await rpc.request('evm_snapshot', []);
   for (const nonce of [0, 1]) await sendForeign(stage, nonce);
@@ -34,7 +34,7 @@ test('a gap that a reorganisation left below a signed transaction is filled', as
   await expectRecordedOnce(stage);
 });
 
-test('a node that tells a nonce that is too high for a while delays the work', async () => {
+test('a node that reports too high a nonce for a while delays the work', async () => {
   const { forum, chain } = stage;
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   proxy.fault = (method) => (method === 'eth_getTransactionCount' ? { kind: 'result', result: '0x3' } : undefined);
@@ -47,7 +47,7 @@ test('a node that tells a nonce that is too high for a while delays the work', a
   proxy.close();
 });
 
-test('what was settled above a gap is brought back too', async () => {
+test('recorded transactions above a nonce gap are brought back too', async () => {
   const { forum, rpc } = stage;
   const snapshot = await rpc.request('evm_snapshot', []);
   await sendForeign(stage, 0);
@@ -58,7 +58,7 @@ test('what was settled above a gap is brought back too', async () => {
   await untilOnChain(1, IDEAS.length);
 });
 
-test('what was settled and lost gets a raised fee at its nonce, and holds up nobody', async () => {
+test('a recorded transaction that was lost gets a raised fee at its nonce and holds up no other', async () => {
   const { forum, rpc } = stage;
   const snapshot = await rpc.request('evm_snapshot', []);
   addChamber(forum, 1, IDEAS);
@@ -85,7 +85,7 @@ test('what was settled and lost gets a raised fee at its nonce, and holds up nob
   await until(() => relayer.status().pending === 0);
 });
 
-test('a new key begins at its own nonces, and goes on with what the old one left open', async () => {
+test('a new key starts at its own nonces and continues the old key’s open work', async () => {
   const { forum, rpc, chain } = stage;
   addChamber(forum, 1, IDEAS);
   const first = stage.relayer();
@@ -136,8 +136,8 @@ function feeOf(transaction: RelayTransaction | undefined): bigint {
 
 async function create(data: `0x${string}`): Promise<`0x${string}`> {
   const { rpc } = stage;
-  const [stranger] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
-  const hash = await rpc.request('eth_sendTransaction', [{ from: stranger, data }]);
+  const [deployer] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
+  const hash = await rpc.request('eth_sendTransaction', [{ from: deployer, data }]);
   const receipt = () =>
     rpc.request('eth_getTransactionReceipt', [hash]) as Promise<{ contractAddress: `0x${string}` } | null>;
   await until(async () => (await receipt()) !== null);

@@ -75,7 +75,7 @@ test('settles many chambers at once with one transaction for each job', async ()
   }
 });
 
-test('records a deployment that reverts with its reason and goes on with the others', async () => {
+test('records a deployment that reverts with its reason and continues with the others', async () => {
   const { forum } = stage;
   addChamber(forum, 1, [
     { ticker: 'NOBODY', backers: 2, creatorWallet: `0x${'0'.repeat(40)}` },
@@ -91,7 +91,7 @@ test('records a deployment that reverts with its reason and goes on with the oth
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 1 });
 });
 
-test('takes a wallet address written all in upper case', async () => {
+test('accepts a wallet address in upper case', async () => {
   const { forum } = stage;
   addChamber(forum, 1, [{ ticker: 'UP', backers: 1, creatorWallet: `0x${'AB'.repeat(20)}` }]);
   stage.relayer();

@@ -29,7 +29,7 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
 ];
 
 describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
-  test('is waited for and settles when it is well again', async () => {
+  test('delays the work until it recovers', async () => {
     proxy.fault = () => fault;
     addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
     const relayer = stage.relayer({ rpcUrl: proxy.url });
@@ -56,7 +56,7 @@ test.each(FAULTS.slice(1, 4))(
   },
 );
 
-test('an answer to a sent transaction that is lost leads to no second transaction', async () => {
+test('a lost response to a sent transaction leads to no second transaction', async () => {
   let lost = 0;
   proxy.fault = (method) => (method === 'eth_sendRawTransaction' && lost++ < 2 ? { kind: 'lost' } : undefined);
   addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
@@ -65,21 +65,21 @@ test('an answer to a sent transaction that is lost leads to no second transactio
   await expectOnce();
 });
 
-test('receipts that are late are not taken for failures', async () => {
+test('late receipts do not count as failures', async () => {
   proxy.fault = (method) => (method === 'eth_getTransactionReceipt' ? { kind: 'result', result: null } : undefined);
   addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   stage.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.filter((method) => method === 'eth_getTransactionByHash').length > 2);
   stage.clock.ahead += 60_000;
-  const looks = proxy.requests.length;
-  await until(() => proxy.requests.length > looks + 20);
+  const before = proxy.requests.length;
+  await until(() => proxy.requests.length > before + 20);
   expect(stage.forum.facts('relay.commit_submitted')).toHaveLength(1);
   proxy.fault = () => undefined;
   await until(() => isSettled(stage.forum));
   await expectOnce();
 });
 
-test('an RPC of another chain halts the relayer, which says so and signs nothing', async () => {
+test('an RPC of another chain halts the relayer with an alert, and nothing is signed', async () => {
   proxy.fault = (method) => (method === 'eth_chainId' ? { kind: 'result', result: '0x1' } : undefined);
   addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const relayer = stage.relayer({ rpcUrl: proxy.url });
@@ -92,7 +92,7 @@ test('an RPC of another chain halts the relayer, which says so and signs nothing
   expect(relayer.status().ok).toBe(true);
 });
 
-test('an RPC that changes its chain in mid-work halts the relayer until it is back', async () => {
+test('an RPC that changes its chain during the run halts the relayer until it is back', async () => {
   await stage.rpc.request('evm_setAutomine', [false]);
   addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const { chainId: _, ...unnamed } = stage.chain.config;
@@ -128,8 +128,8 @@ test('an address that loses its code during the run halts the relayer until the 
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toMatch(/^chain: no contract at 0x.* \(CHAMBER_REGISTRY_ADDRESS\)$/);
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
-  const looks = proxy.requests.length;
-  await until(() => proxy.requests.length > looks + 8);
+  const before = proxy.requests.length;
+  await until(() => proxy.requests.length > before + 8);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
   await rpc.request('anvil_setCode', [registryAddress, code]);
   await rpc.request('evm_mine', []);
@@ -137,13 +137,13 @@ test('an address that loses its code during the run halts the relayer until the 
   expect(relayer.status().ok).toBe(true);
 });
 
-test('a quiet relayer asks the node for three things a look, however long nothing happens', async () => {
+test('an idle relayer makes three requests a heartbeat, for as long as nothing happens', async () => {
   addChamber(stage.forum, 1, []);
   stage.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(stage.forum));
-  for (let look = 0; look < 2; look++) await lookOnce();
+  for (let look = 0; look < 2; look++) await beatOnce();
   const before = proxy.requests.length;
-  await lookOnce();
+  await beatOnce();
   expect(proxy.requests.slice(before).sort()).toEqual([
     'eth_chainId',
     'eth_getBlockByNumber',
@@ -151,13 +151,13 @@ test('a quiet relayer asks the node for three things a look, however long nothin
   ]);
 });
 
-async function lookOnce(): Promise<void> {
+async function beatOnce(): Promise<void> {
   const before = proxy.requests.length;
   stage.clock.ahead += 6_000;
   await until(() => proxy.requests.length >= before + 3);
 }
 
-test('a log whose transactions are of another chain halts the relayer', async () => {
+test('a log with transactions of another chain halts the relayer', async () => {
   addChamber(stage.forum, 1, []);
   const foreign = { chainId: 5, nonce: 0, txHash: `0x${'ab'.repeat(32)}`, rawTransaction: '0x00' } as const;
   await stage.forum.record(1, { type: 'relay.commit_submitted', payload: foreign });

@@ -9,10 +9,10 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-test('a refusal that quotes the URL or its key is told without them', async () => {
+test('an error that quotes the URL or its key is redacted', async () => {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   closers.push(proxy.close);
-  proxy.fault = () => ({ kind: 'refusal', message: `no project ${API_KEY} at ${proxy.url}` });
+  proxy.fault = () => ({ kind: 'error', message: `no project ${API_KEY} at ${proxy.url}` });
   const error = await failureOf(proxy.url);
   expect(error).toMatchObject({ kind: 'rejected', message: 'eth_chainId: no project … at …' });
 });
@@ -25,16 +25,16 @@ const ECHOES = [
   'k+e+y-in-the-path',
   'key%20in+query',
 ];
-test.each(ECHOES)('a refusal that echoes %s of the URL is told without it', async (echo) => {
+test.each(ECHOES)('an error that echoes %s of the URL is redacted', async (echo) => {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   closers.push(proxy.close);
-  proxy.fault = () => ({ kind: 'refusal', message: `no project <${echo}> here` });
+  proxy.fault = () => ({ kind: 'error', message: `no project <${echo}> here` });
   const { port } = new URL(proxy.url);
   const url = `http://ann-the-user:pass%2Fword@127.0.0.1:${port}/v2/k%2Be%2By-in-the-path?key=key%20in+query`;
   expect((await failureOf(url)).message).toBe('eth_chainId: no project <…> here');
 });
 
-test('a password that encodes nothing is taken as it stands', async () => {
+test('a password with an invalid percent sign is used as it is', async () => {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   closers.push(proxy.close);
   proxy.fault = () => ({ kind: 'result', result: '0x1' });
@@ -42,10 +42,10 @@ test('a password that encodes nothing is taken as it stands', async () => {
   expect(await openRpc(`http://ann:100%zz@127.0.0.1:${port}/`).request('eth_chainId', [])).toBe('0x1');
 });
 
-test('a reason may not be longer than a line', async () => {
+test('a long error is truncated', async () => {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   closers.push(proxy.close);
-  proxy.fault = () => ({ kind: 'refusal', message: 'x'.repeat(10_000) });
+  proxy.fault = () => ({ kind: 'error', message: 'x'.repeat(10_000) });
   expect((await failureOf(proxy.url)).message.length).toBeLessThan(400);
 });
 
@@ -63,7 +63,7 @@ test('user and password of the URL are sent as a header', async () => {
   expect(seen).toEqual([`Basic ${Buffer.from('ann:pass word').toString('base64')}`]);
 });
 
-test('closing ends requests that are under way', async () => {
+test('closing aborts pending requests', async () => {
   const proxy = await openFaultProxy('http://127.0.0.1:9');
   closers.push(proxy.close);
   proxy.fault = () => ({ kind: 'hang' });

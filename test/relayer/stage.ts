@@ -1,4 +1,4 @@
-// A stage for relayer tests: a real development chain, a forum in memory and relayers that come and go.
+// A stage for relayer tests: a real development chain, a forum in memory, and relayers that start and stop.
 import type { Hex } from 'viem';
 import { expect } from 'vitest';
 import { readLogs, sendRaw } from '../../src/relayer/chain-client.ts';
@@ -77,7 +77,7 @@ export async function isSettled(forum: MemoryForum): Promise<boolean> {
   return (await forum.unsettledChambers(1)).length === 0;
 }
 
-/** What the chain holds of a chamber: the hashes of the transactions that committed it and that deployed its ideas. */
+/** The hashes of the transactions that committed a chamber and that deployed its ideas. */
 export async function onChain(
   { rpc, chain }: Pick<Stage, 'rpc' | 'chain'>,
   chamberId: number,
@@ -110,7 +110,7 @@ interface ByHand {
   readonly data?: Hex;
 }
 
-/** A transaction of the relayer's account that the relayer knows nothing of. */
+/** A transaction of the relayer's account that is not in its log. */
 export async function byHand(
   { chain }: Pick<Stage, 'chain'>,
   { nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand,
@@ -119,11 +119,11 @@ export async function byHand(
   const address =
     to === undefined ? openAccount(privateKey).address : to === 'registry' ? registryAddress : factoryAddress;
   const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee };
-  const unsigned = { chainId, nonce, to: address, data, gas: 3_000_000n, fees };
+  const unsigned = { chainId, nonce, to: address, data, gas: 3_000_000n, ...fees };
   return (await signTransaction(openAccount(privateKey), unsigned)).rawTransaction;
 }
 
-/** Uses up a nonce of the relayer's account with a transaction that it knows nothing of. */
+/** Uses up a nonce of the relayer's account with a transaction that is not in its log. */
 export async function sendForeign(stage: Stage, nonce: number): Promise<void> {
   await sendRaw(stage.rpc, await byHand(stage, { nonce }));
 }
