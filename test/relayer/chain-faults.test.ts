@@ -233,7 +233,7 @@ test('our root is found through a provider that limits eth_getLogs to 2,000 bloc
   addChamber(forum, 1, []);
   await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
   await until(async () => (await onChain(stage, 1)).commits.length === 1);
-  for (let batch = 0; batch < 3; batch++) await rpc.request('anvil_mine', ['0x2c0']);
+  for (let batch = 0; batch < 21; batch++) await rpc.request('anvil_mine', ['0x64']);
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   proxy.fault = (method, [filter]) => {
     if (method !== 'eth_getLogs') return undefined;
@@ -245,7 +245,7 @@ test('our root is found through a provider that limits eth_getLogs to 2,000 bloc
   await until(() => isSettled(forum));
   await expectRecordedOnce(stage);
   proxy.close();
-});
+}, 90_000);
 
 test('a node that rejects one job holds up no other, and a lasting rejection raises an alert', async () => {
   const { forum, chain } = stage;
