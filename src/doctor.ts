@@ -4,7 +4,7 @@ import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
-import { openReader } from './log/stored-events.ts';
+import { openReader } from './log/sqlite/stored-events.ts';
 import { readHead } from './relayer/chain-client.ts';
 import { probeChain } from './relayer/identity.ts';
 import { openRpc } from './relayer/rpc.ts';
@@ -79,7 +79,7 @@ async function folderOf(path: string): Promise<string> {
 async function requireFile(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined) return;
-  if (!found.isFile()) throw new Error('it is no file');
+  if (!found.isFile()) throw new Error('not a regular file');
   await access(path, constants.W_OK);
 }
 

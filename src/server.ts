@@ -12,8 +12,7 @@ import { LIST_LIMIT, LIST_LIMIT_DEFAULT } from './http/chambers.ts';
 import type { Failure } from './http/context.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
-import { guardLog } from './log/guarded-log.ts';
-import { openSqliteLog } from './log/sqlite-log.ts';
+import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { openApiRoutes } from './openapi/routes.ts';
 import { Liveness } from './stream/liveness.ts';
@@ -48,7 +47,7 @@ const CLOCK_PERSIST_INTERVAL_MS = 5_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, clock = Date.now, onFatal } = options;
-  const log = guardLog(openSqliteLog(config.DATABASE_PATH), onFatal);
+  const log = openSqliteLog(config.DATABASE_PATH, { onCorruption: onFatal });
   try {
     const observation = openObservation(config, logger);
     const { onBatch } = observation;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { examine, type Finding } from '../src/doctor.ts';
-import { openSqliteLog } from '../src/log/sqlite-log.ts';
+import { openSqliteLog } from '../src/log/sqlite/sqlite-log.ts';
 import { run } from './cli/run.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
 import { entry } from './log/entries.ts';

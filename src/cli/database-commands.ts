@@ -27,7 +27,7 @@ export const databaseCommands: readonly Command[] = [
     options: {},
     examples: ['rebuild'],
     run: async ({ args, isJson }) => {
-      const { rebuildDatabase } = await import('../log/rebuild.ts');
+      const { rebuildDatabase } = await import('../log/sqlite/repair.ts');
       const summary = rebuildDatabase(databaseOf(args[0]));
       print(isJson, summary, members(summary));
     },
@@ -39,7 +39,7 @@ export const databaseCommands: readonly Command[] = [
     options: {},
     examples: ['backup /mnt/backup/chambers.db'],
     run: async ({ args: [target = '', database], isJson }) => {
-      const { backupDatabase } = await import('../log/backup.ts');
+      const { backupDatabase } = await import('../log/sqlite/backup.ts');
       const summary = await backupDatabase(databaseOf(database), target);
       print(isJson, summary, members(summary));
     },
@@ -47,7 +47,7 @@ export const databaseCommands: readonly Command[] = [
 ];
 
 async function fsck({ args, isJson }: Input): Promise<number> {
-  const { fsckDatabase } = await import('../log/fsck.ts');
+  const { fsckDatabase } = await import('../log/sqlite/fsck.ts');
   const faults: object[] = [];
   const summary = fsckDatabase(databaseOf(args[0]), (fault) => {
     faults.push(fault);

@@ -209,7 +209,7 @@ export class Forum {
 
   /** Makes the time shown so far outlive the process: after a restart with the clock set back no phase goes back. */
   persistClock(): Promise<void> {
-    return this.log.noteTime(this.now());
+    return this.log.persistClock(this.now());
   }
 
   get ages(): SignatureAges {

@@ -1,4 +1,4 @@
-// The port of the log: what the spine and its readers need of a store, so that another store fits behind it unchanged.
+// The port of the log: what the forum and its readers need of a store. It knows nothing of how an adapter stores it.
 import type { ChamberListing, Listing } from '../../projections/listings.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import type { NodeRef } from '../crypto/merkle.ts';
@@ -9,7 +9,7 @@ export type StreamId = number | string;
 
 export interface LogEntry {
   readonly stream: StreamId;
-  /** One more than the stream's last: the append is refused whole when it is not. */
+  /** One more than the stream's last; otherwise the whole append fails. */
   readonly eventId: number;
   readonly at: Millis;
   /** The canonical line in UTF-8, without a line break. */
@@ -22,6 +22,14 @@ export interface LogEntry {
   readonly listings: readonly Listing[];
   /** Personal data: kept in a table of its own, never in the line. */
   readonly operatorEmail?: string;
+}
+
+/** The store no longer holds what was written: the process must stop. */
+export class LogCorruption extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'LogCorruption';
+  }
 }
 
 /** Consecutive lines of a stream, each ended by a line break. */
@@ -41,7 +49,7 @@ export interface ChamberListQuery {
 export interface ForumLog {
   /** Random, made with the store: 32 lower-case hex digits. */
   readonly logId: string;
-  /** The latest time known: `ts` of the newest event of all streams or what noteTime kept, 0 in an empty log. */
+  /** The later of the newest event's `ts`, over all streams, and the persisted clock; 0 in an empty log. */
   readonly lastAt: Millis;
   /** The highest chamberId in use, 0 in an empty log. */
   readonly lastChamberId: number;
@@ -49,9 +57,9 @@ export interface ForumLog {
   /** Writes all entries in one transaction, durable when the promise resolves; throws FORUM_ERR_UNAVAILABLE with nothing written. */
   append(entries: readonly LogEntry[]): Promise<void>;
 
-  /** For each signatureKey the line that it is in, or undefined. */
+  /** For each signatureKey the line that holds it, or undefined. */
   findBySignature(keys: readonly string[]): Promise<readonly (string | undefined)[]>;
-  /** The lines of the events `after` + 1 and on: at most `limit`, and none after the one that makes PAGE_BYTES full. */
+  /** The lines from event `after` + 1 on: at most `limit`, and none after the line that reaches PAGE_BYTES. */
   readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   lastEventId(stream: StreamId): Promise<number>;
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;
@@ -61,21 +69,21 @@ export interface ForumLog {
   listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]>;
   /** Ideas with a token, newest graduation first. */
   listGraduatedIdeas(limit: number): Promise<readonly IdeaView[]>;
-  /** The idea of that ticker in any case: a graduated one before others, then the newest. */
+  /** The idea with the ticker, whatever its case: a graduated one before others, then the newest. */
   findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
-  /** Chambers past their reveal deadline that the relayer has work for, oldest deadline first. */
+  /** Chambers past their reveal deadline that are not settled, oldest deadline first. */
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
   /** Settled chambers, latest reveal deadline first. */
   listSettled(limit: number): Promise<readonly number[]>;
-  /** Chambers of that creator that are not committed. */
+  /** The creator's chambers that are not committed. */
   countOpenChambers(creatorDid: string): Promise<number>;
 
-  /** A fact about the surroundings that is remembered with the log, e.g. its chain. */
+  /** A fact about the environment that is kept with the log, e.g. its chain. */
   recall(name: string): string | undefined;
   /** Keeps the first value: a later one changes nothing. */
   remember(name: string, value: string): void;
-  /** Keeps a time that readers were told, so that none before it is told after a restart. */
-  noteTime(at: Millis): Promise<void>;
+  /** Persists the clock's reading, so that it is not earlier after a restart. */
+  persistClock(at: Millis): Promise<void>;
 
   close(): Promise<void>;
 }

@@ -1,9 +1,9 @@
-// Reading on from a cursor, page by page: pages are bounded by what the lines weigh, and readers take turns, so that no
-// read holds up the process, however long the log is and however many read it.
+// Reading from a cursor, page by page: pages are bounded in bytes and readers take turns, so that no read blocks the process,
+// however long the log is and however many readers it has.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ForumLog, Page, StreamId } from './log.ts';
 
-/** A page ends with the line that reaches it. */
+/** A page ends with the line that reaches this size. */
 export const PAGE_BYTES = 262_144;
 export const PAGE_LINES_MAX = 1_000;
 
@@ -11,7 +11,7 @@ export interface PageRange {
   readonly stream: StreamId;
   /** Exclusive. */
   readonly after: number;
-  /** Inclusive: nothing past it is read. */
+  /** Inclusive. */
   readonly until: number;
 }
 
@@ -27,14 +27,14 @@ export async function* readPages(log: ForumLog, { stream, after, until }: PageRa
   }
 }
 
-/** Whether there was no room for more: a reader's way through history, rather than its head. */
+/** Whether the page reached a limit, so that more lines may follow. */
 export function isFull({ ndjson, count }: Page): boolean {
   return count === PAGE_LINES_MAX || ndjson.length >= PAGE_BYTES;
 }
 
 let lastTurn: Promise<void> = Promise.resolve();
 
-/** Resolves in a turn of the event loop that no other reader of history is given: each turn reads one page and then serves. */
+/** Resolves in a turn of the event loop of its own: one page is read in each, and other work comes between. */
 export function readersTurn(): Promise<void> {
   lastTurn = lastTurn.then(() => nextTick());
   return lastTurn;

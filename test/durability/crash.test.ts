@@ -3,9 +3,9 @@
 import { copyFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { backupDatabase } from '../../src/log/backup.ts';
-import { fsckDatabase } from '../../src/log/fsck.ts';
-import { rebuildDatabase } from '../../src/log/rebuild.ts';
+import { backupDatabase } from '../../src/log/sqlite/backup.ts';
+import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
+import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get } from '../kit/wire.ts';

@@ -1,12 +1,12 @@
 // Disks that fail: a full one is waited out, and a damaged one ends the process rather than let memory and disk differ.
 
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { fsckDatabase } from '../../src/log/fsck.ts';
-import { rebuildDatabase } from '../../src/log/rebuild.ts';
+import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
+import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { get, prepare, send, type WireAnswer } from '../kit/wire.ts';
@@ -122,6 +122,23 @@ describe('a damaged disk', () => {
     const answer = await send(service.url, debateOf(player)).catch(() => undefined);
     expect(answer?.status).not.toBe(200);
     expect((await service.exited).code).toBe(1);
+  });
+
+  it.each([
+    ['-wal', 'deleted', rmSync],
+    ['-wal', 'truncated', truncateSync],
+    ['-shm', 'deleted', rmSync],
+    ['-shm', 'truncated', truncateSync],
+  ] as const)('ends the process with 1 before the next answer when the %s was %s', async (suffix, how, damage) => {
+    const path = temporaryDatabase();
+    const service = await startProcess(path);
+    const player = await newPlayer(service.url);
+    damage(path + suffix);
+    const answer = await send(service.url, debateOf(player)).catch(() => undefined);
+    expect(answer?.status).not.toBe(200);
+    const { code, stderr } = await service.exited;
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${path}${suffix} was ${how} while it was open`);
   });
 });
 

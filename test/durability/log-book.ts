@@ -1,7 +1,7 @@
 // What a database file holds, read beside the service.
 
-import { DERIVED_TABLES } from '../../src/log/schema.ts';
-import { accountEvents, chamberEvents, openReader } from '../../src/log/stored-events.ts';
+import { DERIVED_TABLES } from '../../src/log/sqlite/schema.ts';
+import { accountEvents, chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';
 import { type ForumEvent, fromLine } from '../../src/vocabulary/events.ts';
 
 /** The events by the Signature header of their requests; a signature that is in the log twice throws. */

@@ -76,7 +76,7 @@ describe('a start that cannot succeed', () => {
       expect(wal.length).toBeGreaterThan(0);
       rmSync(path);
       if (which === 'empty') writeFileSync(path, '');
-      expectOneLine(await refusal(linkTo(path)), `it is missing or empty, but ${path}-wal holds a part of it`);
+      expectOneLine(await refusal(linkTo(path)), `the file is missing or empty, but ${path}-wal holds part of it`);
       expect(readFileSync(`${path}-wal`)).toEqual(wal);
     },
   );
@@ -94,12 +94,12 @@ describe('a start that cannot succeed', () => {
 
   it('names a database of a newer version', async () => {
     const path = databaseOf((db) => db.pragma('user_version = 99'));
-    expectOneLine(await refusal(path), 'it has schema 99, newer than');
+    expectOneLine(await refusal(path), 'the file has schema 99, newer than');
   });
 
   it('names a database of another program, and leaves it as it was', async () => {
     const path = databaseOf((db) => db.exec('CREATE TABLE other (x)'));
-    expectOneLine(await refusal(path), 'it is a database of another program');
+    expectOneLine(await refusal(path), 'the file is a database of another program');
     const db = new Database(path, { readonly: true });
     expect(db.prepare('SELECT name FROM sqlite_schema').pluck().all()).toEqual(['other']);
     db.close();
@@ -114,7 +114,7 @@ describe('a start that cannot succeed', () => {
   it('names a path that is a folder', async () => {
     const path = temporaryDatabase();
     mkdirSync(path);
-    expectOneLine(await refusal(path), `cannot open the database ${path}: it is no file`);
+    expectOneLine(await refusal(path), `cannot open the database ${path}: not a regular file`);
   });
 
   it('names a link that leads to itself', async () => {

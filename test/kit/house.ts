@@ -3,7 +3,7 @@ import { Forum } from '../../src/forum/forum.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
 import type { ForumLog } from '../../src/log/log.ts';
-import { openSqliteLog } from '../../src/log/sqlite-log.ts';
+import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';

@@ -1,7 +1,7 @@
 // Reading page by page: whole, bounded by weight, and in turns.
 import { describe, expect, it } from 'vitest';
 import { PAGE_BYTES, readPages } from '../../src/log/pages.ts';
-import { openSqliteLog, type SqliteLog } from '../../src/log/sqlite-log.ts';
+import { openSqliteLog, type SqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { entry } from './entries.ts';
 

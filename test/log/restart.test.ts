@@ -1,7 +1,7 @@
 // Everything is a fold of the log: after a restart every answer is as it was, and the derived tables are what the lines say.
 import { describe, expect, it } from 'vitest';
-import { rebuildDatabase } from '../../src/log/rebuild.ts';
-import { DERIVED_TABLES } from '../../src/log/schema.ts';
+import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
+import { DERIVED_TABLES } from '../../src/log/sqlite/schema.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, type Prepared } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';

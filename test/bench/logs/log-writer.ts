@@ -2,7 +2,7 @@
 import { CommitBatch } from '../../../src/forum/commit-batch.ts';
 import type { Account, Chamber } from '../../../src/forum/streams.ts';
 import type { ForumLog, StreamId } from '../../../src/log/log.ts';
-import { openSqliteLog } from '../../../src/log/sqlite-log.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
 import { NO_LIMITS } from '../../../src/moves/move.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 import { type Agent, makeAgent } from '../load/agents.ts';

@@ -2,7 +2,7 @@
 // of a real one, and kept between runs.
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { SCHEMA_VERSION } from '../../../src/log/schema.ts';
+import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
 import { BENCH_FOLDER } from '../folder.ts';
 import { LogWriter } from './log-writer.ts';
 

@@ -1,17 +1,27 @@
-// Checks a whole database against its raw lines, read-only and beside a running service: the file, every line with what is
-// stored beside it, the derived tables and the log's identity.
+// Checks a whole database against its raw lines, read-only and beside a running service: the file, every line and the columns
+// beside it, the derived tables, the index and the log's id.
 import { isDeepStrictEqual } from 'node:util';
 import Database from 'better-sqlite3';
-import { listingsOf } from '../../projections/listings.ts';
-import { INDEXED_THROUGH, prefixOf } from './event-index.ts';
+import { listingsOf } from '../../../projections/listings.ts';
+import type { StreamId } from '../log.ts';
+import { reasonOf } from './database-file.ts';
+import { prefixOf, WATERMARK } from './event-index.ts';
 import { Listings } from './listings.ts';
-import type { StreamId } from './log.ts';
 import { DERIVED_TABLES, type INDEX_TABLES, migrate } from './schema.ts';
-import { accountEvents, chamberEvents, openReader, readMeta, type StoredEvent } from './stored-events.ts';
-import { EMPTY_STREAM, type VerifiedStream, verifyEvent } from './verify-event.ts';
+import {
+  accountEvents,
+  chamberEvents,
+  EMPTY_STREAM,
+  openReader,
+  readMeta,
+  type StoredEvent,
+  streamOf,
+  type VerifiedStream,
+  verifyEvent,
+} from './stored-events.ts';
 
 export interface Fault {
-  /** Of the event in the log; null where the fault is in no event. */
+  /** Null if the fault is in no event. */
   readonly position: number | null;
   readonly stream: StreamId | null;
   readonly eventId: number | null;
@@ -27,14 +37,14 @@ export interface FsckSummary {
 }
 
 /**
- * Reports the faults in the order of the log, so that the first one with a position is the first bad event; of each
- * stream only its first, because what follows builds on it. Throws when the file cannot be read as a database of ours.
+ * Reports the faults in the order of the log, so that the first one with a position is the first bad event. Of each stream it
+ * reports only the first, because later events build on it. Throws if the file cannot be read as a database of ours.
  */
 export function fsckDatabase(path: string, report: (fault: Fault) => void): FsckSummary {
   const db = openReader(path);
   const scratch = new Database('');
   try {
-    migrate(scratch, '');
+    migrate(scratch);
     return new Fsck(db, scratch).run(report);
   } finally {
     scratch.close();
@@ -46,7 +56,7 @@ const LOG_ID = /^[0-9a-f]{32}$/;
 
 class Fsck {
   readonly #db: Database.Database;
-  /** The derived tables made anew, on disk where they are large. */
+  /** Holds the derived tables as rebuilt from the lines, on disk if they are large. */
   readonly #scratch: Database.Database;
   readonly #derived: Listings;
   readonly #faults: Fault[] = [];
@@ -59,7 +69,7 @@ class Fsck {
   }
 
   run(report: (fault: Fault) => void): FsckSummary {
-    // One snapshot for all passes, while the service writes on.
+    // One snapshot for all passes, while the service keeps writing.
     this.#db.exec('BEGIN');
     const events = this.#db.prepare<[], number>('SELECT count(*) FROM events').pluck().get() ?? 0;
     const logId = readMeta(this.#db, 'log_id') ?? '';
@@ -71,16 +81,17 @@ class Fsck {
     this.#read('the signatures', () => this.#checkSignatures());
     this.#read('the derived tables', () => this.#checkTables());
     this.#read('the index', () => this.#checkIndex());
-    for (const fault of this.#faults.sort(byPosition)) report(fault);
+    const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
+    for (const fault of this.#faults.sort((a, b) => orderOf(a) - orderOf(b))) report(fault);
     return { logId, events, chambers, accounts, faults: this.#faults.length };
   }
 
-  /** A damaged file may fail anywhere: the other passes still say what they can. */
+  /** A damaged file may fail in any pass: the others still run. */
   #read<Result>(what: string, pass: () => Result): Result | undefined {
     try {
       return pass();
     } catch (error) {
-      this.#note(null, `${what} cannot be read: ${error instanceof Error ? error.message : error}`);
+      this.#note(null, `${what} cannot be read: ${reasonOf(error)}`);
       return undefined;
     }
   }
@@ -101,13 +112,13 @@ class Fsck {
       const isNext = row.position === ++position;
       const isLater = row.ts === null || row.ts >= latest;
       if (!isNext) this.#note(row, `its position is ${row.position}, not ${position}`);
-      else if (!isLater) this.#note(row, 'ts lies before that of an earlier event');
+      else if (!isLater) this.#note(row, 'ts is earlier than that of an earlier event');
       if (!isNext || !isLater) return;
       latest = row.ts ?? latest;
     }
   }
 
-  /** The number of streams. */
+  /** Returns the number of streams. */
   #checkStreams(events: Iterable<StoredEvent>): number {
     let streams = 0;
     let current: StreamId | undefined;
@@ -134,7 +145,7 @@ class Fsck {
       return verified;
     } catch (error) {
       this.#badStreams.add(streamOf(stored));
-      this.#note(stored, error instanceof Error ? error.message : String(error));
+      this.#note(stored, reasonOf(error));
       return before;
     }
   }
@@ -154,22 +165,26 @@ class Fsck {
 
   #checkSignatures(): void {
     const repeated = this.#db.prepare<[], StoredEvent>(
-      `SELECT * FROM events WHERE position IN
-        (SELECT max(position) FROM events WHERE signature IS NOT NULL GROUP BY signature HAVING count(*) > 1)`,
+      `SELECT * FROM events WHERE position IN (
+        SELECT position FROM (
+          SELECT position, row_number() OVER (PARTITION BY signature ORDER BY position) AS nth
+          FROM events WHERE signature IS NOT NULL
+        ) WHERE nth > 1)`,
     );
     for (const stored of repeated.iterate()) this.#note(stored, 'its signature is in the log already');
   }
 
-  /** The index may end before the log does: the service holds the newest events in memory. */
+  /** Up to the watermark: the service holds later events in memory. */
   #checkIndex(): void {
     // Schema 1 had indexes of SQLite's own.
     if (this.#db.pragma('user_version', { simple: true }) === 1) return;
-    const through = Number(readMeta(this.#db, INDEXED_THROUGH));
+    const watermark = Number(readMeta(this.#db, WATERMARK));
     const last = this.#db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
-    if (!(through >= 0 && through <= last))
-      this.#note(null, `the index ends at position ${through}, the log at ${last}`);
+    if (!(watermark >= 0 && watermark <= last)) {
+      this.#note(null, `the index ends at position ${watermark}, the log at ${last}`);
+    }
     for (const [table, query] of Object.entries(INDEX_DIFFERENCES)) {
-      for (const stream of this.#db.prepare<[number], StreamId | null>(query).pluck().iterate(through)) {
+      for (const stream of this.#db.prepare<[number], StreamId | null>(query).pluck().iterate(watermark)) {
         if (stream === null || !this.#badStreams.has(stream)) this.#faults.push(derivedFault(table, stream));
       }
     }
@@ -181,7 +196,7 @@ class Fsck {
   }
 }
 
-/** The streams of events whose entry is missing or wrong, and of entries without their event; up to a position. */
+/** Selects the streams of events up to a position whose entry is missing or wrong, and of entries without an event. */
 const INDEX_DIFFERENCES: Readonly<Record<(typeof INDEX_TABLES)[number], string>> = {
   stream_events: `
     SELECT coalesce(chamber_id, account) AS stream FROM events LEFT JOIN stream_events AS entry
@@ -198,7 +213,7 @@ const INDEX_DIFFERENCES: Readonly<Record<(typeof INDEX_TABLES)[number], string>>
 };
 
 function derivedFault(table: string, stream: StreamId | null): Fault {
-  const problem = `table ${table} is not what the log gives: chambers rebuild makes it anew`;
+  const problem = `table ${table} does not match the log: run chambers rebuild`;
   return { position: null, stream, eventId: null, problem };
 }
 
@@ -208,18 +223,10 @@ interface DerivedRow {
   readonly chamber_id: number;
 }
 
-/** The chambers of the rows in the one database that are not just so in the other. */
+/** The chambers of the rows in one database that the other lacks or holds differently. */
 function* unmatched(one: Database.Database, other: Database.Database, table: keyof typeof KEYS): Generator<number> {
   const find = other.prepare<[DerivedRow], DerivedRow>(`SELECT * FROM ${table} WHERE ${KEYS[table]}`);
   for (const row of one.prepare<[], DerivedRow>(`SELECT * FROM ${table}`).iterate()) {
     if (!isDeepStrictEqual(find.get(row), row)) yield row.chamber_id;
   }
-}
-
-function streamOf({ chamber_id, account }: Pick<StoredEvent, 'chamber_id' | 'account'>): StreamId {
-  return chamber_id ?? account ?? '';
-}
-
-function byPosition(a: Fault, b: Fault): number {
-  return (a.position ?? Number.POSITIVE_INFINITY) - (b.position ?? Number.POSITIVE_INFINITY);
 }

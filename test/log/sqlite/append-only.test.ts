@@ -1,8 +1,8 @@
 // `events` is append-only for every program that opens the file, by triggers that REPLACE cannot get round.
 import { expect, it } from 'vitest';
-import { openSqliteLog } from '../../src/log/sqlite-log.ts';
-import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
-import { entry, intrude } from './entries.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, intrude } from '../entries.ts';
 
 async function writtenLog() {
   const path = temporaryDatabase();

@@ -2,15 +2,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { backupDatabase } from '../../src/log/backup.ts';
-import { type Fault, fsckDatabase } from '../../src/log/fsck.ts';
-import { rebuildDatabase } from '../../src/log/rebuild.ts';
-import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
-import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
-import { derivedRows } from '../durability/log-book.ts';
-import { subscribe } from '../kit/consumers.ts';
-import { debating, type Running, run } from '../kit/service.ts';
-import { temporaryDatabase } from '../kit/temporary.ts';
+import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
+import { type Fault, fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
+import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
+import { type ForumEvent, fromLine, toLine } from '../../../src/vocabulary/events.ts';
+import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
+import { derivedRows } from '../../durability/log-book.ts';
+import { subscribe } from '../../kit/consumers.ts';
+import { debating, type Running, run } from '../../kit/service.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
 
 interface Written {
   readonly path: string;
@@ -61,7 +61,7 @@ describe('fsck', () => {
     await written.running.stop();
     writeFileSync(written.path, '');
     writeFileSync(`${written.path}-wal`, wal);
-    expect(() => faultsOf(written.path)).toThrow(/^cannot read the database .*-wal holds a part of it/);
+    expect(() => faultsOf(written.path)).toThrow(/^cannot read the database .*-wal holds part of it/);
     expect(readFileSync(`${written.path}-wal`)).toEqual(wal);
   });
 
@@ -82,7 +82,7 @@ describe('fsck', () => {
     ['not JSON', () => 'gone', 'not JSON'],
     ['of another chamber', (event) => ({ ...event, chamberId: 9 }) as ForumEvent, 'chamberId is 9'],
     ['numbered otherwise', (event) => ({ ...event, eventId: 9 }), 'eventId is 9'],
-    ['dated back', (event) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }), 'ts lies before'],
+    ['dated back', (event) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }), 'ts is earlier than'],
     ['chained otherwise', (event) => ({ ...event, prev: NO_PREVIOUS }), 'prev is not'],
   ];
   it.each(lineEdits)('names the first bad event where a line is %s', (_title, edit, problem) => {
@@ -130,7 +130,7 @@ describe('fsck', () => {
     ],
     ['a signature’s entry is missing', 'DELETE FROM signatures WHERE position = 5', 'signatures'],
     ['a signature’s entry is changed', "UPDATE signatures SET prefix = x'00' WHERE position = 5", 'signatures'],
-  ])('names the chamber where in the index %s, and rebuild mends it', async (_title, sql, table) => {
+  ])('names the chamber where in the index %s, and rebuild fixes it', async (_title, sql, table) => {
     const { path, chamberId, running } = written;
     await running.stop();
     rebuildDatabase(path);
@@ -167,7 +167,7 @@ describe('fsck', () => {
     const path = temporaryDatabase();
     expect(() => fsckDatabase(path, () => {})).toThrow(`cannot read the database ${path}`);
     new Database(path).exec('CREATE TABLE other (x)').close();
-    expect(() => fsckDatabase(path, () => {})).toThrow('it has schema 0');
+    expect(() => fsckDatabase(path, () => {})).toThrow('the file has schema 0');
   });
 });
 
@@ -191,7 +191,7 @@ describe('rebuild', () => {
     const { path, chamberId, running } = written;
     await running.stop();
     tamper(path, 'UPDATE events SET event_id = 9 WHERE position = 6');
-    expect(() => rebuildDatabase(path)).toThrow(`the events of ${chamberId} do not follow on one another`);
+    expect(() => rebuildDatabase(path)).toThrow(`the events of ${chamberId} are not consecutive`);
   });
 
   it('changes nothing where a line cannot be folded, and names it', async () => {

@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { type Answer, House } from '../kit/house.ts';
-import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-import { intrude } from './entries.ts';
+import { enterPhase, openChamber } from '../../kit/chambers.ts';
+import { type Answer, House } from '../../kit/house.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
+import { intrude } from '../entries.ts';
 
 async function inDebate(path: string) {
   const house = new House({ path });

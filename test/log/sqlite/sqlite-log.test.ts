@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { openSqliteLog } from '../../src/log/sqlite-log.ts';
-import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-import { entry, intrude } from './entries.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
+import { entry, intrude } from '../entries.ts';
 
 describe('a log that is opened again', () => {
   it('is the same log with the same lines', async () => {
@@ -34,6 +34,21 @@ describe('a log that is opened again', () => {
     const again = openSqliteLog(path);
     atEnd(() => again.close());
     expect(await seen(again)).toEqual(before);
+  });
+
+  it('keeps the persisted clock, also of a file in which an earlier release wrote it', async () => {
+    const path = temporaryDatabase();
+    const log = openSqliteLog(path);
+    await log.append([entry(1, 1)]);
+    await log.persistClock(1_000);
+    await log.close();
+    const again = openSqliteLog(path);
+    expect(again.lastAt).toBe(1_000);
+    await again.close();
+    intrude(path).exec("UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark'");
+    const older = openSqliteLog(path);
+    atEnd(() => older.close());
+    expect(older.lastAt).toBe(1_000);
   });
 
   it('has an id of its own otherwise', async () => {
@@ -99,6 +114,13 @@ describe('a file that is no log', () => {
     const path = temporaryDatabase();
     intrude(path).exec('CREATE TABLE notes (text)');
     expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*another program$/);
+  });
+
+  it('is refused when its newest event has no timestamp', async () => {
+    const path = temporaryDatabase();
+    await openSqliteLog(path).close();
+    intrude(path).exec("INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, 1, 'x')");
+    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*no timestamp.*chambers fsck/);
   });
 
   it('is refused when a newer version wrote it', () => {

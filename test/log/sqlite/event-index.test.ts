@@ -1,10 +1,10 @@
 // The index is filled now and then, for many events at once: before, while and after, every reader sees the same log.
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import type { ForumLog, LogEntry } from '../../src/log/log.ts';
-import { openSqliteLog } from '../../src/log/sqlite-log.ts';
-import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
-import { entry, intrude } from './entries.ts';
+import type { ForumLog, LogEntry } from '../../../src/log/log.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, intrude } from '../entries.ts';
 
 const STREAMS = [1, 2, 'did:key:a', 3] as const;
 /** Enough to fill the index more than once, and to leave it in the midst of the next time. */

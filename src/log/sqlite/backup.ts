@@ -1,49 +1,52 @@
-// A copy of the database, taken while the service runs, that is a log of its own: it has a new logId, so that a cursor of
-// the original is refused by a service on the copy, however far the copy has grown on.
+// A copy of the database, taken while the service runs. The copy is a log of its own: it has a new logId, so that a service
+// on the copy rejects cursors of the original, however far the copy has grown.
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
+import { createPrivate, reasonOf } from './database-file.ts';
 import { openReader, readMeta } from './stored-events.ts';
 
 export interface BackupSummary {
   /** Of the copy. */
   readonly logId: string;
-  /** The log that it is a copy of. */
+  /** The logId of the original. */
   readonly copiedFrom: string;
   readonly events: number;
 }
 
 const PAGES_PER_STEP = 1_000;
 
-/** Writes a consistent copy to `target`, which must not exist; it is there whole, and on disk, or not at all. */
+/** Writes a consistent copy to `target`, which must not exist: whole, durable and readable by its owner alone, or not at all. */
 export async function backupDatabase(path: string, target: string): Promise<BackupSummary> {
-  if (existsSync(target)) throw new Error(`${target} exists already: a backup is written to a new file`);
+  if (existsSync(target)) throw new Error(`${target} exists already: name a new file`);
   const source = openReader(path);
   const partial = `${target}.partial`;
   try {
     rmSync(partial, { force: true });
-    // The snapshot of this transaction is copied: without it every commit of the service would start the copy anew.
+    createPrivate(partial);
+    // Copies the snapshot of this transaction: without it every commit of the service would restart the copy.
     source.exec('BEGIN');
     const copiedFrom = readMeta(source, 'log_id') ?? '';
     await source.backup(partial, { progress: () => PAGES_PER_STEP });
-    const summary = renew(partial, copiedFrom);
-    publish(partial, target);
+    const summary = makeNewLog(partial, copiedFrom);
+    // The file first, then the folder that names it.
+    flush(partial);
+    renameSync(partial, target);
+    flush(dirname(target));
     return summary;
   } catch (error) {
     rmSync(partial, { force: true });
-    throw new Error(`cannot back up ${path} to ${target}: ${error instanceof Error ? error.message : error}`, {
-      cause: error,
-    });
+    throw new Error(`cannot back up ${path} to ${target}: ${reasonOf(error)}`, { cause: error });
   } finally {
     source.close();
   }
 }
 
-function renew(path: string, copiedFrom: string): BackupSummary {
+function makeNewLog(path: string, copiedFrom: string): BackupSummary {
   const copy = new Database(path);
   try {
-    // One file without a WAL beside it, until a service opens it.
+    // One file, without a -wal until a service opens it.
     copy.pragma('journal_mode = DELETE');
     const logId = randomBytes(16).toString('hex');
     const write = copy.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
@@ -56,13 +59,6 @@ function renew(path: string, copiedFrom: string): BackupSummary {
   } finally {
     copy.close();
   }
-}
-
-/** Durable under its name once this returns: the file first, then the folder that names it. */
-function publish(partial: string, target: string): void {
-  flush(partial);
-  renameSync(partial, target);
-  flush(dirname(target));
 }
 
 function flush(path: string): void {

@@ -1,9 +1,9 @@
-// The derived tables behind lists and look-ups, and the contacts, which are personal data and in no line.
+// The derived tables behind lists and look-ups, and the contacts: personal data, which no line holds.
 import type { Database, Statement } from 'better-sqlite3';
-import type { ChamberListing, IdeaListing, Listing } from '../../projections/listings.ts';
-import type { IdeaView } from '../../projections/views.ts';
-import type { Millis, Phase } from '../vocabulary/values.ts';
-import type { ChamberListQuery } from './log.ts';
+import type { ChamberListing, Listing } from '../../../projections/listings.ts';
+import type { IdeaView } from '../../../projections/views.ts';
+import type { Millis, Phase } from '../../vocabulary/values.ts';
+import type { ChamberListQuery } from '../log.ts';
 
 /** projections/phase.ts in SQL. */
 const PHASE_CONDITIONS: Readonly<Record<Phase, string>> = {
@@ -15,19 +15,7 @@ const PHASE_CONDITIONS: Readonly<Record<Phase, string>> = {
   COMMITTED: 'is_committed = 1',
 };
 
-interface ChamberRow {
-  readonly chamber_id: number;
-  readonly name: string;
-  readonly creator_did: string;
-  readonly lobby_deadline: Millis;
-  readonly proposal_deadline: Millis;
-  readonly debate_deadline: Millis;
-  readonly allocate_commit_deadline: Millis;
-  readonly allocate_reveal_deadline: Millis;
-  readonly member_count: number;
-  readonly is_committed: number;
-  readonly is_settled: number;
-}
+type ChamberRow = ReturnType<typeof toRow>;
 
 export class Listings {
   readonly #db: Database;
@@ -46,11 +34,11 @@ export class Listings {
   }
 
   write(listing: Listing): void {
-    if (listing.table === 'chambers') this.#writeChamber.run(toRow(listing));
-    else this.#writeIdeaListing(listing);
-  }
-
-  #writeIdeaListing({ idea, proposedAt }: IdeaListing): void {
+    if (listing.table === 'chambers') {
+      this.#writeChamber.run(toRow(listing));
+      return;
+    }
+    const { idea, proposedAt } = listing;
     const view = JSON.stringify(idea);
     this.#writeIdea.run(idea.chamberId, idea.slot, idea.ticker, proposedAt, idea.graduatedAt, view);
   }
@@ -115,7 +103,7 @@ export class Listings {
   }
 }
 
-function toRow(listing: ChamberListing): ChamberRow {
+function toRow(listing: ChamberListing) {
   return {
     chamber_id: listing.chamberId,
     name: listing.name,

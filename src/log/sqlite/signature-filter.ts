@@ -1,9 +1,10 @@
-// Whether a signature can be in the log at all, told from memory: nearly every one that comes is new, and looking each up
-// in the index would cost more than writing it there. Two Bloom filters, of which the older is dropped when the newer is full.
+// Whether a signature can be in the log at all, from memory: nearly every signature that arrives is new, and looking each up
+// in the index would cost more than writing it there. Two Bloom filters, of which the older is dropped when the newer is full;
+// event-index.ts argues why neither a restart nor that turn makes a false negative.
 
 /** Of one filter; two of them take 512 KiB. */
 const BITS = 2 ** 21;
-/** Signatures in one filter: with four bits each, one look in four hundred finds all its bits set by others. */
+/** Signatures in one filter: with four bits each, one look-up in four hundred is a false positive. */
 const SIGNATURES_MAX = 2 ** 17;
 const PROBES = 4;
 /** Characters of a signatureKey: the second of `created`, then the signature's bytes, which are as good as random. */
@@ -11,7 +12,7 @@ const SECOND_CHARS = 8;
 /** A probe is the low 21 bits of three bytes. */
 const PROBE_CHARS = 3;
 
-/** The index knows seconds by their low 32 bits: from 2106 on it is asked about every signature. */
+/** The index keeps the low 32 bits of a second: from 2106 on every signature is looked up there. */
 const SECONDS_END = 2 ** 32;
 
 interface Generation {
@@ -22,18 +23,22 @@ interface Generation {
 }
 
 export class SignatureFilter {
-  /** Signatures of this second and later are all in the filters. */
+  /** Every signature in the log of this second or later is in one of the filters. */
   #completeFrom: number;
   #recent = emptyGeneration();
   #older = emptyGeneration();
 
-  /** No signature of the second `completeFrom` or later is in the log, but those that are added. */
+  /** The caller adds every signature in the log that is of the second `completeFrom` or later. */
   constructor(completeFrom: number) {
     this.#completeFrom = completeFrom;
   }
 
   add(signature: string): void {
-    if (this.#recent.count === SIGNATURES_MAX) this.#turn();
+    if (this.#recent.count === SIGNATURES_MAX) {
+      this.#completeFrom = Math.max(this.#completeFrom, this.#older.lastSecond + 1);
+      this.#older = this.#recent;
+      this.#recent = emptyGeneration();
+    }
     const { bits } = this.#recent;
     for (let probe = 0; probe < PROBES; probe++) {
       const bit = bitOf(signature, probe);
@@ -43,30 +48,24 @@ export class SignatureFilter {
     this.#recent.lastSecond = Math.max(this.#recent.lastSecond, secondOf(signature));
   }
 
-  /** False only for a signature that was never added and is of a second from which on all were. */
+  /** False only for a signature that is not in the log. */
   mayHold(signature: string): boolean {
     const second = secondOf(signature);
     if (second < this.#completeFrom || second >= SECONDS_END) return true;
-    return holds(this.#recent, signature) || holds(this.#older, signature);
-  }
-
-  #turn(): void {
-    this.#completeFrom = Math.max(this.#completeFrom, this.#older.lastSecond + 1);
-    this.#older = this.#recent;
-    this.#recent = emptyGeneration();
+    let isInRecent = true;
+    let isInOlder = true;
+    for (let probe = 0; probe < PROBES && (isInRecent || isInOlder); probe++) {
+      const bit = bitOf(signature, probe);
+      const mask = 1 << (bit & 31);
+      isInRecent &&= ((this.#recent.bits[bit >>> 5] as number) & mask) !== 0;
+      isInOlder &&= ((this.#older.bits[bit >>> 5] as number) & mask) !== 0;
+    }
+    return isInRecent || isInOlder;
   }
 }
 
 function emptyGeneration(): Generation {
   return { bits: new Uint32Array(BITS / 32), count: 0, lastSecond: -1 };
-}
-
-function holds({ bits }: Generation, signature: string): boolean {
-  for (let probe = 0; probe < PROBES; probe++) {
-    const bit = bitOf(signature, probe);
-    if (((bits[bit >>> 5] as number) & (1 << (bit & 31))) === 0) return false;
-  }
-  return true;
 }
 
 function bitOf(signature: string, probe: number): number {

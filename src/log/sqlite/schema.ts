@@ -1,4 +1,5 @@
 // The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
+import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { indexEverything } from './event-index.ts';
 
@@ -17,8 +18,10 @@ CREATE TABLE events (
 ) STRICT;
 `;
 
-// REPLACE deletes without firing DELETE triggers, unless the connection asks for them. So the insert itself is checked: what
-// takes the next position replaces nothing. FAIL undoes nothing, which ABORT would keep a journal for, of every insert.
+// REPLACE deletes without firing DELETE triggers unless the connection asks for them, so the insert itself is checked: a row at
+// the next position replaces nothing. FAIL undoes nothing; ABORT would keep a statement journal for every insert. A unique
+// index of streams or signatures would double the time of an append: the service checks both in memory, refuses to start on
+// rows that break them.
 const APPEND_ONLY = `
 CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN
   SELECT RAISE(ABORT, 'events is append-only: no UPDATE');
@@ -32,10 +35,10 @@ CREATE TRIGGER events_refuse_replace BEFORE INSERT ON events BEGIN
 END;
 `;
 
-/** Made again by `rebuild`, too; in a log that is written to, they end some events before its end. */
+/** Derived too, by event-index.ts: complete up to the watermark. */
 export const INDEX_TABLES = ['stream_events', 'signatures'] as const;
 
-/** Where the events of a stream (a chamber's number or an agent's DID) and the signatures are: see event-index.ts. */
+/** A stream is a chamber's number or an agent's DID. */
 export const INDEXES = `
 CREATE TABLE stream_events (
   stream ANY NOT NULL,
@@ -51,7 +54,7 @@ CREATE TABLE signatures (
 INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed_through', '0');
 `;
 
-/** Everything that `rebuild` can make again from the events. */
+/** Together with the index, everything that `rebuild` makes from the events. */
 export const DERIVED_TABLES = ['chambers', 'ideas'] as const;
 
 export const DERIVED = `
@@ -91,29 +94,29 @@ CREATE TABLE contacts (did TEXT PRIMARY KEY, operator_email TEXT NOT NULL) STRIC
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-/** Creates the schema in a new file, and renews an older one; throws when a newer service, or another program, wrote the file. */
-export function migrate(db: Database, logId: string): void {
+/** Creates the schema in a new file and migrates an older one; throws if a newer service or another program wrote the file. */
+export function migrate(db: Database): void {
   const version = db.pragma('user_version', { simple: true }) as number;
   if (version === SCHEMA_VERSION) return;
   if (version > SCHEMA_VERSION) {
-    throw new Error(`it has schema ${version}, newer than ${SCHEMA_VERSION}, which this version reads`);
+    throw new Error(`the file has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
   }
   db.transaction(() => {
-    if (version === 0) create(db, logId);
-    else renew(db);
+    if (version === 0) create(db);
+    else migrateSchema1(db);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
 }
 
-function create(db: Database, logId: string): void {
+function create(db: Database): void {
   const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
-  if (tables > 0) throw new Error('it is a database of another program');
+  if (tables > 0) throw new Error('the file is a database of another program');
   db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES);
-  db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(logId);
+  db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(randomBytes(16).toString('hex'));
 }
 
-/** Schema 1 had an index for each, which every event was written to. */
-function renew(db: Database): void {
+/** Schema 1 had indexes of SQLite's own. */
+function migrateSchema1(db: Database): void {
   db.exec(`
     DROP TRIGGER events_refuse_update; DROP TRIGGER events_refuse_delete; DROP TRIGGER events_refuse_gaps;
     DROP INDEX events_of_chamber; DROP INDEX events_of_account; DROP INDEX events_by_signature;

@@ -1,0 +1,212 @@
+// The database file of a service: found under one name, locked for one writer, readable by its owner alone, and watched while
+// it is open. SQLite keeps writing to files that were deleted or replaced, and those writes die with the process.
+import { closeSync, lstatSync, openSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import Database from 'better-sqlite3';
+import { LogCorruption } from '../log.ts';
+import { migrate, SCHEMA_VERSION } from './schema.ts';
+
+const CACHE_KIB = 32_768;
+/** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
+const PAGE_BYTES = 8_192;
+/** Pages in the write-ahead log before a checkpoint (2 MiB): more would block the process for longer at a time. */
+const CHECKPOINT_PAGES = 256;
+/** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
+const BUSY_TIMEOUT_MS = 500;
+
+const OWNER_ONLY = 0o600;
+const IF_PRESENT = { throwIfNoEntry: false } as const;
+
+export interface DatabaseFile {
+  readonly db: Database.Database;
+  /** Throws LogCorruption once the file, its -wal or its -shm was deleted, replaced or truncated. */
+  requireUnchanged(): void;
+  close(): void;
+}
+
+/** Opens or creates the database for this process alone, or in memory for ':memory:'. Throws an Error of one line. */
+export function openDatabaseFile(path: string): DatabaseFile {
+  if (path === ':memory:') {
+    const db = connect(path);
+    return { db, requireUnchanged: () => {}, close: () => void db.close() };
+  }
+  let lock: Database.Database | undefined;
+  let db: Database.Database | undefined;
+  try {
+    const file = requireOneName(path);
+    lock = lockWriter(`${file}.lock`);
+    createPrivate(file);
+    db = connect(file);
+    return new WatchedFile({ db, lock, path, file });
+  } catch (error) {
+    db?.close();
+    lock?.close();
+    throw cannotOpen(path, error);
+  }
+}
+
+export function cannotOpen(path: string, error: unknown): Error {
+  return new Error(`cannot open the database ${path}: ${reasonOf(error)}`, { cause: error });
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * The path without links, of a file that need not exist yet. Throws an Error of one line if the file cannot be opened safely:
+ * under two names it would have two write-ahead logs, and SQLite discards a write-ahead log that has lost its file.
+ */
+export function requireOneName(path: string): string {
+  const found = statSync(path, IF_PRESENT);
+  if (found !== undefined && !found.isFile()) throw new Error('not a regular file');
+  const { size, nlink } = found ?? { size: 0, nlink: 0 };
+  if (nlink > 1) throw new Error(`the file has ${nlink} names (hard links): remove all but one`);
+  const file = found === undefined ? pathOfNewFile(path) : realpathSync(path);
+  if (size === 0 && (statSync(`${file}-wal`, IF_PRESENT)?.size ?? 0) > 0) {
+    throw new Error(
+      `the file is missing or empty, but ${file}-wal holds part of it: restore the file, or move the -wal away`,
+    );
+  }
+  return file;
+}
+
+/** The path itself, or the target of a dangling link. */
+function pathOfNewFile(path: string): string {
+  const folder = dirname(path);
+  if (statSync(folder, IF_PRESENT) === undefined) throw new Error(`the folder ${folder} does not exist`);
+  const place = join(realpathSync(folder), basename(path));
+  if (lstatSync(place, IF_PRESENT) === undefined) return place;
+  return pathOfNewFile(resolve(dirname(place), readlinkSync(place)));
+}
+
+/** A lock on a small file beside the database, which the system releases however the process ends; other programs may read. */
+function lockWriter(path: string): Database.Database {
+  createPrivate(path);
+  const lock = new Database(path, { timeout: 0 });
+  try {
+    lock.pragma('locking_mode = EXCLUSIVE');
+    lock.exec('BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    const isHeld = error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY');
+    throw new Error(isHeld ? 'another process is using it' : `cannot lock ${path}: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * SQLite gives -wal and -shm the mode of their database. An existing file keeps its mode and is not opened here: to close it
+ * would release the locks that SQLite holds on it in this process.
+ */
+export function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', OWNER_ONLY));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+function connect(path: string): Database.Database {
+  const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    db.pragma(`page_size = ${PAGE_BYTES}`);
+    db.pragma('journal_mode = WAL');
+    db.pragma('synchronous = FULL');
+    db.pragma('recursive_triggers = ON');
+    db.pragma(`cache_size = -${CACHE_KIB}`);
+    db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    migrate(db);
+    requireWritable(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Writes a value that is there already: a read-only file opens without complaint and would then reject every move. */
+function requireWritable(db: Database.Database): void {
+  try {
+    db.pragma(`user_version = ${SCHEMA_VERSION}`);
+  } catch (error) {
+    // With a full disk reads continue, and writes resume when there is room.
+    if (!(error instanceof Database.SqliteError && error.code === 'SQLITE_FULL')) throw error;
+  }
+}
+
+/** Documented at sqlite.org/walformat.html: what the -wal must hold follows from the frame count in the -shm's header. */
+const WAL_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const FRAMES_OFFSET = 16;
+
+class WatchedFile implements DatabaseFile {
+  readonly db: Database.Database;
+  readonly #lock: Database.Database;
+  readonly #main: Watched;
+  readonly #wal: Watched;
+  readonly #shm: Watched;
+  readonly #shmDescriptor: number;
+  readonly #frameCount = new Uint32Array(1);
+  readonly #frameBytes: number;
+  #shmBytes = 0;
+
+  constructor({
+    db,
+    lock,
+    path,
+    file,
+  }: { db: Database.Database; lock: Database.Database; path: string; file: string }) {
+    this.db = db;
+    this.#lock = lock;
+    this.#main = watch(path);
+    this.#wal = watch(`${file}-wal`);
+    this.#shm = watch(`${file}-shm`);
+    this.#frameBytes = FRAME_HEADER_BYTES + (db.pragma('page_size', { simple: true }) as number);
+    this.#shmDescriptor = openSync(this.#shm.path, 'r');
+  }
+
+  requireUnchanged(): void {
+    requireSame(this.#main, 1);
+    this.#shmBytes = requireSame(this.#shm, this.#shmBytes);
+    const walBytes = requireSame(this.#wal, 0);
+    // Read after the size: another program's checkpoint resets the count before it truncates the file.
+    readSync(this.#shmDescriptor, this.#frameCount, 0, 4, FRAMES_OFFSET);
+    const frames = this.#frameCount[0] ?? 0;
+    if (frames > 0 && walBytes < WAL_HEADER_BYTES + frames * this.#frameBytes) throw changed(this.#wal, 'truncated');
+  }
+
+  /** The descriptor outlives the connection: closing it earlier would release SQLite's locks on the -shm. */
+  close(): void {
+    if (!this.db.open) return;
+    this.db.close();
+    closeSync(this.#shmDescriptor);
+    this.#lock.close();
+  }
+}
+
+interface Watched {
+  readonly path: string;
+  readonly ino: number;
+  readonly dev: number;
+}
+
+function watch(path: string): Watched {
+  const { ino, dev } = statSync(path);
+  return { path, ino, dev };
+}
+
+/** Returns the size. */
+function requireSame(watched: Watched, bytesMin: number): number {
+  const found = statSync(watched.path, IF_PRESENT);
+  if (found === undefined) throw changed(watched, 'deleted');
+  if (found.ino !== watched.ino || found.dev !== watched.dev) throw changed(watched, 'replaced');
+  if (found.size < bytesMin) throw changed(watched, 'truncated');
+  return found.size;
+}
+
+function changed({ path }: Watched, how: string): LogCorruption {
+  return new LogCorruption(`${path} was ${how} while it was open`);
+}

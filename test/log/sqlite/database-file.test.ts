@@ -1,0 +1,112 @@
+// The files of an open database: readable by their owner alone, and watched, so that a lost file stops the process before the
+// next answer.
+import {
+  chmodSync,
+  copyFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { LogCorruption } from '../../../src/log/log.ts';
+import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, intrude } from '../entries.ts';
+
+async function openLog() {
+  const path = temporaryDatabase();
+  const reported: LogCorruption[] = [];
+  const log = openSqliteLog(path, { onCorruption: (error) => reported.push(error) });
+  atEnd(() => log.close());
+  await log.append([entry(1, 1), entry(1, 2)]);
+  return { path, log, reported };
+}
+
+const DAMAGES: readonly [string, (path: string) => void][] = [
+  ['deleted', (path) => rmSync(path)],
+  ['replaced', replace],
+  ['truncated', (path) => truncateSync(path, 0)],
+];
+
+function replace(path: string): void {
+  copyFileSync(path, `${path}.copy`);
+  renameSync(`${path}.copy`, path);
+}
+
+describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
+  it.each(DAMAGES)('that is %s while the log is open fails the next append and is reported', async (how, damage) => {
+    const { path, log, reported } = await openLog();
+    const { size } = statSync(path + suffix);
+    damage(path + suffix);
+    // SQLite maps the -shm into memory: closing the log would touch pages past its end.
+    if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
+    const message = `${path}${suffix} was ${how} while it was open`;
+    await expect(log.append([entry(1, 3)])).rejects.toThrow(message);
+    await expect(log.persistClock(9)).rejects.toThrow(LogCorruption);
+    expect(reported.map((error) => error.message)).toEqual([message, message]);
+  });
+});
+
+it('a write-ahead log that lost its last frames fails the next append', async () => {
+  const { path, log } = await openLog();
+  truncateSync(`${path}-wal`, statSync(`${path}-wal`).size - 1);
+  await expect(log.append([entry(1, 3)])).rejects.toThrow('-wal was truncated');
+});
+
+it.each(['TRUNCATE', 'RESTART', 'FULL', 'PASSIVE'])(
+  'a checkpoint by another program is no damage: %s',
+  async (mode) => {
+    const { path, log, reported } = await openLog();
+    const other = intrude(path);
+    for (let eventId = 3; eventId < 20; eventId++) {
+      other.pragma(`wal_checkpoint(${mode})`);
+      await log.append([entry(1, eventId)]);
+    }
+    expect(await log.lastEventId(1)).toBe(19);
+    expect(reported).toEqual([]);
+  },
+);
+
+it('the watch holds through checkpoints of the log itself', async () => {
+  const { path, log } = await openLog();
+  for (let eventId = 3; eventId < 600; eventId++) {
+    await log.append([entry(1, eventId, { line: Buffer.from(`{"eventId":${eventId},"x":"${'x'.repeat(9_000)}"}`) })]);
+  }
+  expect(statSync(`${path}-wal`).size).toBeLessThan(8_000_000);
+});
+
+describe('files', () => {
+  const modes = (path: string) =>
+    Object.fromEntries(
+      readdirSync(dirname(path)).map((name) => [name, (statSync(join(dirname(path), name)).mode & 0o777).toString(8)]),
+    );
+
+  it('are made readable and writable by their owner alone', async () => {
+    const before = process.umask(0);
+    atEnd(() => void process.umask(before));
+    const { path } = await openLog();
+    await backupDatabase(path, `${path}.copy`);
+    expect(modes(path)).toEqual({
+      'chambers.db': '600',
+      'chambers.db-shm': '600',
+      'chambers.db-wal': '600',
+      'chambers.db.lock': '600',
+      'chambers.db.lock-journal': '600',
+      'chambers.db.copy': '600',
+    });
+  });
+
+  it('keep the mode that their operator gave them', async () => {
+    const path = temporaryDatabase();
+    writeFileSync(path, '');
+    chmodSync(path, 0o640);
+    const log = openSqliteLog(path);
+    atEnd(() => log.close());
+    expect(modes(path)).toMatchObject({ 'chambers.db': '640', 'chambers.db-wal': '640' });
+  });
+});
