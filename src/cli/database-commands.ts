@@ -16,8 +16,12 @@ export const databaseCommands: readonly Command[] = [
     name: 'fsck',
     summary: 'Checks a database: every line, what links them, every derived row',
     args: [DATABASE_ARGUMENT],
-    options: {},
-    examples: ['fsck', 'fsck data/chambers.db --json'],
+    options: {
+      'repair-tail': {
+        help: 'first save and remove rows that another program appended, while the service is stopped',
+      },
+    },
+    examples: ['fsck', 'fsck data/chambers.db --json', 'fsck --repair-tail'],
     run: fsck,
   },
   {
@@ -46,16 +50,20 @@ export const databaseCommands: readonly Command[] = [
   },
 ];
 
-async function fsck({ args, isJson }: Input): Promise<number> {
+async function fsck({ args, options, isJson }: Input): Promise<number> {
   const { fsckDatabase } = await import('../log/sqlite/fsck.ts');
+  const database = databaseOf(args[0]);
+  const repair =
+    options['repair-tail'] === undefined ? {} : (await import('../log/sqlite/repair.ts')).repairTail(database);
   const faults: object[] = [];
-  const summary = fsckDatabase(databaseOf(args[0]), (fault) => {
+  const summary = fsckDatabase(database, (fault) => {
     faults.push(fault);
     const { stream, eventId, problem } = fault;
     const place = stream === null ? 'database' : `${stream}, event ${eventId}`;
     if (!isJson) console.log(`${paint('red', plain(place))}: ${plain(problem)}`);
   });
-  print(isJson, { ...summary, found: faults }, members(summary));
+  const result = { ...summary, ...repair };
+  print(isJson, { ...result, found: faults }, members(result));
   return summary.faults === 0 ? EXIT.ok : EXIT.verification;
 }
 

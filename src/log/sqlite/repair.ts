@@ -1,14 +1,20 @@
-// Repairs a database while no service runs on it: makes the derived tables and the index from the events, all or nothing.
+// Repairs a database while no service runs on it. `rebuildDatabase` makes the derived tables and the index from the events;
+// `repairTail` moves rows that another program appended out of the log. Both do everything or nothing.
+import { isUtf8 } from 'node:buffer';
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { listingsOf } from '../../../projections/listings.ts';
+import { leafHash } from '../../crypto/merkle.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
+import { toHex } from '../../vocabulary/hex.ts';
 import type { StreamId } from '../log.ts';
 import { type DatabaseFile, openDatabaseFile, reasonOf } from './database-file.ts';
-import { indexEverything } from './event-index.ts';
+import { indexEverything, WATERMARK } from './event-index.ts';
+import { fsckDatabase } from './fsck.ts';
 import { Listings } from './listings.ts';
-import { DERIVED, DERIVED_TABLES, INDEX_TABLES, INDEXES } from './schema.ts';
-import { chamberEvents, openReader, type StoredEvent } from './stored-events.ts';
+import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, DERIVED, DERIVED_TABLES, INDEX_TABLES, INDEXES } from './schema.ts';
+import { chamberEvents, openReader, type StoredEvent, streamOf } from './stored-events.ts';
 
 export interface RebuildSummary {
   readonly chambers: number;
@@ -73,4 +79,80 @@ function derive(events: Iterable<StoredEvent>, listings: Listings): void {
 
 function count(db: Database, table: (typeof DERIVED_TABLES)[number]): number {
   return db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+}
+
+export interface TailRepair {
+  readonly removed: number;
+  /** NDJSON, a row in each line, blobs in hex; null if nothing was removed. */
+  readonly removedTo: string | null;
+}
+
+/**
+ * Removes the rows from the first one that fsck faults to the end of the log, and saves them beside the database. Throws, with
+ * nothing changed, if a row among them may be the service's own: it is sound, or its `prev` continues another one of them.
+ */
+export function repairTail(path: string): TailRepair {
+  const firstFaults = new Map<StreamId, number>();
+  let removedTo: string | null = null;
+  try {
+    return inTransaction(path, (target) => {
+      fsckDatabase(path, ({ position, stream }) => {
+        if (position !== null && stream !== null && !firstFaults.has(stream)) firstFaults.set(stream, position);
+      });
+      if (firstFaults.size === 0) return { removed: 0, removedTo };
+      const first = Math.min(...firstFaults.values());
+      const rows = foreignTail(target, first, firstFaults);
+      removedTo = save(`${path}.removed-${first}.ndjson`, rows);
+      removeFrom(target, first);
+      return { removed: rows.length, removedTo };
+    });
+  } catch (error) {
+    if (removedTo !== null) rmSync(removedTo);
+    throw error;
+  }
+}
+
+function foreignTail(db: Database, first: number, firstFaults: ReadonlyMap<StreamId, number>): readonly StoredEvent[] {
+  const rows = db
+    .prepare<[number], StoredEvent>(
+      `SELECT position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, signature, nodes
+       FROM events WHERE position >= ? ORDER BY position`,
+    )
+    .all(first);
+  const heads = new Map<StreamId, string>();
+  for (const row of rows) {
+    const stream = streamOf(row);
+    const head = heads.get(stream);
+    const isSound = row.position < (firstFaults.get(stream) ?? Number.POSITIVE_INFINITY);
+    if (isSound || (head !== undefined && row.line.includes(`"prev":"${head}"`))) {
+      throw new Error(
+        `position ${first} is damaged, and position ${row.position} may be the service's own: restore a backup instead`,
+      );
+    }
+    heads.set(stream, toHex(leafHash(row.line)));
+  }
+  return rows;
+}
+
+/** Durable before the rows leave the log. */
+function save(path: string, rows: readonly StoredEvent[]): string {
+  const descriptor = openSync(path, 'wx', 0o600);
+  try {
+    for (const { position, chamber_id, account, event_id, line, signature, nodes } of rows) {
+      const text = isUtf8(line) ? line.toString() : null;
+      const blobs = { line: toHex(line), signature: signature && toHex(signature), nodes: nodes && toHex(nodes) };
+      writeSync(descriptor, `${JSON.stringify({ position, chamber_id, account, event_id, text, ...blobs })}\n`);
+    }
+    fsyncSync(descriptor);
+    return path;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function removeFrom(db: Database, first: number): void {
+  for (const trigger of APPEND_ONLY_TRIGGERS) db.exec(`DROP TRIGGER IF EXISTS ${trigger}`);
+  for (const table of ['events', ...INDEX_TABLES]) db.prepare(`DELETE FROM ${table} WHERE position >= ?`).run(first);
+  db.prepare(`UPDATE meta SET value = min(CAST(value AS INTEGER), ?) WHERE name = '${WATERMARK}'`).run(first - 1);
+  db.exec(APPEND_ONLY);
 }

@@ -1,0 +1,120 @@
+// repairTail moves rows that another program appended out of the log, and nothing else.
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { beforeEach, expect, it } from 'vitest';
+import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
+import { rebuildDatabase, repairTail } from '../../../src/log/sqlite/repair.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { debating, type Running, run } from '../../kit/service.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { intrude } from '../entries.ts';
+
+const COLUMNS = 'position, chamber_id, account, event_id, line, signature, nodes';
+
+let path: string;
+let chamberId: number;
+let running: Running;
+let before: unknown;
+
+/** An account (position 1), a chamber created and joined (2, 3) and three debates (4 to 6). */
+beforeEach(async () => {
+  path = temporaryDatabase();
+  running = await run({ DATABASE_PATH: path });
+  const { id, debate } = await debating(running);
+  for (const comment of ['one', 'two', 'three']) await debate(comment);
+  chamberId = id;
+  before = stored();
+});
+
+const stored = () => intrude(path).prepare('SELECT * FROM events ORDER BY position').all();
+const append = (values: string) => intrude(path).exec(`INSERT INTO events (${COLUMNS}) VALUES ${values}`);
+
+function problems(): readonly string[] {
+  const found: string[] = [];
+  fsckDatabase(path, ({ problem }) => found.push(problem));
+  return found;
+}
+
+function tamper(sql: string): void {
+  const db = intrude(path);
+  for (const name of ['update', 'delete', 'replace']) db.exec(`DROP TRIGGER IF EXISTS events_refuse_${name}`);
+  db.exec(sql);
+  db.close();
+}
+
+it.each([
+  ['an event that is there', (id: number) => [`(7, ${id}, NULL, 1, '{}', NULL, NULL)`]],
+  ['a gap in a chamber', (id: number) => [`(7, ${id}, NULL, 9, '{}', NULL, NULL)`]],
+  ['a stream that starts with 2', () => [`(7, NULL, 'did:key:a', 2, '{}', NULL, NULL)`]],
+  ['a line that does not parse', (id: number) => [`(7, ${id}, NULL, 6, 'hello', NULL, NULL)`]],
+  ['a copy of the last event', () => ['SELECT']],
+  [
+    'several rows',
+    (id: number) => [
+      `(7, ${id}, NULL, 1, '{}', NULL, x'00'), (8, 99, NULL, 1, '{"a":1}', x'0102', NULL)`,
+      `(9, ${id}, NULL, 7, CAST(x'ff' AS TEXT), NULL, NULL)`,
+    ],
+  ],
+])('removes what another program appended, and saves it: %s', async (_title, rowsFor) => {
+  await running.stop();
+  const statements = rowsFor(chamberId);
+  for (const values of statements) {
+    if (values !== 'SELECT') append(values);
+    else
+      intrude(
+        path,
+      ).exec(`INSERT INTO events SELECT 7, chamber_id, account, event_id + 1, line, signature, nodes FROM events
+      WHERE position = 6`);
+  }
+  const foreign = (stored() as readonly { line: string; event_id: number }[]).slice(6);
+  const { removed, removedTo } = repairTail(path);
+  expect({ removed, removedTo }).toEqual({ removed: foreign.length, removedTo: `${path}.removed-7.ndjson` });
+  const saved = readFileSync(removedTo ?? '', 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(saved.map(({ position, event_id }) => ({ position, event_id }))).toEqual(
+    foreign.map(({ event_id }, index) => ({ position: 7 + index, event_id })),
+  );
+  expect(saved[0].text).toBe(foreign[0]?.line);
+  expect(Buffer.from(saved[0].line.slice(2), 'hex').toString()).toBe(foreign[0]?.line);
+  expect(statSync(removedTo ?? '').mode & 0o777).toBe(0o600);
+  expect(stored()).toEqual(before);
+  expect(problems()).toEqual([]);
+  expect(() => intrude(path).exec('DELETE FROM events WHERE position = 6')).toThrow('append-only');
+  await openSqliteLog(path).close();
+});
+
+it('removes the rows from the index, too', async () => {
+  await running.stop();
+  append(`(7, 99, NULL, 1, '{}', x'00', NULL)`);
+  expect(() => rebuildDatabase(path)).toThrow();
+  tamper(`INSERT INTO stream_events VALUES (99, 1, 7); INSERT INTO signatures VALUES (x'', 7);
+    UPDATE meta SET value = '7' WHERE name = 'indexed_through'`);
+  repairTail(path);
+  rebuildDatabase(path);
+  expect(problems()).toEqual([]);
+  expect(stored()).toEqual(before);
+});
+
+it('changes nothing in a sound log', async () => {
+  await running.stop();
+  expect(repairTail(path)).toEqual({ removed: 0, removedTo: null });
+  expect(stored()).toEqual(before);
+});
+
+it.each([
+  ['an event of another stream that is sound', () => `UPDATE events SET line = 'x' WHERE position = 1`],
+  ['events that continue one another', () => `UPDATE events SET line = 'x' WHERE position = 4`],
+])('changes nothing where damage is followed by %s', async (_title, sql) => {
+  await running.stop();
+  tamper(sql());
+  const damaged = stored();
+  expect(() => repairTail(path)).toThrow("may be the service's own: restore a backup instead");
+  expect(stored()).toEqual(damaged);
+  expect(readdirSync(dirname(path)).filter((name) => name.includes('removed'))).toEqual([]);
+});
+
+it('is refused while a service holds the file', () => {
+  expect(() => repairTail(path)).toThrow('another process is using it');
+});
