@@ -7,17 +7,16 @@ import { type ChainLink, openChain } from './chain.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { AdmissionControl } from './http/admission.ts';
-import { createApp } from './http/app.ts';
-import { LIST_LIMIT, LIST_LIMIT_DEFAULT } from './http/chambers.ts';
+import { createApp, httpRoutes } from './http/app.ts';
 import type { Failure } from './http/context.ts';
+import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
-import { openApiRoutes } from './openapi/routes.ts';
 import { Liveness } from './stream/liveness.ts';
 import { StreamQuota } from './stream/quota.ts';
-import { EVENTS_LIMIT, EVENTS_LIMIT_DEFAULT, streamRoutes } from './stream/routes.ts';
+import { EVENTS_LIMIT, streamEndpoints, streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
 import type { Millis } from './vocabulary/values.ts';
 
@@ -87,11 +86,11 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
   });
   const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
-  openApiRoutes(app, {
+  docsRoutes(app, {
     version: options.version,
     publicUrls: config.PUBLIC_URL,
     limits: apiLimits(config),
-    headers: CORS_HEADERS,
+    endpoints: [...httpRoutes, ...streamEndpoints],
   });
   const routes = app.routes.map(({ path }) => path);
   const admission = observation.watch(admissionControl.reject.bind(admissionControl));
@@ -181,8 +180,7 @@ function apiLimits(config: Config) {
     ideasMax: config.IDEAS_MAX,
     signatureMaxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS,
     signatureMaxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS,
-    list: { ...LIST_LIMIT, fallback: LIST_LIMIT_DEFAULT },
-    events: { ...EVENTS_LIMIT, fallback: EVENTS_LIMIT_DEFAULT },
+    events: EVENTS_LIMIT,
   };
 }
 

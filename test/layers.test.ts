@@ -7,18 +7,7 @@ import { describe, expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PURE = ['vocabulary', 'crypto', 'projections', 'moves'];
 const SPINE = [...PURE, 'log', 'forum'];
-const SERVER = [
-  ...SPINE,
-  'verifier',
-  'http',
-  'stream',
-  'relayer',
-  'openapi',
-  'metrics',
-  'config',
-  'chain',
-  'observation',
-];
+const SERVER = [...SPINE, 'verifier', 'http', 'stream', 'relayer', 'metrics', 'config', 'chain', 'observation'];
 const PROGRAM = [
   ...SERVER,
   'server',
@@ -45,7 +34,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   http: SPINE,
   stream: SPINE,
   relayer: SPINE,
-  openapi: PURE,
   metrics: PURE,
   // Who can be somebody else's program shares with the service its format and its rules, not its store.
   client: ['vocabulary', 'crypto', 'projections'],

@@ -28,7 +28,12 @@ const PARAMETERS = [
 ] as const;
 
 /** keccak256(abi.encode(uint256 chamberId, string agentDid, (string ideaId, uint256 bps)[] allocations, bytes salt)). */
-export function commitmentHash({ chamberId, did, allocations, salt }: Opening): Hex {
+export function commitmentHash(opening: Opening): Hex {
+  return toHex(keccak256(fromHex(encodeOpening(opening))));
+}
+
+/** The bytes that are hashed. */
+export function encodeOpening({ chamberId, did, allocations, salt }: Opening): Hex {
   const tuples = allocations.map(({ ideaId, bps }) => ({ ideaId, bps: BigInt(bps) }));
-  return toHex(keccak256(fromHex(encodeAbiParameters(PARAMETERS, [BigInt(chamberId), did, tuples, salt]))));
+  return encodeAbiParameters(PARAMETERS, [BigInt(chamberId), did, tuples, salt]);
 }

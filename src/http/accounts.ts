@@ -1,18 +1,22 @@
 // POST /register, GET /me, PUT /personality (specification, Endpoints, Accounts).
-import { accountView } from '../../projections/views.ts';
+import * as v from 'valibot';
+import { type AccountView, accountView } from '../../projections/views.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { parseBody } from '../moves/move.ts';
 import { register, registeredDid } from '../moves/register.ts';
 import { requireFresh } from '../moves/rules.ts';
-import type { Authenticator } from './authenticate.ts';
-import type { ForumApp, ForumContext, HttpOptions } from './context.ts';
+import * as sample from '../moves/samples.ts';
+import { jsonResponse } from '../vocabulary/endpoint.ts';
+import { address, did, personality, timestamp } from '../vocabulary/schemas.ts';
+import { moveEndpoint, moveRoute } from './moves.ts';
 import { readBody } from './request.ts';
 import { json } from './response.ts';
+import type { Route } from './routes.ts';
 
-export function accountRoutes(app: ForumApp, auth: Authenticator, options: HttpOptions): void {
-  const { forum, maxBodyBytes } = options;
-
-  app.post('/register', async (c) => {
+const registerRoute: Route = {
+  ...moveEndpoint(register),
+  signed: 'optional',
+  handle: async (c, { auth, forum, maxBodyBytes }) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
     const did = signer?.did ?? registeredDid(parseBody(register, body.json));
@@ -21,25 +25,48 @@ export function accountRoutes(app: ForumApp, auth: Authenticator, options: HttpO
     if (event !== null) return json(register.answer(event as Parameters<typeof register.answer>[0]));
     const account = await forum.account(did);
     return json({ did, agentId: account?.state.agentId });
-  });
+  },
+};
 
-  app.get('/me', async (c) => {
-    const caller = await authenticateRead(c, auth, options);
+const account: v.GenericSchema<AccountView> = v.strictObject({
+  did,
+  walletAddress: address,
+  personality,
+  registeredAt: timestamp,
+});
+
+const meRoute: Route = {
+  method: 'get',
+  path: '/me',
+  operationId: 'getMe',
+  tag: 'Accounts',
+  summary: 'The signer’s own account',
+  description: 'A good first signed request: it changes nothing.',
+  signed: 'always',
+  responses: {
+    200: jsonResponse({
+      description: 'The account.',
+      name: 'Account',
+      schema: account,
+      example: {
+        did: sample.ALICE,
+        walletAddress: sample.WALLET,
+        personality: sample.PERSONALITY,
+        registeredAt: '2030-01-01T11:58:12.041Z',
+      },
+    }),
+  },
+  handle: async (c, { auth, forum, maxBodyBytes }) => {
+    const caller = await auth.authenticate(c, await readBody(c, maxBodyBytes));
+    // A signed read is not logged, so it may repeat while it is fresh.
+    if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
     const account = await forum.account(caller.did);
     return json(account && accountView(account.state));
-  });
+  },
+};
 
-  app.put('/personality', async (c) => {
-    const body = await readBody(c, maxBodyBytes);
-    const caller = await auth.authenticate(c, body);
-    const event = await forum.submit({ operation: 'changePersonality', body: body.json, caller });
-    return json(changePersonality.answer(event as Parameters<typeof changePersonality.answer>[0]));
-  });
-}
-
-/** A signed read is not in the log, so it may repeat while it is fresh. */
-async function authenticateRead(c: ForumContext, auth: Authenticator, { forum, maxBodyBytes }: HttpOptions) {
-  const caller = await auth.authenticate(c, await readBody(c, maxBodyBytes));
-  if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
-  return caller;
-}
+export const accountRoutes: readonly Route[] = [
+  registerRoute,
+  meRoute,
+  moveRoute('changePersonality', changePersonality),
+];

@@ -1,60 +1,169 @@
-// Chambers and the moves in them (specification, Endpoints, Chambers and Allocations).
-import { allocationsView, chamberView } from '../../projections/views.ts';
+// Chambers and their allocations (specification, Endpoints, Chambers and Allocations).
+import * as v from 'valibot';
+import {
+  type AllocationsView,
+  allocationsView,
+  type ChamberItemView,
+  type ChamberView,
+  chamberView,
+} from '../../projections/views.ts';
 import { chamberNotFound } from '../forum/commands.ts';
-import { type Chamber, merklePreview } from '../forum/forum.ts';
+import type { Chamber } from '../forum/forum.ts';
 import { createChamber } from '../moves/create-chamber.ts';
-import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../moves/registry.ts';
+import * as sample from '../moves/samples.ts';
+import { jsonResponse, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
+import {
+  allocation,
+  count,
+  deadlines,
+  did,
+  hash,
+  hex,
+  id,
+  ideaId,
+  sentHash,
+  timestamp,
+} from '../vocabulary/schemas.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
-import type { Authenticator } from './authenticate.ts';
-import type { ForumApp, ForumContext, HttpOptions } from './context.ts';
-import { readBody } from './request.ts';
+import type { ForumContext, HttpOptions } from './context.ts';
+import { moveRoute } from './moves.ts';
 import { json } from './response.ts';
+import type { Route } from './routes.ts';
 
-export const LIST_LIMIT = { min: 1, max: 200 } as const;
-export const LIST_LIMIT_DEFAULT = 50;
+export const LIST_LIMIT = { min: 1, max: 200, fallback: 50 } as const;
 
-export function chamberRoutes(app: ForumApp, auth: Authenticator, options: HttpOptions): void {
-  const { forum, maxBodyBytes } = options;
+const phase = v.picklist(PHASES);
 
-  app.get('/chambers', async (c) => {
-    const phase = parsePhase(c.req.query('phase'));
-    const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT_DEFAULT;
-    const before = parseCursor('before', c.req.query('before'));
-    return json(await forum.chambers({ phase, limit, before }));
-  });
+export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({
+  chamberId: id,
+  phase,
+  name: v.string(),
+  deadlines,
+  memberCount: count,
+});
 
-  app.post('/chambers', async (c) => {
-    const body = await readBody(c, maxBodyBytes);
-    const caller = await auth.authenticate(c, body);
-    const event = await forum.submit({ operation: 'createChamber', body: body.json, caller });
-    return json(createChamber.answer(event as Parameters<typeof createChamber.answer>[0]));
-  });
+const chamber: v.GenericSchema<ChamberView> = v.strictObject({
+  chamberId: id,
+  phase,
+  name: v.string(),
+  deadlines,
+  minBackersForGraduation: id,
+  turnSeconds: v.pipe(v.nullable(id), v.description('seconds a turn lasts; null: without limit')),
+  members: v.pipe(v.array(did), v.description('in turn order')),
+  currentTurnAgent: v.pipe(v.nullable(did), v.description('null outside PROPOSAL and DEBATE')),
+  ideas: v.array(v.strictObject({ ideaId, ticker: v.string(), creator: did })),
+  merkleRoot: v.pipe(v.nullable(hash('root over the events of the chamber')), v.description('null until committed')),
+  committedAt: v.pipe(v.nullable(timestamp), v.description('time of the block; null until committed')),
+  committedTxHash: v.pipe(v.nullable(hash('transaction')), v.description('null until committed')),
+  commitStatus: v.picklist(['open', 'pending', 'submitted', 'committed']),
+});
 
-  for (const [operation, move] of Object.entries(chamberMoves) as [ChamberMoveOperation, AnyChamberMove][]) {
-    app.post(move.path, async (c) => {
-      const body = await readBody(c, maxBodyBytes);
-      const caller = await auth.authenticate(c, body);
-      const chamberId = parseId(c.req.param('id'));
-      return json(move.answer(await forum.submit({ operation, chamberId, body: body.json, caller })));
-    });
-  }
+const allocations: v.GenericSchema<AllocationsView> = v.strictObject({
+  chamberId: id,
+  phase,
+  committed: v.array(v.strictObject({ did, commitment: sentHash('as committed') })),
+  revealed: v.array(v.strictObject({ did, allocations: v.array(allocation), salt: hex('as revealed') })),
+  tally: v.pipe(
+    v.array(v.strictObject({ ideaId, backers: count, totalBps: count })),
+    v.description('one for each idea from ALLOCATE_REVEAL on; empty before'),
+  ),
+});
 
-  app.get('/chambers/:id', async (c) => {
-    const { state } = await findChamber(c, options);
-    return json(chamberView(state, forum.now()));
-  });
+const item = {
+  chamberId: sample.CHAMBER_ID,
+  phase: 'DEBATE',
+  name: 'Weather desk',
+  deadlines: sample.DEADLINES,
+} as const;
 
-  app.get('/chambers/:id/allocations', async (c) => {
-    const { state } = await findChamber(c, options);
-    return json(allocationsView(state, forum.now()));
-  });
+export const chamberRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/chambers',
+    operationId: 'listChambers',
+    tag: 'Chambers',
+    summary: 'List chambers, newest first',
+    parameters: [
+      query('phase', 'only chambers in this phase', { type: 'string', enum: PHASES }),
+      limitParameter(LIST_LIMIT),
+      query('before', 'only chambers with a smaller id: the next page', NATURAL),
+    ],
+    responses: {
+      200: jsonResponse({
+        description: 'The chambers.',
+        name: 'ChamberItems',
+        schema: v.array(chamberItem),
+        example: [{ ...item, memberCount: 2 }],
+      }),
+    },
+    handle: async (c, { forum }) => {
+      const phase = parsePhase(c.req.query('phase'));
+      const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
+      const before = parseCursor('before', c.req.query('before'));
+      return json(await forum.chambers({ phase, limit, before }));
+    },
+  },
+  moveRoute('createChamber', createChamber),
+  {
+    method: 'get',
+    path: '/chambers/:id',
+    operationId: 'getChamber',
+    tag: 'Chambers',
+    summary: 'The full view of a chamber',
+    responses: {
+      200: jsonResponse({
+        description: 'The chamber.',
+        name: 'Chamber',
+        schema: chamber,
+        example: {
+          ...item,
+          minBackersForGraduation: 1,
+          turnSeconds: null,
+          members: [sample.ALICE, sample.BOB],
+          currentTurnAgent: sample.ALICE,
+          ideas: [{ ideaId: 'idea-1', ticker: 'RAIN', creator: sample.ALICE }],
+          merkleRoot: null,
+          committedAt: null,
+          committedTxHash: null,
+          commitStatus: 'open',
+        },
+      }),
+    },
+    handle: async (c, context) => {
+      const { state } = await findChamber(c, context);
+      return json(chamberView(state, context.forum.now()));
+    },
+  },
+];
 
-  app.get('/chambers/:id/merkle-preview', async (c) => {
-    const chamber = await findChamber(c, options);
-    return json(merklePreview(chamber), { 'Log-Id': forum.log.logId });
-  });
-}
+export const allocationRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/chambers/:id/allocations',
+    operationId: 'getAllocations',
+    tag: 'Allocations',
+    summary: 'Commitments, reveals and the tally',
+    responses: {
+      200: jsonResponse({
+        description: 'The allocations.',
+        name: 'Allocations',
+        schema: allocations,
+        example: {
+          chamberId: sample.CHAMBER_ID,
+          phase: 'ALLOCATE_REVEAL',
+          committed: [{ did: sample.ALICE, commitment: sample.COMMITMENT }],
+          revealed: [{ did: sample.ALICE, allocations: sample.ALLOCATIONS, salt: sample.SALT }],
+          tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 6000 }],
+        },
+      }),
+    },
+    handle: async (c, context) => {
+      const { state } = await findChamber(c, context);
+      return json(allocationsView(state, context.forum.now()));
+    },
+  },
+];
 
 /** The chamber of the path; throws FORUM_ERR_NOT_FOUND. */
 export async function findChamber(c: ForumContext, { forum }: HttpOptions): Promise<Chamber> {

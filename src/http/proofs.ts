@@ -1,48 +1,125 @@
-// Proofs for light readers: that an event is in the tree, and that a later tree continues an earlier one (README, Auditing).
+// The Merkle root of a chamber, and proofs for light readers: an event is in the tree, a later tree extends an earlier one.
+import * as v from 'valibot';
 import { foldPeaks, peakRefs, rootOf } from '../crypto/merkle.ts';
 import { consistencyProof, inclusionProof, type ReadNodes } from '../crypto/merkle-proof.ts';
+import { merklePreview } from '../forum/forum.ts';
+import * as sample from '../moves/samples.ts';
+import { jsonResponse, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import { invalid, parseId, parseInteger } from '../vocabulary/parameters.ts';
+import { hash, id } from '../vocabulary/schemas.ts';
 import { findChamber } from './chambers.ts';
-import type { ForumApp, HttpOptions } from './context.ts';
+import type { HttpOptions } from './context.ts';
 import { json } from './response.ts';
+import type { Route } from './routes.ts';
 
-export function proofRoutes(app: ForumApp, options: HttpOptions): void {
-  const { log } = options.forum;
-  const headers = { 'Log-Id': log.logId };
-
-  app.get('/chambers/:id/events/:eventId/proof', async (c) => {
-    const { state, tree } = await findChamber(c, options);
-    const eventId = requireLeaf(c.req.param('eventId'), state.moveCount);
-    const read = nodesOf(options, state.chamberId);
-    const [leaf] = await read([{ eventId, level: 0 }]);
-    return json(
-      {
+export const proofRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/chambers/:id/merkle-preview',
+    operationId: 'previewRoot',
+    tag: 'Events',
+    summary: 'The Merkle root so far',
+    description: 'Over all signed moves, which are events 1 to eventCount. After the reveal deadline it is final.',
+    responses: {
+      200: jsonResponse({
+        description: 'The root.',
+        headers: ['Log-Id'],
+        name: 'MerklePreview',
+        schema: v.strictObject({
+          root: hash('Merkle root over the events 1 to eventCount'),
+          eventCount: id,
+          asOfEventId: id,
+        }),
+        example: { root: sample.ROOT, eventCount: 9, asOfEventId: 9 },
+      }),
+    },
+    handle: async (c, context) => json(merklePreview(await findChamber(c, context)), logId(context)),
+  },
+  {
+    method: 'get',
+    path: '/chambers/:id/events/:eventId/proof',
+    operationId: 'proveInclusion',
+    tag: 'Events',
+    summary: 'Proof that an event is in the tree',
+    description: 'The proof passes OpenZeppelin’s `MerkleProof.verify`; leaf = keccak256(keccak256(line)).',
+    responses: {
+      200: jsonResponse({
+        description: 'The proof.',
+        headers: ['Log-Id'],
+        name: 'InclusionProof',
+        schema: v.strictObject({
+          eventId: id,
+          leaf: hash('leaf of the event'),
+          proof: v.pipe(v.array(hash('sibling')), v.description('siblings from the leaf up')),
+          root: hash('the same as in merkle-preview'),
+          eventCount: id,
+        }),
+        example: {
+          eventId: 3,
+          leaf: sample.PREV,
+          proof: [sample.SIBLING, sample.PREV],
+          root: sample.ROOT,
+          eventCount: 9,
+        },
+      }),
+    },
+    handle: async (c, context) => {
+      const { state, tree } = await findChamber(c, context);
+      const eventId = requireLeaf(c.req.param('eventId'), state.moveCount);
+      const read = nodesOf(context, state.chamberId);
+      const [leaf] = await read([{ eventId, level: 0 }]);
+      const proof = {
         eventId,
         leaf: toHex(leaf as Uint8Array),
         proof: (await inclusionProof(eventId, state.moveCount, read)).map(toHex),
         root: toHex(rootOf(tree)),
         eventCount: state.moveCount,
-      },
-      headers,
-    );
-  });
-
-  app.get('/chambers/:id/consistency', async (c) => {
-    const { state } = await findChamber(c, options);
-    const to = requireSize('to', c.req.query('to'), state.moveCount);
-    const from = requireSize('from', c.req.query('from'), to);
-    const read = nodesOf(options, state.chamberId);
-    return json(
-      {
-        fromRoot: toHex(await rootAt(from, read)),
-        toRoot: toHex(await rootAt(to, read)),
+      };
+      return json(proof, logId(context));
+    },
+  },
+  {
+    method: 'get',
+    path: '/chambers/:id/consistency',
+    operationId: 'proveConsistency',
+    tag: 'Events',
+    summary: 'Proof that a larger tree extends a smaller one',
+    parameters: [
+      { ...query('from', 'size of the smaller tree', POSITIVE), example: 2, required: true },
+      { ...query('to', 'size of the larger tree', POSITIVE), example: 9, required: true },
+    ],
+    responses: {
+      200: jsonResponse({
+        description: 'The proof.',
+        headers: ['Log-Id'],
+        name: 'ConsistencyProof',
+        schema: v.strictObject({
+          fromRoot: hash('root of the first `from` events'),
+          toRoot: hash('root of the first `to` events'),
+          proof: v.pipe(v.array(hash('node')), v.description('as in RFC 9162, 2.1.4')),
+        }),
+        example: { fromRoot: sample.PREV, toRoot: sample.ROOT, proof: [sample.SIBLING] },
+      }),
+    },
+    handle: async (c, context) => {
+      const { state } = await findChamber(c, context);
+      const to = requireSize('to', c.req.query('to'), state.moveCount);
+      const from = requireSize('from', c.req.query('from'), to);
+      const read = nodesOf(context, state.chamberId);
+      const proof = {
+        fromRoot: toHex(foldPeaks(await read(peakRefs(from)))),
+        toRoot: toHex(foldPeaks(await read(peakRefs(to)))),
         proof: (await consistencyProof(from, to, read)).map(toHex),
-      },
-      headers,
-    );
-  });
+      };
+      return json(proof, logId(context));
+    },
+  },
+];
+
+function logId({ forum }: HttpOptions) {
+  return { 'Log-Id': forum.log.logId };
 }
 
 function nodesOf({ forum }: HttpOptions, chamberId: number): ReadNodes {
@@ -54,17 +131,12 @@ function requireLeaf(text: string | undefined, moveCount: number): number {
   if (eventId !== undefined && eventId <= moveCount) return eventId;
   throw new ForumError(
     'FORUM_ERR_NOT_FOUND',
-    `the tree holds the events 1 to ${moveCount}, not ${JSON.stringify(text)}`,
+    `event ${JSON.stringify(text)} not found: the tree holds 1 to ${moveCount}`,
   );
 }
 
 function requireSize(name: 'from' | 'to', text: string | undefined, max: number): number {
   const size = parseInteger(name, text, { min: 1, max });
-  if (size === undefined)
-    throw invalid(name, `is required: how many events the ${name === 'from' ? 'earlier' : 'later'} tree has`);
-  return size;
-}
-
-async function rootAt(size: number, read: ReadNodes): Promise<Uint8Array> {
-  return foldPeaks(await read(peakRefs(size)));
+  if (size !== undefined) return size;
+  throw invalid(name, `is required: the number of events in the ${name === 'from' ? 'earlier' : 'later'} tree`);
 }

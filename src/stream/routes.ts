@@ -6,6 +6,8 @@ import { chamberNotFound } from '../forum/commands.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { ForumLog } from '../log/log.ts';
 import { type PageRange, readPages } from '../log/pages.ts';
+import { LOG_ID } from '../moves/samples.ts';
+import { type Endpoint, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import { eventSource } from './event-source.ts';
@@ -14,8 +16,7 @@ import type { StreamQuota } from './quota.ts';
 import { type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
-export const EVENTS_LIMIT = { min: 1, max: 10_000 } as const;
-export const EVENTS_LIMIT_DEFAULT = 1_000;
+export const EVENTS_LIMIT = { min: 1, max: 10_000, fallback: 1_000 } as const;
 
 const NOT_A_STREAM =
   'the stream needs a WebSocket handshake, or Accept: text/event-stream; pages are at /chambers/:id/events';
@@ -59,7 +60,7 @@ export function streamRoutes(
 
   app.get('/chambers/:id/events', async (c) => {
     const { chamberId, after = 0, lastEventId } = await readStart(c, forum);
-    const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT_DEFAULT;
+    const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
     const until = Math.min(lastEventId, after + limit);
     return new Response(ReadableStream.from(storedLines(forum.log, { stream: chamberId, after, until })), {
       headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
@@ -107,3 +108,74 @@ async function* storedLines(log: ForumLog, range: PageRange): AsyncGenerator<Uin
 function socketOf(c: Context): Socket {
   return c.env.incoming.socket;
 }
+
+const ONE_EVENT = 'each is one event (see /schemas/events.json)';
+
+const log = {
+  ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', { type: 'string' }),
+  example: LOG_ID,
+};
+
+/** The routes' descriptions. */
+export const streamEndpoints: readonly Endpoint[] = [
+  {
+    method: 'get',
+    path: '/chambers/:id/stream',
+    operationId: 'streamEvents',
+    tag: 'Events',
+    summary: 'Follow a chamber: WebSocket or server-sent events',
+    description:
+      'With a WebSocket handshake (ws:// or wss:// on the same path) each text message is one event; with `Accept: text/event-stream` each server-sent event has the eventId as id and the event as data. Every event after `after` comes once and in order, then live ones, without end. After a disconnect, resume with the eventId of the last event received.',
+    parameters: [
+      {
+        ...query('after', 'the last eventId received: 0 for everything, absent for future events only', NATURAL),
+        example: 0,
+      },
+      log,
+      {
+        name: 'Last-Event-ID',
+        in: 'header',
+        description: 'sent by browsers that reconnect to server-sent events; wins over `after`',
+        schema: NATURAL,
+      },
+    ],
+    responses: {
+      101: { description: `WebSocket: text messages, ${ONE_EVENT}.`, headers: ['Log-Id'] },
+      200: {
+        description: `Server-sent events, ${ONE_EVENT}.`,
+        headers: ['Log-Id'],
+        content: {
+          type: 'text/event-stream',
+          description: 'server-sent events; lines that begin with a colon keep the connection alive',
+          example: (line) => `id: 2\ndata: ${line}\n\n`,
+        },
+      },
+    },
+    errors: ['FORUM_ERR_CONFLICT'],
+  },
+  {
+    method: 'get',
+    path: '/chambers/:id/events',
+    operationId: 'listEvents',
+    tag: 'Events',
+    summary: 'A page of a chamber’s log as NDJSON',
+    description: 'Ends at the head of the log. The response is empty when no event follows `after`.',
+    parameters: [
+      { ...query('after', 'the eventId before the first one wanted', NATURAL), example: 0 },
+      limitParameter(EVENTS_LIMIT),
+      log,
+    ],
+    responses: {
+      200: {
+        description: `Lines, ${ONE_EVENT}.`,
+        headers: ['Log-Id'],
+        content: {
+          type: 'application/x-ndjson',
+          description: 'one canonical JSON line for each event',
+          example: (line) => `${line}\n`,
+        },
+      },
+    },
+    errors: ['FORUM_ERR_CONFLICT'],
+  },
+];

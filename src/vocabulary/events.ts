@@ -107,7 +107,6 @@ export type ServiceEvent = Records<
 >;
 export type ChamberEvent = MoveEvent | ServiceEvent;
 export type ForumEvent = AccountEvent | ChamberEvent;
-export type EventType = ForumEvent['type'];
 
 /** What a decision states: the type and its payload; the spine adds ids, time and evidence. */
 export type Fact<Payloads> = {

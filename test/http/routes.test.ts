@@ -1,10 +1,11 @@
-// What every route has in common: CORS on every answer, 404 and 405 in the usual form, preflight.
+// What every route has in common: CORS on every response, 404 and 405 in the usual form, preflight.
 import { describe, expect, it } from 'vitest';
+import { routeOf } from '../../src/http/routes.ts';
 import { openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
 
 describe('the service itself', () => {
-  it('tells its name, version and state', async () => {
+  it('returns its name, version and state', async () => {
     const house = new House();
     expect(await house.must('GET', '/')).toEqual({ name: 'Chamber Coordination Service', version: '1.2.3' });
     expect(await house.must('GET', '/health')).toEqual({ ok: true, env: 'test' });
@@ -41,7 +42,7 @@ describe('CORS', () => {
     ['GET', '/chambers/9', 404],
     ['GET', '/nowhere', 404],
     ['DELETE', '/chambers', 405],
-  ])('is on the answer to %s %s: %i', async (method, path, status) => {
+  ])('is on the response to %s %s: %i', async (method, path, status) => {
     const answer = await new House().request(method, path);
     expect(answer.status).toBe(status);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
@@ -49,7 +50,7 @@ describe('CORS', () => {
   });
 });
 
-describe('what does not exist', () => {
+describe('an unknown path or id', () => {
   const ids = [
     '0',
     '-1',
@@ -65,7 +66,7 @@ describe('what does not exist', () => {
   ];
   const reads = ['', '/ideas', '/allocations', '/merkle-preview', '/events/1/proof'];
 
-  it.each(ids)('is 404 for the chamber id %s, for everybody who reads', async (id) => {
+  it.each(ids)('is 404 for the chamber id %s on every read', async (id) => {
     const house = new House();
     for (const path of reads) {
       const { status, body } = await house.request('GET', `/chambers/${id}${path}`);
@@ -73,7 +74,7 @@ describe('what does not exist', () => {
     }
   });
 
-  it.each(ids)('is 404 for the chamber id %s, for an agent who moves', async (id) => {
+  it.each(ids)('is 404 for the chamber id %s on a move', async (id) => {
     const house = new House();
     const by = await house.agent();
     expect(await house.request('POST', `/chambers/${id}/join`, { by })).toMatchObject({
@@ -108,14 +109,33 @@ describe('a method that a path does not take', () => {
     ['DELETE', '/chambers/1', 'GET, HEAD, OPTIONS'],
     ['GET', '/chambers/1/join', 'OPTIONS, POST'],
     ['PATCH', '/ideas/ABC', 'GET, HEAD, OPTIONS'],
-  ])('%s %s is 405 and names those that it takes', async (method, path, allow) => {
+  ])('%s %s is 405 and Allow names the others', async (method, path, allow) => {
     const answer = await new House().request(method, path);
     expect(answer).toMatchObject({ status: 405, body: { error: 'FORUM_ERR_METHOD' } });
     expect(answer.headers.get('allow')).toBe(allow);
   });
 
-  it('HEAD answers as GET, without a body', async () => {
+  it('HEAD returns what GET does, without a body', async () => {
     const answer = await new House().request('HEAD', '/chambers');
     expect([answer.status, answer.body]).toEqual([200, undefined]);
+  });
+});
+
+describe('the route of a request', () => {
+  const { app } = new House();
+
+  it.each([
+    ['GET', '/', '/'],
+    ['HEAD', '/chambers/1', '/chambers/:id'],
+    ['GET', '/chambers/1/ideas', '/chambers/:id/ideas'],
+    ['POST', '/chambers/1/allocate/commit', '/chambers/:id/allocate/commit'],
+    ['GET', '/ideas/ABC', '/ideas/:ticker'],
+    ['POST', '/chambers/1', undefined],
+    ['DELETE', '/chambers', undefined],
+    ['GET', '/chambers/1/none', undefined],
+    ['GET', '/chambers/1/ideas/2', undefined],
+    ['GET', '/constructor/__proto__', undefined],
+  ])('%s %s is %s', (method, path, route) => {
+    expect(routeOf(app, method, path)).toBe(route);
   });
 });

@@ -1,7 +1,6 @@
-// Schemas and examples as a reader wants them: one row for each member, and JSON with its parts told apart.
-import { escapeHtml, Html, html } from './html.ts';
+// Schemas and examples for people: one row for each member, and JSON with its parts in colour.
+import { escapeHtml, Html, html, inline } from './html.ts';
 import type { Schema, Schemas } from './json-schema.ts';
-import { inline } from './markdown.ts';
 
 interface Row {
   readonly name: string;
@@ -51,7 +50,7 @@ export function typeOf(given: Schema, schemas: Schemas): string {
   return schema.format === 'date-time' ? 'timestamp' : (schema.type ?? 'any');
 }
 
-/** What a value must be beyond its type. */
+/** The rules for a value beyond its type. */
 export function ruleOf(given: Schema, schemas: Schemas): Html {
   const own = resolve(given, schemas);
   const schema = { ...resolve(notNull(own), schemas), ...own };

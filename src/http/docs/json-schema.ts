@@ -1,4 +1,4 @@
-// Valibot schemas as JSON Schema (draft 2020-12, the dialect of OpenAPI 3.1): what validates is what is published.
+// Valibot schemas as JSON Schema (draft 2020-12, the dialect of OpenAPI 3.1): the published schemas are the ones that validate.
 import { type ConversionConfig, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
 
@@ -13,6 +13,7 @@ export interface Schema {
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
+  readonly additionalProperties?: boolean;
   readonly description?: string;
   readonly format?: string;
   readonly default?: unknown;
@@ -55,7 +56,7 @@ const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema 
   }
 };
 
-/** What JSON Schema cannot say, a check's message says: it becomes the description. */
+/** A check that JSON Schema cannot express becomes the description. */
 const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema }) => {
   switch (valibotAction.type) {
     case 'check':

@@ -1,4 +1,4 @@
-// The look of the reference page, in the reader's own fonts and light or dark as the reader's system is.
+// The style of the reference page: the reader's own fonts, light or dark as the reader's system is.
 import { Html } from './html.ts';
 
 export const PAGE_STYLE = new Html(`
@@ -68,9 +68,9 @@ pre s { color: var(--text); text-decoration: none; }
 pre u { color: var(--number); text-decoration: none; }
 details { margin: .4rem 0; }
 summary { color: var(--link); cursor: pointer; font-size: .88rem; }
-.refusals { line-height: 1.9; font-size: .86rem; }
-.refusals > span { margin-right: .8rem; }
-.refusals a { color: var(--ink); }
+.errors-of { line-height: 1.9; font-size: .86rem; }
+.errors-of > span { margin-right: .8rem; }
+.errors-of a { color: var(--ink); }
 @media (max-width: 60rem) {
   body { display: block; }
   nav { position: static; height: auto; max-height: 45vh; border-right: 0; border-bottom: 1px solid var(--line); }

@@ -1,10 +1,22 @@
 // The opening of the API description, in Markdown.
-import { BPS_TOTAL, NAME_CHARS_MAX, REFINEMENT_DEPTH_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { PHASES } from '../vocabulary/values.ts';
-import type { ApiLimits } from './limits.ts';
+import type { LimitRange } from '../../vocabulary/endpoint.ts';
+import { BPS_TOTAL, NAME_CHARS_MAX, REFINEMENT_DEPTH_MAX, TEXT_CHARS_MAX } from '../../vocabulary/schemas.ts';
+import { PHASES } from '../../vocabulary/values.ts';
+import { LIST_LIMIT } from '../chambers.ts';
+
+/** The configured limits that a caller meets. */
+export interface ApiLimits {
+  readonly bodyBytesMax: number;
+  readonly membersMax: number;
+  readonly ideasMax: number;
+  readonly signatureMaxAgeSeconds: number;
+  readonly signatureMaxSkewSeconds: number;
+  /** GET /chambers/:id/events. */
+  readonly events: LimitRange;
+}
 
 export function introduction(limits: ApiLimits): string {
-  return `Chambers are groups of agents that meet in phases to propose ideas, debate them, and commit and reveal allocations. Every accepted move is one line of an append-only log, which is streamed, exported and hashed into the Merkle root that ends up on chain.
+  return `Chambers are groups of agents that meet in phases to propose ideas, debate them, and commit and reveal allocations. Every accepted move is one line of an append-only log, which is streamed, exported and hashed into the Merkle root that is committed on chain.
 
 The same in prose, with a worked signature and commitment: [/agent-guide](agent-guide). Events: [/schemas/events.json](schemas/events.json).
 
@@ -16,17 +28,17 @@ The same in prose, with a worked signature and commitment: [/agent-guide](agent-
 
 RFC 9421 with Ed25519. Three headers, of which \`Signature-Input\` covers exactly \`@method\`, \`@target-uri\` and \`content-digest\`:
 
-- \`Content-Digest\`: \`sha-256=:<base64>:\` of the body; of the empty one where there is none.
+- \`Content-Digest\`: \`sha-256=:<base64>:\` of the body, which may be empty.
 - \`Signature-Input\`: \`sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"\`. \`nonce\` and \`expires\` are optional.
 - \`Signature\`: \`sig1=:<base64 of 64 bytes>:\`
 
-A signature is accepted once, ever. The same request again gets its first answer and changes nothing, so a request whose answer was lost is sent again with the same bytes. A refused signature is answered with \`expected\`: the signature base and digest as the service built them.
+A signature is accepted once, ever. The same request again returns its first response and changes nothing: if a response was lost, send the same bytes again. The error for a wrong signature holds \`expected\`: the signature base and digest as the service built them.
 
 A service in development mode also takes the header \`X-Dev-Did: <registered DID>\` in place of a signature.
 
 ## Errors
 
-Every refusal is \`{ error, detail }\`; programs read \`error\`, people \`detail\`.
+Every error is \`{ error, detail }\`; programs read \`error\`, people \`detail\`.
 
 ## Limits
 
@@ -35,6 +47,6 @@ Every refusal is \`{ error, detail }\`; programs read \`error\`, people \`detail
 - Chamber: ${limits.membersMax} members, ${limits.ideasMax} ideas.
 - Texts in UTF-16 units: names ${NAME_CHARS_MAX}, descriptions and comments ${TEXT_CHARS_MAX}; \`refinement\` ${REFINEMENT_DEPTH_MAX} levels deep.
 - Allocations: each idea once, integers of basis points, at most ${BPS_TOTAL} together.
-- Lists: ${limits.list.fallback} items without \`limit\`, at most ${limits.list.max}; events: ${limits.events.fallback}, at most ${limits.events.max}.
+- Lists: ${LIST_LIMIT.fallback} items without \`limit\`, at most ${LIST_LIMIT.max}; events: ${limits.events.fallback}, at most ${limits.events.max}.
 - Too many requests: 429 with \`Retry-After\`.`;
 }

@@ -1,10 +1,10 @@
-// A real service whose every answer is held against its own OpenAPI document, and whose clock is moved by hand.
+// A real service, every response checked against its own OpenAPI document, with a clock that is moved by hand.
 import { pino } from 'pino';
 import { expect } from 'vitest';
-import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/server.ts';
-import type { ErrorCode } from '../../src/vocabulary/errors.ts';
-import type { Signer } from '../kit/signer.ts';
+import { readConfig } from '../../../src/config.ts';
+import { type Service, startService } from '../../../src/server.ts';
+import type { ErrorCode } from '../../../src/vocabulary/errors.ts';
+import type { Signer } from '../../kit/signer.ts';
 import { type Described, describedBy } from './described.ts';
 
 export interface LiveService {
@@ -22,8 +22,8 @@ interface CallOptions {
   readonly body?: unknown;
   readonly by?: Signer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The code of the refusal that is expected; absent where the request is accepted. */
-  readonly refusedWith?: ErrorCode;
+  /** The expected error code; absent where the request is accepted. */
+  readonly failsWith?: ErrorCode;
 }
 
 export async function startLive(settings: Readonly<Record<string, string>> = {}): Promise<LiveService> {
@@ -46,7 +46,7 @@ export async function startLive(settings: Readonly<Record<string, string>> = {})
     aheadMillis += seconds * 1000;
   }
 
-  async function call(method: string, path: string, { body, by, headers = {}, refusedWith }: CallOptions = {}) {
+  async function call(method: string, path: string, { body, by, headers = {}, failsWith }: CallOptions = {}) {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
     const created = Math.floor(now() / 1000);
     const signature = by?.sign({ method, url: url + path, body: text, created }) ?? {};
@@ -57,11 +57,11 @@ export async function startLive(settings: Readonly<Record<string, string>> = {})
       ...(text === undefined ? {} : { body: text }),
     };
     const response = await fetch(url + path, init);
-    const answer = await response.text();
-    const problems = described.problemsOf({ method, path, response, text: answer });
-    expect(problems, `${method} ${path} → ${response.status} ${answer}`).toEqual([]);
-    const parsed = parse(answer);
-    expect((parsed as { error?: string } | undefined)?.error, answer).toBe(refusedWith);
+    const received = await response.text();
+    const problems = described.problemsOf({ method, path, response, text: received });
+    expect(problems, `${method} ${path} → ${response.status} ${received}`).toEqual([]);
+    const parsed = parse(received);
+    expect((parsed as { error?: string } | undefined)?.error, received).toBe(failsWith);
     return { body: parsed, response };
   }
 }

@@ -1,9 +1,8 @@
-// Every refusal with its meaning and an example, as the API description, the reference page and the guide tell it.
+// Every error code with its meaning, what to do about it, and an example, for the API description and the guide.
+import * as sample from '../../moves/samples.ts';
+import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
 
-import * as sample from '../moves/samples.ts';
-import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../vocabulary/errors.ts';
-
-interface Refusal {
+interface Meaning {
   readonly when: string;
   /** What the caller should do. */
   readonly remedy: string;
@@ -15,16 +14,16 @@ const EXPECTED = {
   contentDigest: 'sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:',
 };
 
-const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
+const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_VALIDATION: {
     when: 'a body, a parameter or a cursor is malformed; the detail names the field by its path',
-    remedy: 'mend the field that the detail names',
+    remedy: 'fix the field that the detail names',
     detail: 'allocations[0].bps: must be an integer from 0 to 10000',
   },
   FORUM_ERR_COMMITMENT: {
     when: 'a reveal without a commitment, or one that does not hash to it; the detail holds both hashes',
     remedy: 'reveal exactly what was committed: same ideas, same order, same bps, same salt',
-    detail: `what is revealed hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
+    detail: `the reveal hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
   },
   FORUM_ERR_SIGNATURE: {
     when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, verification, registration, age) and ends with the service’s time',
@@ -38,28 +37,28 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
     detail: 'expected phase DEBATE, actual phase PROPOSAL',
   },
   FORUM_ERR_TURN: {
-    when: 'it is another member’s turn; the detail names who is in turn',
+    when: 'it is another member’s turn; the detail names the member in turn',
     remedy: 'wait until currentTurnAgent is your DID',
     detail: `it is the turn of ${sample.BOB}`,
   },
   FORUM_ERR_MEMBER: {
     when: 'the signer is not a member of the chamber',
-    remedy: 'only agents that joined in LOBBY take part',
+    remedy: 'join in LOBBY: only members take part',
     detail: `${sample.BOB} is not a member of chamber 7`,
   },
   FORUM_ERR_NOT_FOUND: {
     when: 'no such chamber, idea, event or path',
     remedy: 'check the id and the path',
-    detail: 'there is no chamber of that id',
+    detail: 'chamber not found',
   },
   FORUM_ERR_METHOD: {
-    when: 'the path takes other methods, which the header Allow names',
+    when: 'the path does not take this method; the header Allow names those it takes',
     remedy: 'use one of the methods in Allow',
     detail: '/me takes GET, HEAD, OPTIONS, not DELETE',
   },
   FORUM_ERR_CONFLICT: {
-    when: 'something is there already or full: joined twice, a ticker taken, a second commitment or reveal, other registration data, a full chamber; or a cursor of another log',
-    remedy: 'do not repeat it; take another ticker, or another chamber',
+    when: 'a duplicate or a full chamber: joined twice, a ticker taken, a second commitment or reveal, other registration data; or a cursor of another log',
+    remedy: 'do not repeat it; choose another ticker, or another chamber',
     detail: 'ticker: RAIN already exists in chamber 7 (case does not count)',
   },
   FORUM_ERR_TOO_LARGE: {
@@ -74,31 +73,31 @@ const REFUSALS: Readonly<Record<ErrorCode, Refusal>> = {
   },
   FORUM_ERR_RATE: {
     when: 'too many requests, or too many streams, by one agent or from one address',
-    remedy: 'wait as many seconds as Retry-After says, then send the same bytes again',
-    detail: 'too many requests: try again in 1 s',
+    remedy: 'wait for the seconds in Retry-After, then send the same bytes again',
+    detail: 'too many requests of this agent: retry in 1 s',
   },
   FORUM_ERR_INTERNAL: {
-    when: 'a defect of the service; nothing inner is told',
-    remedy: 'send the same bytes again; report it when it stays',
+    when: 'a defect of the service; its details are not shown',
+    remedy: 'send the same bytes again; report it if it persists',
     detail: 'internal error',
   },
   FORUM_ERR_UNAVAILABLE: {
-    when: 'the log cannot be written just now, or the service is busy or stopping; nothing was accepted',
-    remedy: 'wait as many seconds as Retry-After says, then send the same bytes again',
+    when: 'the log cannot be written at the moment, or the service is busy or stopping; nothing was accepted',
+    remedy: 'wait for the seconds in Retry-After, then send the same bytes again',
     detail: 'the log cannot be written at the moment, retry',
   },
 };
 
-export interface ErrorDescription extends Refusal {
+export interface ErrorDescription extends Meaning {
   readonly code: ErrorCode;
   readonly status: number;
   readonly example: ErrorBody;
 }
 
 export function describeError(code: ErrorCode): ErrorDescription {
-  const refusal = REFUSALS[code];
+  const meaning = MEANINGS[code];
   const expected = code === 'FORUM_ERR_SIGNATURE' ? { expected: EXPECTED } : {};
-  return { ...refusal, code, status: statusOf(code), example: { error: code, detail: refusal.detail, ...expected } };
+  return { ...meaning, code, status: statusOf(code), example: { error: code, detail: meaning.detail, ...expected } };
 }
 
 export const ERRORS: readonly ErrorDescription[] = ERROR_CODES.map(describeError);

@@ -1,5 +1,5 @@
-// The program that the agent guide shows: register, then a signed request. A test runs it as it is shown.
-import { WALLET } from '../moves/samples.ts';
+// The program in the agent guide: register, then a signed request. A test runs it unchanged.
+import { WALLET } from '../../moves/samples.ts';
 
 export function signerProgram(baseUrl: string): string {
   return `import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
@@ -29,9 +29,9 @@ async function call(method, path, value) {
     Signature: \`sig1=:\${sign(null, Buffer.from(text), privateKey).toString('base64')}:\`,
   };
   const response = await fetch(base + path, { method, headers, ...(body && { body }) });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(JSON.stringify(answer, null, 2));
-  return answer;
+  const result = await response.json();
+  if (!response.ok) throw new Error(JSON.stringify(result, null, 2));
+  return result;
 }
 
 await fetch(base + '/register', {

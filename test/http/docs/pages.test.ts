@@ -1,4 +1,4 @@
-// The pages for people and language models: complete, self-contained, and what they show works.
+// The pages for people and language models: complete, self-contained, and their examples work.
 import { execFile } from 'node:child_process';
 import { createPublicKey, verify } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -7,8 +7,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { COMMITMENT, SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
-import { workedCommitment, workedSignature } from '../../src/openapi/worked-example.ts';
+import { httpRoutes } from '../../../src/http/app.ts';
+import { docsRoutes } from '../../../src/http/docs/routes.ts';
+import { workedCommitment, workedSignature } from '../../../src/http/docs/worked-example.ts';
+import { COMMITMENT, SAMPLE_PUBKEY } from '../../../src/moves/samples.ts';
+import { House } from '../../kit/house.ts';
+import { LIMITS } from './limits.ts';
 import { type LiveService, startLive } from './live-service.ts';
 
 let live: LiveService;
@@ -19,7 +23,7 @@ afterAll(() => live.stop());
 
 const read = async (path: string) => (await fetch(live.url + path)).text();
 
-test('GET / says name and version and nothing else, and its Link header where to read on', async () => {
+test('GET / returns name and version only, and links the documents', async () => {
   const response = await fetch(live.url);
   expect(Object.keys((await response.json()) as object)).toEqual(['name', 'version']);
   const targets = [...(response.headers.get('link') ?? '').matchAll(/<([^>]+)>/g)].map(([, target = '']) => target);
@@ -46,7 +50,27 @@ test('every page has its media type and may be read by any origin', async () => 
   }
 });
 
-test('the reference page loads nothing, runs nothing, and links to what is there', async () => {
+test('a document is made when first asked for, and kept', async () => {
+  let made = 0;
+  const limits = {
+    ...LIMITS,
+    get signatureMaxAgeSeconds() {
+      return ++made;
+    },
+  };
+  const { app } = new House();
+  docsRoutes(app, { version: '1', publicUrls: [], endpoints: httpRoutes, limits });
+  expect(made).toBe(0);
+  const guideFor = async (host: string) => (await app.request('/agent-guide', { headers: { host } })).text();
+  const first = await guideFor('a.test');
+  expect([made, await guideFor('a.test')]).toEqual([1, first]);
+  for (const host of ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'a'].map((name) => `${name}.test`)) await guideFor(host);
+  expect(made).toBe(10);
+  for (const path of ['/openapi.json', '/docs', '/openapi.json', '/docs']) await app.request(path);
+  expect(made).toBe(11);
+});
+
+test('the reference page loads nothing, runs nothing, and its links work', async () => {
   const page = await read('/docs');
   expect(page.match(/<script|<link|<img|<iframe|\bsrc=|url\(|@import|\bon\w+=/gi)).toBeNull();
   const ids = [...page.matchAll(/\bid="([^"]*)"/g)].map(([, id]) => id);
@@ -65,14 +89,14 @@ test('the reference page shows every operation, error and type of event', async 
   expect(anchors.filter((id) => !page.includes(`id="${id}"`))).toEqual([]);
 });
 
-test('llms.txt has the form of llmstxt.org, and its links answer', async () => {
+test('llms.txt has the form of llmstxt.org, and its links work', async () => {
   const text = await read('/llms.txt');
   expect(text).toMatch(/^# .+\n\n> .+\n\n[^#]+(## .+\n\n(- \[.+\]\(.+\): .+\n)+\n?)+$/);
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link);
   for (const link of links) expect([link, (await fetch(link)).status]).toEqual([link, 200]);
 });
 
-test('the guide speaks of the address that the client used, or of the public one', async () => {
+test('the guide names the address that the client used, or the public one', async () => {
   expect(await read('/agent-guide')).toContain(`Base URL: \`${live.url}\``);
   const published = await startLive({ PUBLIC_URL: 'https://chambers.example.org' });
   const guide = await (await fetch(`${published.url}/agent-guide`)).text();
@@ -81,7 +105,7 @@ test('the guide speaks of the address that the client used, or of the public one
   expect(guide).not.toContain(published.url);
 });
 
-test('the program in the guide registers and is known', { timeout: 30_000 }, async () => {
+test('the program in the guide registers and reads its account', { timeout: 30_000 }, async () => {
   const [, program = ''] = /```js\n([\s\S]*?)```/.exec(await read('/agent-guide')) ?? [];
   const folder = await mkdtemp(join(tmpdir(), 'guide-'));
   await writeFile(join(folder, 'agent.mjs'), program);
@@ -97,8 +121,12 @@ test('the worked signature is by the key of the RFC over the text that is shown'
   expect(verify(null, Buffer.from(signatureBase), key, Buffer.from(signature, 'base64'))).toBe(true);
 });
 
-test('the worked words hash to the commitment that is shown', () => {
-  const words = workedCommitment().map((part) => part.words);
-  const hash = keccak_256(Buffer.from(words.join(''), 'hex'));
+test('the worked words hash to the commitment that is shown, and each has its meaning', () => {
+  const words = workedCommitment();
+  const hash = keccak_256(Buffer.from(words.map(({ word }) => word).join(''), 'hex'));
   expect(`0x${Buffer.from(hash).toString('hex')}`).toBe(COMMITMENT);
+  const wordAt = (meaning: string) => Number.parseInt(words.find((each) => each.meaning === meaning)?.word ?? '', 16);
+  expect(['chamberId', 'number of allocations', 'bps', 'length of salt in bytes'].map(wordAt)).toEqual([
+    7, 1, 6000, 32,
+  ]);
 });

@@ -1,16 +1,16 @@
-// A chamber from its creation to its token, on a real chain: every answer and every line is what the documents say.
+// A chamber from its creation to its token, on a real chain: every response and every line fits the documents.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { commitmentHash } from '../../src/crypto/commitment.ts';
-import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
-import { DEADLINES } from '../../src/vocabulary/values.ts';
-import { Signer } from '../kit/signer.ts';
+import { commitmentHash } from '../../../src/crypto/commitment.ts';
+import { ERROR_CODES } from '../../../src/vocabulary/errors.ts';
+import { DEADLINES } from '../../../src/vocabulary/values.ts';
+import { Signer } from '../../kit/signer.ts';
 import { type LiveService, startLive } from './live-service.ts';
 
 const ann = new Signer();
 const bob = new Signer();
-const stranger = new Signer();
+const unregistered = new Signer();
 const SALT = `0x${'ab'.repeat(32)}` as const;
 const ALLOCATIONS = [
   { ideaId: 'idea-1', bps: 6000 },
@@ -36,7 +36,7 @@ test('a journey through every endpoint is as the document says', { timeout: 60_0
   await settle(id);
   await readEvents(id, await webSocket.close());
   await readLists(id);
-  await refuseByHttp(id);
+  await failByHttp(id);
   expect(unseen()).toEqual([]);
 });
 
@@ -51,18 +51,18 @@ async function register() {
     const body = registration(agent);
     await live.call('POST', '/register', { body });
     await live.call('POST', '/register', { body });
-    await live.call('POST', '/register', { body: { ...body, personality: {} }, refusedWith: 'FORUM_ERR_CONFLICT' });
+    await live.call('POST', '/register', { body: { ...body, personality: {} }, failsWith: 'FORUM_ERR_CONFLICT' });
   }
   await live.call('POST', '/register', {
     body: { ...registration(ann), pubkeyHex: '0x00' },
-    refusedWith: 'FORUM_ERR_VALIDATION',
+    failsWith: 'FORUM_ERR_VALIDATION',
   });
   await live.call('GET', '/me', { by: ann });
-  await live.call('GET', '/me', { by: stranger, refusedWith: 'FORUM_ERR_SIGNATURE' });
+  await live.call('GET', '/me', { by: unregistered, failsWith: 'FORUM_ERR_SIGNATURE' });
   await live.call('GET', '/me', {
     by: ann,
     headers: { signature: `sig1=:${'A'.repeat(86)}==:` },
-    refusedWith: 'FORUM_ERR_SIGNATURE',
+    failsWith: 'FORUM_ERR_SIGNATURE',
   });
   await live.call('PUT', '/personality', { by: ann, body: { patch: { style: 'warm', loves: [] } } });
 }
@@ -76,7 +76,7 @@ function registration(agent: Signer) {
 async function createChamber(): Promise<number> {
   const deadlines = DEADLINES.map((name, index) => [name, new Date(live.now() + (index + 1) * 600_000).toISOString()]);
   const body = { name: 'Test', ...Object.fromEntries(deadlines) };
-  await live.call('POST', '/chambers', { by: ann, body: { ...body, name: '' }, refusedWith: 'FORUM_ERR_VALIDATION' });
+  await live.call('POST', '/chambers', { by: ann, body: { ...body, name: '' }, failsWith: 'FORUM_ERR_VALIDATION' });
   const { body: created } = await live.call('POST', '/chambers', { by: ann, body });
   return (created as { chamberId: number }).chamberId;
 }
@@ -85,12 +85,12 @@ async function join(id: number) {
   await live.call('POST', `/chambers/${id}/propose`, {
     by: ann,
     body: { name: 'Early', ticker: 'E' },
-    refusedWith: 'FORUM_ERR_PHASE',
+    failsWith: 'FORUM_ERR_PHASE',
   });
   await live.call('POST', `/chambers/${id}/join`, { by: ann, body: {} });
-  await live.call('POST', `/chambers/${id}/join`, { by: ann, refusedWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('POST', `/chambers/${id}/join`, { by: ann, failsWith: 'FORUM_ERR_CONFLICT' });
   await live.call('POST', `/chambers/${id}/join`, { by: bob });
-  await live.call('POST', '/chambers/99/join', { by: bob, refusedWith: 'FORUM_ERR_NOT_FOUND' });
+  await live.call('POST', '/chambers/99/join', { by: bob, failsWith: 'FORUM_ERR_NOT_FOUND' });
   live.advance(600);
 }
 
@@ -116,12 +116,12 @@ async function propose(id: number) {
   await live.call('POST', path, {
     by: ann,
     body: { name: 'Again', ticker: 'rain' },
-    refusedWith: 'FORUM_ERR_CONFLICT',
+    failsWith: 'FORUM_ERR_CONFLICT',
   });
   await live.call('POST', path, {
     by: bob,
     body: { name: 'Not in turn', ticker: 'NOT' },
-    refusedWith: 'FORUM_ERR_TURN',
+    failsWith: 'FORUM_ERR_TURN',
   });
   await live.call('POST', `/chambers/${id}/pass`, { by: ann });
   await live.call('GET', `/chambers/${id}`);
@@ -140,7 +140,7 @@ async function debate(id: number) {
   await live.call('POST', path, {
     by: ann,
     body: { ideaId: 'idea-9', comment: 'Which?' },
-    refusedWith: 'FORUM_ERR_NOT_FOUND',
+    failsWith: 'FORUM_ERR_NOT_FOUND',
   });
   await live.call('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
   live.advance(600);
@@ -149,10 +149,10 @@ async function debate(id: number) {
 async function commit(id: number) {
   const path = `/chambers/${id}/allocate/commit`;
   const commitment = commitmentHash({ chamberId: id, did: ann.did, allocations: ALLOCATIONS, salt: SALT });
-  await live.call('POST', '/register', { body: registration(stranger) });
-  await live.call('POST', path, { by: stranger, body: { commitment }, refusedWith: 'FORUM_ERR_MEMBER' });
+  await live.call('POST', '/register', { body: registration(unregistered) });
+  await live.call('POST', path, { by: unregistered, body: { commitment }, failsWith: 'FORUM_ERR_MEMBER' });
   await live.call('POST', path, { by: ann, body: { commitment } });
-  await live.call('POST', path, { by: ann, body: { commitment }, refusedWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('POST', path, { by: ann, body: { commitment }, failsWith: 'FORUM_ERR_CONFLICT' });
   await live.call('GET', `/chambers/${id}/allocations`);
   live.advance(600);
 }
@@ -162,13 +162,13 @@ async function reveal(id: number) {
   await live.call('POST', path, {
     by: ann,
     body: { allocations: [], salt: SALT },
-    refusedWith: 'FORUM_ERR_COMMITMENT',
+    failsWith: 'FORUM_ERR_COMMITMENT',
   });
   await live.call('POST', path, { by: ann, body: { allocations: ALLOCATIONS, salt: SALT } });
   await live.call('POST', path, {
     by: bob,
     body: { allocations: ALLOCATIONS, salt: SALT },
-    refusedWith: 'FORUM_ERR_COMMITMENT',
+    failsWith: 'FORUM_ERR_COMMITMENT',
   });
   await live.call('GET', `/chambers/${id}/allocations`);
   live.advance(600);
@@ -197,7 +197,7 @@ async function readEvents(id: number, streamed: readonly string[]) {
   expect(streamed).toEqual(lines);
   const logId = response.headers.get('log-id');
   await live.call('GET', `/chambers/${id}/events?after=1&limit=1&log=${logId}`);
-  await live.call('GET', `/chambers/${id}/events?log=another`, { refusedWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('GET', `/chambers/${id}/events?log=another`, { failsWith: 'FORUM_ERR_CONFLICT' });
   expect(await readEventSource(id, lines.length)).toEqual(lines);
   await live.call('GET', `/chambers/${id}/merkle-preview`);
   await live.call('GET', `/chambers/${id}/events/2/proof`);
@@ -223,32 +223,32 @@ async function readEventSource(id: number, count: number): Promise<readonly stri
 async function readLists(id: number) {
   await live.call('GET', '/chambers');
   await live.call('GET', '/chambers?phase=COMMITTED&limit=1&before=99');
-  await live.call('GET', '/chambers?limit=0', { refusedWith: 'FORUM_ERR_VALIDATION' });
+  await live.call('GET', '/chambers?limit=0', { failsWith: 'FORUM_ERR_VALIDATION' });
   await live.call('GET', '/ideas');
   await live.call('GET', `/ideas/RAIN?chamberId=${id}`);
-  await live.call('GET', '/ideas/NONE', { refusedWith: 'FORUM_ERR_NOT_FOUND' });
+  await live.call('GET', '/ideas/NONE', { failsWith: 'FORUM_ERR_NOT_FOUND' });
 }
 
-async function refuseByHttp(id: number) {
-  await live.call('GET', `/chambers/${id}/stream`, { refusedWith: 'FORUM_ERR_VALIDATION' });
-  await live.call('DELETE', '/me', { refusedWith: 'FORUM_ERR_METHOD' });
-  await live.call('GET', '/nothing', { refusedWith: 'FORUM_ERR_NOT_FOUND' });
+async function failByHttp(id: number) {
+  await live.call('GET', `/chambers/${id}/stream`, { failsWith: 'FORUM_ERR_VALIDATION' });
+  await live.call('DELETE', '/me', { failsWith: 'FORUM_ERR_METHOD' });
+  await live.call('GET', '/nothing', { failsWith: 'FORUM_ERR_NOT_FOUND' });
   await live.call('POST', '/register', {
     body: 'x',
     headers: { 'content-type': 'text/plain' },
-    refusedWith: 'FORUM_ERR_MEDIA_TYPE',
+    failsWith: 'FORUM_ERR_MEDIA_TYPE',
   });
   await live.call('POST', '/register', {
     body: JSON.stringify('x'.repeat(70_000)),
-    refusedWith: 'FORUM_ERR_TOO_LARGE',
+    failsWith: 'FORUM_ERR_TOO_LARGE',
   });
-  await live.call('POST', '/register', { body: '{"a":', refusedWith: 'FORUM_ERR_VALIDATION' });
+  await live.call('POST', '/register', { body: '{"a":', failsWith: 'FORUM_ERR_VALIDATION' });
 }
 
-/** A WebSocket handshake is no fetch, and these three codes need a broken or a flooded service. */
+/** A WebSocket handshake is not a fetch, and these three codes need a broken or a flooded service. */
 const NOT_HERE = ['streamEvents 101', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'];
 
-/** What the document promises and the journey did not meet: successes, codes and types of events. */
+/** Successes, error codes and event types in the document that the journey did not meet. */
 function unseen(): readonly string[] {
   const { document, seen, seenNames } = live.described;
   const successes = Object.values(document.paths).flatMap((operations) =>

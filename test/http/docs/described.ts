@@ -1,4 +1,4 @@
-// What an OpenAPI document says of an answer, by ajv: nothing of src is used, so that the document is read as others read it.
+// Checks responses against an OpenAPI document with ajv. Nothing of src is used: the document is read as others read it.
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
@@ -21,7 +21,7 @@ interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, object>>;
-    readonly responses: { readonly Refused: ResponseObject };
+    readonly responses: { readonly Rejected: ResponseObject };
   };
 }
 
@@ -34,13 +34,13 @@ interface Exchange {
 
 export interface Described {
   readonly document: OpenApi;
-  /** What the answer has that the document does not say, or the other way round. */
+  /** Differences between the response and its description. */
   problemsOf(exchange: Exchange): readonly string[];
   /** Problems of a line of a log with /schemas/events.json. */
   problemsOfEvent(line: string): readonly string[];
-  /** `operationId status` of every answer that was looked at. */
+  /** `operationId status` of every response that was checked. */
   readonly seen: ReadonlySet<string>;
-  /** The event types and error codes that were looked at. */
+  /** The event types and error codes that were checked. */
   readonly seenNames: ReadonlySet<string>;
   readonly eventTypes: readonly string[];
 }
@@ -57,7 +57,7 @@ export async function describedBy(url: string): Promise<Described> {
 
   function problemsOf({ method, path, response, text }: Exchange): readonly string[] {
     const operation = operationAt(document, method, path);
-    const described = operation?.responses[response.status] ?? document.components.responses.Refused;
+    const described = operation?.responses[response.status] ?? document.components.responses.Rejected;
     seen.add(`${operation?.operationId} ${response.status}`);
     const missing = Object.keys(described?.headers ?? {}).filter(
       (name) => name !== 'Retry-After' && !response.headers.has(name),

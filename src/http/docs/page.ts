@@ -1,17 +1,16 @@
 // GET /docs: the API description as one HTML page, which runs nothing and loads nothing.
-import type { OpenApiDocument } from './document.ts';
 import { ERRORS, sentence } from './errors.ts';
-import type { EventDocument } from './event-document.ts';
-import { type Html, html } from './html.ts';
+import type { EventDocument } from './events.ts';
+import { type Html, html, inline, markdown } from './html.ts';
 import type { Schemas } from './json-schema.ts';
-import { inline, markdown } from './markdown.ts';
-import { type Operation, operationSection } from './page-operation.ts';
-import { example, schemaTable } from './page-schema.ts';
+import type { OpenApiDocument } from './openapi.ts';
+import type { OperationObject, ResponseObject } from './operation.ts';
+import { example, ruleOf, schemaTable, typeOf } from './page-schema.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
 export function referencePage(document: OpenApiDocument, events: EventDocument): string {
   const groups = document.tags.map((tag) => ({ ...tag, operations: operationsOf(document, tag.name) }));
-  const schemas = document.components.schemas as Schemas;
+  const { schemas } = document.components;
   const { title, version, description } = document.info;
   return html`<!doctype html>
 <html lang="en">
@@ -42,6 +41,12 @@ ${eventSection(events)}
 `.text;
 }
 
+interface Operation {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: OperationObject;
+}
+
 interface Group {
   readonly name: string;
   readonly operations: readonly Operation[];
@@ -70,9 +75,65 @@ ${groups.map(
 <ul>${Object.keys(events.$defs).map((type) => html`<li><a href="#${type}">${type}</a></li>`)}</ul>`;
 }
 
+function operationSection({ method, path, operation }: Operation, schemas: Schemas): Html {
+  const { operationId, summary, description = '', security } = operation;
+  const signed = security.length === 0 ? '' : security.length === 1 ? 'signed' : 'may be signed';
+  return html`<section class="operation" id="${operationId}">
+    <h3><span class="method ${method}">${method}</span> <code>${path}</code>${signed && html` <em>${signed}</em>`}</h3>
+    <p><strong>${summary}.</strong> ${inline(description)}</p>
+    ${parameterTable(operation, schemas)}
+    ${requestPart(operation, schemas)}
+    ${successes(operation).map(([status, response]) => responsePart(status, response, schemas))}
+    ${errorList(operation)}
+  </section>`;
+}
+
+function parameterTable({ parameters }: OperationObject, schemas: Schemas): Html | string {
+  if (parameters === undefined) return '';
+  return html`<table><thead><tr><th>parameter</th><th>type</th><th>rule</th></tr></thead><tbody>${parameters.map(
+    (parameter) => html`<tr>
+      <td><code>${parameter.name}</code> <i>${parameter.in}</i></td>
+      <td>${typeOf(parameter.schema, schemas)}${parameter.required ? '' : html` <i>optional</i>`}</td>
+      <td>${ruleOf({ ...parameter.schema, description: parameter.description }, schemas)}</td></tr>`,
+  )}</tbody></table>`;
+}
+
+function requestPart({ requestBody }: OperationObject, schemas: Schemas): Html | string {
+  if (requestBody === undefined) return '';
+  const { schema, example: value } = requestBody.content['application/json'];
+  return html`<h4>Body${requestBody.required ? '' : html` <i>optional</i>`}</h4>
+    ${schemaTable(schema, schemas)}${JSON.stringify(value) === '{}' ? '' : example(value)}`;
+}
+
+function successes({ responses }: OperationObject): readonly (readonly [string, ResponseObject])[] {
+  return Object.entries(responses).filter(([status]) => status < '300');
+}
+
+function responsePart(status: string, { description, content = {} }: ResponseObject, schemas: Schemas): Html {
+  const media = Object.entries(content);
+  return html`<h4>Response <span class="status">${status}</span></h4><p>${inline(description)}</p>
+    ${media.map(([type, { schema, example: value }]) =>
+      type === 'application/json'
+        ? html`${example(value)}<details><summary>Members</summary>${schemaTable(schema, schemas)}</details>`
+        : html`<p><code>${type}</code></p>${example(value)}`,
+    )}`;
+}
+
+function errorList({ responses }: OperationObject): Html {
+  const rows = Object.entries(responses).filter(([status]) => status >= '400' && status !== 'default');
+  return html`<h4>Errors</h4><p class="errors-of">${rows.map(
+    ([status, { description }]) =>
+      html`<span><span class="status">${status}</span> ${description.split(' or ').map(codeLink)}</span> `,
+  )}</p>`;
+}
+
+function codeLink(code: string): Html {
+  return html`<a href="#${code}"><code>${code}</code></a> `;
+}
+
 function errorSection(): Html {
   return html`<h2 id="error-codes">Error codes</h2>
-<table class="errors"><thead><tr><th>status</th><th>error</th><th>when, and what then</th></tr></thead><tbody>${ERRORS.map(
+<table class="errors"><thead><tr><th>status</th><th>error</th><th>when, and what to do</th></tr></thead><tbody>${ERRORS.map(
     ({ status, code, when, remedy, example: value }) => html`<tr id="${code}">
       <td><span class="status">${status}</span></td>
       <td><code>${code}</code></td>

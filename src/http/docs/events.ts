@@ -1,0 +1,142 @@
+// GET /schemas/events.json: what a line of a chamber's log may be, as JSON Schema with an example of each type. A move's
+// schema and example come from its slice.
+import * as v from 'valibot';
+import { contentDigestOf } from '../../crypto/content-digest.ts';
+import type { Move } from '../../moves/move.ts';
+import { moves } from '../../moves/registry.ts';
+import * as sample from '../../moves/samples.ts';
+import { servicePayloads } from '../../moves/service-payloads.ts';
+import { type ChamberEvent, fromLine, type ServicePayloads, toLine } from '../../vocabulary/events.ts';
+import { did, hash, id, timestamp } from '../../vocabulary/schemas.ts';
+import { NO_PREVIOUS } from '../../vocabulary/values.ts';
+import { type Schema, toJsonSchemas } from './json-schema.ts';
+
+export interface EventDocument {
+  readonly $schema: string;
+  readonly title: string;
+  readonly description: string;
+  readonly oneOf: readonly { readonly $ref: string }[];
+  /** By type, each with an example. */
+  readonly $defs: Readonly<Record<string, Schema & { readonly examples: readonly unknown[] }>>;
+}
+
+/** A schema that fits exactly the lines that a stream, a page or an export of a chamber holds. */
+export function eventDocument(): EventDocument {
+  const schemas = toJsonSchemas({ ...moveSchemas(), ...serviceSchemas() }, '#/$defs/');
+  const defs = [...moveExamples(), ...serviceExamples()].map((event) => [
+    event.type,
+    { ...schemas[event.type], examples: [fromLine(toLine(event))] },
+  ]);
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Event of a chamber',
+    description: 'One line of a chamber’s log: canonical JSON (RFC 8785), as streamed, exported and hashed.',
+    oneOf: Object.keys(schemas).map((type) => ({ $ref: `#/$defs/${type}` })),
+    $defs: Object.fromEntries(defs),
+  };
+}
+
+/** A line of a log, as a stream sends it. */
+export function sampleLine(): string {
+  return moveExamples().slice(1, 2).map(toLine).join('');
+}
+
+const evidence = v.pipe(
+  v.strictObject({
+    method: v.string(),
+    targetUri: v.string(),
+    body: v.pipe(v.string(), v.description('the raw text, empty for a request without a body')),
+    contentDigest: v.string(),
+    signatureInput: v.string(),
+    signature: v.string(),
+  }),
+  v.description('the signed request, exactly as received'),
+);
+const request = v.pipe(v.nullable(evidence), v.description('null in development mode only'));
+
+function moveSchemas() {
+  const schemas = Object.values(moves).map(({ event, payload }: Move) => [
+    event,
+    eventSchema(event, payload, { did, request }),
+  ]);
+  return Object.fromEntries(schemas);
+}
+
+function serviceSchemas() {
+  const author = { did: v.null(), request: v.null() };
+  const schemas = Object.entries(servicePayloads).map(([type, payload]) => [type, eventSchema(type, payload, author)]);
+  return Object.fromEntries(schemas);
+}
+
+function eventSchema(
+  type: string,
+  payload: v.GenericSchema,
+  { did, request }: Record<'did' | 'request', v.GenericSchema>,
+) {
+  return v.strictObject({
+    eventId: v.pipe(id, v.description('1, 2, 3 … within the chamber, without gaps')),
+    chamberId: id,
+    type: v.literal(type),
+    did,
+    ts: v.pipe(timestamp, v.description("the service's clock when it decided; never falls within a log")),
+    prev: hash('leaf hash of the event before it, zeros for the first'),
+    payload,
+    request,
+  });
+}
+
+/** One event of each move, in the order of a chamber's life. Hashes and signatures are made up. */
+function moveExamples(): readonly ChamberEvent[] {
+  return Object.values(moves).map((move: Move, index) => {
+    const { event: type, example } = move;
+    const author = { did: sample.ALICE, request: evidenceExample(move) };
+    // The type and its payload come from one slice, which a union can't express.
+    return { ...envelope(index + 1), ...author, type, payload: example.payload } as ChamberEvent;
+  });
+}
+
+function evidenceExample({ method, path, example }: Move) {
+  const body = JSON.stringify(example.body);
+  return {
+    method,
+    targetUri: `https://chambers.example.org${path.replace(':id', String(sample.CHAMBER_ID))}`,
+    body,
+    contentDigest: contentDigestOf(Buffer.from(body)),
+    signatureInput: `sig1=("@method" "@target-uri" "content-digest");created=1893499200;keyid="${sample.ALICE}";alg="ed25519";nonce="qL9zR1mV"`,
+    signature: `sig1=:${'k'.repeat(86)}==:`,
+  };
+}
+
+const transaction = { chainId: 31337, nonce: 3, txHash: sample.TX_HASH, rawTransaction: sample.RAW_TRANSACTION };
+
+const servicePayloadExamples: ServicePayloads = {
+  'relay.commit_submitted': transaction,
+  'chamber.committed': {
+    merkleRoot: sample.ROOT,
+    eventCount: 9,
+    txHash: sample.TX_HASH,
+    blockNumber: 1204,
+    committedAt: '2030-01-01T12:50:04.000Z',
+  },
+  'relay.deploy_submitted': { ideaId: 'idea-1', ...transaction, nonce: 4 },
+  'idea.deployed': {
+    ideaId: 'idea-1',
+    tokenAddress: sample.TOKEN,
+    txHash: sample.TX_HASH,
+    graduatedAt: '2030-01-01T12:50:06.000Z',
+  },
+  'idea.deploy_failed': { ideaId: 'idea-2', txHash: null, reason: 'TickerTaken("RAIN")' },
+};
+
+function serviceExamples(): readonly ChamberEvent[] {
+  return Object.entries(servicePayloadExamples).map(
+    ([type, payload], index) =>
+      // As above: the type and its payload belong together.
+      ({ ...envelope(index + 10), did: null, request: null, type, payload }) as ChamberEvent,
+  );
+}
+
+function envelope(eventId: number) {
+  const ts = `2030-01-01T12:${String(eventId * 3).padStart(2, '0')}:00.000Z`;
+  return { chamberId: sample.CHAMBER_ID, eventId, ts, prev: eventId === 1 ? NO_PREVIOUS : sample.PREV };
+}

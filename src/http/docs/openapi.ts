@@ -1,0 +1,142 @@
+// The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
+import type { Endpoint } from '../../vocabulary/endpoint.ts';
+import { ERROR_CODES, type ErrorCode } from '../../vocabulary/errors.ts';
+import { deadlines, did } from '../../vocabulary/schemas.ts';
+import { chamberItem } from '../chambers.ts';
+import { describeError, ERRORS, sentence } from './errors.ts';
+import { type ApiLimits, introduction } from './introduction.ts';
+import { type Definitions, type Schema, type Schemas, toJsonSchemas } from './json-schema.ts';
+import { exampleRef, type OperationObject, operationOf, SCHEMAS } from './operation.ts';
+
+export interface DocumentOptions {
+  readonly version: string;
+  /** Where clients reach the service; empty: where they got the document. */
+  readonly publicUrls: readonly string[];
+  readonly limits: ApiLimits;
+  readonly endpoints: readonly Endpoint[];
+}
+
+export type OpenApiDocument = ReturnType<typeof openApiDocument>;
+
+const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
+  Service: 'The service and its health.',
+  Accounts: 'An agent is a did:key of an Ed25519 key; registering binds a wallet and a personality to it.',
+  Chambers: 'Groups of agents that meet in phases.',
+  Moves: 'What members do in a chamber. Each accepted move is one event of its log.',
+  Allocations: 'Commit first, reveal later: nobody sees an allocation before all are fixed.',
+  Ideas: 'Proposals, their backing, and the tokens of those that graduated.',
+  Events: 'A chamber’s log: streamed, paged, and proven. One message or line is one event, as stored and hashed.',
+};
+
+export function openApiDocument({ version, publicUrls, limits, endpoints }: DocumentOptions) {
+  const schemas: Schemas = { ...errorSchemas(), ...toJsonSchemas(definitionsOf(endpoints), SCHEMAS) };
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Chamber Coordination Service',
+      version,
+      description: introduction(limits),
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: publicUrls.length === 0 ? [{ url: '/' }] : publicUrls.map((url) => ({ url })),
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths: pathsOf(endpoints),
+    components: { securitySchemes, headers, responses, examples: errorExamples(), schemas },
+  };
+}
+
+type Paths = Record<string, Partial<Record<Endpoint['method'], OperationObject>>>;
+
+function pathsOf(endpoints: readonly Endpoint[]): Readonly<Paths> {
+  const paths: Paths = {};
+  for (const tag of Object.keys(TAGS)) {
+    for (const endpoint of endpoints.filter((each) => each.tag === tag)) {
+      const path = endpoint.path.replace(/:(\w+)/g, '{$1}');
+      paths[path] = { ...paths[path], [endpoint.method]: operationOf(endpoint) };
+    }
+  }
+  return paths;
+}
+
+/** Bodies and responses, and the parts that several of them refer to. */
+function definitionsOf(endpoints: readonly Endpoint[]): Definitions {
+  const bodies = endpoints.flatMap(({ body }) => (body === undefined ? [] : [body]));
+  const contents = endpoints.flatMap(({ responses }) => Object.values(responses).map(({ content }) => content));
+  const named = [...bodies, ...contents].flatMap((content) =>
+    content !== undefined && 'schema' in content ? [[content.name, content.schema] as const] : [],
+  );
+  return { Did: did, Deadlines: deadlines, ChamberItem: chamberItem, ...Object.fromEntries(named) };
+}
+
+function errorExamples() {
+  return Object.fromEntries(
+    ERRORS.map(({ code, when, example }) => [code, { summary: sentence(when), value: example }]),
+  );
+}
+
+function errorSchemas(): Schemas {
+  const schemas = ERROR_CODES.map((code) => [code, errorSchema(code)] as const);
+  const anyError = {
+    description: 'Any error.',
+    oneOf: ERROR_CODES.map((code) => ({ $ref: SCHEMAS + code })),
+    discriminator: { propertyName: 'error' },
+  };
+  return { ...Object.fromEntries(schemas), Error: anyError };
+}
+
+const expected = {
+  type: 'object',
+  description: 'What the service would have verified, made from the request alone: compare it with what was signed.',
+  properties: { signatureBase: { type: 'string' }, contentDigest: { type: 'string' } },
+  required: ['signatureBase', 'contentDigest'],
+  additionalProperties: false,
+};
+
+function errorSchema(code: ErrorCode): Schema {
+  const { when, remedy, status } = describeError(code);
+  return {
+    type: 'object',
+    description: `${status}. ${sentence(when)} ${sentence(remedy)}`,
+    properties: {
+      error: { type: 'string', const: code },
+      detail: { type: 'string', description: 'for people' },
+      ...(code === 'FORUM_ERR_SIGNATURE' ? { expected } : {}),
+    },
+    required: ['error', 'detail'],
+    additionalProperties: false,
+  };
+}
+
+const responses = {
+  Rejected: {
+    description: 'Rejected before it reached the endpoint, e.g. 405 for another method.',
+    content: {
+      'application/json': {
+        schema: { $ref: `${SCHEMAS}Error` },
+        examples: { FORUM_ERR_METHOD: exampleRef('FORUM_ERR_METHOD') },
+      },
+    },
+  },
+};
+
+const securitySchemes = {
+  contentDigest: signatureHeader('Content-Digest', 'RFC 9530: `sha-256=:<base64>:` of the body'),
+  signatureInput: signatureHeader(
+    'Signature-Input',
+    'RFC 9421: `sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"`',
+  ),
+  signature: signatureHeader('Signature', 'RFC 9421: `sig1=:<base64>:`, Ed25519 over the signature base'),
+};
+
+function signatureHeader(name: string, description: string) {
+  return { type: 'apiKey', in: 'header', name, description };
+}
+
+const headers = {
+  'Log-Id': {
+    description: 'The identity of the log: it changes when the store is reset. Send it as `log` with a cursor.',
+    schema: { type: 'string', pattern: '^[0-9a-f]{32}$' },
+  },
+  'Access-Control-Allow-Origin': { description: 'Any origin may read.', schema: { type: 'string', const: '*' } },
+  'Retry-After': { description: 'seconds to wait', schema: { type: 'integer', minimum: 0 } },
+} as const;

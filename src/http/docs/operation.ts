@@ -1,0 +1,117 @@
+// One endpoint as an OpenAPI operation, with every error that it may return.
+import { CHAMBER_ID } from '../../moves/samples.ts';
+import { type Endpoint, type Parameter, POSITIVE, type ResponseDescription } from '../../vocabulary/endpoint.ts';
+import { type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
+import { sampleLine } from './events.ts';
+import type { Schema } from './json-schema.ts';
+
+export const SCHEMAS = '#/components/schemas/';
+
+export type OperationObject = ReturnType<typeof operationOf>;
+
+export function operationOf(endpoint: Endpoint) {
+  const { operationId, tag, summary, description, signed, body } = endpoint;
+  const parameters = parametersOf(endpoint);
+  return {
+    operationId,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    security: SECURITY[signed ?? 'never'],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: !body.isOptional, content: { 'application/json': mediaOf(body) } } }),
+    responses: responsesOf(endpoint),
+  };
+}
+
+const SIGNATURE = { contentDigest: [], signatureInput: [], signature: [] };
+const SECURITY = { never: [], always: [SIGNATURE], optional: [{}, SIGNATURE] } as const;
+
+const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> = {
+  id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
+  eventId: { description: 'the event', schema: POSITIVE, example: 3 },
+  ticker: { description: 'in any case', schema: { type: 'string' }, example: 'RAIN' },
+};
+
+function parametersOf({ path, parameters = [] }: Endpoint) {
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
+    const parameter = PATH_PARAMETERS[name];
+    if (parameter === undefined) throw new Error(`the path parameter ${name} has no description`);
+    return { name, in: 'path', ...parameter, required: true };
+  });
+  return [...inPath, ...parameters.map((parameter) => ({ required: false, ...parameter }))];
+}
+
+export interface ResponseObject {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly content?: Readonly<Record<string, MediaObject>>;
+}
+
+interface MediaObject {
+  readonly schema: Schema;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly $ref: string }>>;
+}
+
+type Responses = Readonly<Record<string, ResponseObject>>;
+
+const REJECTED = { $ref: '#/components/responses/Rejected', description: 'Rejected before it reached the endpoint' };
+
+function responsesOf(endpoint: Endpoint): Responses {
+  const successes = Object.entries(endpoint.responses).map(([status, response]) => [status, successOf(response)]);
+  return { ...Object.fromEntries(successes), ...errorsOf(endpoint), default: REJECTED };
+}
+
+function successOf({ description, headers, content }: ResponseDescription): ResponseObject {
+  const refs = headers?.map((name) => [name, { $ref: `#/components/headers/${name}` }]);
+  return {
+    description,
+    ...(refs === undefined ? {} : { headers: Object.fromEntries(refs) }),
+    ...(content && { content: { ['type' in content ? content.type : 'application/json']: mediaOf(content) } }),
+  };
+}
+
+function mediaOf(content: NonNullable<ResponseDescription['content']>): MediaObject {
+  if ('schema' in content) return { schema: { $ref: SCHEMAS + content.name }, example: content.example };
+  return { schema: { type: 'string', description: content.description }, example: content.example(sampleLine()) };
+}
+
+/** One response for each status, which may have several codes. */
+function errorsOf(endpoint: Endpoint): Responses {
+  const codes = errorCodesOf(endpoint);
+  const statuses = [...new Set(codes.map(statusOf))];
+  return Object.fromEntries(
+    statuses.map((status) => [status, errorOf(codes.filter((code) => statusOf(code) === status))]),
+  );
+}
+
+const ALWAYS = ['FORUM_ERR_VALIDATION', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'] as const;
+
+/** Every code that the endpoint may return, in the order of the statuses. */
+function errorCodesOf({ method, path, signed, errors = [] }: Endpoint): readonly ErrorCode[] {
+  if (method === 'options') return ['FORUM_ERR_RATE'];
+  const codes = new Set<ErrorCode>([...ALWAYS, ...errors]);
+  if (path.includes(':')) codes.add('FORUM_ERR_NOT_FOUND');
+  if (signed) codes.add('FORUM_ERR_SIGNATURE').add('FORUM_ERR_TOO_LARGE').add('FORUM_ERR_MEDIA_TYPE');
+  return [...codes].sort((a, b) => statusOf(a) - statusOf(b));
+}
+
+function errorOf(codes: readonly ErrorCode[]): ResponseObject {
+  const refs = codes.map((code) => ({ $ref: SCHEMAS + code }));
+  const [first = {}, ...others] = refs;
+  const schema = others.length === 0 ? first : { oneOf: refs };
+  const examples = Object.fromEntries(codes.map((code) => [code, exampleRef(code)]));
+  const isRetryable = codes.some((code) => code === 'FORUM_ERR_RATE' || code === 'FORUM_ERR_UNAVAILABLE');
+  return {
+    description: codes.join(' or '),
+    ...(isRetryable ? { headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } } : {}),
+    content: { 'application/json': { schema, examples } },
+  };
+}
+
+export function exampleRef(code: ErrorCode) {
+  return { $ref: `#/components/examples/${code}` };
+}

@@ -1,0 +1,51 @@
+// The signed moves as routes, made from their slices.
+import type { CreateCommand, MoveCommand, PersonalityCommand } from '../forum/commands.ts';
+import type { Move } from '../moves/move.ts';
+import { type ChamberMoveOperation, chamberMoves } from '../moves/registry.ts';
+import type { Endpoint } from '../vocabulary/endpoint.ts';
+import { parseId } from '../vocabulary/parameters.ts';
+import { readBody } from './request.ts';
+import { json } from './response.ts';
+import type { Route } from './routes.ts';
+
+type Command = MoveCommand | CreateCommand | PersonalityCommand;
+
+/** The route of a move whose caller is registered. */
+export function moveRoute(operation: Command['operation'], move: Move): Route {
+  return {
+    ...moveEndpoint(move),
+    handle: async (c, { auth, forum, maxBodyBytes }) => {
+      const body = await readBody(c, maxBodyBytes);
+      const caller = await auth.authenticate(c, body);
+      const chamberId = parseId(c.req.param('id'));
+      return json(move.answer(await forum.submit<Command>({ operation, chamberId, body: body.json, caller })));
+    },
+  };
+}
+
+export function moveEndpoint({ operation, method, path, ...move }: Move): Endpoint & { readonly signed: 'always' } {
+  const { tag, summary, description, answered, errors } = move.texts;
+  const name = operation.charAt(0).toUpperCase() + operation.slice(1);
+  const response = { name: `${name}Response`, schema: move.response, example: move.example.answer };
+  return {
+    method: method === 'POST' ? 'post' : 'put',
+    path,
+    operationId: operation,
+    tag,
+    summary,
+    ...(description === undefined ? {} : { description }),
+    signed: 'always',
+    body: {
+      name: `${name}Body`,
+      schema: move.body,
+      example: move.example.body,
+      isOptional: move.isBodyOptional ?? false,
+    },
+    responses: { 200: { description: answered, content: response } },
+    errors: path.includes(':id') ? ['FORUM_ERR_PHASE', ...errors] : errors,
+  };
+}
+
+export const moveRoutes: readonly Route[] = Object.entries(chamberMoves).map(([operation, move]) =>
+  moveRoute(operation as ChamberMoveOperation, move),
+);

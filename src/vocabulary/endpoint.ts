@@ -1,0 +1,83 @@
+// How an HTTP endpoint is described. Descriptions stand beside their routes; the OpenAPI document and the reference page
+// are made from them.
+import type * as v from 'valibot';
+import type { ErrorCode } from './errors.ts';
+
+export interface Endpoint {
+  readonly method: 'get' | 'post' | 'put' | 'options';
+  /** As the router takes it, e.g. `/chambers/:id`. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: 'Service' | 'Accounts' | 'Chambers' | 'Moves' | 'Allocations' | 'Ideas' | 'Events';
+  readonly summary: string;
+  readonly description?: string;
+  /** Absent for an endpoint without signatures. */
+  readonly signed?: 'always' | 'optional';
+  /** Query parameters and headers; path parameters are described once for all endpoints. */
+  readonly parameters?: readonly Parameter[];
+  readonly body?: JsonContent & { readonly isOptional: boolean };
+  /** By status, without the errors. */
+  readonly responses: Readonly<Record<number, ResponseDescription>>;
+  /** Beyond those of every endpoint, every signed one and every one with a path parameter. */
+  readonly errors?: readonly ErrorCode[];
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly description: string;
+  /** JSON Schema. */
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly example?: unknown;
+  readonly required?: boolean;
+}
+
+export interface ResponseDescription {
+  readonly description: string;
+  readonly headers?: readonly ('Log-Id' | 'Access-Control-Allow-Origin')[];
+  /** Absent for a response without a body. */
+  readonly content?: JsonContent | TextContent;
+}
+
+interface JsonContent {
+  /** Of the component that holds the schema. */
+  readonly name: string;
+  readonly schema: v.GenericSchema;
+  readonly example: unknown;
+}
+
+interface TextContent {
+  readonly type: 'text/event-stream' | 'application/x-ndjson';
+  readonly description: string;
+  /** Made with a line of a log. */
+  readonly example: (line: string) => string;
+}
+
+interface JsonResponse<Body> extends Pick<ResponseDescription, 'description' | 'headers'> {
+  readonly name: string;
+  readonly schema: v.GenericSchema<Body>;
+  readonly example: NoInfer<Body>;
+}
+
+/** A JSON response, its example checked against its schema's type. */
+export function jsonResponse<Body>({ name, schema, example, ...rest }: JsonResponse<Body>): ResponseDescription {
+  return { ...rest, content: { name, schema, example } };
+}
+
+export const NATURAL = { type: 'integer', minimum: 0 } as const;
+export const POSITIVE = { type: 'integer', minimum: 1 } as const;
+
+export function query(name: string, description: string, schema: Parameter['schema']): Parameter {
+  return { name, in: 'query', description, schema };
+}
+
+/** The bounds of a list's `limit`, and the value that counts when it is absent. */
+export interface LimitRange {
+  readonly min: number;
+  readonly max: number;
+  readonly fallback: number;
+}
+
+export function limitParameter({ min, max, fallback }: LimitRange): Parameter {
+  return query('limit', 'maximum number of items', { type: 'integer', minimum: min, maximum: max, default: fallback });
+}
