@@ -11,6 +11,7 @@ import {
   addGauges,
   batchObserver,
   createRegistry,
+  type RouteOf,
   rejectionCounter,
   requestObserver,
   type Sources,
@@ -19,8 +20,8 @@ import { serveMetrics } from './metrics/metrics-server.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
-  /** The handler, measured for metrics and the debug log. `routes` are the patterns of its paths. */
-  observe(fetch: Fetch, routes: readonly string[]): Fetch;
+  /** The handler, measured for metrics and the debug log. */
+  observe(fetch: Fetch, routeOf: RouteOf): Fetch;
   /** The admission control, with its rejections counted where metrics are served. */
   watch(admission: Admission): Admission;
   /** Where the metrics are served, if they are. */
@@ -32,8 +33,8 @@ export function openObservation(config: Config, logger: Logger): Observation {
   const registry = port === undefined ? undefined : createRegistry();
   return {
     onBatch: registry && batchObserver(registry),
-    observe: (fetch, routes) => {
-      const counted = registry && requestObserver(registry, routes);
+    observe: (fetch, routeOf) => {
+      const counted = registry && requestObserver(registry, routeOf);
       const logged = logger.isLevelEnabled('debug') ? (answered: Answered) => logRequest(logger, answered) : undefined;
       return [counted, logged].reduce((inner, each) => (each === undefined ? inner : withObserver(inner, each)), fetch);
     },

@@ -12,6 +12,7 @@ import type { Failure } from './http/context.ts';
 import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
+import { routeOf } from './http/routes.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { Liveness } from './stream/liveness.ts';
@@ -92,10 +93,9 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     limits: apiLimits(config),
     endpoints: [...httpRoutes, ...streamEndpoints],
   });
-  const routes = app.routes.map(({ path }) => path);
   const admission = observation.watch(admissionControl.reject.bind(admissionControl));
   const server = createHttpServer({
-    fetch: observation.observe(app.fetch, routes),
+    fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     admission,
     limits: limitsOf(config),
   });

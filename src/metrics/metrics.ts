@@ -2,7 +2,6 @@
 // at the moment of the scrape is read only then.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Millis } from '../vocabulary/values.ts';
-import { createRouteOf } from './route-of.ts';
 
 /** Read when Prometheus asks. */
 export interface Sources {
@@ -31,20 +30,30 @@ export interface Answer {
   readonly millis: Millis;
 }
 
-/** Each series is found by its own name once and then kept: prom-client would build its key anew each time. */
-export function requestObserver(registry: Registry, routes: readonly string[]): (answer: Answer) => void {
-  const routeOf = createRouteOf(routes);
+/** The pattern of the route that serves a request; undefined for a request that none serves. */
+export type RouteOf = (method: string, path: string) => string | undefined;
+
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT']);
+const OTHER = 'other';
+
+/**
+ * Labels are bounded: ids are replaced by the route's pattern, and unserved methods and paths are `other`. Each series is
+ * kept by its own name, because prom-client would build its key anew each time.
+ */
+export function requestObserver(registry: Registry, routeOf: RouteOf): (answer: Answer) => void {
   const histogram = new Histogram({
     name: 'chambers_request_duration_seconds',
-    help: 'Time from a request to its answer; its count is the number of requests',
+    help: 'Time from a request to its response; its count is the number of requests',
     labelNames: ['method', 'route', 'status'],
     buckets: REQUEST_SECONDS,
     registers: [registry],
   });
   const series = new Map<string, { observe(seconds: number): void }>();
   return ({ incoming, status, millis }) => {
-    const { method = '', url = '' } = incoming;
-    const route = routeOf(url);
+    const { method: sent = '', url = '' } = incoming;
+    const method = METHODS.has(sent) ? sent : OTHER;
+    const [path = ''] = url.split('?', 1);
+    const route = routeOf(method, path) ?? OTHER;
     const name = `${method} ${route} ${status}`;
     const known = series.get(name) ?? histogram.labels({ method, route, status: String(status) });
     series.set(name, known);
