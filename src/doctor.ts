@@ -1,4 +1,4 @@
-// Looks at everything that a service depends on before it is needed: each finding names the variable that mends it.
+// Checks everything that a service depends on before it starts: each finding names the variable that fixes it.
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -11,31 +11,26 @@ import { openRpc } from './relayer/rpc.ts';
 
 export interface Finding {
   readonly subject: 'configuration' | 'flags' | 'disk' | 'clock' | 'chain';
-  /** A `problem` stops the service or costs it its purpose; a `warning` may pass or may be meant. */
+  /** A `problem` stops the service or defeats its purpose; a `warning` may pass or may be intended. */
   readonly level: 'ok' | 'warning' | 'problem';
   readonly detail: string;
-  /** The variable to set, where that mends it. */
+  /** The variable to set, if that fixes it. */
   readonly variable: string | null;
 }
 
 const FREE_BYTES_MIN = 100_000_000;
 const FREE_BYTES_ENOUGH = 1_000_000_000;
 
-/** What there is to say of a service with this environment; with a wrong configuration only that. */
+/** The findings on a service with this environment; if its configuration is invalid, only that. */
 export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<readonly Finding[]> {
   try {
     const config = readConfig(env);
     const rest = await Promise.all([examineDisk(config), examineClock(config), examineChain(config)]);
-    return [{ ...ok('configuration', 'every variable is as it should be') }, ...examineFlags(config), ...rest.flat()];
+    return [ok('configuration', 'every variable is valid'), ...examineFlags(config), ...rest.flat()];
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems.map(configurationProblem);
-    throw error;
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map((detail) => problem('configuration', detail, /^[A-Z_]+(?=:)/.exec(detail)?.[0] ?? ''));
   }
-}
-
-function configurationProblem(problem: string): Finding {
-  const [variable = ''] = /^[A-Z_]+(?=:)/.exec(problem) ?? [];
-  return { subject: 'configuration', level: 'problem', detail: problem, variable };
 }
 
 function examineFlags(config: Config): readonly Finding[] {
@@ -43,9 +38,13 @@ function examineFlags(config: Config): readonly Finding[] {
   const isProduction = config.NODE_ENV === 'production';
   const warnings: readonly (readonly [boolean, string, string])[] = [
     [config.DEV_ALLOW_UNSIGNED, 'DEV_ALLOW_UNSIGNED', 'anybody may act as any agent: unset it outside development'],
-    [!isLocal && !isProduction, 'NODE_ENV', `it listens on ${config.HOST} without the checks of NODE_ENV=production`],
-    [isProduction && config.CHAIN === 'none', 'CHAIN', 'without a chain no chamber is ever committed'],
-    [config.DATABASE_PATH === ':memory:', 'DATABASE_PATH', 'the log is in memory: it is lost with the process'],
+    [
+      !isLocal && !isProduction,
+      'NODE_ENV',
+      `the service listens on ${config.HOST} without the checks of NODE_ENV=production`,
+    ],
+    [isProduction && config.CHAIN === 'none', 'CHAIN', 'without a chain, no chamber is ever committed'],
+    [config.DATABASE_PATH === ':memory:', 'DATABASE_PATH', 'the log is in memory: it is lost when the process ends'],
   ];
   const found = warnings.filter(([isSo]) => isSo).map(([, variable, detail]) => warning('flags', detail, variable));
   return found.length > 0 ? found : [ok('flags', 'nothing unsafe is set')];
@@ -55,7 +54,9 @@ async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[
   if (DATABASE_PATH === ':memory:') return [];
   try {
     const folder = await folderOf(DATABASE_PATH);
-    await requireFile(DATABASE_PATH);
+    const database = await stat(DATABASE_PATH).catch(() => undefined);
+    if (database?.isFile() === false) throw new Error('not a regular file');
+    if (database !== undefined) await access(DATABASE_PATH, constants.W_OK);
     await access(folder, constants.W_OK);
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;
@@ -63,27 +64,21 @@ async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[
     if (freeBytes < FREE_BYTES_MIN) return [problem('disk', detail, 'DATABASE_PATH')];
     return [freeBytes < FREE_BYTES_ENOUGH ? warning('disk', detail, 'DATABASE_PATH') : ok('disk', detail)];
   } catch (error) {
-    return [problem('disk', `${DATABASE_PATH} cannot be written to: ${reasonOf(error)}`, 'DATABASE_PATH')];
+    const reason = error instanceof Error ? error.message : String(error);
+    return [problem('disk', `${DATABASE_PATH} cannot be written to: ${reason}`, 'DATABASE_PATH')];
   }
 }
 
-/** Where the database is or will be: the start makes the default folder, and no other. */
+/** The folder of the database. The service creates the default one, and no other. */
 async function folderOf(path: string): Promise<string> {
   const folder = dirname(path);
   const found = await stat(folder).catch(() => undefined);
   if (found === undefined && path === VARIABLES.DATABASE_PATH.fallback) return '.';
-  if (found?.isDirectory() !== true) throw new Error(`${folder} is not a folder that exists`);
+  if (found?.isDirectory() !== true) throw new Error(`folder ${folder} not found`);
   return folder;
 }
 
-async function requireFile(path: string): Promise<void> {
-  const found = await stat(path).catch(() => undefined);
-  if (found === undefined) return;
-  if (!found.isFile()) throw new Error('not a regular file');
-  await access(path, constants.W_OK);
-}
-
-/** The clock against what cannot be in the future: the last event of the log, and the newest block of the chain. */
+/** Compares the clock with what can't be in the future: the log's last event and the chain's newest block. */
 async function examineClock(config: Config): Promise<readonly Finding[]> {
   const skewMillis = config.SIGNATURE_MAX_SKEW_SECONDS * 1000;
   const [lastEventAt, blockAt] = [lastEventTime(config.DATABASE_PATH), await lastBlockTime(config)];
@@ -104,7 +99,7 @@ function lastEventTime(databasePath: string): number {
       db.close();
     }
   } catch {
-    // No database yet, or none that can be read: fsck says more.
+    // No database yet, or an unreadable one, which fsck reports.
     return 0;
   }
 }
@@ -115,7 +110,7 @@ async function lastBlockTime({ CHAIN, RPC_URL }: Config): Promise<number> {
   try {
     return (await readHead(rpc)).at;
   } catch {
-    // That the RPC is away is told of the chain.
+    // An unreachable RPC is reported by examineChain.
     return 0;
   } finally {
     rpc.close();
@@ -125,8 +120,9 @@ async function lastBlockTime({ CHAIN, RPC_URL }: Config): Promise<number> {
 const PROBE_MILLIS = 3_000;
 
 async function examineChain(config: Config): Promise<readonly Finding[]> {
-  if (config.CHAIN === 'none') return [ok('chain', 'none: chambers wait in ALLOCATE_REVEAL')];
-  if (config.RPC_URL === undefined) return [ok('chain', 'a development chain of its own; RPC_URL names another')];
+  if (config.CHAIN === 'none') return [ok('chain', 'none: chambers stay in ALLOCATE_REVEAL')];
+  if (config.RPC_URL === undefined)
+    return [ok('chain', 'a development chain, started with the service; RPC_URL names another chain')];
   const { isReachable, chainId, relayer, balance, mismatches, warnings } = await probeChain(
     configuredChain(config, config.RPC_URL),
   );
@@ -146,8 +142,4 @@ function warning(subject: Finding['subject'], detail: string, variable: string):
 
 function problem(subject: Finding['subject'], detail: string, variable: string | null): Finding {
   return { subject, level: 'problem', detail, variable };
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

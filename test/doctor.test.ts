@@ -1,4 +1,4 @@
-// `chambers doctor` finds what is wrong before a service meets it, and names the variable that mends it.
+// `chambers doctor` finds faults before the service starts, and names the variable that fixes each.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -11,13 +11,13 @@ import { entry } from './log/entries.ts';
 
 const SOUND = { CHAIN: 'none', DATABASE_PATH: ':memory:' } as const;
 
-/** What is not as it should be. */
+/** The warnings and problems. */
 async function complaints(env: Readonly<Record<string, string>>): Promise<readonly Finding[]> {
   return (await examine(env)).filter(({ level }) => level !== 'ok');
 }
 
 describe('doctor', () => {
-  it('has nothing to say against a new service', async () => {
+  it('finds no fault with a new service', async () => {
     expect(await complaints({})).toEqual([]);
     expect(await complaints({ DATABASE_PATH: join(temporaryFolder(), 'chambers.db') })).toEqual([]);
   });
@@ -35,7 +35,7 @@ describe('doctor', () => {
     ['NODE_ENV', { HOST: '0.0.0.0' }],
     ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' }],
     ['DATABASE_PATH', { DATABASE_PATH: ':memory:' }],
-  ])('warns of what is unsafe: %s', async (variable, env) => {
+  ])('warns of unsafe settings: %s', async (variable, env) => {
     const path = join(temporaryFolder(), 'chambers.db');
     const warning = { subject: 'flags', level: 'warning', variable, detail: expect.any(String) };
     expect(await complaints({ CHAIN: 'none', DATABASE_PATH: path, ...env })).toEqual([warning]);
@@ -69,7 +69,7 @@ describe('doctor', () => {
     RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
   } as const;
 
-  it('finds an RPC that is away', async () => {
+  it('finds an RPC that does not respond', async () => {
     const found = await complaints({ ...CHAIN, RPC_URL: 'http://127.0.0.1:9' });
     expect(found).toContainEqual(expect.objectContaining({ subject: 'chain', variable: 'RPC_URL' }));
   });
@@ -83,14 +83,14 @@ describe('doctor', () => {
     expect(JSON.stringify(found)).not.toContain('33'.repeat(32));
   });
 
-  it('finds a chain of another id', async () => {
+  it('finds a chain with another id', async () => {
     const RPC_URL = await emptyChain();
     const found = await complaints({ ...CHAIN, RPC_URL, CHAIN_ID: '1' });
     expect(found).toContainEqual(expect.objectContaining({ level: 'problem', variable: 'CHAIN_ID' }));
   });
 });
 
-/** A node of chain 31337 on which there is nothing. */
+/** An empty node of chain 31337. */
 async function emptyChain(): Promise<string> {
   const results: Readonly<Record<string, unknown>> = {
     eth_chainId: '0x7a69',
@@ -112,14 +112,14 @@ async function emptyChain(): Promise<string> {
 }
 
 describe('the command', () => {
-  it('ends with 0 and a table where nothing is a problem', async () => {
+  it('prints a table and exits with 0 if there is no problem', async () => {
     const { exitCode, out } = await run(['doctor'], SOUND);
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^SUBJECT +LEVEL +VARIABLE +FINDING\n/);
     expect(out).toMatch(/flags +warning +DATABASE_PATH +the log is in memory/);
   });
 
-  it('ends with 1 where something is, and says all in JSON', async () => {
+  it('prints JSON and exits with 1 if there is one', async () => {
     const { exitCode, out } = await run(['doctor', '--json'], { ...SOUND, PORT: '-5' });
     expect(exitCode).toBe(1);
     const { ok, findings } = JSON.parse(out);
