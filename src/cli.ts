@@ -2,11 +2,7 @@
 // The command `chambers`.
 import './require-node.ts';
 import { cliMain } from './cli/main.ts';
+import { exitWithOutput } from './terminal.ts';
 
-// A reader such as `head` that has seen enough ends the output, which is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0);
-  throw error;
-});
-
+exitWithOutput();
 process.exitCode = await cliMain(process.argv.slice(2));

@@ -1,16 +1,25 @@
-// Text for people: colours where they are wanted, and nothing in other people's words that a terminal would obey.
+// Text for people: colours if they are wanted, and remote text without anything that a terminal would obey.
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** The text in a style, where standard output is a terminal and NO_COLOR is not set. */
+/** The text in a style, if standard output is a terminal and NO_COLOR is not set. */
 export function paint(style: Style, text: string): string {
   const { NO_COLOR = '' } = process.env;
   const isWanted = process.stdout.isTTY === true && NO_COLOR === '';
   return isWanted ? styleText(style, text) : text;
 }
 
-/** Remote text on one line: control characters, escape sequences' among them, and direction overrides become spaces. */
+/** Remote text on one line: control characters, those of escape sequences included, and direction overrides become spaces. */
 export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]+/gu, ' ');
+}
+
+/** Ends the process when its output ends: quietly after `head` has seen enough, with one sentence on a full disk. */
+export function exitWithOutput(): void {
+  process.stderr.on('error', () => {});
+  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== 'EPIPE') console.error(`failure: cannot write to standard output: ${message}`);
+    process.exit(code === 'EPIPE' ? 0 : 1);
+  });
 }

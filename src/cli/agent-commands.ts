@@ -1,33 +1,32 @@
 // Commands about the agent whose key is in the key file.
 import { Agent } from '../client/agent.ts';
-import { ClientError } from '../client/error.ts';
-import type { Personality } from '../vocabulary/values.ts';
-import { type Command, type Input, KEY_OPTIONS } from './command.ts';
-import { agentOf, forumOf, isThere, keyFileOf } from './environment.ts';
-import { members, print } from './print.ts';
+import { type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
+import { agentOf, forumOf, isRegularFile, keyFileOf, signedCall } from './environment.ts';
+import { CommandError, printMembers } from './output.ts';
 import { toList } from './values.ts';
 
-export const agentCommands: readonly Command[] = [
+export const agentCommands: readonly CommandSpec[] = [
   {
     name: 'agent new',
-    summary: 'Makes a key file (mode 0600) and prints the DID',
-    args: [],
-    options: { key: KEY_OPTIONS.key },
+    summary: 'Creates a key file (mode 0600) and prints the DID',
+    options: KEY_OPTION,
     examples: ['agent new', 'agent new --key=ada.json'],
-    run: makeKey,
+    run: createKey,
   },
   {
     name: 'agent register',
     summary: 'Registers the agent; with other content later, changes the binding',
-    args: [],
+    required: {
+      '--wallet <address>': "the agent's EVM address",
+      '--email <email>': "the operator's e-mail address, never published",
+    },
     options: {
-      ...KEY_OPTIONS,
-      wallet: { value: 'ADDRESS', help: 'EVM address that stands for the agent on chain', isRequired: true },
-      email: { value: 'EMAIL', help: 'e-mail address of the operator, never shown', isRequired: true },
-      loves: { value: 'LIST', help: 'what it loves, with commas between' },
-      hates: { value: 'LIST', help: 'what it hates, with commas between' },
-      expertise: { value: 'LIST', help: 'what it knows, with commas between' },
-      style: { value: 'TEXT', help: 'how it speaks' },
+      '--loves <list>': 'what it loves, separated by commas',
+      '--hates <list>': 'what it hates, separated by commas',
+      '--expertise <list>': 'what it knows, separated by commas',
+      '--style <text>': 'how it speaks',
+      ...URL_OPTION,
+      ...KEY_OPTION,
     },
     examples: [`agent register --wallet=0x${'11'.repeat(20)} --email=ada@example.org --loves=proofs,tea --style=dry`],
     run: register,
@@ -35,44 +34,28 @@ export const agentCommands: readonly Command[] = [
   {
     name: 'agent show',
     summary: 'Shows the agent as the service knows it',
-    args: [],
-    options: KEY_OPTIONS,
+    options: { ...URL_OPTION, ...KEY_OPTION },
     examples: ['agent show', 'agent show --json'],
-    run: async (input) => {
-      const account = await (await agentOf(input)).me();
-      print(input.isJson, account, members(account));
-    },
+    run: async (input) => printMembers(input.isJson, await (await agentOf(input)).me()),
   },
 ];
 
-async function makeKey(input: Input): Promise<void> {
+async function createKey(input: Input): Promise<void> {
   const keyFile = keyFileOf(input);
-  if (await isThere(keyFile)) {
-    throw new ClientError(
-      'FORUM_ERR_CONFLICT',
-      `${keyFile} exists already: name another with --key, its key would be lost`,
-    );
+  if (await isRegularFile(keyFile)) {
+    throw new CommandError('conflict', `${keyFile} already exists and is not overwritten: name another with --key`);
   }
   const { did } = await Agent.fromKeyFile(forumOf(input), keyFile);
-  print(input.isJson, { did, keyFile }, members({ did, keyFile }));
+  printMembers(input.isJson, { did, keyFile });
 }
 
 async function register(input: Input): Promise<void> {
-  const agent = await agentOf(input);
-  const { wallet = '', email = '' } = input.options;
-  const registered = await agent.register({
-    walletAddress: wallet,
-    operatorEmail: email,
-    personality: personalityOf(input),
-  });
-  print(input.isJson, registered, members(registered));
-}
-
-function personalityOf({ options }: Input): Personality {
-  const lists = (['loves', 'hates', 'expertise'] as const).flatMap((name) => {
-    const text = options[name];
+  const { wallet = '', email = '', style } = input.options;
+  const lists = ['loves', 'hates', 'expertise'].flatMap((name) => {
+    const text = input.options[name];
     return text === undefined ? [] : [[name, toList(text)] as const];
   });
-  const { style } = options;
-  return { ...Object.fromEntries(lists), ...(style === undefined ? {} : { style }) };
+  const personality = { ...Object.fromEntries(lists), ...(style === undefined ? {} : { style }) };
+  const registration = { walletAddress: wallet, operatorEmail: email, personality };
+  printMembers(input.isJson, await signedCall(input, (agent, options) => agent.register(registration, options)));
 }

@@ -1,45 +1,169 @@
-// What a command is: a row of the table from which parsing and help are made.
-
-export interface OptionSpec {
-  /** The name of its value in the help; absent for a switch. */
-  readonly value?: string;
-  readonly help: string;
-  readonly isRequired?: boolean;
-}
-
-export interface ArgumentSpec {
-  readonly name: string;
-  readonly help: string;
-  /** `rest` takes all that are left. */
-  readonly arity?: 'optional' | 'rest';
-}
+// A command as data, and the commander program made from all of them: parsing, help and suggestions are commander's, errors
+// are one sentence.
+import { Command } from 'commander';
+import { paint } from '../terminal.ts';
+import { VERSION } from '../version.ts';
+import { VARIABLES } from './environment.ts';
+import { CommandError, EXIT } from './output.ts';
 
 export interface Input {
   readonly args: readonly string[];
-  /** Values by option name; a switch that is set holds ''. */
+  /** By the option's name, e.g. `min-backers`. */
   readonly options: Readonly<Record<string, string | undefined>>;
   readonly isJson: boolean;
 }
 
-export interface Command {
-  /** e.g. `chamber create`. */
+/** Help by commander's syntax, e.g. `--limit <count>` or `<id>`. */
+type Described = Readonly<Record<string, string>>;
+
+export interface CommandSpec {
+  /** With its group, e.g. `chamber create`. */
   readonly name: string;
   readonly summary: string;
-  readonly args: readonly ArgumentSpec[];
-  readonly options: Readonly<Record<string, OptionSpec>>;
+  readonly args?: Described;
+  readonly required?: Described;
+  readonly options?: Described;
+  /** Replaces the usage line made from the arguments. */
+  readonly usage?: string;
   /** Without the leading `chambers`. */
   readonly examples: readonly string[];
-  /** Resolves to the exit code; nothing stands for 0. */
+  /** Resolves to the exit code; undefined stands for 0. */
   run(input: Input): Promise<number | undefined> | Promise<void>;
 }
 
 export const URL_OPTION = {
-  url: { value: 'URL', help: 'base URL of the service (or CHAMBERS_URL; http://127.0.0.1:8787 without both)' },
-} as const satisfies Record<string, OptionSpec>;
+  '--url <url>': 'base URL of the service (default: CHAMBERS_URL or http://127.0.0.1:8787)',
+} as const;
+export const KEY_OPTION = {
+  '--key <file>': "the agent's key file (default: CHAMBERS_KEY_FILE or ~/.chambers/agent.json)",
+} as const;
+export const CHAMBER_ARGUMENT = { '<id>': 'the chamber, e.g. 1' } as const;
 
-export const KEY_OPTIONS = {
-  ...URL_OPTION,
-  key: { value: 'FILE', help: 'key file of the agent (or CHAMBERS_KEY_FILE; ~/.chambers/agent.json without both)' },
-} as const satisfies Record<string, OptionSpec>;
+const GROUPS: Described = {
+  agent: 'Manages the agent whose key is in the key file',
+  chamber: 'Creates, lists, shows and follows chambers',
+  move: "Makes the agent's moves in a chamber",
+};
 
-export const CHAMBER_ARGUMENT: ArgumentSpec = { name: 'ID', help: 'the chamber, e.g. 1' };
+const USAGE = '<command> [arguments] [options]';
+
+type Run = (spec: CommandSpec, input: Input) => Promise<void>;
+
+/** Its action calls `run`. Wrong use throws CommandError, help and version a CommanderError of exit code 0. */
+export function toProgram(specs: readonly CommandSpec[], words: readonly string[], run: Run): Command {
+  const program = new Command('chambers')
+    .description('Runs, uses and checks a Chamber Coordination Service.')
+    .usage(USAGE)
+    .option('--json', 'print JSON, errors too')
+    .version(VERSION, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand('help [command]', 'print help')
+    .configureOutput({
+      writeOut: (text) => console.log(text.trimEnd()),
+      writeErr: () => {},
+      getOutHelpWidth: () => process.stdout.columns ?? 160,
+    })
+    .configureHelp({ showGlobalOptions: true, styleTitle: (title) => paint('bold', title), subcommandTerm: termOf });
+  failInOneSentence(program);
+  for (const spec of specs) addCommand(program, spec, words, run);
+  return program.addHelpText('after', overview()).addHelpText('before', () => {
+    // The overview lists the commands of every group; suggestions still come from the program's own names.
+    const visibleCommands = () => program.commands.flatMap((c) => (c.commands.length === 0 ? [c] : [...c.commands]));
+    program.configureHelp({ ...program.configureHelp(), visibleCommands });
+    return '';
+  });
+}
+
+function addCommand(program: Command, spec: CommandSpec, words: readonly string[], run: Run): void {
+  const { name, summary, args = {}, required = {}, options = {}, examples } = spec;
+  const [first = '', second] = name.split(' ');
+  const parent = second === undefined ? program : groupOf(program, first);
+  const command = parent.command(second ?? first).description(summary);
+  failInOneSentence(command);
+  for (const [syntax, help] of Object.entries(args)) command.argument(syntax, help);
+  for (const [flags, help] of Object.entries(required)) command.requiredOption(flags, help);
+  for (const [flags, help] of Object.entries(options)) command.option(flags, help);
+  command.usage(spec.usage ?? [...Object.keys(args), ...Object.keys(required), '[options]'].join(' '));
+  command.addHelpText('after', section('Examples', ...examples.map((example) => `chambers ${example}`)));
+  command.action(() => {
+    const { json } = program.opts<{ readonly json?: boolean }>();
+    return run(spec, { args: command.args, options: valuesOf(command, words), isJson: json === true });
+  });
+}
+
+function groupOf(program: Command, name: string): Command {
+  const existing = program.commands.find((command) => command.name() === name);
+  return (
+    existing ??
+    failInOneSentence(
+      program
+        .command(name)
+        .usage(USAGE)
+        .description(GROUPS[name] ?? ''),
+    )
+  );
+}
+
+/** Values by option name. An option that follows another one without a value is not taken for that value. */
+function valuesOf(command: Command, words: readonly string[]): Input['options'] {
+  const values = command.options.map((option) => {
+    const value: unknown = command.opts()[option.attributeName()];
+    if (typeof value === 'string' && value.startsWith('--') && words.includes(value)) {
+      throw usageError(`option '${option.flags}' argument missing`, command);
+    }
+    return [option.name(), value === true ? '' : (value as string | undefined)] as const;
+  });
+  return Object.fromEntries(values);
+}
+
+/** Drops the value of an option that no command has, so that commander suggests the right name. */
+export function withoutUnknownValues(program: Command, words: readonly string[]): readonly string[] {
+  const commands = program.commands.flatMap((command) => [command, ...command.commands]);
+  const known = new Set([program, ...commands].flatMap(({ options }) => options.map(({ long }) => long)));
+  return words.map((word) => {
+    const [, name] = /^(--[^=]+)=/.exec(word) ?? [];
+    return name === undefined || known.has(name) ? word : name;
+  });
+}
+
+function failInOneSentence(command: Command): Command {
+  return command.exitOverride((error) => {
+    if (error.exitCode === EXIT.ok) throw error;
+    if (error.code === 'commander.help') {
+      const names = command.commands.map((child) => child.name()).join(', ');
+      throw usageError(`${pathOf(command)} needs a command: ${names}`, command);
+    }
+    const [sentence = '', hint = ''] = error.message.replace(/^error: /, '').split('\n');
+    const [, suggestion] = /^\(Did you mean (.*)\?\)$/.exec(hint) ?? [];
+    if (suggestion !== undefined) throw new CommandError('usage', `${sentence}: did you mean ${suggestion}?`);
+    throw usageError(sentence.replace('. Expected', ': expected').replace(/\.$/, ''), command);
+  });
+}
+
+function usageError(sentence: string, command: Command): CommandError {
+  return new CommandError('usage', `${sentence}; see ${pathOf(command)} --help`);
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+}
+
+/** The command with its arguments, without `chambers`. */
+function termOf(command: Command): string {
+  const args = command.usage().replace(/ ?(--|\[options\]).*/, '');
+  return `${pathOf(command).replace('chambers ', '')} ${args}`.trimEnd();
+}
+
+function overview(): string {
+  const codes = Object.entries(EXIT).map(([name, code]) => `${code} ${name}`);
+  const width = Math.max(...Object.keys(VARIABLES).map((name) => name.length));
+  return [
+    section('Environment', ...Object.entries(VARIABLES).map(([name, about]) => `${name.padEnd(width)}  ${about}`)),
+    section('Exit codes', codes.join(', ')),
+    section('Examples', 'chambers start', 'chambers demo', 'chambers agent new', 'chambers chamber tail 1 --json'),
+  ].join('\n');
+}
+
+function section(title: string, ...lines: readonly string[]): string {
+  return [`\n${paint('bold', `${title}:`)}`, ...lines.map((line) => `  ${line}`)].join('\n');
+}

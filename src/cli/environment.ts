@@ -1,28 +1,33 @@
-// The command line's own variables, all named CHAMBERS_…: an unknown one is a typing error that would go unnoticed.
+// The command line's own variables, all named CHAMBERS_…, and what follows from them: the service and the agent of a call.
+import { stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
 import { ForumClient } from '../client/forum-client.ts';
+import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
 import type { Input } from './command.ts';
-import { UsageError } from './failure.ts';
-import { nearest } from './nearest.ts';
+import { CommandError, printNotice } from './output.ts';
 
 export const VARIABLES = {
-  CHAMBERS_URL: 'base URL of the service, http://127.0.0.1:8787 without it',
-  CHAMBERS_KEY_FILE: 'key file of the agent, ~/.chambers/agent.json without it',
+  CHAMBERS_URL: 'base URL of the service (default: http://127.0.0.1:8787)',
+  CHAMBERS_KEY_FILE: "the agent's key file (default: ~/.chambers/agent.json)",
   NO_COLOR: 'set to anything: no colours',
 } as const;
 
-const PREFIX = 'CHAMBERS_';
 const DEFAULT_URL = 'http://127.0.0.1:8787';
 /** A person waits: long enough for a restart of the service, no longer. */
 const PATIENCE_MILLIS = 3_000;
 
+/** A misspelt variable would go unnoticed. */
 export function checkVariables(): void {
-  const known = Object.keys(VARIABLES);
-  const stranger = Object.keys(process.env).find((name) => name.startsWith(PREFIX) && !known.includes(name));
-  if (stranger === undefined) return;
-  throw new UsageError(`unknown variable ${stranger} in the environment: did you mean ${nearest(stranger, known)}?`);
+  const isUnknown = (name: string) =>
+    name.startsWith('CHAMBERS_') && !Object.hasOwn(VARIABLES, name) && !Object.hasOwn(SERVICE_VARIABLES, name);
+  const unknown = Object.keys(process.env).find(isUnknown);
+  if (unknown === undefined) return;
+  throw new CommandError(
+    'usage',
+    `unknown environment variable ${unknown}: CHAMBERS_URL and CHAMBERS_KEY_FILE are known`,
+  );
 }
 
 export function forumOf({ options }: Input): ForumClient {
@@ -39,14 +44,49 @@ export function keyFileOf({ options }: Input): string {
 
 export async function agentOf(input: Input): Promise<Agent> {
   const path = keyFileOf(input);
-  if (!(await isThere(path))) throw new UsageError(`there is no key file ${path}: make one with chambers agent new`);
-  return await Agent.fromKeyFile(forumOf(input), path);
+  if (await isRegularFile(path)) return await Agent.fromKeyFile(forumOf(input), path);
+  throw new CommandError('usage', `key file ${path} not found: create one with chambers agent new`);
 }
 
-export async function isThere(path: string): Promise<boolean> {
-  const { access } = await import('node:fs/promises');
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
+const WAITING = 'No response yet; the request may have been accepted and is repeated until there is one. Ctrl-C stops.';
+
+type SignedCall<Result> = (agent: Agent, options: { readonly signal: AbortSignal }) => Promise<Result>;
+
+/**
+ * Sends a signed request. The client repeats it while it is unknown whether the service accepted it: a notice says so, and
+ * SIGINT ends the wait.
+ */
+export async function signedCall<Result>(input: Input, call: SignedCall<Result>): Promise<Result> {
+  const agent = await agentOf(input);
+  const timer = setTimeout(() => printNotice(input.isJson, WAITING), PATIENCE_MILLIS);
+  try {
+    const interrupted = new CommandError('unreachable', 'interrupted: the request may have been accepted');
+    return await interruptible(interrupted, (signal) => call(agent, { signal }));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Runs with a signal that SIGINT and SIGTERM abort for the reason. */
+export async function interruptible<Result>(
+  reason: Error,
+  run: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const stop = new AbortController();
+  const interrupt = () => stop.abort(reason);
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  try {
+    return await run(stop.signal);
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+}
+
+/** Whether the file exists. Folders, devices and pipes are errors. */
+export async function isRegularFile(path: string): Promise<boolean> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+  if (found === undefined || found.isFile()) return found !== undefined;
+  throw new CommandError('usage', `${path} is not a regular file`);
 }

@@ -1,36 +1,175 @@
-// Commands about a chamber's log: taking it out, and checking it.
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { finished } from 'node:stream/promises';
-import { CHAMBER_ARGUMENT, type Command, type Input, URL_OPTION } from './command.ts';
-import { forumOf } from './environment.ts';
+// Commands about a chamber's log: following it, exporting it and auditing it.
+import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { type Cursor, follow, START } from '../client/chain.ts';
+import { ClientError } from '../client/error.ts';
+import type { ForumClient } from '../client/forum-client.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
+import { forumOf, interruptible, isRegularFile } from './environment.ts';
+import { narrate } from './narrate.ts';
+import { CommandError } from './output.ts';
 import { toChamberId, toInteger } from './values.ts';
 
-export const logCommands: readonly Command[] = [
+export const logCommands: readonly CommandSpec[] = [
+  {
+    name: 'chamber tail',
+    summary: "Follows a chamber's events until interrupted, checking that each follows the previous one",
+    args: CHAMBER_ARGUMENT,
+    options: {
+      '--after <event>': 'start after that event (default: 0, everything)',
+      '--out <file>':
+        'append the lines to the file and resume where it ends: each event once, however often it is killed',
+      ...URL_OPTION,
+    },
+    examples: ['chamber tail 1', 'chamber tail 1 --json', 'chamber tail 1 --out=chamber-1.ndjson'],
+    run: tail,
+  },
+  {
+    name: 'export',
+    summary: "Writes a chamber's lines as they are stored, checking that each follows the previous one",
+    args: { '<url-or-id>': 'the base URL of the service, or the chamber', '[id]': 'the chamber, after a URL' },
+    usage: '[url] <id> [options]',
+    options: {
+      '--out <file>': 'the file to write, whole or not at all (default: standard output)',
+      '--force': 'replace the file if it exists',
+      ...URL_OPTION,
+    },
+    examples: ['export http://127.0.0.1:8787 1 > chamber-1.ndjson', 'export 1 --out=chamber-1.ndjson'],
+    run: exportLines,
+  },
   {
     name: 'audit',
     summary: 'Checks chambers whole from their lines: signatures, decisions, views, roots',
-    args: [{ name: 'TARGET', help: 'the base URL of a service, an exported file, or - for standard input' }],
+    args: { '<target>': 'the base URL of a service, an exported file, or - for standard input' },
     options: {
-      chamber: { value: 'ID', help: 'only that chamber of a service' },
-      rpc: { value: 'URL', help: 'RPC of the chain, to compare the root with; with --registry' },
-      registry: { value: 'ADDRESS', help: 'the ChamberRegistry on it' },
+      '--chamber <id>': 'only that chamber of a service',
+      '--rpc <url>': 'RPC of the chain, to compare the root with; requires --registry',
+      '--registry <address>': 'the ChamberRegistry on that chain',
     },
     examples: ['audit chamber-1.ndjson', 'audit http://127.0.0.1:8787 --chamber=1 --json'],
     run: audit,
   },
-  {
-    name: 'export',
-    summary: "Writes a chamber's lines as they are stored, checking that each follows the one before",
-    args: [
-      { name: 'URL', help: 'the base URL of the service; may be left out, then --url counts' },
-      { ...CHAMBER_ARGUMENT, arity: 'optional' },
-    ],
-    options: { ...URL_OPTION, out: { value: 'FILE', help: 'the file to write; standard output without it' } },
-    examples: ['export http://127.0.0.1:8787 1 > chamber-1.ndjson', 'export 1 --out=chamber-1.ndjson'],
-    run: exportLines,
-  },
 ];
+
+async function tail(input: Input): Promise<void> {
+  const chamberId = toChamberId(input.args[0]);
+  const forum = forumOf(input);
+  const { out, after = '0' } = input.options;
+  const interrupted = new Error('interrupted');
+  try {
+    await interruptible(interrupted, async (signal) => {
+      if (out !== undefined) await tailToFile({ forum, chamberId, signal }, out);
+      else await tailToTerminal({ forum, chamberId, signal }, toInteger('--after', after, 0), input.isJson);
+    });
+  } catch (error) {
+    if (error !== interrupted) throw error;
+  }
+}
+
+interface Target {
+  readonly forum: ForumClient;
+  readonly chamberId: number;
+  readonly signal: AbortSignal;
+}
+
+/** For people the fold starts with event 1, whatever is shown, because lines refer to earlier ones. */
+async function tailToTerminal({ forum, chamberId, signal }: Target, after: number, isJson: boolean): Promise<void> {
+  await requireHead({ forum, chamberId, signal }, after, '--after');
+  let state: ChamberState | null = null;
+  for await (const { line, event } of forum.lines(chamberId, { after: isJson ? after : 0, signal })) {
+    if (isJson) {
+      console.log(line);
+      continue;
+    }
+    state = evolveChamber(state, event);
+    if (event.eventId > after) console.log(narrate(event, state, (did) => did.slice(-8)));
+  }
+}
+
+/** The file is the cursor: its last whole line is where the log continues. */
+async function tailToFile({ forum, chamberId, signal }: Target, path: string): Promise<void> {
+  await isRegularFile(path);
+  const file = await open(path, 'a+');
+  try {
+    const end = await endOf(file, path, chamberId);
+    await requireHead({ forum, chamberId, signal }, end.eventId, path);
+    let written = end.eventId;
+    try {
+      for await (const { line, eventId } of forum.lines(chamberId, { after: end, signal })) {
+        await file.appendFile(`${line}\n`);
+        written = eventId;
+      }
+    } catch (error) {
+      const isFilesFault = error instanceof ClientError && error.code === 'CLIENT_ERR_CHAIN' && written === end.eventId;
+      if (!isFilesFault || written === 0) throw error;
+      throw new CommandError(
+        'verification',
+        `${path} is not the log of this chamber: event ${written + 1} of the service does not follow its last line`,
+      );
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** Checks the file's lines and cuts off the part of a line that a kill left behind. */
+async function endOf(file: FileHandle, path: string, chamberId: number): Promise<Cursor> {
+  const text = await file.readFile('utf8');
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+  let cursor = START;
+  for (const line of whole.split('\n').slice(0, -1)) {
+    try {
+      cursor = follow(cursor, chamberId, line);
+    } catch {
+      const event = cursor.eventId + 1;
+      throw new CommandError('verification', `${path} is damaged: line ${event} is not event ${event} of the chamber`);
+    }
+  }
+  if (whole !== text) await file.truncate(Buffer.byteLength(whole));
+  return cursor;
+}
+
+async function requireHead({ forum, chamberId, signal }: Target, after: number, source: string): Promise<void> {
+  if (after === 0) return;
+  const { asOfEventId: head } = await forum.merklePreview(chamberId, { signal });
+  if (after > head) throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${head}`);
+}
+
+/** Standard output gets JSON lines whether or not --json is set. */
+async function exportLines(input: Input): Promise<void> {
+  const { out, force } = input.options;
+  const [first = '', second] = input.args;
+  const source = second === undefined ? input : { ...input, options: { ...input.options, url: first } };
+  const lines = forumOf(source).history(toChamberId(second ?? first));
+  const texts = async function* () {
+    for await (const { line } of lines) yield `${line}\n`;
+  };
+  if (out === undefined) await pipeline(texts, process.stdout, { end: false });
+  else await writeWhole(out, texts, force !== undefined);
+}
+
+/** Writes a new file beside the target and moves it into place once it is complete and on disk. */
+async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isForced: boolean): Promise<void> {
+  if ((await isRegularFile(path)) && !isForced) {
+    throw new CommandError('conflict', `${path} already exists: name another file, or replace it with --force`);
+  }
+  const draft = `${path}.${process.pid}.partial`;
+  try {
+    const file = await open(draft, 'wx');
+    try {
+      for await (const text of texts()) await file.appendFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    // A link fails if a file has appeared meanwhile.
+    if (isForced) await rename(draft, path);
+    else await link(draft, path);
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
 
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
@@ -38,19 +177,8 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
   return await auditMain({
     target,
     json: isJson,
-    ...(chamber === undefined ? {} : { chamber: toInteger('--chamber', chamber, 1) }),
+    ...(chamber === undefined ? {} : { chamber: toInteger('--chamber', chamber) }),
     ...(rpc === undefined ? {} : { rpc }),
     ...(registry === undefined ? {} : { registry }),
   });
-}
-
-/** Lines are JSON whether or not --json is given. */
-async function exportLines(input: Input): Promise<void> {
-  const { out } = input.options;
-  const [first = '', second] = input.args;
-  const source = second === undefined ? input : { ...input, options: { ...input.options, url: first } };
-  const lines = forumOf(source).history(toChamberId(second ?? first));
-  const target = out === undefined ? process.stdout : createWriteStream(out);
-  for await (const { line } of lines) if (!target.write(`${line}\n`)) await once(target, 'drain');
-  if (out !== undefined) await finished(target.end());
 }

@@ -1,54 +1,38 @@
 // The command line as a function: words in, exit code out.
-import { VERSION } from '../version.ts';
+import { CommanderError } from 'commander';
 import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
-import type { Command } from './command.ts';
-import { databaseCommands } from './database-commands.ts';
-import { doctorCommand } from './doctor-command.ts';
+import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
 import { checkVariables } from './environment.ts';
-import { EXIT, toFailure } from './failure.ts';
-import { helpOf, overview } from './help.ts';
 import { logCommands } from './log-commands.ts';
 import { moveCommands } from './move-commands.ts';
-import { findCommand, parseInput } from './parse.ts';
-import { printFailure } from './print.ts';
+import { EXIT, printError } from './output.ts';
 import { serviceCommands } from './service-commands.ts';
 
-export const COMMANDS: readonly Command[] = [
+export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
   ...agentCommands,
   ...chamberCommands,
   ...moveCommands,
   ...logCommands,
-  ...databaseCommands,
-  doctorCommand,
 ];
 
-/** Runs the words after `chambers` and prints what comes of it. */
+/** Runs the words after `chambers` and prints the result. */
 export async function cliMain(words: readonly string[]): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const program = toProgram(COMMANDS, words, async (spec, input) => {
+    checkVariables();
+    exitCode = (await spec.run(input)) ?? EXIT.ok;
+  });
   try {
-    return await run(words);
+    if (words.length === 0) {
+      program.outputHelp();
+      return EXIT.usage;
+    }
+    await program.parseAsync(withoutUnknownValues(program, words), { from: 'user' });
+    return exitCode;
   } catch (error) {
-    const failure = toFailure(error);
-    printFailure(words.includes('--json'), failure);
-    return failure.exitCode;
+    if (error instanceof CommanderError && error.exitCode === EXIT.ok) return EXIT.ok;
+    return printError(words.includes('--json'), error);
   }
-}
-
-async function run(words: readonly string[]): Promise<number> {
-  const [first = '--help'] = words;
-  if (['--help', '-h', 'help'].includes(first)) {
-    console.log(overview(COMMANDS));
-    return words.length === 0 ? EXIT.usage : EXIT.ok;
-  }
-  if (['--version', '-V'].includes(first)) {
-    console.log(VERSION);
-    return EXIT.ok;
-  }
-  checkVariables();
-  const command = findCommand(words, COMMANDS);
-  const { isHelp, ...input } = parseInput(command, words);
-  if (!isHelp) return (await command.run(input)) ?? EXIT.ok;
-  console.log(helpOf(command));
-  return EXIT.ok;
 }

@@ -1,108 +1,86 @@
-// The moves of an agent in a chamber.
-import type { JsonObject } from '../vocabulary/values.ts';
-import { CHAMBER_ARGUMENT, type Command, type Input, KEY_OPTIONS } from './command.ts';
-import { agentOf } from './environment.ts';
-import { UsageError } from './failure.ts';
-import { members, print } from './print.ts';
-import { toAllocation, toChamberId } from './values.ts';
+// The moves of an agent in a chamber: one command for each slice that describes one, and the two that need the salt store.
+import * as v from 'valibot';
+import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
+import { signedCall } from './environment.ts';
+import { CommandError, printMembers } from './output.ts';
+import { toAllocation, toChamberId, toJsonObject } from './values.ts';
 
-export const moveCommands: readonly Command[] = [
-  {
-    name: 'move join',
-    summary: 'Joins a chamber in its lobby',
-    args: [CHAMBER_ARGUMENT],
-    options: KEY_OPTIONS,
-    examples: ['move join 1'],
-    run: async (input) => tell(input, await (await agentOf(input)).joinChamber(chamberOf(input))),
-  },
-  {
-    name: 'move propose',
-    summary: 'Proposes an idea, in turn',
-    args: [CHAMBER_ARGUMENT],
-    options: {
-      ...KEY_OPTIONS,
-      name: { value: 'NAME', help: 'name of the idea', isRequired: true },
-      ticker: { value: 'TICKER', help: '1–32 of A–Z a–z 0–9 _ . -', isRequired: true },
-      description: { value: 'TEXT', help: 'what it is' },
-    },
-    examples: ['move propose 1 --name="River Sensors" --ticker=RIVER --description="Tools that listen to rivers"'],
-    run: propose,
-  },
-  {
-    name: 'move debate',
-    summary: 'Comments, in turn',
-    args: [CHAMBER_ARGUMENT],
-    options: {
-      ...KEY_OPTIONS,
-      comment: { value: 'TEXT', help: 'what to say', isRequired: true },
-      idea: { value: 'IDEA', help: 'the idea it is about, e.g. idea-1' },
-      refinement: { value: 'JSON', help: 'an object with anything in it' },
-    },
-    examples: ['move debate 1 --idea=idea-1 --comment="Who measures?"'],
-    run: debate,
-  },
-  {
-    name: 'move pass',
-    summary: 'Ends the turn',
-    args: [CHAMBER_ARGUMENT],
-    options: KEY_OPTIONS,
-    examples: ['move pass 1'],
-    run: async (input) => tell(input, await (await agentOf(input)).pass(chamberOf(input))),
-  },
+const OPTIONS = { ...URL_OPTION, ...KEY_OPTION };
+
+export const moveCommands: readonly CommandSpec[] = [
+  ...Object.values(chamberMoves).flatMap(toSpec),
   {
     name: 'move commit',
     summary: 'Commits to allocations; the salt is kept beside the key file',
-    args: [
-      CHAMBER_ARGUMENT,
-      { name: 'IDEA=BPS', help: 'shares of 10000, e.g. idea-1=6000; none abstains', arity: 'rest' },
-    ],
-    options: KEY_OPTIONS,
+    args: { ...CHAMBER_ARGUMENT, '[idea=bps...]': 'shares of 10000, e.g. idea-1=6000; none abstains' },
+    options: OPTIONS,
     examples: ['move commit 1 idea-1=6000 idea-2=4000', 'move commit 1'],
-    run: commit,
+    run: async (input) => {
+      const allocations = input.args.slice(1).map(toAllocation);
+      const chamberId = toChamberId(input.args[0]);
+      printMembers(input.isJson, await signedCall(input, (agent, call) => agent.commit(chamberId, allocations, call)));
+    },
   },
   {
     name: 'move reveal',
-    summary: 'Reveals what was committed to',
-    args: [CHAMBER_ARGUMENT],
-    options: KEY_OPTIONS,
+    summary: "Reveals the agent's commitment",
+    args: CHAMBER_ARGUMENT,
+    options: OPTIONS,
     examples: ['move reveal 1'],
-    run: async (input) => tell(input, await (await agentOf(input)).reveal(chamberOf(input))),
+    run: async (input) => {
+      const chamberId = toChamberId(input.args[0]);
+      printMembers(input.isJson, await signedCall(input, (agent, call) => agent.reveal(chamberId, call)));
+    },
   },
 ];
 
-async function propose(input: Input): Promise<void> {
-  const { name = '', ticker = '', description = '' } = input.options;
-  const agent = await agentOf(input);
-  tell(input, await agent.propose(chamberOf(input), { name, ticker, description }));
+type MoveOptions = Readonly<Record<string, { readonly member: string; readonly value: string; readonly help: string }>>;
+
+function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
+  const { command } = move.texts;
+  if (command === undefined) return [];
+  const options = command.options ?? {};
+  const required = requiredMembers(move);
+  const described = (isRequired: boolean) =>
+    Object.entries(options)
+      .filter(([, { member }]) => required.has(member) === isRequired)
+      .map(([name, { value, help }]) => [`--${name} <${value.toLowerCase()}>`, help]);
+  return [
+    {
+      name: `move ${move.operation}`,
+      summary: command.summary,
+      args: CHAMBER_ARGUMENT,
+      required: Object.fromEntries(described(true)),
+      options: { ...Object.fromEntries(described(false)), ...OPTIONS },
+      examples: [command.example],
+      run: (input) => makeMove(move, options, input),
+    },
+  ];
 }
 
-async function debate(input: Input): Promise<void> {
-  const { comment = '', idea = null, refinement } = input.options;
-  const refined = refinement === undefined ? {} : { refinement: toObject(refinement) };
-  const agent = await agentOf(input);
-  tell(input, await agent.debate(chamberOf(input), { ideaId: idea, comment, ...refined }));
+/** The members without which the schema rejects a body. */
+function requiredMembers(move: AnyChamberMove): ReadonlySet<unknown> {
+  return new Set(v.safeParse(move.body, {}).issues?.map((issue) => issue.path?.[0].key));
 }
 
-async function commit(input: Input): Promise<void> {
-  const allocations = input.args.slice(1).map(toAllocation);
-  const agent = await agentOf(input);
-  tell(input, await agent.commit(chamberOf(input), allocations));
+async function makeMove(move: AnyChamberMove, options: MoveOptions, input: Input): Promise<void> {
+  const chamberId = toChamberId(input.args[0]);
+  const members = Object.entries(options).flatMap(([name, { member, value }]) => {
+    const text = input.options[name];
+    return text === undefined ? [] : [[member, value === 'JSON' ? toJsonObject(`--${name}`, text) : text] as const];
+  });
+  const body = Object.fromEntries(members);
+  checkBody(move, options, body);
+  printMembers(input.isJson, await signedCall(input, (agent, call) => agent.move(move.path, chamberId, body, call)));
 }
 
-function chamberOf({ args }: Input): number {
-  return toChamberId(args[0]);
-}
-
-function tell({ isJson }: Input, answer: object): void {
-  print(isJson, answer, members(answer));
-}
-
-function toObject(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
-  } catch {
-    // Told below.
-  }
-  throw new UsageError(`--refinement must be a JSON object, e.g. '{"scale":2}', not “${text}”`);
+/** Names every wrong option before anything is sent. */
+function checkBody(move: AnyChamberMove, options: MoveOptions, body: object): void {
+  const problems = v.safeParse(move.body, body, { abortPipeEarly: true }).issues?.map(({ path, message }) => {
+    const member = path?.[0].key;
+    const [name] = Object.entries(options).find(([, option]) => option.member === member) ?? [];
+    return `${name === undefined ? String(member) : `--${name}`} ${message}`;
+  });
+  if (problems !== undefined) throw new CommandError('usage', problems.join('; '));
 }

@@ -1,12 +1,15 @@
-// Commands that run a service.
-import type { Command } from './command.ts';
+// Commands for operators, on the machine of the service: running it, checking it and maintaining its database.
+import { readConfig } from '../config.ts';
+import { paint, plain } from '../terminal.ts';
+import type { CommandSpec, Input } from './command.ts';
+import { EXIT, members, print, printMembers, table } from './output.ts';
 
-export const serviceCommands: readonly Command[] = [
+const DATABASE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or data/chambers.db)' } as const;
+
+export const serviceCommands: readonly CommandSpec[] = [
   {
     name: 'start',
     summary: 'Runs the service, configured by the environment (PORT, DATABASE_PATH, RPC_URL …; see the README)',
-    args: [],
-    options: {},
     examples: ['start', 'doctor  # checks the configuration first'],
     run: async () => {
       await import('../main.ts');
@@ -15,12 +18,80 @@ export const serviceCommands: readonly Command[] = [
   {
     name: 'demo',
     summary: 'Plays a chamber with five agents on a service of its own, to the root on a chain, in under a minute',
-    args: [],
-    options: {},
     examples: ['demo'],
     run: async () => {
       const { demoMain } = await import('../demo.ts');
       return await demoMain();
     },
   },
+  {
+    name: 'doctor',
+    summary: 'Checks configuration, flags, disk, clock and chain of a service, and names the variable to set',
+    examples: ['doctor', 'RPC_URL=https://rpc.example.org … chambers doctor --json'],
+    run: doctor,
+  },
+  {
+    name: 'fsck',
+    summary: 'Checks a database: every line, the links between them, every derived row',
+    args: DATABASE_ARGUMENT,
+    options: {
+      '--repair-tail': 'first save and remove rows that another program appended, while the service is stopped',
+    },
+    examples: ['fsck', 'fsck data/chambers.db --json', 'fsck --repair-tail'],
+    run: fsck,
+  },
+  {
+    name: 'rebuild',
+    summary: "Rebuilds a database's derived tables from its log, while the service is stopped",
+    args: DATABASE_ARGUMENT,
+    examples: ['rebuild'],
+    run: async ({ args, isJson }) => {
+      const { rebuildDatabase } = await import('../log/sqlite/repair.ts');
+      printMembers(isJson, rebuildDatabase(databaseOf(args[0])));
+    },
+  },
+  {
+    name: 'backup',
+    summary: 'Copies a whole database while the service is running',
+    args: { '<target>': 'the file to write, which must not exist', ...DATABASE_ARGUMENT },
+    examples: ['backup /mnt/backup/chambers.db'],
+    run: async ({ args: [target = '', database], isJson }) => {
+      const { backupDatabase } = await import('../log/sqlite/backup.ts');
+      printMembers(isJson, await backupDatabase(databaseOf(database), target));
+    },
+  },
 ];
+
+const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
+
+async function doctor({ isJson }: Input): Promise<number> {
+  const { examine } = await import('../doctor.ts');
+  const findings = await examine(process.env);
+  const isHealthy = findings.every(({ level }) => level !== 'problem');
+  const rows = findings.map(({ subject, level, variable, detail }) => [subject, level, variable, detail]);
+  const [header = '', ...lines] = table(['SUBJECT', 'LEVEL', 'VARIABLE', 'FINDING'], rows);
+  const coloured = lines.map((line, row) => paint(COLOURS[findings[row]?.level ?? 'ok'], line));
+  print(isJson, { ok: isHealthy, findings }, [header, ...coloured]);
+  return isHealthy ? EXIT.ok : EXIT.failure;
+}
+
+async function fsck({ args, options, isJson }: Input): Promise<number> {
+  const { fsckDatabase } = await import('../log/sqlite/fsck.ts');
+  const { repairTail } = await import('../log/sqlite/repair.ts');
+  const database = databaseOf(args[0]);
+  const repair = options['repair-tail'] === undefined ? {} : repairTail(database);
+  const faults: object[] = [];
+  const summary = fsckDatabase(database, (fault) => {
+    faults.push(fault);
+    const { stream, eventId, problem } = fault;
+    const place = stream === null ? 'database' : `${stream}, event ${eventId}`;
+    if (!isJson) console.log(`${paint('red', plain(place))}: ${plain(problem)}`);
+  });
+  const result = { ...summary, ...repair };
+  print(isJson, { ...result, found: faults }, members(result));
+  return summary.faults === 0 ? EXIT.ok : EXIT.verification;
+}
+
+function databaseOf(path: string | undefined): string {
+  return path ?? readConfig(process.env).DATABASE_PATH;
+}

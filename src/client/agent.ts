@@ -165,6 +165,11 @@ export class Agent {
     return turns(this.forum.service, chamberId, this.did, options);
   }
 
+  /** Makes any move in a chamber, by its path with `:id` for the chamber; returns the response's body. */
+  move(path: string, chamberId: number, body: object, options?: CallOptions): Promise<object> {
+    return this.#call('POST', path.replace(':id', `${chamberId}`), body, options);
+  }
+
   #move<Result>(chamberId: number, path: string, body: object, options?: CallOptions): Promise<Result> {
     return this.#call('POST', `/chambers/${chamberId}/${path}`, body, options);
   }

@@ -1,6 +1,6 @@
 // The five agents of the demo: what each is like, proposes and says. Their choices follow from their likes alone.
 import type { Idea } from '../../projections/chamber.ts';
-import type { NewIdea } from '../client/agent.ts';
+import type { NewIdea } from '../client/index.ts';
 import type { Allocation, Personality } from '../vocabulary/values.ts';
 
 export interface Character {
@@ -8,7 +8,7 @@ export interface Character {
   readonly walletAddress: string;
   readonly personality: Required<Personality>;
   readonly idea: NewIdea | null;
-  /** What the character says of an idea that it likes, and of one that it does not. */
+  /** Comments on an idea that the character likes, and on one that it does not. */
   readonly praise: string;
   readonly doubt: string;
 }
@@ -79,14 +79,14 @@ export const CAST: readonly Character[] = [
 
 type Pitch = Pick<Idea, 'ideaId' | 'name' | 'description'>;
 
-/** How well a character likes an idea: what it loves in it, less what it hates. */
+/** How well a character likes an idea: the words that it loves in it, minus the words that it hates. */
 export function liking({ personality }: Character, { name, description }: Pitch): number {
   const text = `${name} ${description}`.toLowerCase();
   const count = (words: readonly string[]) => words.filter((word) => text.includes(word)).length;
   return count(personality.loves) - count(personality.hates);
 }
 
-/** The whole 10,000 bps, shared among the ideas liked in proportion; what rounding leaves abstains. */
+/** All 10,000 bps, in proportion among the ideas that it likes; the remainder of the rounding abstains. */
 export function allocationsOf(character: Character, ideas: readonly Pitch[]): readonly Allocation[] {
   const liked = ideas.map((idea) => ({ ideaId: idea.ideaId, weight: Math.max(0, liking(character, idea)) }));
   const total = liked.reduce((sum, { weight }) => sum + weight, 0);

@@ -17,38 +17,41 @@ export interface Stage {
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
-/** Resolves when the service listens; rejects with what it said when it does not start. */
+/** Resolves when the service listens; if it does not start, rejects with its error output. */
 export async function openStage(): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
   const service = spawn(process.execPath, [MAIN], {
     env: environment(folder),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const kill = () => void service.kill('SIGTERM');
+  process.once('exit', kill);
   const close = async () => {
+    process.off('exit', kill);
     if (service.exitCode === null && service.signalCode === null) {
-      service.kill('SIGTERM');
+      kill();
       const timer = setTimeout(() => service.kill('SIGKILL'), STOP_MILLIS);
       await once(service, 'exit');
       clearTimeout(timer);
     }
     await rm(folder, { recursive: true, force: true });
   };
-  let complaints = '';
+  let errors = '';
   service.stderr.on('data', (chunk: Buffer) => {
-    complaints = (complaints + chunk.toString()).slice(-4_000);
+    errors = (errors + chunk.toString()).slice(-4_000);
   });
   for await (const line of createInterface({ input: service.stdout })) {
     const [, baseUrl] = /listening on (http:\/\/\S+)/.exec(line) ?? [];
     if (baseUrl === undefined) continue;
-    // What it says from now on must not fill the pipe.
+    // Later output must not fill the pipe.
     service.stdout.resume();
     return { baseUrl, close };
   }
   await close();
-  throw new Error(`the service did not start: ${complaints.trim()}`);
+  throw new Error(`the service did not start: ${errors.trim()}`);
 }
 
-/** Nothing of the caller's configuration, so that the demo is the same everywhere. */
+/** None of the caller's configuration, so that the demo is the same everywhere. */
 function environment(folder: string): NodeJS.ProcessEnv {
   const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
   const database = join(folder, 'chambers.db');

@@ -1,4 +1,4 @@
-// Reads a chamber from its stream to the end, and compares what the lines say with what is on the chain.
+// Follows a chamber's stream to its end, and reads from the chain what the lines must agree with.
 import { createPublicClient, http, parseAbi } from 'viem';
 import { graduates } from '../../projections/allocations.ts';
 import { type ChamberState, evolveChamber, type Idea } from '../../projections/chamber.ts';
@@ -13,16 +13,18 @@ export interface Testimony {
   readonly state: ChamberState;
   /** Recomputed from the streamed lines alone. */
   readonly root: Hex;
-  /** As they came. */
+  /** As received. */
   readonly lines: readonly string[];
 }
 
-/** Follows the lines until the root is committed and every graduate's deployment has come to an end. */
+/** Follows the lines until the root is committed and every graduate's deployment has an outcome. */
 export async function witness(
-  forum: ForumClient,
-  chamberId: number,
-  tell: (event: ChamberEvent, state: ChamberState) => void,
-  { signal }: { readonly signal: AbortSignal },
+  {
+    forum,
+    chamberId,
+    signal,
+  }: { readonly forum: ForumClient; readonly chamberId: number; readonly signal: AbortSignal },
+  onEvent: (event: ChamberEvent, state: ChamberState) => void,
 ): Promise<Testimony> {
   let state: ChamberState | null = null;
   let tree = EMPTY_TREE;
@@ -31,43 +33,35 @@ export async function witness(
     lines.push(line);
     state = evolveChamber(state, event);
     if (isMove(event)) tree = appendLeaf(tree, fromHex(leaf)).tree;
-    tell(event, state);
-    if (isSettled(state)) return { state, lines, root: toHex(rootOf(tree)) };
+    onEvent(event, state);
+    const { settlement } = state;
+    const isDecided = ({ ideaId }: Idea) => deploymentOf(settlement, ideaId).outcome !== null;
+    if (settlement.committed === null || !graduates(state).every(isDecided)) continue;
+    return { state, lines, root: toHex(rootOf(tree)) };
   }
   throw new Error('the stream ended before the chamber was committed');
 }
 
-function isSettled(state: ChamberState): boolean {
-  const isDecided = (idea: Idea) => deploymentOf(state.settlement, idea.ideaId).outcome !== null;
-  return state.settlement.committed !== null && graduates(state).every(isDecided);
-}
-
-interface Token {
-  readonly ticker: string;
-  /** null where the deployment failed, or where the chain has no code at the address. */
-  readonly address: string | null;
-}
-
 export interface OnChain {
   readonly root: Hex;
-  readonly tokens: readonly Token[];
+  /** `address` is null if the deployment failed, or if the chain has no code there. */
+  readonly tokens: readonly { readonly ticker: string; readonly address: string | null }[];
 }
 
 const REGISTRY = parseAbi(['function rootOf(uint256 chamberId) view returns (bytes32)']);
 
-/** What the chain itself says of the chamber: asked there, not of the service. */
+/** The chamber's root and tokens, read from the chain itself and not from the service. */
 export async function readChain(forum: ForumClient, state: ChamberState): Promise<OnChain> {
   const { chain } = await forum.health();
-  if (chain?.rpcUrl === undefined) throw new Error('the service does not tell its development chain in GET /health');
+  if (chain?.rpcUrl === undefined) throw new Error('GET /health does not name a development chain');
   const client = createPublicClient({ transport: http(chain.rpcUrl) });
-  const args = [BigInt(state.chamberId)] as const;
   const root = await client.readContract({
     address: chain.registryAddress,
     abi: REGISTRY,
     functionName: 'rootOf',
-    args,
+    args: [BigInt(state.chamberId)],
   });
-  const tokens = graduates(state).map(async ({ ideaId, ticker }): Promise<Token> => {
+  const tokens = graduates(state).map(async ({ ideaId, ticker }) => {
     const { outcome } = deploymentOf(state.settlement, ideaId);
     if (!isDeployed(outcome)) return { ticker, address: null };
     const code = await client.getCode({ address: outcome.tokenAddress as Hex });

@@ -66,11 +66,11 @@ describe('the command line', () => {
 
 describe('exit codes', () => {
   it.each([
-    ['1 where there is no such thing', 'chamber show 99', 1, 'FORUM_ERR_NOT_FOUND'],
-    ['2 where the service finds the call wrong', 'chamber list --limit=9999', 2, 'FORUM_ERR_VALIDATION'],
-    ['4 where nobody knows the agent', 'agent show', 4, 'FORUM_ERR_SIGNATURE'],
-    ['5 where the phase is another', 'move join 1', 5, 'FORUM_ERR_PHASE'],
-    ['6 where nobody answers', 'chamber list --url=http://127.0.0.1:9', 6, 'CLIENT_ERR_UNREACHABLE'],
+    ['1 if the chamber does not exist', 'chamber show 99', 1, 'FORUM_ERR_NOT_FOUND'],
+    ['2 if the service rejects the parameters', 'chamber list --limit=9999', 2, 'FORUM_ERR_VALIDATION'],
+    ['4 if the agent is unknown', 'agent show', 4, 'FORUM_ERR_SIGNATURE'],
+    ['5 in the wrong phase', 'move join 1', 5, 'FORUM_ERR_PHASE'],
+    ['6 if there is no response', 'chamber list --url=http://127.0.0.1:9', 6, 'CLIENT_ERR_UNREACHABLE'],
   ])('%s', async (_, words, exitCode, error) => {
     const who = exitCode === 4 ? 'nobody' : 'ada';
     if (exitCode === 4) await json('agent new', who);
@@ -79,11 +79,11 @@ describe('exit codes', () => {
     expect(JSON.parse(failed.err)).toMatchObject({ error, exitCode });
   });
 
-  it('5 where a key would be overwritten', async () => {
+  it('5 instead of overwriting a key', async () => {
     expect(await chambers('agent new')).toMatchObject({ exitCode: 5 });
   });
 
-  it('3 where a file to be continued is not the log’s', async () => {
+  it('3 if a file to continue is not a copy of the log', async () => {
     const path = join(folder, 'forged.ndjson');
     await writeFile(path, '{"eventId":1,"chamberId":1,"prev":"0x00"}\n');
     expect(await chambers(`chamber tail 1 --out=${path}`)).toMatchObject({ exitCode: 3 });
@@ -91,7 +91,7 @@ describe('exit codes', () => {
 });
 
 describe('remote text', () => {
-  it('cannot steer the terminal', async () => {
+  it('cannot control the terminal', async () => {
     const agent = await newAgent(stage);
     const chamber = { ...newChamber(stage.now()), name: '\u001b[2Jgone\u202e\r\n\u009b31m' };
     const { chamberId } = await agent.createChamber(chamber);

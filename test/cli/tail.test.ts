@@ -38,7 +38,7 @@ it('a tail that is killed again and again writes each event once', async () => {
       `--url=${stage.baseUrl}`,
     ]);
     await killAfterMore(tail, out, 7);
-    // What a kill in the middle of a write leaves behind.
+    // As if the kill had come in the middle of a write.
     await appendFile(out, '{"chamberId":');
   }
   await talking;
@@ -54,7 +54,7 @@ async function talk(agent: Agent, chamberId: number): Promise<void> {
   }
 }
 
-/** Kills the process, with SIGKILL, when the file has some lines more, or all there are. */
+/** Kills the process with SIGKILL once the file has so many more lines, or all of them. */
 async function killAfterMore(child: ChildProcess, path: string, lines: number): Promise<void> {
   const goal = Math.min(countLines(await textOf(path)) + lines, MOVES);
   const ended = once(child, 'exit');

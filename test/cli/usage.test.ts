@@ -1,42 +1,71 @@
-import { describe, expect, it } from 'vitest';
+import type { Command } from 'commander';
+import { describe, expect, it, vi } from 'vitest';
+import { toProgram } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/main.ts';
-import { findCommand, parseInput } from '../../src/cli/parse.ts';
+import { moveCommands } from '../../src/cli/move-commands.ts';
+import { chamberMoves } from '../../src/moves/registry.ts';
 import { run } from './run.ts';
+
+const ADDRESS = `0x${'11'.repeat(20)}`;
 
 describe('wrong usage', () => {
   it.each([
-    ['an unknown command', ['strt'], 'did you mean “start”'],
-    ['an unknown group', ['chambr', 'list'], 'did you mean “chamber list”'],
-    ['an unknown command of a group', ['move', 'propos'], 'did you mean “move propose”'],
-    ['an unknown option', ['chamber', 'list', '--phse=debate'], 'did you mean --phase?'],
-    ['an unknown short option', ['chamber', 'list', '-l'], 'unknown option -l'],
-    ['an option without its value', ['chamber', 'list', '--limit'], '--limit needs a value: --limit=COUNT'],
-    ['an option that swallows the next', ['move', 'debate', '1', '--comment', '--idea=x'], '--comment needs a value'],
-    ['a switch with a value', ['chamber', 'list', '--json=yes'], '--json takes no value'],
-    ['a missing argument', ['chamber', 'show'], 'ID is missing'],
-    ['a missing option', ['move', 'debate', '1'], '--comment=TEXT is missing'],
-    ['an argument too many', ['chamber', 'show', '1', '2'], '“2” is one argument too many'],
-    ['an id that is none', ['chamber', 'show', 'one'], 'ID must be an integer of at least 1'],
-    ['a phase that is none', ['chamber', 'list', '--phase=talk'], '“talk” is no phase'],
-    ['a length that is none', ['chamber', 'create', '--name=x', '--lobby=soon'], '“soon” is no length of a phase'],
-    ['a base URL that is none', ['chamber', 'list', '--url=127.0.0.1'], 'the base URL must be like'],
-  ])('is told in one sentence: %s', async (_, words, told) => {
+    ['an unknown command', ['strt'], "unknown command 'strt': did you mean start?"],
+    ['an unknown group', ['chambr', 'list'], "unknown command 'chambr': did you mean chamber?"],
+    ['an unknown command of a group', ['move', 'propos'], "unknown command 'propos': did you mean propose?"],
+    ['a command that is near to none', ['frobnicate'], "unknown command 'frobnicate'; see chambers --help"],
+    ['a group without a command', ['agent'], 'chambers agent needs a command: new, register, show'],
+    ['an unknown option', ['chamber', 'list', '--phse=debate'], "'--phse': did you mean --phase?"],
+    ['an option that is near to none', ['chamber', 'list', '--frobnicate'], '; see chambers chamber list --help'],
+    ['an unknown short option', ['chamber', 'list', '-l'], "unknown option '-l'"],
+    ['an option without its value', ['chamber', 'list', '--limit'], "option '--limit <count>' argument missing"],
+    [
+      'an option that swallows the next',
+      ['move', 'debate', '1', '--comment', '--idea=x'],
+      "'--comment <text>' argument",
+    ],
+    ['a switch with a value', ['chamber', 'list', '--json=yes'], "unknown option '--json=yes'"],
+    ['a missing argument', ['chamber', 'show'], "missing required argument 'id'; see chambers chamber show --help"],
+    [
+      'a missing option',
+      ['agent', 'register', `--wallet=${ADDRESS}`],
+      "required option '--email <email>' not specified",
+    ],
+    ['a missing option of a move', ['move', 'debate', '1'], "required option '--comment <text>' not specified"],
+    ['a value that the move rejects', ['move', 'propose', '1', '--name=x', '--ticker=a b'], '--ticker must be 1 to 32'],
+    ['a refinement that is not an object', ['move', 'debate', '1', '--comment=x', '--refinement=[1]'], 'a JSON object'],
+    [
+      'an argument too many',
+      ['chamber', 'show', '1', '2'],
+      "too many arguments for 'show': expected 1 argument but got 2",
+    ],
+    ['a wrong id', ['chamber', 'show', 'one'], 'the chamber id must be an integer of at least 1, not “one”'],
+    ['a wrong phase', ['chamber', 'list', '--phase=talk'], '“talk” is not a phase: use one of LOBBY'],
+    ['a wrong duration', ['chamber', 'create', '--name=x', '--lobby=soon'], '“soon” is not a duration'],
+    ['a wrong allocation', ['move', 'commit', '1', 'idea-1'], '“idea-1” is not an allocation: use IDEA=BPS'],
+    ['a wrong base URL', ['chamber', 'list', '--url=127.0.0.1'], 'the base URL must be like'],
+    [
+      'a database that does not exist',
+      ['fsck', '/nowhere/chambers.db'],
+      'cannot read the database /nowhere/chambers.db',
+    ],
+  ])('is reported in one sentence: %s', async (_, words, detail) => {
     const { exitCode, out, err } = await run(words);
-    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' });
-    expect(err).toContain(told);
+    expect({ exitCode, out }).toEqual({ exitCode: words[0] === 'fsck' ? 1 : 2, out: '' });
+    expect(err).toContain(detail);
     expect(err.split('\n')).toHaveLength(1);
   });
 
-  it('is JSON where JSON was asked for', async () => {
+  it('is JSON if JSON was asked for', async () => {
     const { exitCode, err } = await run(['chamber', 'list', '--limt=1', '--json']);
     expect(JSON.parse(err)).toEqual({ error: 'usage', detail: expect.stringContaining('--limit'), exitCode });
   });
 
-  it('is an unknown variable of ours, not of others', async () => {
+  it('is an unknown CHAMBERS_ variable, except those of the service and of others', async () => {
     const misspelt = await run(['move', 'join', '1'], { CHAMBERS_KEYFILE: '/tmp/key' });
-    expect(misspelt).toMatchObject({ exitCode: 2, err: expect.stringContaining('did you mean CHAMBERS_KEY_FILE?') });
-    const others = await run(['move', 'join', '--help'], { CHAMBER_MUSIC: '1' });
-    expect(others.exitCode).toBe(0);
+    expect(misspelt).toMatchObject({ exitCode: 2, err: expect.stringContaining('CHAMBERS_KEY_FILE') });
+    const others = await run(['doctor'], { CHAMBER_MUSIC: '1', CHAMBERS_OPEN_PER_DID_MAX: '16', CHAIN: 'none' });
+    expect(others).toMatchObject({ exitCode: 0, err: '' });
   });
 
   it('is a move without a key', async () => {
@@ -46,18 +75,47 @@ describe('wrong usage', () => {
   });
 });
 
-it('tells its version', async () => {
+it('takes --name value as well as --name=value, and --json anywhere', async () => {
+  const { exitCode, err } = await run(['--json', 'chamber', 'list', '--url', 'http://127.0.0.1:9']);
+  expect(exitCode).toBe(6);
+  expect(JSON.parse(err)).toMatchObject({ error: 'CLIENT_ERR_UNREACHABLE' });
+});
+
+it('prints its version', async () => {
   expect(await run(['--version'])).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+$/) });
 });
 
+it('has a command for every move', () => {
+  expect(moveCommands.map(({ name }) => name).sort()).toEqual(
+    Object.keys(chamberMoves)
+      .map((operation) => `move ${operation}`)
+      .sort(),
+  );
+});
+
 describe('help', () => {
-  it('lists every command', async () => {
+  it('lists every command, and is printed without words too', async () => {
     const { exitCode, out } = await run(['--help']);
     expect(exitCode).toBe(0);
     const lines = out.split('\n');
     for (const { name, summary } of COMMANDS) {
       expect(lines.filter((line) => line.startsWith(`  ${name} `) && line.endsWith(`  ${summary}`))).toHaveLength(1);
     }
+    expect(await run([])).toEqual({ exitCode: 2, out, err: '' });
+    expect(await run(['help'])).toMatchObject({ exitCode: 0, out });
+  });
+
+  it.each([
+    ['agent register', '--wallet <address> --email <email> [options]'],
+    ['chamber create', '--name <name> [options]'],
+    ['chamber tail', '<id> [options]'],
+    ['move propose', '<id> --name <name> --ticker <ticker> [options]'],
+    ['move commit', '<id> [idea=bps...] [options]'],
+    ['export', '[url] <id> [options]'],
+    ['backup', '<target> [database] [options]'],
+  ])('of %s has its usage', async (name, usage) => {
+    const { out } = await run([...name.split(' '), '--help']);
+    expect(out.split('\n')[0]).toBe(`Usage: chambers ${name} ${usage}`);
   });
 
   it.each(COMMANDS.map((command) => [command.name, command] as const))(
@@ -67,15 +125,22 @@ describe('help', () => {
       expect(exitCode).toBe(0);
       expect(command.examples.length).toBeGreaterThan(0);
       for (const example of command.examples) {
-        expect(out).toContain(example);
+        expect(out).toContain(`  chambers ${example}`);
         const words = wordsOf(example);
-        if (words !== null) expect(parseInput(findCommand(words, COMMANDS), words).isHelp).toBe(false);
+        const ran = vi.fn(async () => {});
+        if (words === null) continue;
+        await parse(words, ran);
+        expect(ran).toHaveBeenCalledExactlyOnceWith(command, expect.anything());
       }
     },
   );
 });
 
-/** The words of an example as a shell makes them; null where the shell does more than that. */
+async function parse(words: string[], ran: Parameters<typeof toProgram>[2]): Promise<Command> {
+  return await toProgram(COMMANDS, words, ran).parseAsync(words, { from: 'user' });
+}
+
+/** The words of an example as a shell splits them; null if a shell does more than that. */
 function wordsOf(example: string): string[] | null {
   if (/[|…#]/.test(example)) return null;
   const words = example.replace(/ > .*/, '').match(/(?:[^\s"]|"[^"]*")+/g) ?? [];

@@ -1,0 +1,91 @@
+// What commands print: one JSON value for programs or lines for people, and errors as one sentence with an exit code, never
+// a stack trace. Remote text cannot control the terminal.
+import { ClientError, type ClientErrorCode } from '../client/error.ts';
+import { paint, plain } from '../terminal.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  verification: 3,
+  authentication: 4,
+  conflict: 5,
+  unreachable: 6,
+} as const;
+
+/** An error of the command line itself; the message says what to do instead. */
+export class CommandError extends Error {
+  readonly kind: keyof typeof EXIT;
+
+  constructor(kind: keyof typeof EXIT, message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+const EXIT_OF: Partial<Record<ClientErrorCode, number>> = {
+  FORUM_ERR_VALIDATION: EXIT.usage,
+  CLIENT_ERR_INPUT: EXIT.usage,
+  CLIENT_ERR_CHAIN: EXIT.verification,
+  CLIENT_ERR_PROOF: EXIT.verification,
+  FORUM_ERR_SIGNATURE: EXIT.authentication,
+  CLIENT_ERR_KEY: EXIT.authentication,
+  FORUM_ERR_PHASE: EXIT.conflict,
+  FORUM_ERR_TURN: EXIT.conflict,
+  FORUM_ERR_MEMBER: EXIT.conflict,
+  FORUM_ERR_CONFLICT: EXIT.conflict,
+  FORUM_ERR_UNAVAILABLE: EXIT.unreachable,
+  CLIENT_ERR_UNREACHABLE: EXIT.unreachable,
+};
+
+/** Prints the error on standard error, as JSON if the output is JSON; returns the exit code. */
+export function printError(isJson: boolean, error: unknown): number {
+  const isCoded = error instanceof ClientError || error instanceof ForumError;
+  const code = isCoded ? error.code : error instanceof CommandError ? error.kind : 'failure';
+  const exitCode = isCoded ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT[code as keyof typeof EXIT];
+  const detail = error instanceof Error ? error.message : String(error);
+  const expected = isCoded ? error.expected : undefined;
+  console.error(
+    isJson ? JSON.stringify({ error: code, detail, exitCode, expected }) : `${paint('red', code)}: ${plain(detail)}`,
+  );
+  return exitCode;
+}
+
+/** A notice on standard error, so that standard output stays what was asked for. */
+export function printNotice(isJson: boolean, notice: string): void {
+  console.error(isJson ? JSON.stringify({ notice }) : notice);
+}
+
+export function print(isJson: boolean, value: unknown, forPeople: readonly string[]): void {
+  console.log(isJson ? JSON.stringify(value) : forPeople.join('\n'));
+}
+
+/** Prints an object's members, one a line. */
+export function printMembers(isJson: boolean, value: object): void {
+  print(isJson, value, members(value));
+}
+
+export function members(value: object): readonly string[] {
+  const rows = Object.entries(value).map(([name, member]) => [name, asText(member)] as const);
+  const width = Math.max(0, ...rows.map(([name]) => name.length));
+  return rows.map(([name, text]) => `${paint('dim', name.padEnd(width))}  ${text}`);
+}
+
+/** Rows under their titles, or `empty` if there are none. */
+export function table(titles: readonly string[], rows: readonly (readonly unknown[])[], empty = ''): readonly string[] {
+  if (rows.length === 0) return [empty];
+  const [header = [], ...texts] = [titles, ...rows.map((row) => row.map(asText))];
+  const widths = titles.map((title, column) => Math.max(title.length, ...texts.map((row) => row[column]?.length ?? 0)));
+  const toLine = (row: readonly string[]) =>
+    row
+      .map((text, column) => text.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return [paint('bold', toLine(header)), ...texts.map(toLine)];
+}
+
+function asText(value: unknown): string {
+  if (value === null || value === undefined) return '–';
+  return plain(typeof value === 'object' ? JSON.stringify(value) : String(value));
+}

@@ -1,0 +1,171 @@
+// Whatever goes wrong around a command, nothing is lost, the right thing is blamed, and there is no stack trace.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { follow, START } from '../../src/client/chain.ts';
+import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
+import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { CLI } from '../kit/programs.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { type Run, run } from './run.ts';
+
+const PROCESS_MILLIS_MAX = 30_000;
+
+let stage: Stage;
+let folder: string;
+beforeAll(async () => {
+  stage = await openStage();
+  const agent = await newAgent(stage);
+  await agent.createChamber(newChamber(stage.now()));
+  await agent.joinChamber(1);
+});
+afterAll(() => stage.stop());
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+
+const chambers = (...words: readonly string[]): Promise<Run> => run(words, { CHAMBERS_URL: stage.baseUrl });
+
+describe('an export', () => {
+  it('never replaces a file unless it is told to', async () => {
+    const out = join(folder, 'chamber.ndjson');
+    writeFileSync(out, 'mine');
+    const { exitCode, err } = await chambers('export', '1', `--out=${out}`);
+    expect({ exitCode, err }).toMatchObject({ exitCode: 5, err: expect.stringContaining('already exists') });
+    expect(readFileSync(out, 'utf8')).toBe('mine');
+    expect(await chambers('export', '1', `--out=${out}`, '--force')).toMatchObject({ exitCode: 0, err: '' });
+    expect(readFileSync(out, 'utf8').split('\n')).toHaveLength(3);
+    expect(readdirSync(folder)).toEqual(['chamber.ndjson']);
+  });
+
+  it('that fails leaves the file as it was, and nothing beside it', async () => {
+    const out = join(folder, 'chamber.ndjson');
+    writeFileSync(out, 'mine');
+    const [first = ''] = (await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text()).split('\n');
+    const url = await serve(`${first}\n${first}\n`);
+    const broken = await chambers('export', url, '1', `--out=${out}`, '--force');
+    expect(broken).toMatchObject({ exitCode: 3, err: expect.stringContaining("the chamber's log is broken") });
+    expect(await chambers('export', '99', `--out=${join(folder, 'new.ndjson')}`)).toMatchObject({ exitCode: 1 });
+    expect(readFileSync(out, 'utf8')).toBe('mine');
+    expect(readdirSync(folder)).toEqual(['chamber.ndjson']);
+  });
+
+  it.each([
+    ['in a folder that does not exist', '/nowhere/chamber.ndjson', 1, 'failure: ENOENT: no such file or directory'],
+    ['that is a device', '/dev/full', 2, 'usage: /dev/full is not a regular file'],
+    ['that is a folder', '/', 2, 'usage: / is not a regular file'],
+  ])('to a file %s is an error', async (_, out, exitCode, detail) => {
+    const failed = await chambers('export', '1', `--out=${out}`, '--force');
+    expect(failed).toMatchObject({ exitCode, err: expect.stringContaining(detail) });
+    expect(failed.err.split('\n')).toHaveLength(1);
+    if (exitCode === 2) expect(await chambers('chamber', 'tail', '1', `--out=${out}`)).toMatchObject({ exitCode });
+  });
+});
+
+describe('a tail', () => {
+  it.each([[['--json']], [[]]])('%j after an event that does not exist says so', async (words) => {
+    const { exitCode, err } = await chambers('chamber', 'tail', '1', '--after=99', ...words);
+    expect({ exitCode, err }).toMatchObject({ exitCode: 2, err: expect.stringContaining('beyond the last event, 2') });
+  });
+
+  it('blames a damaged file, and leaves it as it is', async () => {
+    const out = join(folder, 'chamber.ndjson');
+    writeFileSync(out, '{"eventId":2}\n{"even');
+    const { exitCode, err } = await chambers('chamber', 'tail', '1', `--out=${out}`);
+    expect({ exitCode, err }).toEqual({
+      exitCode: 3,
+      err: `verification: ${out} is damaged: line 1 is not event 1 of the chamber`,
+    });
+    expect(readFileSync(out, 'utf8')).toBe('{"eventId":2}\n{"even');
+  });
+
+  it('blames a file of another log', async () => {
+    const out = join(folder, 'chamber.ndjson');
+    const other = JSON.stringify({ eventId: 1, chamberId: 1, prev: NO_PREVIOUS });
+    writeFileSync(out, `${other}\n`);
+    const shorter = await chambers('chamber', 'tail', '1', `--out=${out}`);
+    expect(shorter).toMatchObject({
+      exitCode: 3,
+      err: expect.stringContaining(`${out} is not the log of this chamber`),
+    });
+    let lines = `${other}\n`;
+    let cursor = follow(START, 1, other);
+    for (const eventId of [2, 3]) {
+      const line = JSON.stringify({ eventId, chamberId: 1, prev: cursor.leaf });
+      cursor = follow(cursor, 1, line);
+      lines += `${line}\n`;
+    }
+    writeFileSync(out, lines);
+    const longer = await chambers('chamber', 'tail', '1', `--out=${out}`);
+    expect(longer).toMatchObject({ exitCode: 2, err: expect.stringContaining(`${out}: event 3 is beyond the last`) });
+  });
+});
+
+describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
+  it('ends with one sentence if its output is full', async () => {
+    const full = openSync('/dev/full', 'w');
+    const child = start(['--help'], full);
+    closeSync(full);
+    const [err, exitCode] = await Promise.all([errorOf(child), exitOf(child)]);
+    expect({ exitCode, err }).toEqual({ exitCode: 1, err: expect.stringMatching(/^failure: .*ENOSPC.*\n$/) });
+  });
+
+  it.each([[['chamber', 'tail', '1', '--json']], [['export', '1']]])(
+    '%j ends quietly with its reader',
+    async (words) => {
+      const child = start([...words, `--url=${stage.baseUrl}`], 'pipe');
+      child.stdout?.destroy();
+      const [err, exitCode] = await Promise.all([errorOf(child), exitOf(child)]);
+      expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
+    },
+  );
+
+  it('says that it waits while the fate of a move is unknown, and ends on SIGINT', async () => {
+    const key = join(folder, 'agent.json');
+    await chambers('agent', 'new', `--key=${key}`);
+    const child = start(['move', 'join', '1', `--key=${key}`, `--url=${await serve(null)}`, '--json'], 'pipe');
+    const [notice] = (await once(child.stderr ?? child, 'data')) as [Buffer];
+    expect(JSON.parse(notice.toString())).toEqual({ notice: expect.stringMatching(/No response yet.*Ctrl-C/) });
+    child.kill('SIGINT');
+    const [err, exitCode] = await Promise.all([errorOf(child), exitOf(child)]);
+    expect(JSON.parse(err)).toMatchObject({
+      error: 'unreachable',
+      detail: expect.stringContaining('may have been'),
+      exitCode,
+    });
+    expect(exitCode).toBe(6);
+  });
+});
+
+/** A service that always sends this text; null cuts every connection off after the request. */
+async function serve(response: string | null): Promise<string> {
+  const server = createServer(async (request, answer) => {
+    for await (const _ of request);
+    if (response === null) request.socket.destroy();
+    else answer.end(response);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function start(words: readonly string[], stdout: number | 'pipe'): ChildProcess {
+  return spawn(process.execPath, [CLI, ...words], { stdio: ['ignore', stdout, 'pipe'] });
+}
+
+async function errorOf(child: ChildProcess): Promise<string> {
+  return child.stderr === null ? '' : await text(child.stderr);
+}
+
+async function exitOf(child: ChildProcess): Promise<unknown> {
+  const [exitCode] = child.exitCode === null ? await once(child, 'exit') : [child.exitCode];
+  return exitCode;
+}
