@@ -4,33 +4,43 @@ import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { type ParsedSignature, parseSignature, signatureBase } from '../crypto/http-signature.ts';
 import { SignatureRefusal } from '../crypto/signature-refusal.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
+import { moveOfEvent } from '../moves/registry.ts';
 import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
-import type { Ledger } from './ledger.ts';
-import { signedTarget } from './operations.ts';
+import type { Findings } from './findings.ts';
 
 /** What a service accepts unless it is configured otherwise, in seconds. */
 const AGE_SECONDS_MAX = 300;
 const SKEW_SECONDS_MAX = 60;
 const ORIGINS_NAMED_MAX = 3;
 
+export interface EvidenceOptions {
+  /** By signature, the event that carries it: shared where several chambers of one log are audited. */
+  readonly signatures?: Map<string, number>;
+  /** Decides as isSignedBy does, which is the default. */
+  readonly verify?: typeof isSignedBy;
+}
+
+const utf8 = new TextEncoder();
+
 export class EvidenceChecks {
-  readonly #ledger: Ledger;
+  readonly #findings: Findings;
+  readonly #verify: typeof isSignedBy;
   readonly #keys = new Map<string, VerifyingKey | SignatureRefusal>();
-  /** The event of each signature: about 150 bytes for a move, the one thing that grows with the log. */
+  /** About 150 bytes for a move, the one thing that grows with the log. */
   readonly #signatures: Map<string, number>;
   readonly #origins = new Set<string>();
 
-  /** `signatures` is shared where several chambers of one log are audited. */
-  constructor(ledger: Ledger, signatures = new Map<string, number>()) {
-    this.#ledger = ledger;
+  constructor(findings: Findings, { signatures = new Map(), verify = isSignedBy }: EvidenceOptions) {
+    this.#findings = findings;
     this.#signatures = signatures;
+    this.#verify = verify;
   }
 
   check(event: MoveEvent, eventId: number): void {
     const { request } = event;
     if (request === null) {
-      const sentence = `event ${eventId} (${event.type}) carries no signature: it is forged, or was taken in development mode`;
-      this.#ledger.broken('signature', [eventId], sentence);
+      const sentence = `event ${eventId} (${event.type}) has no signature: it is forged, or was accepted in development mode`;
+      this.#findings.broken('signature', [eventId], sentence);
       return;
     }
     this.#checkDigest(request, eventId);
@@ -42,27 +52,32 @@ export class EvidenceChecks {
   }
 
   conclude(): void {
-    const origins = [...this.#origins];
-    const named = origins.slice(0, ORIGINS_NAMED_MAX).join(', ') + (origins.length > ORIGINS_NAMED_MAX ? ' …' : '');
-    const several = `requests were signed for ${origins.length} addresses (${named}): its operator knows whether all are the service’s`;
-    if (origins.length > 1) this.#ledger.notEvaluated('origin', several);
-    if (origins.length !== 1) return;
-    this.#ledger.verified('origin');
-    this.#ledger.note('origin', `it is ${named}`);
+    const count = this.#origins.size;
+    if (count === 0) return;
+    const named = [...this.#origins].slice(0, ORIGINS_NAMED_MAX).join(', ');
+    if (count === 1) {
+      this.#findings.verified('origin');
+      this.#findings.note('origin', `it is ${named}`);
+      return;
+    }
+    const list = count > ORIGINS_NAMED_MAX ? `${named} …` : named;
+    const reason = `requests were signed for ${count} origins (${list}): only the operator knows whether all belong to the service`;
+    this.#findings.notEvaluated('origin', reason);
   }
 
   #checkDigest({ contentDigest, body }: RequestEvidence, eventId: number): void {
-    const verdict = hasDigest(contentDigest, Buffer.from(body ?? ''));
+    const verdict = hasDigest(contentDigest, utf8.encode(body ?? ''));
     const problem = verdict.ok ? '' : verdict.problem;
-    this.#ledger.judge('digest', verdict.ok, { eventIds: [eventId], sentence: `event ${eventId}: ${problem}` });
+    this.#findings.judge('digest', verdict.ok, { eventIds: [eventId], sentence: `event ${eventId}: ${problem}` });
   }
 
   #checkTarget(event: MoveEvent, { method, targetUri }: RequestEvidence, eventId: number): void {
-    const target = signedTarget(event);
-    if (target !== undefined) this.#origins.add(target.base);
-    this.#ledger.judge('target', method === 'POST' && target !== undefined, {
+    const slice = moveOfEvent[event.type];
+    const base = baseOf(targetUri, slice.path.replace(':id', String(event.chamberId)));
+    if (base !== undefined) this.#origins.add(base);
+    this.#findings.judge('target', method === slice.method && base !== undefined, {
       eventIds: [eventId],
-      sentence: `event ${eventId} is ${event.type} in chamber ${event.chamberId}, its request ${method} ${targetUri}`,
+      sentence: `event ${eventId} is ${event.type} in chamber ${event.chamberId}, but its request is ${method} ${targetUri}`,
     });
   }
 
@@ -70,36 +85,37 @@ export class EvidenceChecks {
     try {
       const parsed = parseSignature(request);
       this.#requireSigned(parsed, event.did, request);
-      this.#ledger.verified('signature');
+      this.#findings.verified('signature');
       return parsed;
     } catch (error) {
       if (!(error instanceof SignatureRefusal)) throw error;
-      this.#ledger.broken('signature', [eventId], `event ${eventId}: ${error.message}`);
+      this.#findings.broken('signature', [eventId], `event ${eventId}: ${error.message}`);
       return undefined;
     }
   }
 
   #requireSigned(parsed: ParsedSignature, did: string, request: RequestEvidence): void {
     if (parsed.keyid !== did)
-      throw new SignatureRefusal('key', `recorded as a move of ${did}, signed by ${parsed.keyid}`);
-    const base = Buffer.from(signatureBase(parsed, request));
-    if (isSignedBy(this.#keyOf(did), base, parsed.signature)) return;
-    throw new SignatureRefusal('verification', `the signature is not by ${did} over this request`);
+      throw new SignatureRefusal('key', `recorded as a move of ${did}, but signed by ${parsed.keyid}`);
+    const base = utf8.encode(signatureBase(parsed, request));
+    if (this.#verify(this.#keyOf(did), base, parsed.signature)) return;
+    throw new SignatureRefusal('verification', `${did} did not sign this request`);
   }
 
   #keyOf(did: string): VerifyingKey {
-    const known = this.#keys.get(did) ?? toKey(did);
-    this.#keys.set(did, known);
-    if (known instanceof SignatureRefusal) throw known;
-    return known;
+    const key = this.#keys.get(did) ?? toKey(did);
+    this.#keys.set(did, key);
+    if (key instanceof SignatureRefusal) throw key;
+    return key;
   }
 
   #checkOnce({ signature }: ParsedSignature, eventId: number): void {
-    const text = Buffer.from(signature).toString('latin1');
+    // One byte a character.
+    const text = String.fromCharCode(...signature);
     const first = this.#signatures.get(text);
     this.#signatures.set(text, first ?? eventId);
-    const sentence = `event ${eventId} carries the signature of event ${first} again`;
-    this.#ledger.judge('once', first === undefined, { eventIds: [first ?? eventId, eventId], sentence });
+    const sentence = `event ${eventId} reuses the signature of event ${first}`;
+    this.#findings.judge('once', first === undefined, { eventIds: [first ?? eventId, eventId], sentence });
   }
 
   /** Not evaluated beyond the defaults: the limits are the service's, and its clock may have been set back in between. */
@@ -107,16 +123,30 @@ export class EvidenceChecks {
     const age = Math.round(at - created);
     const isFresh = age <= AGE_SECONDS_MAX && age >= -SKEW_SECONDS_MAX && at < expires;
     const signed = age < 0 ? `${-age} s after` : `${age} s before`;
-    const expired = at < expires ? '' : ', and had expired';
-    const reason = `event ${eventId} was signed ${signed} its time${expired}: by default a service refuses that, but clock and limits are its own`;
-    if (isFresh) this.#ledger.verified('age');
-    else this.#ledger.notEvaluated('age', reason);
+    const expired = at < expires ? '' : ' and had expired';
+    const reason = `event ${eventId} was signed ${signed} its timestamp${expired}: a service rejects that by default, but its clock and limits are its own`;
+    if (isFresh) this.#findings.verified('age');
+    else this.#findings.notEvaluated('age', reason);
   }
 }
 
 function toKey(did: string): VerifyingKey | SignatureRefusal {
   const publicKey = parseDid(did);
-  if (publicKey === undefined) return new SignatureRefusal('key', `${did} is no did:key of an Ed25519 key`);
+  if (publicKey === undefined) return new SignatureRefusal('key', `${did} is not a did:key of an Ed25519 key`);
   const weakness = weaknessOf(publicKey);
   return weakness === undefined ? toVerifyingKey(publicKey) : new SignatureRefusal('key', `${did}: ${weakness}`);
+}
+
+/**
+ * The service's address as the client used it; undefined when the URI does not end in the path. Read as the service's router
+ * reads it: dot segments resolved, %-encodings decoded, the query ignored.
+ */
+function baseOf(targetUri: string, path: string): string | undefined {
+  try {
+    const { origin, pathname } = new URL(targetUri);
+    const decoded = decodeURI(pathname);
+    return decoded.endsWith(path) ? origin + decoded.slice(0, -path.length) : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,17 +1,22 @@
-// `chambers audit`: words to an audit, its report to the output, the verdict to an exit code.
+// The auditor as a command, `chambers audit`, and as a library: auditFile for exported lines, auditService for the chambers
+// of a service.
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { plain } from '../terminal.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { isWalletAddress } from '../vocabulary/wallet-address.ts';
-import { AuditedChain } from './chain.ts';
-import { Progress } from './progress.ts';
-import { type ChamberReport, toText } from './report.ts';
-import { auditFile, auditService } from './sources.ts';
-import { Unreachable, UnusableInput } from './unusable-input.ts';
+import { AuditedChain, compareChain } from './chain.ts';
+import { ChamberAudit } from './chamber-audit.ts';
+import { readLines, Unreachable, UnusableInput } from './input.ts';
+import { MerkleTreeJs } from './merkle-root.ts';
+import { type ChamberReport, Progress, toReport, toText } from './report.ts';
+import { AuditedService } from './service.ts';
+import { compareViews } from './views.ts';
 
 export interface AuditArguments {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
   readonly target: string;
-  /** Without it a service's every chamber. */
+  /** Without it, every chamber of a service. */
   readonly chamber?: number;
   /** Only together with `registry`. */
   readonly rpc?: string;
@@ -24,50 +29,104 @@ const EXIT = { verified: 0, usage: 2, broken: 3, unreachable: 6 } as const;
 
 /** Prints the report and resolves to the exit code: 0 nothing broken, 3 something broken, 2 unusable input, 6 unreachable. */
 export async function auditMain(args: AuditArguments): Promise<number> {
+  const { target, json } = args;
   const progress = new Progress();
   try {
-    const reports = await audit(args, progress);
+    const request: AuditRequest = {
+      chamberId: args.chamber,
+      chain: toChain(args),
+      onProgress: (lines, share) => progress.update(lines, share),
+    };
+    const chambers = isUrl(target) ? await auditService(target, request) : [await auditFile(target, request)];
     progress.clear();
-    print(args, reports);
-    return reports.every(({ verdict }) => verdict === 'verified') ? EXIT.verified : EXIT.broken;
+    const verdict = chambers.some((report) => report.verdict === 'broken') ? 'broken' : 'verified';
+    const text = () => chambers.map((report) => toText(report).join('\n')).join('\n\n');
+    console.log(json ? JSON.stringify({ source: target, verdict, chambers }) : text());
+    return EXIT[verdict];
   } catch (error) {
     progress.clear();
-    if (error instanceof UnusableInput) return fail(args, 'usage', `${args.target}: ${error.message}`);
+    if (error instanceof UnusableInput) return fail(args, 'usage', `${target}: ${error.message}`);
     if (error instanceof Unreachable) return fail(args, 'unreachable', error.message);
     throw error;
   }
-}
-
-async function audit(args: AuditArguments, progress: Progress): Promise<readonly ChamberReport[]> {
-  const request = {
-    chamberId: args.chamber,
-    chain: chainOf(args),
-    onProgress: (lines: number, share: number | undefined) => progress.update(lines, share),
-  };
-  if (isUrl(args.target)) return auditService(args.target, request);
-  return [await auditFile(args.target, request)];
 }
 
 function isUrl(target: string): boolean {
   return /^https?:\/\//i.test(target) && URL.canParse(target);
 }
 
-function chainOf({ rpc, registry }: AuditArguments): AuditedChain | undefined {
+function toChain({ rpc, registry }: AuditArguments): AuditedChain | undefined {
   if (rpc === undefined && registry === undefined) return undefined;
   if (rpc === undefined || registry === undefined) throw new UnusableInput('--rpc and --registry go together');
   if (!isUrl(rpc)) throw new UnusableInput('--rpc must be an http(s) URL');
-  if (!isWalletAddress(registry)) throw new UnusableInput('--registry must be an EVM address with a right checksum');
+  if (!isWalletAddress(registry)) throw new UnusableInput('--registry must be an EVM address with a valid checksum');
   return new AuditedChain(rpc, registry as Hex);
-}
-
-function print({ target, json }: AuditArguments, chambers: readonly ChamberReport[]): void {
-  const isBroken = chambers.some(({ verdict }) => verdict === 'broken');
-  const value = { source: target, verdict: isBroken ? 'broken' : 'verified', chambers };
-  console.log(json ? JSON.stringify(value) : chambers.map((report) => toText(report).join('\n')).join('\n\n'));
 }
 
 function fail({ json }: AuditArguments, error: 'usage' | 'unreachable', detail: string): number {
   const exitCode = EXIT[error];
   console.error(json ? JSON.stringify({ error, detail, exitCode }) : `${error}: ${plain(detail)}`);
   return exitCode;
+}
+
+export interface AuditRequest {
+  readonly chamberId?: number | undefined;
+  readonly chain?: AuditedChain | undefined;
+  /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
+  readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
+}
+
+/** Audits a file of lines, `-` for standard input. Throws Unreachable, and UnusableInput where it holds no event of a chamber. */
+export async function auditFile(path: string, { chamberId, chain, onProgress }: AuditRequest): Promise<ChamberReport> {
+  const size = path === '-' ? undefined : await sizeOf(path);
+  const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId });
+  let bytes = 0;
+  for await (const line of readLines(path === '-' ? process.stdin : createReadStream(path))) {
+    await audit.take(line);
+    bytes += line.bytes.length + 1;
+    onProgress?.(audit.lineCount, size === undefined ? undefined : bytes / size);
+  }
+  audit.conclude();
+  const reason = 'the input is a file: audit the URL of a service to compare its responses';
+  audit.findings.notEvaluated('preview', reason);
+  audit.findings.notEvaluated('views', reason);
+  await auditChain(audit, chain, chamberId ?? audit.state?.chamberId);
+  return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null });
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new UnusableInput(error.code === 'ENOENT' ? 'file not found' : `it can’t be read: ${error.code}`);
+  });
+  if (stats.isDirectory()) throw new UnusableInput('it is a directory, not a file');
+  return stats.size;
+}
+
+/** Audits one chamber of the service at that address, or all of them. Throws UnusableInput and Unreachable. */
+export async function auditService(baseUrl: string, request: AuditRequest): Promise<readonly ChamberReport[]> {
+  const service = new AuditedService(baseUrl);
+  const chamberIds = request.chamberId === undefined ? await service.chamberIds() : [request.chamberId];
+  if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
+  // Across the chambers of one log no signature may occur twice.
+  const signatures = new Map<string, number>();
+  const reports: ChamberReport[] = [];
+  for (const chamberId of chamberIds) {
+    const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, signatures });
+    for await (const line of service.lines(chamberId, 0)) {
+      await audit.take(line);
+      request.onProgress?.(audit.lineCount, undefined);
+    }
+    await compareViews(audit, service, chamberId);
+    audit.conclude();
+    await auditChain(audit, request.chain, chamberId);
+    reports.push(toReport(audit, { source: baseUrl, chamberId, logId: service.logId }));
+  }
+  return reports;
+}
+
+async function auditChain(audit: ChamberAudit, chain: AuditedChain | undefined, chamberId?: number): Promise<void> {
+  if (chain !== undefined && chamberId !== undefined) return compareChain(audit, chain, chamberId);
+  const reason = chain === undefined ? 'use --rpc and --registry to ask the chain' : 'the chamber is unknown';
+  audit.findings.notEvaluated('contract', reason);
+  audit.findings.notEvaluated('receipts', reason);
 }

@@ -1,12 +1,15 @@
-// One line to one event record, or why it is none. The bytes must be exactly what the record's canonical form is.
-import { isUtf8 } from 'node:buffer';
+// One line to one event record, or what is wrong with it. The bytes must be exactly the record's canonical form, and its
+// members exactly the published ones: the payload schemas are those of the moves and of the service events.
+import * as v from 'valibot';
+import { moveOfEvent } from '../moves/registry.ts';
+import { servicePayloads } from '../moves/service-payloads.ts';
 import { canonicalJson } from '../vocabulary/canonical-json.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { parseJson } from '../vocabulary/parse-json.ts';
+import { hash, id, isPlainObject, timestamp } from '../vocabulary/schemas.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
-import type { RawLine } from './line-reader.ts';
-import { toChamberEvent } from './record-schema.ts';
+import type { RawLine } from './input.ts';
 
 export interface LineRecord {
   /** undefined where the line can't be read as an event. */
@@ -15,27 +18,74 @@ export interface LineRecord {
   readonly problem: string | undefined;
 }
 
+// A byte order mark is a part of the line, not of its encoding.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
 export function readRecord({ bytes, isEnded }: RawLine): LineRecord {
-  if (!isUtf8(bytes)) return unreadable('is not UTF-8');
-  const text = Buffer.from(bytes).toString();
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    return unreadable('is not UTF-8');
+  }
   try {
     return toRecord(text, parseJson(text));
   } catch (error) {
     if (!(error instanceof ForumError)) throw error;
-    return unreadable(isEnded ? `is no JSON line: ${error.message}` : 'is torn: the input ends within it');
+    return unreadable(isEnded ? `is not JSON: ${error.message}` : 'is torn: the input ends within it');
   }
 }
 
 function toRecord(text: string, value: JsonValue): LineRecord {
-  const verdict = toChamberEvent(value);
-  if ('problem' in verdict) return unreadable(verdict.problem);
-  const { event } = verdict;
+  const { type } = (isPlainObject(value) ? value : {}) as { readonly type?: unknown };
+  const schema = schemas.get(String(type));
+  if (schema === undefined) return unreadable(isPlainObject(value) ? problemOfType(type) : 'is not a JSON object');
+  const result = v.safeParse(schema, value, { abortPipeEarly: true });
+  if (!result.success) return unreadable(problemOfIssue(result.issues[0]));
+  // The schema has the members of the type, which the type system can't see through a table.
+  const event = result.output as ChamberEvent;
   if (canonicalJson(value) !== text) return { event, problem: 'is not in canonical form (RFC 8785)' };
-  // What a schema passes over in silence, such as a member called `constructor`, is missing from its output.
-  const problem = canonicalJson(event) === text ? undefined : 'holds a member that event records do not have';
-  return { event, problem };
+  // A member that a schema ignores, such as one called `constructor`, is missing from its output.
+  const isWhole = canonicalJson(event) === text;
+  return { event, problem: isWhole ? undefined : 'holds a member that event records do not have' };
 }
 
 function unreadable(problem: string): LineRecord {
   return { event: undefined, problem };
+}
+
+const evidence = v.strictObject({
+  method: v.string(),
+  targetUri: v.string(),
+  body: v.string(),
+  contentDigest: v.string(),
+  signatureInput: v.string(),
+  signature: v.string(),
+});
+
+const COMMON = { eventId: id, chamberId: id, ts: timestamp, prev: hash('') };
+// A malformed DID is a finding of the check `signature`.
+const SIGNED = { ...COMMON, did: v.string(), request: v.nullable(evidence) };
+const UNSIGNED = { ...COMMON, did: v.null(), request: v.null() };
+
+const schemas: ReadonlyMap<string, v.GenericSchema> = new Map([
+  ...Object.values(moveOfEvent).map(({ event, payload }) => recordSchema(event, SIGNED, payload)),
+  ...Object.entries(servicePayloads).map(([type, payload]) => recordSchema(type, UNSIGNED, payload)),
+]);
+
+function recordSchema(type: string, common: v.ObjectEntries, payload: v.GenericSchema): [string, v.GenericSchema] {
+  return [type, v.strictObject({ ...common, type: v.literal(type), payload })];
+}
+
+function problemOfType(type: unknown): string {
+  if (typeof type !== 'string') return 'has no type: it is not an event record';
+  if (type.startsWith('agent.')) return `is of type ${type}: it belongs to an agent’s account, not to a chamber`;
+  return `is of the unknown type ${JSON.stringify(type.slice(0, 60))}`;
+}
+
+function problemOfIssue(issue: v.BaseIssue<unknown>): string {
+  const path = (issue.path ?? []).map(({ key }) => String(key)).join('.');
+  if (issue.received === 'undefined') return `lacks ${path}`;
+  if (issue.expected === 'never') return `has the unknown member ${path}`;
+  return `has an invalid ${path}: ${issue.expected === null ? issue.message : `expected ${issue.expected}`}`;
 }

@@ -1,13 +1,13 @@
-// The outcome of an audit: a value for programs, lines for people.
+// The outcome of an audit: a value for programs, lines for people, and a progress bar while they wait.
 import { paint, plain } from '../terminal.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import type { ChamberAudit } from './audit.ts';
-import type { CheckResult, Finding, Verdict } from './ledger.ts';
+import type { ChamberAudit } from './chamber-audit.ts';
+import { CHECK_NAMES, type CheckResult, type Verdict } from './findings.ts';
 
 export interface ChamberReport {
   readonly source: string;
   readonly chamberId: number | null;
-  /** The log that a service said the lines are of; null for a file. */
+  /** The log that the lines belong to, as far as a service says; null for a file. */
   readonly logId: string | null;
   readonly lines: number;
   /** How many of the lines are moves, the leaves of the tree. */
@@ -28,14 +28,10 @@ export interface ChamberReport {
   readonly checks: readonly CheckResult[];
 }
 
-export interface Origin {
-  readonly source: string;
-  readonly chamberId: number | null;
-  readonly logId: string | null;
-}
+export type ReportOrigin = Pick<ChamberReport, 'source' | 'chamberId' | 'logId'>;
 
-export function toReport(audit: ChamberAudit, { source, chamberId, logId }: Origin): ChamberReport {
-  const checks = audit.ledger.results();
+export function toReport(audit: ChamberAudit, { source, chamberId, logId }: ReportOrigin): ChamberReport {
+  const checks = audit.findings.results();
   const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length;
   const broken = count('broken');
   const named = new Set(checks.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
@@ -56,7 +52,8 @@ export function toReport(audit: ChamberAudit, { source, chamberId, logId }: Orig
 const FINDINGS_SHOWN_MAX = 20;
 const EVENTS_SHOWN_MAX = 50;
 const VERDICT_CHARS = 'not evaluated'.length;
-const NAME_CHARS = 'transactions'.length;
+const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
+const STYLES = { verified: 'green', broken: 'red', 'not evaluated': 'yellow' } as const;
 
 export function toText(report: ChamberReport): readonly string[] {
   const { source, chamberId, lines, moves, root, checks } = report;
@@ -64,31 +61,53 @@ export function toText(report: ChamberReport): readonly string[] {
   return [paint('bold', head), `root ${root ?? '–'}`, '', ...checks.flatMap(toRows), '', summary(report)];
 }
 
-const STYLES = { verified: 'green', broken: 'red', 'not evaluated': 'yellow' } as const;
-
 function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note }: CheckResult): readonly string[] {
   const label = paint(STYLES[verdict], verdict.padEnd(VERDICT_CHARS));
   const subjects = counts.verified + counts.broken + counts.notEvaluated;
-  const about = subjects > 0 ? ` (${counts.verified} of ${subjects})` : '';
-  const known = note === null ? '' : `: ${plain(note)}`;
-  const shown = findings.slice(0, FINDINGS_SHOWN_MAX).map(toRow);
-  const more = findings.length - shown.length + findingsLeftOut;
+  const share = subjects > 0 ? ` (${counts.verified} of ${subjects})` : '';
+  const suffix = note === null ? '' : `: ${plain(note)}`;
+  const sentences = findings.slice(0, FINDINGS_SHOWN_MAX).map(({ sentence }) => plain(sentence));
+  const more = findings.length - sentences.length + findingsLeftOut;
+  if (more > 0) sentences.push(`and ${more} more; --json lists them`);
+  const indent = ' '.repeat(VERDICT_CHARS + NAME_CHARS + 4);
   return [
-    `${label}  ${name.padEnd(NAME_CHARS)}  ${title}${about}${known}`,
-    ...shown,
-    ...(more > 0 ? [toRow({ eventIds: [], sentence: `and ${more} more; --json lists them` })] : []),
+    `${label}  ${name.padEnd(NAME_CHARS)}  ${title}${share}${suffix}`,
+    ...sentences.map((sentence) => indent + sentence),
   ];
-}
-
-function toRow({ sentence }: Finding): string {
-  return `${' '.repeat(VERDICT_CHARS + NAME_CHARS + 4)}${plain(sentence)}`;
 }
 
 function summary({ counts, brokenEvents }: ChamberReport): string {
   const { verified, broken, notEvaluated, total } = counts;
   const sum = `${verified} verified, ${broken} broken, ${notEvaluated} not evaluated of ${total} checks.`;
-  if (broken === 0) return sum;
+  if (brokenEvents.length === 0) return sum;
   const shown = brokenEvents.slice(0, EVENTS_SHOWN_MAX).join(', ');
-  const named = brokenEvents.length > EVENTS_SHOWN_MAX ? `${shown} …` : shown;
-  return brokenEvents.length === 0 ? sum : `${sum} Events named: ${named}.`;
+  return `${sum} Events named: ${shown}${brokenEvents.length > EVENTS_SHOWN_MAX ? ' …' : ''}.`;
+}
+
+const BAR_CHARS = 30;
+const REDRAW_MILLIS = 100;
+
+/** A progress bar on standard error, where that is a terminal. */
+export class Progress {
+  readonly #isShown = process.stderr.isTTY === true;
+  #drawnAt = 0;
+
+  /** `share` of the whole from 0 to 1; undefined where the whole is unknown. */
+  update(lines: number, share: number | undefined): void {
+    const now = performance.now();
+    if (!this.#isShown || now - this.#drawnAt < REDRAW_MILLIS) return;
+    this.#drawnAt = now;
+    const count = `${lines.toLocaleString('en')} events`;
+    process.stderr.write(`\r\u001b[K${share === undefined ? count : `${bar(Math.min(1, share))} ${count}`}`);
+  }
+
+  clear(): void {
+    if (this.#isShown && this.#drawnAt > 0) process.stderr.write('\r\u001b[K');
+    this.#drawnAt = 0;
+  }
+}
+
+function bar(share: number): string {
+  const done = '='.repeat(Math.round(share * BAR_CHARS));
+  return `[${done.padEnd(BAR_CHARS)}] ${String(Math.floor(share * 100)).padStart(3)} %`;
 }

@@ -1,22 +1,20 @@
-// A service as the auditor sees it: pages of lines and the answers to compare them with. Nothing it says is believed.
-import { setTimeout } from 'node:timers/promises';
+// A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted.
 import { parseJson } from '../vocabulary/parse-json.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
-import { type Answer, ask, readText } from './fetching.ts';
-import { type RawLine, readLines } from './line-reader.ts';
-import { Unreachable, UnusableInput } from './unusable-input.ts';
+import { type HttpResponse, type RawLine, readLines, readText, send, Unreachable, UnusableInput } from './input.ts';
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
 const OK = 200;
 const NOT_FOUND = 404;
 const SERVER_ERROR = 500;
-/** Too many requests, and unavailable for a while. */
+/** Too many requests, and temporarily unavailable. */
 const BUSY: readonly number[] = [429, 503];
 const ATTEMPTS_MAX = 10;
 const WAIT_SECONDS_MAX = 30;
+const DETAIL_CHARS_MAX = 200;
 
-export interface ServiceAnswer {
+export interface JsonResponse {
   readonly body: JsonValue;
   /** The service's clock by its Date header, to the second. */
   readonly at: Millis;
@@ -24,23 +22,24 @@ export interface ServiceAnswer {
 
 export class AuditedService {
   readonly #baseUrl: string;
-  #logId: string | undefined;
+  #logId: string | null = null;
 
   constructor(baseUrl: string) {
     this.#baseUrl = baseUrl.replace(/\/+$/, '');
   }
 
-  get logId(): string | undefined {
+  /** The log that the lines belong to, as far as the service says. */
+  get logId(): string | null {
     return this.#logId;
   }
 
   /** The lines after the event, up to the head of the log. */
   async *lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
     for (let cursor = after, isHead = false; !isHead; ) {
-      const answer = await this.#get(`/chambers/${chamberId}/events?after=${cursor}&limit=${PAGE_LINES}`);
-      this.#requireSameLog(answer.headers.get('log-id') ?? undefined);
+      const response = await this.#get(`/chambers/${chamberId}/events?after=${cursor}&limit=${PAGE_LINES}`);
+      this.#requireSameLog(response.headers.get('log-id'));
       const before = cursor;
-      for await (const line of readLines(answer.chunks)) {
+      for await (const line of readLines(response.chunks)) {
         cursor++;
         yield line;
       }
@@ -48,14 +47,14 @@ export class AuditedService {
     }
   }
 
-  async read(path: string): Promise<ServiceAnswer> {
-    const answer = await this.#get(path);
-    const at = Date.parse(answer.headers.get('date') ?? '');
-    const text = await readText(answer);
+  async read(path: string): Promise<JsonResponse> {
+    const response = await this.#get(path);
+    const at = Date.parse(response.headers.get('date') ?? '');
+    const text = await readText(response);
     try {
       return { body: parseJson(text), at: Number.isNaN(at) ? Date.now() : at };
     } catch {
-      throw new UnusableInput(`it answers GET ${path} with no JSON: is it a chamber service?`);
+      throw new UnusableInput(`its response to GET ${path} is not JSON: is it a chamber service?`);
     }
   }
 
@@ -72,32 +71,28 @@ export class AuditedService {
     return chamberIds.reverse();
   }
 
-  /** A service that is busy says when to come again, and is given the time. */
-  async #get(path: string): Promise<Answer> {
+  /** A busy service says when to retry. */
+  async #get(path: string): Promise<HttpResponse> {
     for (let attempt = 1; ; attempt++) {
-      const answer = await ask(this.#baseUrl + path);
-      if (answer.status === OK) return answer;
-      const detail = detailOf(await readText(answer));
-      const isBusy = BUSY.includes(answer.status) && attempt < ATTEMPTS_MAX;
-      if (!isBusy) throw refused(path, answer.status, detail);
-      await setTimeout(waitMillis(answer.headers));
+      const response = await send(this.#baseUrl + path);
+      const { status, headers } = response;
+      if (status === OK) return response;
+      const detail = detailOf(await readText(response));
+      if (!BUSY.includes(status) || attempt === ATTEMPTS_MAX) throw errorOf(path, status, detail);
+      const seconds = Number(headers.get('retry-after') ?? 1) || 1;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(seconds, 1), WAIT_SECONDS_MAX) * 1_000));
     }
   }
 
-  #requireSameLog(logId: string | undefined): void {
+  #requireSameLog(logId: string | null): void {
     this.#logId ??= logId;
     if (this.#logId !== logId) throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
   }
 }
 
-function waitMillis(headers: Headers): Millis {
-  const seconds = Number(headers.get('retry-after') ?? 1);
-  return Math.min(Math.max(seconds, 1) || 1, WAIT_SECONDS_MAX) * 1_000;
-}
-
-function refused(path: string, status: number, detail: string): Error {
-  if (status === NOT_FOUND) return new UnusableInput(`GET ${path} finds nothing: ${detail}`);
-  const problem = `it answers GET ${path} with status ${status}: ${detail}`;
+function errorOf(path: string, status: number, detail: string): Error {
+  if (status === NOT_FOUND) return new UnusableInput(`GET ${path} returned 404: ${detail}`);
+  const problem = `GET ${path} returned status ${status}: ${detail}`;
   return status >= SERVER_ERROR ? new Unreachable(problem) : new UnusableInput(problem);
 }
 
@@ -107,14 +102,12 @@ function chamberIdOf(chamber: unknown): number {
   throw new UnusableInput('it lists chambers without an id: is it a chamber service?');
 }
 
-const DETAIL_CHARS_MAX = 200;
-
 function detailOf(text: string): string {
   try {
     const { detail } = parseJson(text) as { readonly detail?: unknown };
     if (typeof detail === 'string') return detail.slice(0, DETAIL_CHARS_MAX);
   } catch {
-    // Not one of ours: shown as it is.
+    // Not a problem document of ours: reported as it is.
   }
   return text.slice(0, DETAIL_CHARS_MAX);
 }

@@ -78,11 +78,12 @@ export const personality = exactly({
   style: v.exactOptional(v.string('must be a string')),
 });
 
+const CHECKSUM_MESSAGE = 'must have a valid EIP-55 checksum where its case is mixed';
 const ADDRESS_MESSAGE = 'must be an EVM address: 0x and 40 hex digits';
 export const walletAddress = v.pipe(
   v.string(ADDRESS_MESSAGE),
   v.regex(/^0x[0-9a-fA-F]{40}$/, ADDRESS_MESSAGE),
-  v.check(isWalletAddress, 'must have a valid EIP-55 checksum where its case is mixed'),
+  v.check(isWalletAddress, CHECKSUM_MESSAGE),
 );
 
 export const refinement = v.pipe(
@@ -116,9 +117,15 @@ function described(pattern: RegExp, description: string): v.GenericSchema<Hex> {
 export const timestamp = v.pipe(
   v.string(),
   v.regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
+  v.check(isCalendarDate, 'must have a real calendar date and time'),
   v.metadata({ format: 'date-time', description: 'ISO 8601 UTC with milliseconds' }),
 );
-export const address = v.pipe(v.string(), v.regex(/^0x[0-9a-fA-F]{40}$/), v.description('EVM address'));
+export const address = v.pipe(
+  v.string(),
+  v.regex(/^0x[0-9a-fA-F]{40}$/),
+  v.check(isWalletAddress, CHECKSUM_MESSAGE),
+  v.description('EVM address'),
+);
 export const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 export const id = v.pipe(v.number(), v.integer(), v.minValue(1));
 export const ideaId = v.pipe(v.string(), v.regex(/^idea-[1-9]\d*$/), v.description('unique in its chamber'));

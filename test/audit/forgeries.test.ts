@@ -256,14 +256,14 @@ describe('an altered chamber', () => {
     ['a root that is not the moves’', 19, { merkleRoot: `0x${'12'.repeat(32)}` }, 'root'],
     ['a count that is not the moves’', 19, { eventCount: 15 }, 'root'],
     ['a commitment by a transaction that was never logged', 19, { txHash: `0x${'12'.repeat(32)}` }, 'transactions'],
-    ['a token for an idea that did not graduate', 21, { ideaId: 'idea-3' }, 'annex'],
+    ['a token for an idea that did not graduate', 21, { ideaId: 'idea-3' }, 'service-events'],
     [
       'a token whose address has a wrong checksum',
       21,
       { tokenAddress: '0xA16E02E87b7454126E5E10d957A927A7F5B5d2be' },
       'form',
     ],
-    ['a failure for an idea that has its token', 22, { ideaId: 'idea-1' }, 'annex'],
+    ['a failure for an idea that has its token', 22, { ideaId: 'idea-1' }, 'service-events'],
     ['a transaction of another nonce', 17, { nonce: 8 }, 'transactions'],
     ['a transaction of another chain', 18, { chainId: 1 }, 'transactions'],
   ])('%s is named', async (_title, eventId, payload, check) => {
@@ -281,7 +281,7 @@ describe('an altered chamber', () => {
   const ofType = (type: string) => records.find(({ type: its }) => its === type) as Line;
   const SENDINGS = [
     ['relay.commit_submitted', 'comes after the commitment'],
-    ['relay.deploy_submitted', 'comes after the outcome for idea-1'],
+    ['relay.deploy_submitted', 'comes after the outcome of idea-1'],
   ] as const;
   const atTheEnd = (type: string) => {
     const { ts = null } = records.at(-1) ?? {};
@@ -296,8 +296,8 @@ describe('an altered chamber', () => {
   test.each(SENDINGS)('%s after the outcome is named where nothing had been sent before it', async (type, sentence) => {
     const unsent = records.filter(({ type: its }) => its !== type);
     const { broken, findings } = await audit(toText(rechained([...unsent, atTheEnd(type)])));
-    expect(broken).toEqual(['annex']);
-    expect(findings('annex')[0]?.sentence).toContain(sentence);
+    expect(broken).toEqual(['service-events']);
+    expect(findings('service-events')[0]?.sentence).toContain(sentence);
   });
 
   test('a service event in the midst of the moves is named', async () => {
@@ -305,7 +305,7 @@ describe('an altered chamber', () => {
       ...(records[18] as Line),
       ts: new Date(START + 2 * HOUR + 500).toISOString(),
     });
-    expect(broken).toContain('annex');
+    expect(broken).toContain('service-events');
     expect(named).toContain(10);
   });
 });

@@ -1,7 +1,7 @@
 // The auditor's own arithmetic against the service's: the same answers from other code.
 import { describe, expect, test } from 'vitest';
-import { leafOf } from '../../src/audit/hashes.ts';
-import { MovesRoot } from '../../src/audit/moves-root.ts';
+import { MerkleTreeJs } from '../../src/audit/merkle-root.ts';
+import { leafOf } from '../../src/audit/sequence.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/hex.ts';
 
@@ -10,7 +10,7 @@ describe('the root of the moves', () => {
 
   test('is the accumulator’s at every size, also where a block of leaves ends', () => {
     const compared = new Set([1, 2, 3, 5, 64, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 77]);
-    const moves = new MovesRoot();
+    const moves = new MerkleTreeJs();
     let tree = EMPTY_TREE;
     for (let size = 1; size <= Math.max(...compared); size++) {
       const leaf = leafHash(Buffer.from(String(size)));

@@ -104,7 +104,7 @@ describe('a line', () => {
 
   test.each(inner)('repeated after %i others is named', async (index) => {
     const line = lines[index] as string;
-    const sentence = `event ${index + 1} stands there more than once`;
+    const sentence = `event ${index + 1} occurs more than once`;
     const twice = await auditWith(index, line, line);
     const atTheEnd = await audit(toText([...lines, line]));
     for (const { broken, findings } of [twice, atTheEnd]) {
@@ -116,7 +116,7 @@ describe('a line', () => {
   test.each(inner)('swapped with the next after %i others is named', async (index) => {
     const swapped = [lines[index + 1] as string, lines[index] as string];
     const { findings } = await audit(toText(lines.toSpliced(index, 2, ...swapped)));
-    const sentence = `event ${index + 1} stands after event ${index + 2}`;
+    const sentence = `event ${index + 1} comes after event ${index + 2}`;
     expect(findings('order')).toEqual([{ eventIds: [index + 1, index + 2], sentence }]);
   });
 
@@ -145,7 +145,7 @@ describe('an export that ends early', () => {
     for (const end of [start + 1, start + 100, bytes.length - 2]) {
       const { findings } = await audit(bytes.subarray(0, end));
       expect(findings('form')).toEqual([
-        { eventIds: [LAST], sentence: `line ${LAST}, where event ${LAST} is due, is torn: the input ends within it` },
+        { eventIds: [LAST], sentence: `line ${LAST}, in the place of event ${LAST}, is torn: the input ends within it` },
       ]);
     }
   });

@@ -2,9 +2,10 @@ import { createReadStream, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
-import { ChamberAudit } from '../../src/audit/audit.ts';
-import { readLines } from '../../src/audit/line-reader.ts';
-import { auditFile } from '../../src/audit/sources.ts';
+import { ChamberAudit } from '../../src/audit/chamber-audit.ts';
+import { readLines } from '../../src/audit/input.ts';
+import { auditFile } from '../../src/audit/main.ts';
+import { MerkleTreeJs } from '../../src/audit/merkle-root.ts';
 import { playSample } from './sample.ts';
 
 const LINES = '../../fixtures/logs/chamber.ndjson';
@@ -27,7 +28,7 @@ describe('the sample log', () => {
   });
 
   test('gives the expected views and root', async () => {
-    const audit = new ChamberAudit();
+    const audit = new ChamberAudit({ moves: new MerkleTreeJs() });
     for await (const line of readLines(createReadStream(pathOf(LINES)))) await audit.take(line);
     const { state, root, moveCount } = audit;
     if (state === null) throw new Error('no chamber');

@@ -183,10 +183,10 @@ describe('input that cannot be audited', () => {
 
   test.each([
     ['an empty file', '', 'it is empty, there is nothing to audit'],
-    ['text', 'Dear auditor,\n', 'it holds no event of a chamber: line 1 is no JSON line'],
-    ['one line torn', '{"chamberId":1,', 'it holds no event of a chamber: line 1 is torn'],
-    ['JSON of something else', '{"name":"x"}\n', 'line 1 has no type: it is no event record'],
-    ['an agent’s account', agent, 'line 1 is of type agent.registered: an agent’s account, not a chamber'],
+    ['text', 'Dear auditor,\n', 'it contains no event of a chamber: line 1 is not JSON'],
+    ['one line torn', '{"chamberId":1,', 'it contains no event of a chamber: line 1 is torn'],
+    ['JSON of something else', '{"name":"x"}\n', 'line 1 has no type: it is not an event record'],
+    ['an agent’s account', agent, 'line 1 is of type agent.registered: it belongs to an agent’s account, not to a chamber'],
   ])('%s ends with one sentence and exit code 2', async (_what, text, sentence) => {
     const target = file(text);
     expect(await run({ target, json: false })).toBe(2);
@@ -197,8 +197,8 @@ describe('input that cannot be audited', () => {
   });
 
   test.each([
-    ['a file that is not there', { target: '/nowhere/chamber.ndjson' }, 'there is no such file'],
-    ['a folder', { target: '/' }, 'it is a folder, not a file'],
+    ['a file that is not there', { target: '/nowhere/chamber.ndjson' }, 'file not found'],
+    ['a folder', { target: '/' }, 'it is a directory, not a file'],
     [
       'a registry without a chain',
       { target: SAMPLE, registry: `0x${'11'.repeat(20)}` },
@@ -209,7 +209,7 @@ describe('input that cannot be audited', () => {
       { target: SAMPLE, rpc: 'http://x', registry: '0x11' },
       '--registry must be an EVM address',
     ],
-    ['a chamber that is not there', { chamber: 9 }, 'finds nothing: there is no chamber of that id'],
+    ['a chamber that is not there', { chamber: 9 }, 'returned 404: chamber not found'],
   ])('%s ends with exit code 2', async (_what, args, sentence) => {
     expect(await run(args)).toBe(2);
     expect(JSON.parse(complained)).toEqual({ error: 'usage', detail: expect.stringContaining(sentence), exitCode: 2 });
@@ -223,7 +223,7 @@ describe('input that cannot be audited', () => {
   test('lines of another chamber than the one asked for are broken', async () => {
     expect(await run({ target: SAMPLE, chamber: 2 })).toBe(3);
     expect(verdictOf('chamber')).toBe('broken');
-    expect(printed).toContain('22 lines are of chamber 1, not of chamber 2');
+    expect(printed).toContain('22 lines belong to chamber 1, not to chamber 2');
   });
 
   test('lines of two logs are broken where they meet', async () => {

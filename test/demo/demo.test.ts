@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { auditFile } from '../../src/audit/sources.ts';
+import { auditFile } from '../../src/audit/main.ts';
 import { DEMO } from '../kit/programs.ts';
 
 const TIMEOUT_MILLIS = 150_000;

@@ -1,12 +1,14 @@
-// The Merkle root of the moves by merkletreejs, in flat memory: the tree has the shape of RFC 9162, so blocks of a power of
-// two are subtrees of their own, and the tree over their roots has the root of the whole.
+// The Merkle root of the moves by merkletreejs, in flat memory. The tree has the shape of RFC 9162, so a block whose size is
+// a power of two is a subtree of its own, and the tree over the roots of the blocks has the root of the whole.
+import { Buffer } from 'node:buffer';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { MerkleTree } from 'merkletreejs';
+import type { MoveTree } from './chamber-audit.ts';
 
 /** merkletreejs keeps about 200 bytes for a leaf. */
 const BLOCK_LEAVES = 16_384;
 
-export class MovesRoot {
+export class MerkleTreeJs implements MoveTree {
   #blockRoots: Uint8Array[] = [];
   #block: Uint8Array[] = [];
   #root: Uint8Array | undefined;
@@ -23,7 +25,6 @@ export class MovesRoot {
     this.#block = [];
   }
 
-  /** The root over all leaves so far; undefined without any. */
   root(): Uint8Array | undefined {
     if (this.size === 0) return undefined;
     const open = this.#block.length === 0 ? [] : [rootOf(this.#block)];
@@ -32,6 +33,7 @@ export class MovesRoot {
   }
 }
 
+/** merkletreejs works on Buffers. */
 function rootOf(nodes: readonly Uint8Array[]): Uint8Array {
   const leaves = nodes.map((node) => Buffer.from(node));
   const hash = (data: Buffer) => Buffer.from(keccak_256(data));

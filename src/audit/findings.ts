@@ -1,0 +1,145 @@
+// What was checked and with which outcome: every check ends as verified, broken or not evaluated, and the counts add up.
+import { canonicalJson } from '../vocabulary/canonical-json.ts';
+
+/** The checks in the order of the report, each with what holds when it is verified. */
+const CHECKS = {
+  form: 'every line is one canonical event record',
+  order: 'events are numbered 1, 2, 3 … without gaps',
+  chain: 'every line holds the hash of the line before it',
+  time: 'timestamps never decrease',
+  chamber: 'all lines belong to one chamber',
+  digest: 'every body matches the digest that was signed',
+  signature: 'every move is signed by its agent',
+  target: 'every signature covers the recorded move',
+  origin: 'all requests were signed for one origin',
+  once: 'every signature is used once',
+  age: 'signatures were fresh when the service accepted them',
+  rules: 'every move was allowed when it was made',
+  payload: 'every event matches its request',
+  'service-events': 'service events are in order and about graduated ideas only',
+  transactions: 'the signed transactions make the expected calls',
+  root: 'the committed root is the root of the moves',
+  preview: 'merkle-preview is the root of the moves',
+  views: 'the views of the service match the lines',
+  contract: 'the registry on the chain holds the root',
+  receipts: 'the chain confirms the commitment and the tokens',
+  registration: 'signers are registered with the recorded wallets',
+} as const;
+
+export type CheckName = keyof typeof CHECKS;
+export const CHECK_NAMES = Object.keys(CHECKS) as readonly CheckName[];
+export type Verdict = 'verified' | 'broken' | 'not evaluated';
+
+export interface Finding {
+  /** Every event that the finding names, ascending. */
+  readonly eventIds: readonly number[];
+  /** One sentence. */
+  readonly sentence: string;
+}
+
+export interface CheckResult {
+  readonly name: CheckName;
+  readonly title: string;
+  readonly verdict: Verdict;
+  /** How many subjects (lines, responses …) had each outcome. */
+  readonly counts: { readonly verified: number; readonly broken: number; readonly notEvaluated: number };
+  readonly findings: readonly Finding[];
+  /** How many more findings there are than are listed. */
+  readonly findingsLeftOut: number;
+  /** Why something was not evaluated, or other information beside the verdict. */
+  readonly note: string | null;
+}
+
+/** A log that is broken throughout must not fill the memory. */
+const FINDINGS_MAX = 1_000;
+/** Sentences quote the log, whose texts may be of any length. */
+const SENTENCE_CHARS_MAX = 600;
+
+interface CheckTally {
+  verified: number;
+  broken: number;
+  notEvaluated: number;
+  note: string | null;
+  readonly findings: Finding[];
+}
+
+export class Findings {
+  readonly #tallies = new Map<CheckName, CheckTally>(
+    CHECK_NAMES.map((name) => [name, { verified: 0, broken: 0, notEvaluated: 0, note: null, findings: [] }]),
+  );
+
+  verified(name: CheckName): void {
+    this.#tally(name).verified++;
+  }
+
+  broken(name: CheckName, eventIds: readonly number[], sentence: string): void {
+    const tally = this.#tally(name);
+    tally.broken++;
+    if (tally.findings.length >= FINDINGS_MAX) return;
+    const ascending = [...new Set(eventIds)].sort((a, b) => a - b);
+    tally.findings.push({ eventIds: ascending, sentence: shortened(sentence, SENTENCE_CHARS_MAX) });
+  }
+
+  judge(name: CheckName, holds: boolean, { eventIds, sentence }: Finding): void {
+    if (holds) this.verified(name);
+    else this.broken(name, eventIds, sentence);
+  }
+
+  /** One subject that could not be judged; the first reason is reported. */
+  notEvaluated(name: CheckName, reason: string): void {
+    this.#tally(name).notEvaluated++;
+    this.note(name, shortened(reason, SENTENCE_CHARS_MAX));
+  }
+
+  /** The first note of a check is kept. */
+  note(name: CheckName, note: string): void {
+    this.#tally(name).note ??= note;
+  }
+
+  results(): readonly CheckResult[] {
+    return CHECK_NAMES.map((name) => toResult(name, this.#tally(name)));
+  }
+
+  #tally(name: CheckName): CheckTally {
+    return this.#tallies.get(name) as CheckTally;
+  }
+}
+
+function toResult(name: CheckName, { findings, note, ...counts }: CheckTally): CheckResult {
+  const verdict = verdictOf(counts);
+  return {
+    name,
+    title: CHECKS[name],
+    verdict,
+    counts,
+    findings,
+    findingsLeftOut: counts.broken - findings.length,
+    note: note ?? (verdict === 'not evaluated' ? 'there was nothing to check' : null),
+  };
+}
+
+function verdictOf({ verified, broken, notEvaluated }: CheckResult['counts']): Verdict {
+  if (broken > 0) return 'broken';
+  return notEvaluated > 0 || verified === 0 ? 'not evaluated' : 'verified';
+}
+
+/** One text for each member of `expected`, and with `isExact` of `actual` too, that differs; an absent member counts as null. */
+export function differences(expected: object, actual: object, isExact: boolean): readonly string[] {
+  const names = new Set([...Object.keys(expected), ...(isExact ? Object.keys(actual) : [])]);
+  return [...names].flatMap((name) => {
+    const [due, found] = [memberText(expected, name), memberText(actual, name)];
+    if (due === found) return [];
+    return [`${name} is ${shortened(found, VALUE_CHARS_MAX)} and not ${shortened(due, VALUE_CHARS_MAX)}`];
+  });
+}
+
+const VALUE_CHARS_MAX = 80;
+
+function memberText(value: object, name: string): string {
+  const member = Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : null;
+  return canonicalJson(member);
+}
+
+function shortened(text: string, charsMax: number): string {
+  return text.length > charsMax ? `${text.slice(0, charsMax)}…` : text;
+}
