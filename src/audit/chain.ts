@@ -11,10 +11,10 @@ import {
   parseAbi,
   parseEventLogs,
   parseTransaction,
+  type RpcTransactionReceipt,
   recoverTransactionAddress,
   type TransactionSerialized,
 } from 'viem';
-import type { ServicePayloads } from '../vocabulary/events.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { ChamberAudit, Claim } from './chamber-audit.ts';
 import { readText, send, Unreachable, UnusableInput } from './input.ts';
@@ -59,41 +59,28 @@ async function compareRoot(audit: ChamberAudit, chain: AuditedChain, chamberId: 
 }
 
 function problemOf(event: Claim['event'], receipt: Receipt | undefined, registry: Address): string | undefined {
-  const { chamberId, payload } = event;
-  if (receipt === undefined) return `the chain does not know transaction ${payload.txHash}`;
-  if (!receipt.isSuccess) return `transaction ${payload.txHash} was reverted`;
-  return event.type === 'chamber.committed'
-    ? problemOfCommitment(chamberId, event.payload, { receipt, registry })
-    : problemOfToken(chamberId, event.payload, receipt);
-}
-
-function problemOfCommitment(
-  chamberId: number,
-  { txHash, merkleRoot, blockNumber, committedAt }: ServicePayloads['chamber.committed'],
-  { receipt, registry }: { readonly receipt: Receipt; readonly registry: Address },
-): string | undefined {
-  const isCommitted = parseEventLogs({ abi: ABI, eventName: 'ChamberCommitted', logs: receipt.logs }).some(
-    ({ address, args }) =>
-      isSameAddress(address, registry) && args.chamberId === BigInt(chamberId) && args.root === merkleRoot,
+  const { txHash } = event.payload;
+  if (receipt === undefined) return `the chain does not know transaction ${txHash}`;
+  if (!receipt.isSuccess) return `transaction ${txHash} was reverted`;
+  const logs = parseEventLogs({ abi: ABI, logs: receipt.logs }).filter(
+    ({ args }) => args.chamberId === BigInt(event.chamberId),
+  );
+  if (event.type === 'idea.deployed') {
+    const { tokenAddress, graduatedAt } = event.payload;
+    const isDeployed = logs.some((log) => log.eventName === 'IdeaDeployed' && isSame(log.args.ideaToken, tokenAddress));
+    if (!isDeployed) return `transaction ${txHash} did not deploy ${tokenAddress}`;
+    return receipt.at === graduatedAt ? undefined : `the time of its block is ${receipt.at}`;
+  }
+  const { merkleRoot, blockNumber, committedAt } = event.payload;
+  const isCommitted = logs.some(
+    (log) => log.eventName === 'ChamberCommitted' && isSame(log.address, registry) && log.args.root === merkleRoot,
   );
   if (!isCommitted) return `transaction ${txHash} did not commit this root`;
   if (receipt.blockNumber !== blockNumber) return `its block is ${receipt.blockNumber}`;
   return receipt.at === committedAt ? undefined : `the time of its block is ${receipt.at}`;
 }
 
-function problemOfToken(
-  chamberId: number,
-  { txHash, tokenAddress, graduatedAt }: ServicePayloads['idea.deployed'],
-  receipt: Receipt,
-): string | undefined {
-  const isDeployed = parseEventLogs({ abi: ABI, eventName: 'IdeaDeployed', logs: receipt.logs }).some(
-    ({ args }) => args.chamberId === BigInt(chamberId) && isSameAddress(args.ideaToken, tokenAddress),
-  );
-  if (!isDeployed) return `transaction ${txHash} did not deploy ${tokenAddress}`;
-  return receipt.at === graduatedAt ? undefined : `the time of its block is ${receipt.at}`;
-}
-
-function isSameAddress(a: string, b: string): boolean {
+function isSame(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }
 
@@ -105,12 +92,8 @@ interface Receipt {
   readonly logs: Log[];
 }
 
-/** The members of JSON-RPC results that are read here. */
-interface RpcReceipt {
-  readonly status: Hex;
-  readonly blockNumber: Hex;
-  readonly logs: Log[];
-}
+/** The members that are read here. */
+type RawReceipt = Pick<RpcTransactionReceipt, 'status' | 'blockNumber'> & Pick<Receipt, 'logs'>;
 
 interface RpcResponse {
   readonly result?: unknown;
@@ -143,7 +126,7 @@ export class AuditedChain {
 
   /** undefined for a transaction that the chain does not know, or that is not in a block yet. */
   async receipt(txHash: Hex): Promise<Receipt | undefined> {
-    const receipt = (await this.#request('eth_getTransactionReceipt', [txHash])) as RpcReceipt | null;
+    const receipt = (await this.#request('eth_getTransactionReceipt', [txHash])) as RawReceipt | null;
     if (receipt === null) return undefined;
     const block = await this.#request('eth_getBlockByNumber', [receipt.blockNumber, false]);
     const { timestamp } = (block ?? {}) as { readonly timestamp?: Hex };

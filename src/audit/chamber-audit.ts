@@ -4,6 +4,7 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import type { Hex } from '../vocabulary/values.ts';
+import type { readTransaction } from './chain.ts';
 import { Decisions } from './decisions.ts';
 import { EvidenceChecks, type EvidenceOptions } from './evidence.ts';
 import { Findings } from './findings.ts';
@@ -27,6 +28,8 @@ export interface Claim {
 }
 
 export interface AuditOptions extends EvidenceOptions {
+  /** Reads as readTransaction does, which is the default. */
+  readonly readTransaction?: typeof readTransaction;
   /** Empty. */
   readonly moves: MoveTree;
   /** The chamber that all lines must belong to; without it, that of most lines. */
@@ -47,7 +50,7 @@ export class ChamberAudit {
   readonly findings = new Findings();
   readonly #sequence = new Sequence(this.findings);
   readonly #decisions = new Decisions(this.findings);
-  readonly #serviceEvents = new ServiceEventChecks(this.findings);
+  readonly #serviceEvents: ServiceEventChecks;
   readonly #evidence: EvidenceChecks;
   readonly #moves: MoveTree;
   readonly #chamberId: number | undefined;
@@ -59,6 +62,7 @@ export class ChamberAudit {
 
   constructor(options: AuditOptions) {
     this.#evidence = new EvidenceChecks(this.findings, options);
+    this.#serviceEvents = new ServiceEventChecks(this.findings, options.readTransaction);
     this.#moves = options.moves;
     this.#chamberId = options.chamberId;
   }

@@ -111,7 +111,7 @@ export class EvidenceChecks {
 
   #checkOnce({ signature }: ParsedSignature, eventId: number): void {
     // One byte a character.
-    const text = String.fromCharCode(...signature);
+    const text = signature.reduce((start, byte) => start + String.fromCharCode(byte), '');
     const first = this.#signatures.get(text);
     this.#signatures.set(text, first ?? eventId);
     const sentence = `event ${eventId} reuses the signature of event ${first}`;

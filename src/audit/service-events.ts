@@ -4,7 +4,7 @@ import { graduates } from '../../projections/allocations.ts';
 import type { ChamberState, Idea } from '../../projections/chamber.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
-import type { RelayTransaction, ServiceEvent } from '../vocabulary/events.ts';
+import type { RelayTransaction, ServiceEvent, ServicePayloads } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Hex } from '../vocabulary/values.ts';
@@ -23,30 +23,26 @@ interface Context {
 interface PossibleContext extends Omit<Context, 'state'> {
   /** null when no event created the chamber. */
   readonly state: ChamberState | null;
-  /** An event whose effect on the state is unknown: then only the root can be judged. */
+  /** An event whose effect on the state is unknown. */
   readonly lostEventId: number | undefined;
-}
-
-/** The call that a transaction must make. */
-interface Call {
-  readonly functionName: string;
-  readonly args: readonly unknown[];
 }
 
 export class ServiceEventChecks {
   readonly #findings: Findings;
+  readonly #readTransaction: typeof readTransaction;
   readonly #relayers = new Set<string>();
 
-  constructor(findings: Findings) {
+  constructor(findings: Findings, read = readTransaction) {
     this.#findings = findings;
+    this.#readTransaction = read;
   }
 
+  /** Without a reliable state only the root can be judged. */
   async check(event: ServiceEvent, { state, lostEventId, moves, eventId }: PossibleContext): Promise<void> {
     if (event.type === 'chamber.committed') this.#checkRoot(event.payload, moves, eventId);
     if (state !== null && lostEventId === undefined) {
-      const context = { state, moves, eventId };
-      this.#checkRules(event, context);
-      return this.#checkTransactions(event, context);
+      this.#checkRules(event, state, eventId);
+      return this.#checkTransactions(event, { state, moves, eventId });
     }
     const reason = `event ${lostEventId ?? 1} is lost, and service events depend on it`;
     this.#findings.notEvaluated('service-events', reason);
@@ -58,19 +54,16 @@ export class ServiceEventChecks {
     if (relayers.length > 0) this.#findings.note('transactions', `signed by ${relayers.join(' and ')}`);
   }
 
-  #checkRoot(
-    payload: { readonly merkleRoot: Hex; readonly eventCount: number },
-    moves: MoveTree,
-    eventId: number,
-  ): void {
+  #checkRoot(committed: ServicePayloads['chamber.committed'], moves: MoveTree, eventId: number): void {
+    const { merkleRoot, eventCount } = committed;
     const root = rootOf(moves);
-    this.#findings.judge('root', payload.merkleRoot === root && payload.eventCount === moves.size, {
+    this.#findings.judge('root', merkleRoot === root && eventCount === moves.size, {
       eventIds: [eventId],
-      sentence: `event ${eventId} commits ${payload.merkleRoot} over ${payload.eventCount} events, but the root of the ${moves.size} moves is ${root}`,
+      sentence: `event ${eventId} commits ${merkleRoot} over ${eventCount} events, but the root of the ${moves.size} moves is ${root}`,
     });
   }
 
-  #checkRules(event: ServiceEvent, { state, eventId }: Context): void {
+  #checkRules(event: ServiceEvent, state: ChamberState, eventId: number): void {
     try {
       decideServiceFact(state, withRightCount(event, state), Date.parse(event.ts));
       this.#findings.verified('service-events');
@@ -80,44 +73,43 @@ export class ServiceEventChecks {
     }
   }
 
-  async #checkTransactions(event: ServiceEvent, context: Context): Promise<void> {
-    const { settlement } = context.state;
+  async #checkTransactions(event: ServiceEvent, { state, moves, eventId }: Context): Promise<void> {
+    const { settlement, chamberId } = state;
     switch (event.type) {
       case 'relay.commit_submitted':
-        return this.#checkCall(event.payload, commitCall(context), context.eventId);
+        return this.#checkCall(event.payload, toText('commitChamber', [chamberId, rootOf(moves)]), eventId);
       case 'relay.deploy_submitted': {
-        const { ideaId } = event.payload;
-        const idea = graduates(context.state).find((graduate) => graduate.ideaId === ideaId);
-        return this.#checkCall(event.payload, deployCall(context.state, idea), context.eventId);
+        const idea = graduates(state).find(({ ideaId }) => ideaId === event.payload.ideaId);
+        return this.#checkCall(event.payload, idea && deployCall(chamberId, idea), eventId);
       }
       case 'chamber.committed':
-        return this.#checkRecorded(event.payload.txHash, settlement.commitSubmitted, context.eventId);
+        return this.#checkRecorded(event.payload.txHash, settlement.commitSubmitted, eventId);
       case 'idea.deployed':
       case 'idea.deploy_failed': {
-        const { submitted } = deploymentOf(settlement, event.payload.ideaId);
-        return this.#checkRecorded(event.payload.txHash, submitted, context.eventId);
+        const { txHash, ideaId } = event.payload;
+        return this.#checkRecorded(txHash, deploymentOf(settlement, ideaId).submitted, eventId);
       }
       default:
         return unreachable(event);
     }
   }
 
-  async #checkCall(recorded: RelayTransaction, due: Call | undefined, eventId: number): Promise<void> {
+  /** `due` is the call as toText has it; undefined when none is due. */
+  async #checkCall(recorded: RelayTransaction, due: string | undefined, eventId: number): Promise<void> {
     const problem = await this.#problemOfCall(recorded, due);
     const sentence = `event ${eventId}: rawTransaction ${problem}`;
     this.#findings.judge('transactions', problem === undefined, { eventIds: [eventId], sentence });
   }
 
-  async #problemOfCall(recorded: RelayTransaction, due: Call | undefined): Promise<string | undefined> {
-    const signed = await readTransaction(recorded.rawTransaction).catch(() => undefined);
+  async #problemOfCall(recorded: RelayTransaction, due: string | undefined): Promise<string | undefined> {
+    const signed = await this.#readTransaction(recorded.rawTransaction).catch(() => undefined);
     if (signed === undefined) return 'is not a signed call of the contracts';
     if (signed.txHash !== recorded.txHash) return `has the hash ${signed.txHash}, not txHash`;
     if (signed.nonce !== recorded.nonce) return `has the nonce ${signed.nonce}`;
     if (signed.chainId !== recorded.chainId) return `is for chain ${signed.chainId}`;
     this.#relayers.add(signed.from);
-    const { functionName, args } = signed.call;
-    const isDue = due !== undefined && functionName === due.functionName && toText(args) === toText(due.args);
-    return isDue ? undefined : `calls ${functionName}(${toText(args)}), which was not due`;
+    const call = toText(signed.call.functionName, signed.call.args);
+    return call === due ? undefined : `calls ${call}, which was not due`;
   }
 
   /** A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since. */
@@ -140,28 +132,20 @@ function withRightCount(event: ServiceEvent, { moveCount }: ChamberState): Servi
   return { ...event, payload: { ...event.payload, eventCount: moveCount } };
 }
 
-function commitCall({ state, moves }: Context): Call {
-  return { functionName: 'commitChamber', args: [state.chamberId, rootOf(moves)] };
-}
-
-/** undefined for an idea that did not graduate: nothing is due for it. */
-function deployCall({ chamberId }: ChamberState, idea: Idea | undefined): Call | undefined {
-  if (idea === undefined) return undefined;
-  const { ideaId, name, ticker, description, creatorWallet } = idea;
-  const args = [{ chamberId, ideaId, name, ticker, description, creator: creatorWallet }];
-  return { functionName: 'deployIdea', args };
-}
-
 function rootOf(moves: MoveTree): Hex {
   return toHex(moves.root() ?? new Uint8Array());
 }
 
-function toText(args: readonly unknown[] | undefined): string {
-  return JSON.stringify(args, plain);
+/** The members in the order of the contract's interface. */
+function deployCall(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): string {
+  return toText('deployIdea', [{ chamberId, ideaId, name, ticker, description, creator: creatorWallet }]);
 }
 
 /** viem decodes ids as bigints, and addresses with a checksum. */
-function plain(name: string, value: unknown): unknown {
-  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-  return name === 'creator' ? String(value).toLowerCase() : value;
+function toText(functionName: string, args: readonly unknown[] | undefined): string {
+  const text = JSON.stringify(args, (name, value: unknown) => {
+    if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+    return name === 'creator' ? String(value).toLowerCase() : value;
+  });
+  return `${functionName}(${text})`;
 }

@@ -1,5 +1,6 @@
 // What forgers do to an export: lines taken apart, altered, and put together again with right numbers and hashes.
 
+import { readTransaction } from '../../src/audit/chain.ts';
 import { ChamberAudit } from '../../src/audit/chamber-audit.ts';
 import type { CheckName, CheckResult, Finding } from '../../src/audit/findings.ts';
 import { readLines } from '../../src/audit/input.ts';
@@ -8,7 +9,7 @@ import { leafOf } from '../../src/audit/sequence.ts';
 import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
 import { canonicalJson } from '../../src/vocabulary/canonical-json.ts';
 import { toHex } from '../../src/vocabulary/hex.ts';
-import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
+import { type Hex, NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { PUBLIC_URL } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 
@@ -65,8 +66,8 @@ export interface Outcome {
 }
 
 /** Audits what is in the text. */
-export async function audit(text: string | Uint8Array): Promise<Outcome> {
-  const chamberAudit = new ChamberAudit({ moves: new MerkleTreeJs(), verify: verifyOnce });
+export async function audit(text: string | Uint8Array, verify = verifyOnce): Promise<Outcome> {
+  const chamberAudit = new ChamberAudit({ moves: new MerkleTreeJs(), verify, readTransaction: readOnce });
   for await (const line of readLines(chunksOf(Buffer.from(text)))) await chamberAudit.take(line);
   chamberAudit.conclude();
   const results = chamberAudit.findings.results();
@@ -79,14 +80,22 @@ export async function audit(text: string | Uint8Array): Promise<Outcome> {
   };
 }
 
-/** By key, message and signature, all of them: a thousand audits share nearly every signature, and each costs milliseconds. */
+// A thousand audits share nearly every signature and transaction, and each costs milliseconds of curve arithmetic.
 const verdicts = new Map<string, boolean>();
+const transactions = new Map<Hex, ReturnType<typeof readTransaction>>();
 
+/** By key, message and signature, so that nothing altered is taken for known. */
 function verifyOnce(key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean {
   const question = [key.bytes, message, signature].map((bytes) => Buffer.from(bytes).toString('latin1')).join('|');
   const verdict = verdicts.get(question) ?? isSignedBy(key, message, signature);
   verdicts.set(question, verdict);
   return verdict;
+}
+
+function readOnce(rawTransaction: Hex): ReturnType<typeof readTransaction> {
+  const transaction = transactions.get(rawTransaction) ?? readTransaction(rawTransaction);
+  transactions.set(rawTransaction, transaction);
+  return transaction;
 }
 
 export function toText(lines: readonly string[]): string {

@@ -186,7 +186,11 @@ describe('input that cannot be audited', () => {
     ['text', 'Dear auditor,\n', 'it contains no event of a chamber: line 1 is not JSON'],
     ['one line torn', '{"chamberId":1,', 'it contains no event of a chamber: line 1 is torn'],
     ['JSON of something else', '{"name":"x"}\n', 'line 1 has no type: it is not an event record'],
-    ['an agent’s account', agent, 'line 1 is of type agent.registered: it belongs to an agent’s account, not to a chamber'],
+    [
+      'an agent’s account',
+      agent,
+      'line 1 is of type agent.registered: it belongs to an agent’s account, not to a chamber',
+    ],
   ])('%s ends with one sentence and exit code 2', async (_what, text, sentence) => {
     const target = file(text);
     expect(await run({ target, json: false })).toBe(2);

@@ -1,0 +1,49 @@
+// Every byte of a good export but those of its last line, changed: the event is named. What of the last line only the chain
+// or the service's clock knows, no other line vouches for.
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Random } from '../kit/random.ts';
+import { audit } from './forge.ts';
+
+const LINE_BREAK = 0x0a;
+const bytes = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url));
+
+/** Where each line starts, and at last where the text ends. */
+const starts = [0, ...[...bytes.keys()].filter((at) => bytes[at] === LINE_BREAK).map((at) => at + 1)];
+const LAST = starts.length - 1;
+const lines = Array.from({ length: LAST - 1 }, (_, index) => index + 1);
+
+function withByte(at: number, byte: number): Buffer {
+  const mutant = Buffer.from(bytes);
+  mutant[at] = byte;
+  return mutant;
+}
+
+describe('a changed byte, by the line and its two neighbours alone and whatever the signatures', () => {
+  const random = new Random(7);
+
+  test.each(lines)('at any place of line %i is found', async (eventId) => {
+    const first = Math.max(0, eventId - 2);
+    const [from, to] = [starts[first], starts[first + 3]];
+    const missed: number[] = [];
+    for (let at = starts[eventId - 1] as number; at < (starts[eventId] as number); at++) {
+      const other = ((bytes[at] as number) + 1 + random.below(255)) % 256;
+      const { named } = await audit(withByte(at, other).subarray(from, to), () => true);
+      if (!named.has(eventId)) missed.push(at);
+    }
+    expect(missed).toEqual([]);
+  });
+});
+
+test('a changed byte anywhere is found in the whole export', async () => {
+  const place = fc.nat((starts[LAST - 1] as number) - 1);
+  await fc.assert(
+    fc.asyncProperty(place, fc.integer({ min: 0, max: 255 }), async (at, byte) => {
+      fc.pre(bytes[at] !== byte);
+      const eventId = starts.filter((start) => start <= at).length;
+      expect((await audit(withByte(at, byte))).named).toContain(eventId);
+    }),
+    { numRuns: 100 },
+  );
+});
