@@ -59,7 +59,7 @@ export interface MovePayloads {
   'allocation.revealed': { readonly allocations: readonly Allocation[]; readonly salt: Hex };
 }
 
-/** Written by the service itself after the reveal deadline: an annex outside the Merkle tree. */
+/** Written by the service itself after the reveal deadline, outside the Merkle tree. */
 export interface ServicePayloads {
   'relay.commit_submitted': RelayTransaction;
   'chamber.committed': {

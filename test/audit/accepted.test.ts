@@ -1,4 +1,4 @@
-// What the service accepts, however oddly it was asked, the auditor verifies: an honest log is never called broken.
+// What the service accepts, however unusual the request, the auditor verifies: an honest log is never called broken.
 import { expect, test } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, PUBLIC_URL } from '../kit/house.ts';
@@ -74,7 +74,7 @@ test.each(ODDITIES)('%s', async (_what, oddity) => {
   }
 });
 
-test('a log of development mode is judged by the rules, and said to be unsigned', async () => {
+test('a log of development mode is judged by the rules, and reported as unsigned', async () => {
   const house = new House({ allowUnsigned: true });
   const ann = await house.agent();
   const as = { headers: { 'x-dev-did': ann.did } };

@@ -41,7 +41,7 @@ interface Illegal extends Omit<ForgedMove, 'path'> {
 
 const ILLEGAL: readonly Illegal[] = [
   {
-    title: 'a comment by a stranger',
+    title: 'a comment by a non-member',
     eventId: 9,
     by: EVE,
     type: 'chamber.debated',
@@ -154,7 +154,7 @@ const ILLEGAL: readonly Illegal[] = [
   },
 ];
 
-describe('a well-signed move that had to be refused', () => {
+describe('a well-signed move that breaks a rule', () => {
   test.each(ILLEGAL)('$title is named, and nothing else', async ({ eventId, code, ...move }) => {
     const { broken, named, findings } = await auditWith(eventId, signedLine(move));
     expect(broken).toEqual(['rules']);
@@ -198,14 +198,14 @@ describe('a move with wrong evidence', () => {
   test.each<[string, Line, readonly string[]]>([
     ['no signature at all', { ...line, request: null }, ['signature']],
     ['a signature by somebody else', { ...line, request: signedBy(EVE) }, ['signature']],
-    ['a DID that nobody signed as', { ...line, did: BOB.did }, ['signature', 'rules']],
+    ['a DID that did not sign', { ...line, did: BOB.did }, ['signature', 'rules']],
     [
       'a body that was not signed',
       { ...line, request: { ...request, body: '{"comment":"Walls!"}' } },
       ['digest', 'payload'],
     ],
     [
-      'a payload that nobody asked for',
+      'a payload that was not requested',
       { ...line, payload: { comment: 'Walls!', ideaId: null, refinement: null } },
       ['payload'],
     ],
@@ -224,7 +224,7 @@ describe('a move with wrong evidence', () => {
     expect(findings('once')[0]?.eventIds).toEqual([AFTER_HONEST, AFTER_HONEST + 1]);
   });
 
-  test('a key of small order is refused, whatever it signed', async () => {
+  test('a key of small order is rejected, whatever it signed', async () => {
     const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
     const forged = { ...line, did, request: JSON.parse(JSON.stringify(request).replaceAll(CAT.did, did)) as Line };
     const { findings } = await auditWith(AFTER_HONEST, forged);

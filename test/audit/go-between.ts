@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 
 export interface GoBetween {
   readonly url: string;
-  /** Gives the text to answer in place of the service's own, by the path asked for. */
+  /** Returns the text to respond with instead of the service's own, by the path requested. */
   lie: (path: string, text: string) => string;
   /** Answers the next requests with this status and Retry-After: 0. */
   refuse: number[];
   close(): Promise<void>;
 }
 
-/** `now` is the service's clock, which its Date header tells. */
+/** `now` is the service's clock, which its Date header shows. */
 export async function openGoBetween(serviceUrl: string, now: () => number): Promise<GoBetween> {
   const server = createServer(async (request, response) => {
     const status = between.refuse.shift();

@@ -126,7 +126,7 @@ describe('a line', () => {
   });
 
   test.each(lines.map((_, index) => index))(
-    'that is no record, after %i others, is named, and those around it are not',
+    'that is not a record, after %i others, is named, and those around it are not',
     async (index) => {
       const { findings, check } = await audit(toText(lines.toSpliced(index, 0, '{"note":"put in"}')));
       expect(findings('form')).toHaveLength(1);

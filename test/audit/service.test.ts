@@ -90,7 +90,7 @@ describe('an honest service', () => {
     expect(await run({ chamber: 1 })).toBe(0);
   });
 
-  test('is told about in a table for people, whose counts add up', async () => {
+  test('is reported in a table for people, whose counts add up', async () => {
     expect(await run({ chamber: 1, json: false })).toBe(0);
     expect(printed).toContain('18 verified, 0 broken, 3 not evaluated of 21 checks.');
     expect(printed.match(/^(verified|broken|not evaluated) {2}/gm)).toHaveLength(21);
@@ -126,7 +126,7 @@ describe('a service with right lines and wrong answers', () => {
     expect(chambers()[0]?.counts.broken).toBe(1);
   });
 
-  test('is caught with a phase that the clock does not give', async () => {
+  test('is caught with a phase that does not match the clock', async () => {
     lie('/chambers/2', /"phase":"LOBBY"/, '"phase":"PROPOSAL"');
     expect(await run({ chamber: 2 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
@@ -145,7 +145,7 @@ describe('a service with right lines and wrong answers', () => {
     expect(verdictOf('preview')).toBe('broken');
   });
 
-  test('is caught when it keeps a view to itself', async () => {
+  test('is caught when it withholds a view', async () => {
     lie('/chambers/1/ideas', /^.*$/, 'Nothing to see here');
     expect(await run({ chamber: 1 })).toBe(3);
     expect(verdictOf('views')).toBe('broken');
@@ -201,19 +201,19 @@ describe('input that cannot be audited', () => {
   });
 
   test.each([
-    ['a file that is not there', { target: '/nowhere/chamber.ndjson' }, 'file not found'],
-    ['a folder', { target: '/' }, 'it is a directory, not a file'],
+    ['a missing file', { target: '/nowhere/chamber.ndjson' }, 'file not found'],
+    ['a directory', { target: '/' }, 'it is a directory, not a file'],
     [
       'a registry without a chain',
       { target: SAMPLE, registry: `0x${'11'.repeat(20)}` },
       '--rpc and --registry go together',
     ],
     [
-      'a registry that is no address',
+      'a registry that is not an address',
       { target: SAMPLE, rpc: 'http://x', registry: '0x11' },
       '--registry must be an EVM address',
     ],
-    ['a chamber that is not there', { chamber: 9 }, 'returned 404: chamber not found'],
+    ['a missing chamber', { chamber: 9 }, 'returned 404: chamber not found'],
   ])('%s ends with exit code 2', async (_what, args, sentence) => {
     expect(await run(args)).toBe(2);
     expect(JSON.parse(complained)).toEqual({ error: 'usage', detail: expect.stringContaining(sentence), exitCode: 2 });

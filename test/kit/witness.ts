@@ -41,7 +41,7 @@ function expectSound(lines: readonly string[], events: readonly ChamberEvent[]):
     ]);
     expect(event.ts >= (events[index - 1]?.ts ?? '')).toBe(true);
   }
-  // The service's events are an annex: no move comes after one.
+  // No move comes after a service event.
   const firstAnnex = events.findIndex((event) => !isMove(event));
   if (firstAnnex !== -1) expect(events.slice(firstAnnex).some(isMove)).toBe(false);
 }
