@@ -1,11 +1,14 @@
 // The configuration: every variable with its rule, read in one place. Every wrong value is named at once.
 
+import { toBlockList } from './client-address.ts';
 import type { Hex } from './vocabulary/values.ts';
 import { isWalletAddress } from './vocabulary/wallet-address.ts';
 
 interface Variable<Value> {
   /** Used when the variable is absent or empty; undefined leaves the value undefined. */
   readonly fallback: Value;
+  /** Replaces the fallback with NODE_ENV=production. */
+  readonly production?: Value;
   /** Throws an Error that says what the value must be. */
   readonly parse: (text: string) => Value;
   readonly about: string;
@@ -28,6 +31,21 @@ const matching =
 
 function variable<Value>(fallback: Value, parse: (text: string) => Value, about: string): Variable<Value> {
   return { fallback, parse, about };
+}
+
+/** Generous by default, strict in production. */
+function limit(fallback: number, production: number, about: string): Variable<number> {
+  return { fallback, production, parse: integer(1, MANY), about };
+}
+
+function parseCidrs(text: string): readonly string[] {
+  const cidrs = text.split(',').map((part) => part.trim());
+  try {
+    toBlockList(cidrs);
+    return cidrs;
+  } catch {
+    throw new Error('must be addresses in CIDR notation separated by commas, e.g. 127.0.0.1, 10.0.0.0/8');
+  }
 }
 
 function parseUrls(text: string): readonly string[] {
@@ -102,11 +120,23 @@ export const VARIABLES = {
   MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
   MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
   IDEAS_MAX: variable(256, integer(1, 100_000), 'ideas of a chamber'),
-  CHAMBERS_OPEN_PER_DID_MAX: variable(100_000, integer(1, MANY), 'chambers of one creator that are not committed'),
-  RATE_PER_DID_PER_SECOND: variable(10_000, integer(1, MANY), 'signed requests of one agent, sustained'),
-  RATE_PER_DID_BURST: variable(20_000, integer(1, MANY), 'signed requests of one agent, at once'),
-  RATE_PER_ADDRESS_PER_SECOND: variable(50_000, integer(1, MANY), 'requests of one socket address, sustained'),
-  RATE_PER_ADDRESS_BURST: variable(100_000, integer(1, MANY), 'requests of one socket address, at once'),
+  CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'chambers of one creator that are not committed'),
+  RATE_PER_DID_PER_SECOND: limit(10_000, 50, 'signed requests of one agent, sustained'),
+  RATE_PER_DID_BURST: limit(20_000, 200, 'signed requests of one agent, at once'),
+  RATE_PER_ADDRESS_PER_SECOND: limit(50_000, 500, 'requests of one address, sustained'),
+  RATE_PER_ADDRESS_BURST: limit(100_000, 2_000, 'requests of one address, at once'),
+  REGISTRATIONS_PER_ADDRESS_PER_MINUTE: limit(
+    600_000,
+    10,
+    'unsigned registrations of new keys from one address, sustained',
+  ),
+  REGISTRATIONS_PER_ADDRESS_BURST: limit(100_000, 100, 'unsigned registrations of new keys from one address, at once'),
+  TRUSTED_PROXIES: variable<readonly string[]>(
+    [],
+    parseCidrs,
+    'proxies (CIDR list) whose Forwarded or X-Forwarded-For counts for limits',
+  ),
+  COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
   CONNECTIONS_MAX: variable(50_000, integer(1, MANY), 'open connections'),
   STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one socket address'),
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
@@ -151,8 +181,9 @@ export class ConfigError extends Error {
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const problems = new Map<string, string>();
   const values: Record<string, unknown> = {};
-  for (const [name, { fallback, parse }] of Object.entries(VARIABLES)) {
-    values[name] = fallback;
+  const isProduction = env['NODE_ENV'] === 'production';
+  for (const [name, { fallback, production, parse }] of Object.entries(VARIABLES) as [string, Variable<unknown>][]) {
+    values[name] = isProduction ? (production ?? fallback) : fallback;
     try {
       if (env[name]) values[name] = parse(env[name]);
     } catch (error) {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import { type ChainLink, openChain } from './chain.ts';
+import { clientNetworkOf } from './client-address.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { AdmissionControl } from './http/admission.ts';
@@ -80,10 +81,15 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
   });
-  const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX);
+  const networkOf = clientNetworkOf(config.TRUSTED_PROXIES);
+  const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX, networkOf);
   const admissionControl = new AdmissionControl({
-    perSecond: config.RATE_PER_ADDRESS_PER_SECOND,
-    burst: config.RATE_PER_ADDRESS_BURST,
+    networkOf,
+    perAddress: { perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST },
+    registrationsPerAddress: {
+      perSecond: config.REGISTRATIONS_PER_ADDRESS_PER_MINUTE / 60,
+      burst: config.REGISTRATIONS_PER_ADDRESS_BURST,
+    },
   });
   const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
@@ -158,6 +164,7 @@ function rulesOf(config: Config) {
     },
     ages: { maxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS, maxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS },
     stateCacheBytesMax: config.STATE_CACHE_BYTES_MAX,
+    commitQueueMax: config.COMMIT_QUEUE_MAX,
   };
 }
 

@@ -7,7 +7,18 @@ import { describe, expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PURE = ['vocabulary', 'crypto', 'projections', 'moves'];
 const SPINE = [...PURE, 'log', 'forum'];
-const SERVER = [...SPINE, 'verifier', 'http', 'stream', 'relayer', 'metrics', 'config', 'chain', 'observation'];
+const SERVER = [
+  ...SPINE,
+  'verifier',
+  'http',
+  'stream',
+  'relayer',
+  'metrics',
+  'config',
+  'client-address',
+  'chain',
+  'observation',
+];
 const PROGRAM = [
   ...SERVER,
   'server',
@@ -38,7 +49,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Who can be somebody else's program shares with the service its format and its rules, not its store.
   client: ['vocabulary', 'crypto', 'projections'],
   audit: [...PURE, 'terminal'],
-  config: ['vocabulary'],
+  config: ['vocabulary', 'client-address'],
+  'client-address': ['vocabulary'],
   terminal: [],
   version: [],
   'require-node': [],

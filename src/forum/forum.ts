@@ -27,6 +27,8 @@ export interface ForumOptions extends Rules {
   /** The wall clock in milliseconds; tests move it by hand. */
   readonly clock: () => Millis;
   readonly stateCacheBytesMax: number;
+  /** Commands that wait to be committed, beyond which submit rejects with FORUM_ERR_UNAVAILABLE. */
+  readonly commitQueueMax: number;
   /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
   readonly onBatch?: (report: BatchReport) => void;
@@ -72,7 +74,10 @@ export class Forum {
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
   submit<C extends Command>(command: C): Promise<EventOf<C>> {
     return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw shuttingDown();
+      if (this.#isClosed) throw unavailable('the service is shutting down');
+      if (this.#queue.length + this.#warming >= this.#options.commitQueueMax) {
+        throw unavailable('too many moves are waiting to be committed, retry');
+      }
       this.#queue.push({ command, resolve: resolve as Pending['resolve'], reject, wasCold: false });
       this.#draining ??= this.#drain();
     });
@@ -255,6 +260,6 @@ export function merklePreview({ state, tree }: Chamber): MerklePreview {
   return { root: toHex(rootOf(tree)), eventCount: state.moveCount, asOfEventId: state.moveCount };
 }
 
-function shuttingDown(): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is shutting down', { headers: { 'Retry-After': '1' } });
+function unavailable(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': '1' } });
 }

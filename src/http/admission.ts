@@ -1,7 +1,6 @@
 // Admission control: nothing is accepted from an address or an agent that sends too much, nor once the service is stopping.
 import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
-import { networkOf } from '../vocabulary/network.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 export interface RateLimits {
@@ -68,12 +67,24 @@ export function rateError(wait: Millis, whose: string): ForumError {
   });
 }
 
+export interface AdmissionOptions {
+  /** The network that a request counts against. */
+  readonly networkOf: (incoming: IncomingMessage) => string;
+  readonly perAddress: RateLimits;
+  /** Of keys that are not registered yet. */
+  readonly registrationsPerAddress: RateLimits;
+}
+
 export class AdmissionControl {
+  readonly #networkOf: AdmissionOptions['networkOf'];
   readonly #rate: RateLimit;
+  readonly #registrations: RateLimit;
   #isClosed = false;
 
-  constructor(perAddress: RateLimits) {
-    this.#rate = new RateLimit(perAddress);
+  constructor(options: AdmissionOptions) {
+    this.#networkOf = options.networkOf;
+    this.#rate = new RateLimit(options.perAddress);
+    this.#registrations = new RateLimit(options.registrationsPerAddress);
   }
 
   /** From now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
@@ -82,12 +93,18 @@ export class AdmissionControl {
   }
 
   /** The error of a request that is not admitted. */
-  reject({ socket }: IncomingMessage): ForumError | undefined {
+  reject(incoming: IncomingMessage): ForumError | undefined {
     if (this.#isClosed) {
       const headers = { 'Retry-After': '1' };
       return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { headers });
     }
-    const wait = this.#rate.take(networkOf(socket.remoteAddress ?? ''));
+    const wait = this.#rate.take(this.#networkOf(incoming));
     return wait > 0 ? rateError(wait, 'your address') : undefined;
+  }
+
+  /** Takes a token for an unsigned registration of a new key, which anybody can make up; throws FORUM_ERR_RATE. */
+  requireRegistration(incoming: IncomingMessage): void {
+    const wait = this.#registrations.take(this.#networkOf(incoming));
+    if (wait > 0) throw rateError(wait, 'your address for registrations');
   }
 }

@@ -1,17 +1,19 @@
 // How many streams each network holds open: a stream costs memory for as long as it lasts, so it counts until it ends.
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
-import { networkOf } from '../vocabulary/network.ts';
 
 const RETRY_AFTER_SECONDS = '5';
 
 export class StreamQuota {
   readonly #streamsPerAddressMax: number;
+  readonly #networkOf: (incoming: IncomingMessage) => string;
   readonly #open = new Map<string, number>();
   #total = 0;
 
-  constructor(streamsPerAddressMax: number) {
+  /** `networkOf` returns the network that a request counts against. */
+  constructor(streamsPerAddressMax: number, networkOf: (incoming: IncomingMessage) => string) {
     this.#streamsPerAddressMax = streamsPerAddressMax;
+    this.#networkOf = networkOf;
   }
 
   get total(): number {
@@ -19,8 +21,9 @@ export class StreamQuota {
   }
 
   /** Counts a stream until its socket closes; throws FORUM_ERR_RATE. */
-  hold(socket: Socket): void {
-    const network = networkOf(socket.remoteAddress ?? '');
+  hold(incoming: IncomingMessage): void {
+    const { socket } = incoming;
+    const network = this.#networkOf(incoming);
     const open = this.#open.get(network) ?? 0;
     if (open >= this.#streamsPerAddressMax) {
       const detail = `too many streams from your address: at most ${this.#streamsPerAddressMax} may be open`;

@@ -1,5 +1,5 @@
 // GET /chambers/:id/stream (WebSocket or server-sent events) and GET /chambers/:id/events (specification, Events).
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { chamberNotFound } from '../forum/commands.ts';
@@ -43,9 +43,9 @@ export function streamRoutes(
     const start = await readStart(c, forum, isSocket ? undefined : c.req.header('last-event-id'));
     const { chamberId, after = start.lastEventId } = start;
     const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, consumer);
-    const socket = socketOf(c);
+    const socket = incomingOf(c).socket;
     if (isSocket) {
-      quota.hold(socket);
+      quota.hold(incomingOf(c));
       const response = await serveWebSocket(c, { subscribe, socket, liveness });
       for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
       return response;
@@ -54,7 +54,7 @@ export function streamRoutes(
     const init = { headers: { ...logHeaders, ...eventHeaders } };
     // The stream of a HEAD would never be read or ended.
     if (c.req.method === 'HEAD') return new Response(null, init);
-    quota.hold(socket);
+    quota.hold(incomingOf(c));
     return new Response(eventSource({ subscribe, after, socket, liveness }), init);
   });
 
@@ -105,8 +105,8 @@ async function* storedLines(log: ForumLog, range: PageRange): AsyncGenerator<Uin
   for await (const { ndjson } of readPages(log, range)) yield ndjson;
 }
 
-function socketOf(c: Context): Socket {
-  return c.env.incoming.socket;
+function incomingOf(c: Context): IncomingMessage {
+  return c.env.incoming;
 }
 
 const ONE_EVENT = 'each is one event (see /schemas/events.json)';

@@ -18,6 +18,7 @@ export interface HouseOptions extends Partial<Pick<HttpOptions, 'publicUrls' | '
   readonly clock?: TestClock;
   readonly limits?: Partial<typeof LIMITS>;
   readonly stateCacheBytesMax?: number;
+  readonly commitQueueMax?: number;
   /** Put in front of the log, to make it fail. */
   readonly wrapLog?: (log: ForumLog) => ForumLog;
 }
@@ -66,6 +67,7 @@ export class House {
       clock = new TestClock(),
       limits,
       stateCacheBytesMax = 67_108_864,
+      commitQueueMax = 10_000,
       wrapLog,
       ...http
     } = options;
@@ -76,7 +78,7 @@ export class House {
     const onFatal = (error: unknown) => void this.defects.push(error);
     const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));
     const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
-    const rules = { limits: { ...LIMITS, ...limits }, ages, stateCacheBytesMax };
+    const rules = { limits: { ...LIMITS, ...limits }, ages, stateCacheBytesMax, commitQueueMax };
     this.forum = new Forum({ log: this.log, clock: clock.read, onFatal, ...rules });
     const chainStatus = () => ({ ok: true, details: {} });
     const given = { publicUrls, allowUnsigned, maxBodyBytes };

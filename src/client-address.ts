@@ -1,0 +1,66 @@
+// The network that a request counts against, for limits only: its socket's, or what a trusted proxy says. Never for signatures.
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP, type Socket } from 'node:net';
+import { networkOf } from './vocabulary/network.ts';
+
+/** `192.0.2.1`, or the /64 of an IPv6 address. */
+export type ClientNetwork = (incoming: IncomingMessage) => string;
+
+/** `trustedProxies` are addresses in CIDR notation; Forwarded (RFC 7239) or X-Forwarded-For counts from their sockets alone. */
+export function clientNetworkOf(trustedProxies: readonly string[]): ClientNetwork {
+  const trusted = toBlockList(trustedProxies);
+  const networks = new WeakMap<Socket, string>();
+  return ({ socket, headers }) => {
+    const known = networks.get(socket);
+    if (known !== undefined) return known;
+    const peer = socket.remoteAddress ?? '';
+    if (isTrusted(trusted, peer)) return networkOf(clientAddress(trusted, headers) ?? peer);
+    const network = networkOf(peer);
+    networks.set(socket, network);
+    return network;
+  };
+}
+
+/** Throws a TypeError for anything but an address or `address/prefix`. */
+export function toBlockList(cidrs: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const cidr of cidrs) {
+    const [address = '', prefix, ...rest] = cidr.split('/');
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    const bits =
+      prefix === undefined ? (family === 'ipv6' ? 128 : 32) : Number(/^\d{1,3}$/.test(prefix) ? prefix : Number.NaN);
+    if (isIP(address) === 0 || rest.length > 0) throw new TypeError(`${cidr} is not an address in CIDR notation`);
+    list.addSubnet(address, bits, family);
+  }
+  return list;
+}
+
+function isTrusted(trusted: BlockList, address: string): boolean {
+  const plain = address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
+  return isIP(plain) !== 0 && trusted.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
+}
+
+/** The address nearest to us that is not a trusted proxy: whatever stands before it may be made up by the client. */
+function clientAddress(trusted: BlockList, headers: IncomingMessage['headers']): string | undefined {
+  const hops = forwardedHops(headers);
+  for (let at = hops.length - 1; at >= 0; at--) {
+    const hop = hops[at] as string;
+    if (isIP(hop) === 0) return undefined;
+    if (!isTrusted(trusted, hop)) return hop;
+  }
+  return undefined;
+}
+
+function forwardedHops({ forwarded, 'x-forwarded-for': xForwardedFor }: IncomingMessage['headers']): readonly string[] {
+  if (forwarded !== undefined) {
+    return forwarded.split(',').map((element) => withoutPort(/(?:^|;)\s*for=("?)([^";]*)\1/i.exec(element)?.[2] ?? ''));
+  }
+  return (xForwardedFor === undefined ? [] : [xForwardedFor].flat()).join(',').split(',').map(withoutPort);
+}
+
+/** `192.0.2.1:80`, `[2001:db8::1]:80` and the same without a port. */
+function withoutPort(text: string): string {
+  const hop = text.trim();
+  const [, bracketed] = /^\[([^\]]*)\](?::\d+)?$/.exec(hop) ?? [];
+  return bracketed ?? hop.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1');
+}

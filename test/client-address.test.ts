@@ -1,0 +1,37 @@
+// The network that a request counts against: its socket's, or what trusted proxies say, and nothing that a client makes up.
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { clientNetworkOf, toBlockList } from '../src/client-address.ts';
+
+function request(remoteAddress: string, headers: Readonly<Record<string, string>> = {}): IncomingMessage {
+  return { socket: { remoteAddress }, headers } as unknown as IncomingMessage;
+}
+
+const networkOf = clientNetworkOf(['127.0.0.1', '10.0.0.0/8', '::1']);
+
+describe('the network of a request', () => {
+  it.each([
+    ['203.0.113.9', {}, '203.0.113.9'],
+    ['203.0.113.9', { 'x-forwarded-for': '198.51.100.1' }, '203.0.113.9'],
+    ['127.0.0.1', {}, '127.0.0.1'],
+    ['127.0.0.1', { 'x-forwarded-for': '198.51.100.1' }, '198.51.100.1'],
+    ['::ffff:127.0.0.1', { 'x-forwarded-for': '198.51.100.1:4711' }, '198.51.100.1'],
+    ['127.0.0.1', { 'x-forwarded-for': '192.0.2.66, 198.51.100.1, 10.1.2.3' }, '198.51.100.1'],
+    ['127.0.0.1', { 'x-forwarded-for': '192.0.2.66, nonsense' }, '127.0.0.1'],
+    ['127.0.0.1', { 'x-forwarded-for': '10.1.2.3' }, '127.0.0.1'],
+    ['::1', { forwarded: 'for=192.0.2.66, for="[2001:db8:1:2::3]:80";proto=https' }, '2001:db8:1:2::/64'],
+    ['::1', { forwarded: 'proto=https;for=198.51.100.1', 'x-forwarded-for': '192.0.2.66' }, '198.51.100.1'],
+    ['::1', { forwarded: 'for=_hidden' }, '0:0:0:0::/64'],
+  ])('from %s with %j is %s', (address, headers, network) => {
+    expect(networkOf(request(address, headers))).toBe(network);
+  });
+});
+
+describe('a list of proxies', () => {
+  it.each(['localhost', '10.0.0.0/33', '10.0.0/8', '10.0.0.0/', '10.0.0.0/8/8', '', '::1/129'])(
+    'rejects %j',
+    (cidr) => {
+      expect(() => toBlockList([cidr])).toThrow();
+    },
+  );
+});
