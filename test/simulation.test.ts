@@ -9,7 +9,7 @@ import { turnHolderAt } from '../projections/turn.ts';
 import { type ChamberMoveOperation, chamberMoves } from '../src/moves/registry.ts';
 import type { ServiceFact } from '../src/vocabulary/events.ts';
 import { type Phase, toTimestamp } from '../src/vocabulary/values.ts';
-import { allocationOf, COMMITTED, deadlinesFrom } from './kit/chambers.ts';
+import { allocationOf, deadlinesFrom, recordCommit } from './kit/chambers.ts';
 import { HOUR } from './kit/clock.ts';
 import { type Answer, House, type Prepared, registrationOf } from './kit/house.ts';
 import { Random } from './kit/random.ts';
@@ -189,10 +189,9 @@ class Simulation {
     const waiting = graduates(ended).find(({ ideaId }) => deploymentOf(settlement, ideaId).outcome === null);
     const txHash = `0x${'77'.repeat(32)}` as const;
     const deployed = { txHash, tokenAddress: `0x${'88'.repeat(20)}`, graduatedAt: toTimestamp(now) };
-    const fact: ServiceFact =
-      settlement.committed === null || waiting === undefined
-        ? { type: 'chamber.committed', payload: COMMITTED }
-        : { type: 'idea.deployed', payload: { ideaId: waiting.ideaId, ...deployed } };
+    if (settlement.committed === null) return recordCommit(this.#house.forum, chamberId);
+    if (waiting === undefined) return;
+    const fact: ServiceFact = { type: 'idea.deployed', payload: { ideaId: waiting.ideaId, ...deployed } };
     await this.#house.forum.submit({ operation: 'record', chamberId, fact });
   }
 }

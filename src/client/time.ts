@@ -91,11 +91,18 @@ export function backoffMillis(attempt: number): Millis {
   return most * (0.5 + Math.random() / 2);
 }
 
+export interface LinkedSignal {
+  readonly signal: AbortSignal;
+  abort(): void;
+  /** Stops listening to the outer signal and clears the timer. */
+  release(): void;
+}
+
 /**
  * A signal that aborts with the outer one, after the time limit, or by abort(). AbortSignal.any over AbortSignal.timeout
  * does not do: Node 20, which the client supports, may garbage-collect the two together, and the limit never fires.
  */
-export function linkedSignal(outer: AbortSignal | undefined, limitMillis?: number) {
+export function linkedSignal(outer: AbortSignal | undefined, limitMillis?: number): LinkedSignal {
   const controller = new AbortController();
   const follow = () => controller.abort(outer?.reason);
   const expire = () => controller.abort(new Error(`timed out after ${limitMillis} ms`));
@@ -105,7 +112,6 @@ export function linkedSignal(outer: AbortSignal | undefined, limitMillis?: numbe
   return {
     signal: controller.signal,
     abort: () => controller.abort(),
-    /** Stops listening to the outer signal and clears the timer. */
     release: () => {
       clearTimeout(timer);
       outer?.removeEventListener('abort', follow);

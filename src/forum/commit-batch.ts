@@ -3,7 +3,7 @@
 import { evolveAccount } from '../../projections/account.ts';
 import { evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
-import { appendLeaf, EMPTY_TREE, leafHash } from '../crypto/merkle.ts';
+import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../crypto/merkle.ts';
 import type { LogEntry, StreamId } from '../log/log.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
@@ -11,6 +11,7 @@ import { type ChamberLimits, parseBody } from '../moves/move.ts';
 import { isUnchanged, register, registeredDid } from '../moves/register.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { requireFresh, type SignatureAges } from '../moves/rules.ts';
+import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import {
   type AccountEvent,
@@ -123,6 +124,10 @@ export class CommitBatch {
   #record({ chamberId, fact }: RecordCommand): ForumEvent {
     const chamber = this.#options.streams.get(chamberId) as Chamber | undefined;
     if (chamber === undefined) throw chamberNotFound();
+    decideServiceFact(chamber.state, fact, this.#options.now);
+    if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== toHex(rootOf(chamber.tree))) {
+      throw new ServiceFactRejected('chamber.committed has another root than the chamber');
+    }
     return this.stage(chamberId, fact, SERVICE, chamber);
   }
 

@@ -112,36 +112,42 @@ describe('GET /chambers', () => {
 });
 
 describe('ideas', () => {
-  async function proposeIn(house: House, by: Signer, ticker: string): Promise<number> {
-    const id = await openChamber(house, [by]);
-    await enterPhase(house, id, 'PROPOSAL');
-    await house.must('POST', `/chambers/${id}/propose`, {
-      by,
-      body: { name: `${ticker} of ${id}`, ticker, description: 'd' },
-    });
-    return id;
+  /** A chamber for each ticker, side by side, with one idea each. */
+  async function proposeIn(house: House, by: Signer, tickers: readonly string[]): Promise<readonly number[]> {
+    const ids: number[] = [];
+    for (const _ of tickers) ids.push(await openChamber(house, [by]));
+    await enterPhase(house, ids[0] ?? 0, 'PROPOSAL');
+    for (const [index, ticker] of tickers.entries()) {
+      const body = { name: `${ticker} of ${ids[index]}`, ticker, description: 'd' };
+      await house.must('POST', `/chambers/${ids[index]}/propose`, { by, body });
+    }
+    return ids;
+  }
+
+  /** The idea of each chamber gets its one backer, so that it graduates. */
+  async function back(house: House, by: Signer, ids: readonly number[]): Promise<void> {
+    const phases = { commit: 'ALLOCATE_COMMIT', reveal: 'ALLOCATE_REVEAL' } as const;
+    for (const operation of ['commit', 'reveal'] as const) {
+      await enterPhase(house, ids[0] ?? 0, phases[operation]);
+      for (const id of ids) {
+        const body = allocationOf(id, by, { 'idea-1': 10_000 })[operation];
+        await house.must('POST', `/chambers/${id}/allocate/${operation}`, { by, body });
+      }
+    }
   }
 
   /** As the relayer does it, after the end of the chamber. */
   async function deploy(house: House, id: number, graduatedAt: string): Promise<void> {
     await enterPhase(house, id, 'COMMITTED');
-    const deployed = {
-      ideaId: 'idea-1',
-      tokenAddress: `0x${`0${id}`.repeat(20)}`,
-      txHash: '0x00',
-      graduatedAt,
-    } as const;
-    await house.forum.submit({
-      operation: 'record',
-      chamberId: id,
-      fact: { type: 'idea.deployed', payload: deployed },
-    });
+    const tokenAddress = `0x${`0${id}`.repeat(20)}`;
+    const payload = { ideaId: 'idea-1', tokenAddress, txHash: '0x00', graduatedAt } as const;
+    await house.forum.submit({ operation: 'record', chamberId: id, fact: { type: 'idea.deployed', payload } });
   }
 
   it('are listed per chamber from the beginning, and everywhere once they have a token', async () => {
     const house = new House();
     const by = await house.agent();
-    const id = await proposeIn(house, by, 'Abc');
+    const [id = 0] = await proposeIn(house, by, ['Abc']);
     const idea = {
       ideaId: 'idea-1',
       ticker: 'Abc',
@@ -161,8 +167,10 @@ describe('ideas', () => {
     expect(await house.must('GET', '/ideas/aBC')).toEqual(idea);
     expect(await house.must('GET', '/ideas')).toEqual([]);
     const graduatedAt = '2030-01-02T00:00:00.000Z';
+    await back(house, by, [id]);
     await deploy(house, id, graduatedAt);
-    const graduate = { ...idea, tokenAddress: `0x${'01'.repeat(20)}`, graduatedAt, deployStatus: 'deployed' };
+    const backed = { ...idea, backers: 1, totalBps: 10_000 };
+    const graduate = { ...backed, tokenAddress: `0x${'01'.repeat(20)}`, graduatedAt, deployStatus: 'deployed' };
     expect(await house.must('GET', '/ideas')).toEqual([graduate]);
     expect(await house.must('GET', `/chambers/${id}/ideas`)).toEqual([graduate]);
   });
@@ -170,13 +178,10 @@ describe('ideas', () => {
   it('are found by ticker: a graduate before others, then the newest, or the one of a chamber', async () => {
     const house = new House();
     const by = await house.agent();
-    const [first, second, third] = [
-      await proposeIn(house, by, 'ABC'),
-      await proposeIn(house, by, 'abc'),
-      await proposeIn(house, by, 'Abc'),
-    ];
+    const [first = 0, second = 0, third = 0] = await proposeIn(house, by, ['ABC', 'abc', 'Abc']);
     const found = async (query = '') => (await house.must('GET', `/ideas/ABC${query}`)).chamberId;
     expect([await found(), await found(`?chamberId=${second}`)]).toEqual([third, second]);
+    await back(house, by, [first, second]);
     await deploy(house, first, '2030-01-02T00:00:00.000Z');
     expect(await found()).toBe(first);
     await deploy(house, second, '2030-01-03T00:00:00.000Z');
@@ -194,7 +199,7 @@ describe('ideas', () => {
     ['/ideas?limit=0', 400],
   ])('are refused at %s with %i', async (path, status) => {
     const house = new House();
-    await proposeIn(house, await house.agent(), 'ABC');
+    await proposeIn(house, await house.agent(), ['ABC']);
     expect((await house.request('GET', path)).status).toBe(status);
   });
 });

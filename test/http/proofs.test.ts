@@ -8,7 +8,7 @@ import { leafHash } from '../../src/crypto/merkle.ts';
 import { verifyConsistency, verifyInclusion } from '../../src/crypto/merkle-proof.ts';
 import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
 import { fromHex, toHex } from '../../src/vocabulary/hex.ts';
-import { COMMITTED, openChamber } from '../kit/chambers.ts';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
 
 interface Proof {
@@ -53,11 +53,7 @@ describe('GET /chambers/:id/events/:eventId/proof', () => {
 
   test('finds nothing outside the tree', async () => {
     const { house, chamberId } = await chamberOf(3);
-    await house.forum.submit({
-      operation: 'record',
-      chamberId,
-      fact: { type: 'chamber.committed', payload: COMMITTED },
-    });
+    await enterPhase(house, chamberId, 'COMMITTED');
     for (const path of [
       '1/events/4',
       '1/events/5',

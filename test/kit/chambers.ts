@@ -1,5 +1,6 @@
 // Chambers over HTTP: phases of an hour each from the clock's now, brought to the phase that a test is about.
 import { commitmentHash } from '../../src/crypto/commitment.ts';
+import { type Forum, merklePreview } from '../../src/forum/forum.ts';
 import type { ServicePayloads } from '../../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
 import { HOUR } from './clock.ts';
@@ -29,12 +30,16 @@ export async function openChamber(
 export async function enterPhase(house: House, chamberId: number, phase: Exclude<Phase, 'LOBBY'>): Promise<void> {
   const { deadlines } = await house.must('GET', `/chambers/${chamberId}`);
   house.clock.set(Date.parse(deadlines[DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName]));
-  if (phase === 'COMMITTED')
-    await house.forum.submit({
-      operation: 'record',
-      chamberId,
-      fact: { type: 'chamber.committed', payload: COMMITTED },
-    });
+  if (phase === 'COMMITTED') await recordCommit(house.forum, chamberId);
+}
+
+/** The chamber's root on a chain that only the log knows. */
+export async function recordCommit(forum: Forum, chamberId: number): Promise<void> {
+  const chamber = await forum.chamber(chamberId);
+  if (chamber === undefined) throw new Error(`chamber ${chamberId} not found`);
+  const { root, eventCount } = merklePreview(chamber);
+  const payload = { ...COMMITTED, merkleRoot: root, eventCount };
+  await forum.submit({ operation: 'record', chamberId, fact: { type: 'chamber.committed', payload } });
 }
 
 export const SALT = `0x${'5a'.repeat(32)}` as const;
@@ -46,7 +51,7 @@ export function allocationOf(chamberId: number, { did }: Signer, bpsByIdea: Read
   return { commit: { commitment }, reveal: { allocations, salt: SALT } };
 }
 
-export const COMMITTED: ServicePayloads['chamber.committed'] = {
+const COMMITTED: ServicePayloads['chamber.committed'] = {
   merkleRoot: `0x${'11'.repeat(32)}`,
   eventCount: 3,
   txHash: `0x${'22'.repeat(32)}`,

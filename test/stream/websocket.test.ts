@@ -1,6 +1,7 @@
 // WS /chambers/:id/stream (specification, Events) over real sockets.
 import { describe, expect, it } from 'vitest';
-import { COMMITTED } from '../kit/chambers.ts';
+import { recordCommit } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
 import { consume, page, subscribe } from '../kit/consumers.ts';
 import { call, debating, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
@@ -80,11 +81,8 @@ describe('the stream of a chamber', () => {
     const other = await debating(running);
     const consumer = await consume(running, `/chambers/${id}/stream`);
     await other.debate('elsewhere');
-    await running.service.forum.submit({
-      operation: 'record',
-      chamberId: id,
-      fact: { type: 'chamber.committed', payload: COMMITTED },
-    });
+    running.clock.advance(10 * HOUR);
+    await recordCommit(running.service.forum, id);
     await consumer.until(1);
     expect(consumer.lines.map((line) => JSON.parse(line))).toMatchObject([
       { eventId: 3, chamberId: id, type: 'chamber.committed' },

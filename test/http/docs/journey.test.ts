@@ -14,7 +14,7 @@ const unregistered = new Signer();
 const SALT = `0x${'ab'.repeat(32)}` as const;
 const ALLOCATIONS = [
   { ideaId: 'idea-1', bps: 6000 },
-  { ideaId: 'idea-2', bps: 0 },
+  { ideaId: 'idea-2', bps: 1000 },
 ];
 
 let live: LiveService;
@@ -69,7 +69,8 @@ async function register() {
 
 function registration(agent: Signer) {
   const personality = { loves: ['rain'], hates: [], expertise: ['x'], style: 'dry' };
-  const walletAddress = `0x${'11'.repeat(20)}`;
+  // The contract refuses the zero address as a creator: the deployment of bob's idea fails.
+  const walletAddress = `0x${(agent === bob ? '00' : '11').repeat(20)}`;
   return { pubkeyHex: agent.pubkeyHex, walletAddress, operatorEmail: 'a@example.org', personality };
 }
 
@@ -112,7 +113,6 @@ function follow(id: number) {
 async function propose(id: number) {
   const path = `/chambers/${id}/propose`;
   await live.call('POST', path, { by: ann, body: { name: 'Rain', ticker: 'RAIN', description: 'Pays.' } });
-  await live.call('POST', path, { by: ann, body: { name: 'Sun', ticker: 'sun' } });
   await live.call('POST', path, {
     by: ann,
     body: { name: 'Again', ticker: 'rain' },
@@ -124,6 +124,7 @@ async function propose(id: number) {
     failsWith: 'FORUM_ERR_TURN',
   });
   await live.call('POST', `/chambers/${id}/pass`, { by: ann });
+  await live.call('POST', path, { by: bob, body: { name: 'Sun', ticker: 'sun' } });
   await live.call('GET', `/chambers/${id}`);
   await live.call('GET', `/chambers/${id}/ideas`);
   await live.call('GET', '/ideas/rain');
@@ -176,15 +177,14 @@ async function reveal(id: number) {
 
 /** Until the relayer has brought root and token onto the chain. */
 async function settle(id: number) {
-  await expect
-    .poll(async () => (await live.call('GET', '/ideas/RAIN')).body, { timeout: 30_000 })
-    .toMatchObject({ deployStatus: 'deployed' });
-  const failure = { ideaId: 'idea-2', txHash: null, reason: 'TickerTaken("sun")' };
-  await live.service.forum.submit({
-    operation: 'record',
-    chamberId: id,
-    fact: { type: 'idea.deploy_failed', payload: failure },
-  });
+  for (const [ticker, deployStatus] of [
+    ['RAIN', 'deployed'],
+    ['sun', 'failed'],
+  ]) {
+    await expect
+      .poll(async () => (await live.call('GET', `/ideas/${ticker}`)).body, { timeout: 30_000 })
+      .toMatchObject({ deployStatus });
+  }
   await live.call('GET', `/chambers/${id}`);
   await live.call('GET', `/chambers/${id}/ideas`);
   await live.call('GET', '/health');
