@@ -177,11 +177,13 @@ export class ConfigError extends Error {
   }
 }
 
+type Environment = Readonly<Record<string, string | undefined>> & { readonly NODE_ENV?: string | undefined };
+
 /** Reads the environment; throws ConfigError. */
-export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(env: Environment): Config {
   const problems = new Map<string, string>();
   const values: Record<string, unknown> = {};
-  const isProduction = env['NODE_ENV'] === 'production';
+  const isProduction = env.NODE_ENV === 'production';
   for (const [name, { fallback, production, parse }] of Object.entries(VARIABLES) as [string, Variable<unknown>][]) {
     values[name] = isProduction ? (production ?? fallback) : fallback;
     try {
