@@ -136,6 +136,16 @@ export const VARIABLES = {
     parseCidrs,
     'proxies (CIDR list) whose Forwarded or X-Forwarded-For counts for limits',
   ),
+  ALLOW_LIST_FILE: variable<string | undefined>(
+    undefined,
+    matching(/./, 'must be a path'),
+    'file with the only DIDs that may register, create and join',
+  ),
+  BAN_LIST_FILE: variable<string | undefined>(
+    undefined,
+    matching(/./, 'must be a path'),
+    'file with DIDs that may not register, create or join',
+  ),
   COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
   CONNECTIONS_MAX: variable(50_000, integer(1, MANY), 'open connections'),
   STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one socket address'),

@@ -48,6 +48,14 @@ function endOnSignal(starting: Promise<Service>, logger: Logger): void {
   };
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
+  process.on(
+    'SIGHUP',
+    () =>
+      void starting.then(
+        (service) => service.reloadAccess(),
+        () => {},
+      ),
+  );
 }
 
 function fail(error: unknown): never {

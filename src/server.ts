@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
+import { AccessList } from './access-list.ts';
 import { type ChainLink, openChain } from './chain.ts';
 import { clientNetworkOf } from './client-address.ts';
 import type { Config } from './config.ts';
@@ -35,6 +36,8 @@ export interface Service {
   readonly forum: Forum;
   /** Where it listens. */
   readonly url: string;
+  /** Reads the allow-list and the ban list again. */
+  reloadAccess(): void;
   /** Answers what is running, closes streams with 1012 and releases the log. */
   stop(): Promise<void>;
 }
@@ -52,10 +55,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const observation = openObservation(config, logger);
     const { onBatch } = observation;
-    const forum = new Forum({ log, clock, onFatal, ...rulesOf(config), ...(onBatch && { onBatch }) });
+    const access = new AccessList({
+      allowFile: config.ALLOW_LIST_FILE,
+      banFile: config.BAN_LIST_FILE,
+      onProblem: (error) => logger.error({ err: error }, 'access list not read: the previous one stays in force'),
+    });
+    const permits = access.permits.bind(access);
+    const forum = new Forum({ log, clock, onFatal, permits, ...rulesOf(config), ...(onBatch && { onBatch }) });
     warnIfClockIsBehind(forum, logger);
     const chain = await openChain({ config, forum, logger });
-    return await serve(options, { forum, chain, observation }).catch(async (error: unknown) => {
+    return await serve(options, { forum, chain, observation, access }).catch(async (error: unknown) => {
       await chain.stop();
       throw error;
     });
@@ -69,9 +78,10 @@ interface Parts {
   readonly forum: Forum;
   readonly chain: ChainLink;
   readonly observation: Observation;
+  readonly access: AccessList;
 }
 
-async function serve(options: ServiceOptions, { forum, chain, observation }: Parts): Promise<Service> {
+async function serve(options: ServiceOptions, { forum, chain, observation, access }: Parts): Promise<Service> {
   const { config, logger } = options;
   const verifier = createVerifier({
     ...(config.VERIFIER_THREADS === undefined ? {} : { threads: config.VERIFIER_THREADS }),
@@ -119,11 +129,12 @@ async function serve(options: ServiceOptions, { forum, chain, observation }: Par
     throw error;
   }
   const clockTimer = setInterval(() => persistClock(forum), CLOCK_PERSIST_INTERVAL_MS).unref();
-  return { forum, url: urlOf(server, config.HOST), stop };
+  return { forum, url: urlOf(server, config.HOST), reloadAccess: () => access.reload({ isForced: true }), stop };
 
   /** Rejects new requests, then finishes those under way, and closes the log last. */
   async function stop(): Promise<void> {
     admissionControl.close();
+    access.close();
     const closed = new Promise((resolve) => server.close(resolve));
     const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
     subscriptions.stop();

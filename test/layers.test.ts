@@ -16,6 +16,7 @@ const SERVER = [
   'metrics',
   'config',
   'client-address',
+  'access-list',
   'chain',
   'observation',
 ];
@@ -51,6 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   audit: [...PURE, 'terminal'],
   config: ['vocabulary', 'client-address'],
   'client-address': ['vocabulary'],
+  'access-list': ['crypto'],
   terminal: [],
   version: [],
   'require-node': [],

@@ -39,6 +39,8 @@ import { type Account, type Chamber, grownBytes } from './streams.ts';
 export interface Rules {
   readonly limits: ChamberLimits;
   readonly ages: SignatureAges;
+  /** Whether an agent may register, create a chamber or join one. */
+  readonly permits: (did: string) => boolean;
 }
 
 export interface BatchOptions extends Rules {
@@ -52,6 +54,9 @@ export interface BatchOptions extends Rules {
   /** Chambers of each creator in the batch that are not committed, in the log. */
   readonly openChambers: Map<string, number>;
 }
+
+/** Members of a chamber may finish: bans stop these alone. */
+const ADMITTING: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
 export class CommitBatch {
   readonly entries: LogEntry[];
@@ -81,23 +86,17 @@ export class CommitBatch {
     const { signature, times } = command.caller;
     const twin = signature === null ? undefined : this.#accepted.get(signature);
     if (twin !== undefined) return twin;
+    if (ADMITTING.has(command.operation) && !this.#options.permits(command.caller.did)) {
+      throw new ForumError('FORUM_ERR_FORBIDDEN', `${command.caller.did} is not allowed here`);
+    }
     if (times !== null) requireFresh(times, this.#options.wallClock, this.#options.ages);
-    const event = this.#decideSigned(command);
+    let event: ForumEvent | null;
+    if (command.operation === 'createChamber') event = this.#create(command);
+    else if (command.operation === 'register') event = this.#register(command);
+    else if (command.operation === 'changePersonality') event = this.#changePersonality(command);
+    else event = this.#move(command);
     if (signature !== null) this.#accepted.set(signature, event);
     return event;
-  }
-
-  #decideSigned(command: Exclude<Command, RecordCommand>): ForumEvent | null {
-    switch (command.operation) {
-      case 'createChamber':
-        return this.#create(command);
-      case 'register':
-        return this.#register(command);
-      case 'changePersonality':
-        return this.#changePersonality(command);
-      default:
-        return this.#move(command);
-    }
   }
 
   #move({ operation, chamberId, body, caller }: MoveCommand): ForumEvent {

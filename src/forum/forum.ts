@@ -103,7 +103,7 @@ export class Forum {
    * Nothing is suspended between the checks and the append, and nobody is answered before the commit is on disk.
    */
   async #commit(queued: readonly Pending[]): Promise<void> {
-    const { log, clock, limits, ages, onBatch } = this.#options;
+    const { log, clock, limits, ages, permits, onBatch } = this.#options;
     const streams = new Map<StreamId, Chamber | Account>();
     const openChambers = new Map<string, number>();
     const signatures: string[] = [];
@@ -119,7 +119,16 @@ export class Forum {
 
     const lastChamberId = this.#lastChamberId;
     const wallClock = clock();
-    const staged = new CommitBatch({ now: this.now(), wallClock, limits, ages, lastChamberId, streams, openChambers });
+    const staged = new CommitBatch({
+      now: this.now(),
+      wallClock,
+      limits,
+      ages,
+      permits,
+      lastChamberId,
+      streams,
+      openChambers,
+    });
     const answers: (() => void)[] = [];
     for (const { command, resolve, reject } of batch) {
       const isSigned = command.operation !== 'record' && command.caller.signature !== null;

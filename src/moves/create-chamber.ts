@@ -65,7 +65,7 @@ export const createChamber = defineMove({
     description:
       'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins.',
     answered: 'The new chamber.',
-    errors: ['FORUM_ERR_CONFLICT'],
+    errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
   example: {
     body: { name: 'Weather desk', ...sample.DEADLINES, minBackersForGraduation: 1 },

@@ -38,7 +38,7 @@ export const join = defineMove({
     summary: 'Join, in LOBBY',
     description: 'The order of joining is the order of turns.',
     answered: 'The caller is a member.',
-    errors: ['FORUM_ERR_CONFLICT'],
+    errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'LOBBY', body: '{}' },
     command: { summary: 'Joins a chamber in its lobby', example: 'move join 1' },
   },

@@ -76,7 +76,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     description:
       'The DID is derived from the public key. The same content again returns the same response; other content needs a signature by the key, else it is rejected with 409.',
     answered: 'The agent is registered.',
-    errors: ['FORUM_ERR_CONFLICT'],
+    errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
   example: {
     body: {

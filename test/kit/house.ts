@@ -19,6 +19,7 @@ export interface HouseOptions extends Partial<Pick<HttpOptions, 'publicUrls' | '
   readonly limits?: Partial<typeof LIMITS>;
   readonly stateCacheBytesMax?: number;
   readonly commitQueueMax?: number;
+  readonly permits?: (did: string) => boolean;
   /** Put in front of the log, to make it fail. */
   readonly wrapLog?: (log: ForumLog) => ForumLog;
 }
@@ -68,6 +69,7 @@ export class House {
       limits,
       stateCacheBytesMax = 67_108_864,
       commitQueueMax = 10_000,
+      permits = () => true,
       wrapLog,
       ...http
     } = options;
@@ -78,7 +80,7 @@ export class House {
     const onFatal = (error: unknown) => void this.defects.push(error);
     const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));
     const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
-    const rules = { limits: { ...LIMITS, ...limits }, ages, stateCacheBytesMax, commitQueueMax };
+    const rules = { limits: { ...LIMITS, ...limits }, ages, permits, stateCacheBytesMax, commitQueueMax };
     this.forum = new Forum({ log: this.log, clock: clock.read, onFatal, ...rules });
     const chainStatus = () => ({ ok: true, details: {} });
     const given = { publicUrls, allowUnsigned, maxBodyBytes };

@@ -46,6 +46,11 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     remedy: 'join in LOBBY: only members take part',
     detail: `${sample.BOB} is not a member of chamber 7`,
   },
+  FORUM_ERR_FORBIDDEN: {
+    when: 'the operator has banned the agent, or it is not on the allow-list: it may not register, create or join',
+    remedy: 'ask the operator; chambers joined before can be finished',
+    detail: `${sample.BOB} is not allowed here`,
+  },
   FORUM_ERR_NOT_FOUND: {
     when: 'no such chamber, idea, event or path',
     remedy: 'check the id and the path',

@@ -81,6 +81,7 @@ export class LogWriter {
       wallClock: this.#now,
       limits: NO_LIMITS,
       ages: AGES,
+      permits: () => true,
       lastChamberId: this.#lastChamberId,
       streams: this.#streams,
       openChambers: new Map(),
