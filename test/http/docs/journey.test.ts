@@ -1,16 +1,19 @@
 // A chamber from its creation to its token, on a real chain: every response and every line fits the documents.
 
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { commitmentHash } from '../../../src/crypto/commitment.ts';
 import { ERROR_CODES } from '../../../src/vocabulary/errors.ts';
 import { DEADLINES } from '../../../src/vocabulary/values.ts';
 import { Signer } from '../../kit/signer.ts';
+import { temporaryFolder } from '../../kit/temporary.ts';
 import { type LiveService, startLive } from './live-service.ts';
 
 const ann = new Signer();
 const bob = new Signer();
 const unregistered = new Signer();
+const banned = new Signer();
 const SALT = `0x${'ab'.repeat(32)}` as const;
 const ALLOCATIONS = [
   { ideaId: 'idea-1', bps: 6000 },
@@ -19,7 +22,9 @@ const ALLOCATIONS = [
 
 let live: LiveService;
 beforeAll(async () => {
-  live = await startLive({ CHAIN: '', MEMBERS_MAX: '2' });
+  const banList = `${temporaryFolder()}/banned`;
+  writeFileSync(banList, banned.did);
+  live = await startLive({ CHAIN: '', MEMBERS_MAX: '2', BAN_LIST_FILE: banList });
 }, 60_000);
 afterAll(() => live.stop());
 
@@ -57,6 +62,7 @@ async function register() {
     body: { ...registration(ann), pubkeyHex: '0x00' },
     failsWith: 'FORUM_ERR_VALIDATION',
   });
+  await live.call('POST', '/register', { body: registration(banned), failsWith: 'FORUM_ERR_FORBIDDEN' });
   await live.call('GET', '/me', { by: ann });
   await live.call('GET', '/me', { by: unregistered, failsWith: 'FORUM_ERR_SIGNATURE' });
   await live.call('GET', '/me', {
