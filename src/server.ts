@@ -101,7 +101,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       burst: config.REGISTRATIONS_PER_ADDRESS_BURST,
     },
   });
-  const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify });
+  const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify, networkOf });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
   docsRoutes(app, {
     version: options.version,

@@ -4,10 +4,9 @@ import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { createChamber } from '../moves/create-chamber.ts';
 import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../moves/move.ts';
 import { moveOfEvent } from '../moves/registry.ts';
-import { canonicalJson } from '../vocabulary/canonical-json.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { MoveEvent, MoveFact, MovePayloads, ServiceEvent } from '../vocabulary/events.ts';
-import { parseJson } from '../vocabulary/parse-json.ts';
+import { canonicalJson, parseJson } from '../vocabulary/json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import { differences, type Findings } from './findings.ts';
 

@@ -1,8 +1,7 @@
 // The evidence of one move: the signed request in its line, checked as the service had to check it (RFC 9421, RFC 9530).
 import { hasDigest } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
-import { type ParsedSignature, parseSignature, signatureBase } from '../crypto/http-signature.ts';
-import { SignatureRefusal } from '../crypto/signature-refusal.ts';
+import { type ParsedSignature, parseSignature, SignatureError, signatureBase } from '../crypto/http-signature.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
 import { moveOfEvent } from '../moves/registry.ts';
 import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
@@ -25,7 +24,7 @@ const utf8 = new TextEncoder();
 export class EvidenceChecks {
   readonly #findings: Findings;
   readonly #verify: typeof isSignedBy;
-  readonly #keys = new Map<string, VerifyingKey | SignatureRefusal>();
+  readonly #keys = new Map<string, VerifyingKey | SignatureError>();
   /** About 150 bytes for a move, the one thing that grows with the log. */
   readonly #signatures: Map<string, number>;
   readonly #origins = new Set<string>();
@@ -88,7 +87,7 @@ export class EvidenceChecks {
       this.#findings.verified('signature');
       return parsed;
     } catch (error) {
-      if (!(error instanceof SignatureRefusal)) throw error;
+      if (!(error instanceof SignatureError)) throw error;
       this.#findings.broken('signature', [eventId], `event ${eventId}: ${error.message}`);
       return undefined;
     }
@@ -96,16 +95,16 @@ export class EvidenceChecks {
 
   #requireSigned(parsed: ParsedSignature, did: string, request: RequestEvidence): void {
     if (parsed.keyid !== did)
-      throw new SignatureRefusal('key', `recorded as a move of ${did}, but signed by ${parsed.keyid}`);
+      throw new SignatureError('key', `recorded as a move of ${did}, but signed by ${parsed.keyid}`);
     const base = utf8.encode(signatureBase(parsed, request));
     if (this.#verify(this.#keyOf(did), base, parsed.signature)) return;
-    throw new SignatureRefusal('verification', `${did} did not sign this request`);
+    throw new SignatureError('verification', `${did} did not sign this request`);
   }
 
   #keyOf(did: string): VerifyingKey {
     const key = this.#keys.get(did) ?? toKey(did);
     this.#keys.set(did, key);
-    if (key instanceof SignatureRefusal) throw key;
+    if (key instanceof SignatureError) throw key;
     return key;
   }
 
@@ -130,11 +129,11 @@ export class EvidenceChecks {
   }
 }
 
-function toKey(did: string): VerifyingKey | SignatureRefusal {
+function toKey(did: string): VerifyingKey | SignatureError {
   const publicKey = parseDid(did);
-  if (publicKey === undefined) return new SignatureRefusal('key', `${did} is not a did:key of an Ed25519 key`);
+  if (publicKey === undefined) return new SignatureError('key', `${did} is not a did:key of an Ed25519 key`);
   const weakness = weaknessOf(publicKey);
-  return weakness === undefined ? toVerifyingKey(publicKey) : new SignatureRefusal('key', `${did}: ${weakness}`);
+  return weakness === undefined ? toVerifyingKey(publicKey) : new SignatureError('key', `${did}: ${weakness}`);
 }
 
 /**

@@ -1,5 +1,5 @@
 // What was checked and with which outcome: every check ends as verified, broken or not evaluated, and the counts add up.
-import { canonicalJson } from '../vocabulary/canonical-json.ts';
+import { canonicalJson } from '../vocabulary/json.ts';
 
 /** The checks in the order of the report, each with what holds when it is verified. */
 const CHECKS = {

@@ -3,10 +3,9 @@
 import * as v from 'valibot';
 import { moveOfEvent } from '../moves/registry.ts';
 import { servicePayloads } from '../moves/service-payloads.ts';
-import { canonicalJson } from '../vocabulary/canonical-json.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { parseJson } from '../vocabulary/parse-json.ts';
+import { canonicalJson, parseJson } from '../vocabulary/json.ts';
 import { hash, id, isPlainObject, timestamp } from '../vocabulary/schemas.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import type { RawLine } from './input.ts';

@@ -1,5 +1,5 @@
 // A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted.
-import { parseJson } from '../vocabulary/parse-json.ts';
+import { parseJson } from '../vocabulary/json.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
 import { type HttpResponse, type RawLine, readLines, readText, send, Unreachable, UnusableInput } from './input.ts';
 

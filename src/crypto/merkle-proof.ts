@@ -74,7 +74,7 @@ export interface InclusionClaim {
 
 /**
  * Whether the proof leads from the leaf to the root and is as long as the position asks for (RFC 9162, section 2.1.3.2).
- * Sorted siblings don't bind the position itself: the eventId in the leaf's line does, which the caller has to compare.
+ * Sorted siblings don't bind the position: the eventId in the leaf's line does, and the caller must compare it.
  */
 export function verifyInclusion({ leaf, eventId, size, proof, root }: InclusionClaim): boolean {
   if (!isOrdered(eventId, size) || ![leaf, root, ...proof].every(isHash)) return false;
@@ -98,19 +98,22 @@ export interface ConsistencyClaim {
 
 /**
  * Whether the tree of `to` leaves with toRoot begins with the `from` leaves under fromRoot (RFC 9162, section 2.1.4.2).
- * The sizes are taken from whoever vouches for the roots: hashes don't bind them.
+ * The hashes don't bind the sizes: these must come from the same source as the roots.
  */
 export function verifyConsistency({ from, to, fromRoot, toRoot, proof }: ConsistencyClaim): boolean {
   if (!isOrdered(from, to) || ![fromRoot, toRoot, ...proof].every(isHash)) return false;
   if (from === to) return proof.length === 0 && isSame(fromRoot, toRoot);
-  let position = lastPerfectSubtree({ index: from - 1, last: to - 1 });
+  // The largest perfect subtree that ends with the last old leaf.
+  let position: Position = { index: from - 1, last: to - 1 };
+  while (position.index % 2 === 1) position = levelUp(position);
   // At index 0 the old tree is perfect, and its root, being known, is not in the proof.
   const [first, ...rest] = position.index === 0 ? [fromRoot, ...proof] : proof;
   if (first === undefined) return false;
   let [oldHash, newHash] = [first, first];
   for (const node of rest) {
     if (position.last === 0) return false;
-    if (isRightChild(position)) oldHash = nodeHash(node, oldHash);
+    const isRightChild = position.index % 2 === 1 || position.index === position.last;
+    if (isRightChild) oldHash = nodeHash(node, oldHash);
     newHash = nodeHash(node, newHash);
     position = parentOf(position);
   }
@@ -132,17 +135,6 @@ function parentOf(position: Position): Position {
 
 function levelUp({ index, last }: Position): Position {
   return { index: Math.floor(index / 2), last: Math.floor(last / 2) };
-}
-
-function isRightChild({ index, last }: Position): boolean {
-  return index % 2 === 1 || index === last;
-}
-
-/** The largest perfect subtree that ends with the leaf. */
-function lastPerfectSubtree(leaf: Position): Position {
-  let node = leaf;
-  while (node.index % 2 === 1) node = levelUp(node);
-  return node;
 }
 
 function isOrdered(smaller: number, larger: number): boolean {

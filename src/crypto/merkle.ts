@@ -34,26 +34,30 @@ export function leafHash(line: Uint8Array): Uint8Array {
 // One scratch buffer is enough: it is filled and hashed without suspending between.
 const pair = new Uint8Array(2 * HASH_BYTES);
 
-/** The parent of two nodes of 32 bytes, in whichever order they come. */
+/** The parent of two nodes of 32 bytes, in either order. */
 export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const isSorted = compareHashes(a, b) <= 0;
+  let at = 0;
+  while (at < HASH_BYTES - 1 && a[at] === b[at]) at++;
+  const isSorted = (a[at] as number) <= (b[at] as number);
   pair.set(isSorted ? a : b, 0);
   pair.set(isSorted ? b : a, HASH_BYTES);
   return keccak256(pair);
 }
 
-/** The tree with one leaf more, and the nodes to store for it. */
+/** The tree with one more leaf, and the nodes to store for it. */
 export function appendLeaf(tree: Accumulator, leaf: Uint8Array): Appended {
   const peaks = tree.peaks.slice();
-  const nodes = [leaf];
+  const completed = [leaf];
   let root = leaf;
   // Every trailing one in the binary size is a perfect subtree as large as the one just completed.
   for (let size = tree.size; size % 2 === 1; size = (size - 1) / 2) {
     root = nodeHash(peaks.pop() as Uint8Array, root);
-    nodes.push(root);
+    completed.push(root);
   }
   peaks.push(root);
-  return { tree: { size: tree.size + 1, peaks }, nodes: concatHashes(nodes) };
+  const nodes = new Uint8Array(completed.length * HASH_BYTES);
+  for (let level = 0; level < completed.length; level++) nodes.set(completed[level] as Uint8Array, level * HASH_BYTES);
+  return { tree: { size: tree.size + 1, peaks }, nodes };
 }
 
 /** The 32-byte root; a tree without leaves has none. */
@@ -88,20 +92,4 @@ export function restoreTree(size: number, peaks: readonly Uint8Array[]): Accumul
   const isWhole = peaks.length === expected && peaks.every((peak) => peak.length === HASH_BYTES);
   if (!isWhole) throw new RangeError(`a tree of ${size} leaves has ${expected} peaks of ${HASH_BYTES} bytes`);
   return { size, peaks: [...peaks] };
-}
-
-function compareHashes(a: Uint8Array, b: Uint8Array): number {
-  for (let i = 0; i < HASH_BYTES; i++) {
-    const difference = (a[i] as number) - (b[i] as number);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
-
-function concatHashes(hashes: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(hashes.length * HASH_BYTES);
-  hashes.forEach((hash, i) => {
-    bytes.set(hash, i * HASH_BYTES);
-  });
-  return bytes;
 }

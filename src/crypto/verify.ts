@@ -7,8 +7,25 @@ const POINT_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const { n: ORDER } = Point.CURVE();
 
-/** Resolves to whether the 64-byte signature over the message is valid under the 32-byte public key, as isSignedBy has it. */
-export type SignatureVerifier = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => Promise<boolean>;
+/** The caller in whose turn a signature is verified. Anybody can name any registered key: its network counts first. */
+export interface VerifyCaller {
+  /** As networkOf names it. */
+  readonly network: string;
+  /** The DID of a registered key; absent for an unregistered one, whose turn comes last. */
+  readonly did?: string;
+}
+
+/**
+ * Resolves to whether the 64-byte signature over the message is valid under the 32-byte public key, as isSignedBy decides;
+ * false, too, for a key or a signature of a wrong length. Rejects with FORUM_ERR_UNAVAILABLE when too many signatures
+ * wait, of this caller or in all, and after close.
+ */
+export type SignatureVerifier = (
+  publicKey: Uint8Array,
+  message: Uint8Array,
+  signature: Uint8Array,
+  caller: VerifyCaller,
+) => Promise<boolean>;
 
 /** A key in which weaknessOf finds nothing, ready for many signatures. */
 export interface VerifyingKey {

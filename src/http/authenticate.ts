@@ -1,10 +1,7 @@
-// The signer of a request: the checks of its signature in the order form, digest, verification, registration (RFC 9421, Ed25519).
-import { LRUCache } from 'lru-cache';
+// The signer of a request: the checks of its signature in the order form, digest, registration, verification (RFC 9421, Ed25519).
 import { contentDigestOf, hasDigest } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
-import { parseSignature, signatureBase } from '../crypto/http-signature.ts';
-import { signatureKey } from '../crypto/signature-key.ts';
-import { SignatureRefusal } from '../crypto/signature-refusal.ts';
+import { parseSignature, SignatureError, signatureBase, signatureKey } from '../crypto/http-signature.ts';
 import type { Caller } from '../forum/commands.ts';
 import { type ExpectedSignature, ForumError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
@@ -12,13 +9,10 @@ import { RateLimit, rateError } from './admission.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import { header, type RequestBody, targetUris } from './request.ts';
 
-const KEYS_CACHED_MAX = 10_000;
 const DEV_HEADER = 'x-dev-did';
 
 export class Authenticator {
   readonly #options: HttpOptions;
-  /** Keys that passed the check, by DID. */
-  readonly #keys = new LRUCache<string, Uint8Array>({ max: KEYS_CACHED_MAX });
   readonly #rate: RateLimit;
 
   constructor(options: HttpOptions) {
@@ -28,10 +22,7 @@ export class Authenticator {
 
   /** The registered agent behind the request; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
-    const caller = isSigned(c) ? await this.#verify(c, body) : this.#unsigned(c, body);
-    if ((await this.#options.forum.account(caller.did)) === undefined) {
-      throw this.#signatureError(c, body, new SignatureRefusal('registration', `${caller.did} is not registered`));
-    }
+    const caller = isSigned(c) ? await this.#verify(c, body) : await this.#unsigned(c, body);
     // After verification, so that nobody can use up another agent's rate.
     const wait = this.#rate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'this agent');
@@ -41,21 +32,25 @@ export class Authenticator {
   /** For POST /register: the signer, registered or not; undefined for the usual unsigned registration. */
   async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Caller | undefined> {
     if (!isSigned(c)) return undefined;
-    const caller = await this.#verify(c, body);
+    const caller = await this.#verify(c, body, { isRegistration: true });
     const wait = this.#rate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'this agent');
     // The body holds personal data, which is never in the log.
     return { ...caller, request: caller.request && { ...caller.request, body: null } };
   }
 
-  #unsigned(c: ForumContext, body: RequestBody): Caller {
+  async #unsigned(c: ForumContext, body: RequestBody): Promise<Caller> {
     const did = this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined;
-    if (did !== undefined) return { did, request: null, signature: null, times: null };
-    const problem = 'the headers Signature-Input and Signature are missing';
-    throw this.#signatureError(c, body, new SignatureRefusal('form', problem));
+    if (did === undefined) {
+      const problem = 'the headers Signature-Input and Signature are missing';
+      throw this.#signatureError(c, body, new SignatureError('form', problem));
+    }
+    const account = await this.#options.forum.account(did);
+    if (account === undefined) throw this.#signatureError(c, body, notRegistered(did));
+    return { did, request: null, signature: null, times: null };
   }
 
-  async #verify(c: ForumContext, body: RequestBody): Promise<Caller> {
+  async #verify(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
     const contentDigest = header(c, 'content-digest') ?? '';
     const signatureInput = header(c, 'signature-input') ?? '';
     const signature = header(c, 'signature') ?? '';
@@ -63,13 +58,19 @@ export class Authenticator {
     try {
       const parsed = parseSignature({ signatureInput, signature });
       const { keyid: did, created, expires } = parsed;
-      if (contentDigest === '') throw new SignatureRefusal('digest', 'the header Content-Digest is missing');
+      if (contentDigest === '') throw new SignatureError('digest', 'the header Content-Digest is missing');
       const digest = hasDigest(contentDigest, body.bytes);
-      if (!digest.ok) throw new SignatureRefusal('digest', digest.problem);
-      const publicKey = this.#keys.get(did) ?? this.#newKey(did);
+      if (!digest.ok) throw new SignatureError('digest', digest.problem);
+      const account = await this.#options.forum.account(did);
+      const publicKey =
+        account === undefined
+          ? unregisteredKey(did, isRegistration)
+          : Buffer.from(account.state.pubkeyHex.slice('0x'.length), 'hex');
+      const network = c.env.incoming === undefined ? '' : this.#options.networkOf(c.env.incoming);
+      const queue = account === undefined ? { network } : { network, did };
       for (const targetUri of targetUris(c, this.#options.publicUrls)) {
         const base = Buffer.from(signatureBase(parsed, { method, targetUri, contentDigest }));
-        if (!(await this.#options.verify(publicKey, base, parsed.signature))) continue;
+        if (!(await this.#options.verify(publicKey, base, parsed.signature, queue))) continue;
         this.#requireDevDid(header(c, DEV_HEADER), did);
         return {
           did,
@@ -78,32 +79,37 @@ export class Authenticator {
           times: expires === undefined ? { created } : { created, expires },
         };
       }
-      throw new SignatureRefusal('verification', 'the signature does not verify over the expected signature base');
+      throw new SignatureError('verification', 'the signature does not verify over the expected signature base');
     } catch (error) {
-      throw error instanceof SignatureRefusal ? this.#signatureError(c, body, error) : error;
+      throw error instanceof SignatureError ? this.#signatureError(c, body, error) : error;
     }
-  }
-
-  #newKey(did: string): Uint8Array {
-    const publicKey = parseDid(did);
-    if (publicKey === undefined) throw new SignatureRefusal('key', 'keyid must be a did:key of an Ed25519 key');
-    const weakness = weaknessOf(publicKey);
-    if (weakness !== undefined) throw new SignatureRefusal('key', `keyid: ${weakness}`);
-    this.#keys.set(did, publicKey);
-    return publicKey;
   }
 
   #requireDevDid(devDid: string | undefined, did: string): void {
     if (!this.#options.allowUnsigned || devDid === undefined || devDid === did) return;
-    throw new SignatureRefusal('key', `the signature is by ${did}, X-Dev-Did names another`);
+    throw new SignatureError('key', `the signature is by ${did}, X-Dev-Did names another`);
   }
 
-  #signatureError(c: ForumContext, body: RequestBody, { step, message }: SignatureRefusal): ForumError {
+  #signatureError(c: ForumContext, body: RequestBody, { step, message }: SignatureError): ForumError {
     const time = toTimestamp(this.#options.forum.wallClock());
     return new ForumError('FORUM_ERR_SIGNATURE', `${step}: ${message} (service time ${time})`, {
       expected: expectedSignature(c, body, this.#options.publicUrls),
     });
   }
+}
+
+/** The key of a registration. Others are rejected unverified: to check an unknown key costs more than to verify a signature. */
+function unregisteredKey(did: string, isRegistration: boolean): Uint8Array {
+  const publicKey = parseDid(did);
+  if (publicKey === undefined) throw new SignatureError('key', 'keyid must be a did:key of an Ed25519 key');
+  if (!isRegistration) throw notRegistered(did);
+  const weakness = weaknessOf(publicKey);
+  if (weakness !== undefined) throw new SignatureError('key', `keyid: ${weakness}`);
+  return publicKey;
+}
+
+function notRegistered(did: string): SignatureError {
+  return new SignatureError('registration', `${did} is not registered`);
 }
 
 function isSigned(c: ForumContext): boolean {

@@ -1,4 +1,5 @@
 // What the routes are given: hono's context with Node's request beneath it, and the parts of the service they use.
+import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type { SignatureVerifier } from '../crypto/verify.ts';
@@ -29,6 +30,8 @@ export interface Failure {
 export interface HttpOptions {
   readonly forum: Forum;
   readonly verify: SignatureVerifier;
+  /** The network in whose turn a caller's signatures are verified. */
+  readonly networkOf: (incoming: IncomingMessage) => string;
   readonly env: string;
   readonly version: string;
   /** Base addresses under which clients know the service, without a trailing slash; empty: http:// and the Host header. */

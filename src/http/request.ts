@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
-import { parseJson } from '../vocabulary/parse-json.ts';
+import { parseJson } from '../vocabulary/json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import type { ForumContext } from './context.ts';
 

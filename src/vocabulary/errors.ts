@@ -1,4 +1,4 @@
-// Every refusal of the service: a closed set of codes, each with its HTTP status (specification, Errors; README, Errors).
+// Every error of the service: a closed set of codes, each with its HTTP status (specification, Errors; README, Errors).
 
 const STATUS = {
   FORUM_ERR_VALIDATION: 400,
@@ -22,7 +22,7 @@ export type ErrorCode = keyof typeof STATUS;
 
 export const ERROR_CODES = Object.keys(STATUS) as readonly ErrorCode[];
 
-/** The signature base and digest that the service built from a request whose signature it refused. */
+/** The signature base and digest that the service built from a request whose signature it rejected. */
 export interface ExpectedSignature {
   readonly signatureBase: string;
   readonly contentDigest: string;
@@ -42,7 +42,7 @@ interface ForumErrorOptions {
   readonly cause?: unknown;
 }
 
-/** A refusal that the caller may read: `detail` names what was wrong and never holds anything inner. */
+/** An error that the caller may read: `detail` names what was wrong and reveals no internals. */
 export class ForumError extends Error {
   readonly code: ErrorCode;
   readonly expected: ExpectedSignature | undefined;

@@ -1,5 +1,5 @@
 // The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
-import { canonicalJson } from './canonical-json.ts';
+import { canonicalJson } from './json.ts';
 import type { Allocation, Deadlines, Hex, JsonObject, Personality } from './values.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */

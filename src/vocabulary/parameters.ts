@@ -1,20 +1,21 @@
-// Path and query parameters: text from the URL to values, or a refusal that names the parameter.
+// Path and query parameters: text from the URL to values, or an error that names the parameter.
 import { ForumError } from './errors.ts';
 
 const POSITIVE = /^[1-9]\d{0,15}$/;
 const NATURAL = /^(0|[1-9]\d{0,15})$/;
 
-/** A chamber or event id; undefined for text that no id can have, which is then simply not found. */
+/** A chamber or event id; undefined for text that is no id: the route then answers "not found". */
 export function parseId(text: string | undefined): number | undefined {
-  return text !== undefined && POSITIVE.test(text) ? safe(Number(text)) : undefined;
+  const id = Number(text);
+  return text !== undefined && POSITIVE.test(text) && Number.isSafeInteger(id) ? id : undefined;
 }
 
-/** An event id to continue after; undefined when absent. Throws FORUM_ERR_VALIDATION. */
+/** The event id after which to continue; undefined when absent. Throws FORUM_ERR_VALIDATION. */
 export function parseCursor(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const cursor = NATURAL.test(text) ? safe(Number(text)) : undefined;
-  if (cursor === undefined) throw invalid(name, 'must be a non-negative integer');
-  return cursor;
+  const cursor = Number(text);
+  if (NATURAL.test(text) && Number.isSafeInteger(cursor)) return cursor;
+  throw invalid(name, 'must be a non-negative integer');
 }
 
 export interface Bounds {
@@ -32,8 +33,4 @@ export function parseInteger(name: string, text: string | undefined, { min, max 
 
 export function invalid(name: string, problem: string): ForumError {
   return new ForumError('FORUM_ERR_VALIDATION', `${name}: ${problem}`);
-}
-
-function safe(value: number): number | undefined {
-  return Number.isSafeInteger(value) ? value : undefined;
 }

@@ -1,7 +1,7 @@
 // Every change of a single line of a good export is found, and the event is named.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson } from '../../src/vocabulary/canonical-json.ts';
+import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { audit, type Json, type Line, parse, toText } from './forge.ts';
 
 const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');

@@ -6,8 +6,13 @@ import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/http-signature.json' with { type: 'json' };
 import { contentDigestOf } from '../../src/crypto/content-digest.ts';
 import { toDid } from '../../src/crypto/did-key.ts';
-import { type ParsedSignature, parseSignature, signatureBase } from '../../src/crypto/http-signature.ts';
-import { SignatureRefusal } from '../../src/crypto/signature-refusal.ts';
+import {
+  type ParsedSignature,
+  parseSignature,
+  SignatureError,
+  signatureBase,
+} from '../../src/crypto/http-signature.ts';
+
 import { fromHex } from '../../src/vocabulary/hex.ts';
 
 // The test key of RFC 9421, B.1.4.
@@ -123,11 +128,11 @@ describe('whatever is accepted', () => {
   });
 });
 
-function refusalOf(act: () => unknown): SignatureRefusal {
+function refusalOf(act: () => unknown): SignatureError {
   try {
     act();
   } catch (error) {
-    if (error instanceof SignatureRefusal) return error;
+    if (error instanceof SignatureError) return error;
     throw error;
   }
   throw new Error('nothing was refused');
@@ -138,7 +143,7 @@ function isAccepted(signatureInput: string): boolean {
     parseSignature({ signatureInput, signature });
     return true;
   } catch (error) {
-    if (error instanceof SignatureRefusal) return false;
+    if (error instanceof SignatureError) return false;
     throw error;
   }
 }

@@ -86,13 +86,17 @@ describe('a signed request', () => {
     ['sha-256 twice', 'digest', ({ digest }) => ({ digest: `${digest}, ${digest}` })],
     ['a keyid that is no did:key', 'key', ({ params, did }) => ({ params: params.replace(did, 'did:web:forum.test') })],
     ['a keyid with a fragment', 'key', ({ params, did }) => ({ params: params.replace(did, `${did}#key`) })],
-    ['a key of small order', 'key', ({ params, did }) => ({ params: params.replace(did, SMALL_ORDER) })],
+    [
+      'a key of small order, which is never registered',
+      'registration',
+      ({ params, did }) => ({ params: params.replace(did, SMALL_ORDER) }),
+    ],
     ['the signature of another method', 'verification', () => ({ method: 'PUT' })],
     ['the signature of another path', 'verification', () => ({ url: `${PUBLIC_URL}/me?` })],
     ['the signature of another service', 'verification', () => ({ url: 'https://elsewhere.test/me' })],
     [
-      'the key of somebody else',
-      'verification',
+      'an unknown key, whatever its signature',
+      'registration',
       ({ params, did }) => ({ params: params.replace(did, new Signer().did) }),
     ],
     ['an age of 301 s', 'age', ({ params, created }) => ({ params: params.replace(`${created}`, `${created - 301}`) })],
@@ -112,6 +116,15 @@ describe('a signed request', () => {
     const { [name]: _left, ...headers } = house.prepare('GET', '/me', { by: await house.agent() }).headers;
     const answer = await house.request('GET', '/me', { headers });
     expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
+  });
+
+  it('is refused with the key of another agent, by the step verification', async () => {
+    const house = new House();
+    const [by, other] = [await house.agent(), await house.agent()];
+    const { headers, ...prepared } = house.prepare('GET', '/me', { by });
+    const input = headers['signature-input']?.replace(by.did, other.did) ?? '';
+    const answer = await house.send({ ...prepared, headers: { ...headers, 'signature-input': input } });
+    expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification: ') } });
   });
 
   it('is refused for a key that is not registered', async () => {

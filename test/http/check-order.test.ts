@@ -22,8 +22,8 @@ it('answers with the first failure', async () => {
   });
   house.clock.advance(1);
 
-  const forged = (body: unknown) => {
-    const signed = nobody.sign({
+  const forged = (by: Signer, body: unknown) => {
+    const signed = by.sign({
       method: 'POST',
       url: `${PUBLIC_URL}/elsewhere`,
       body: JSON.stringify(body),
@@ -37,9 +37,10 @@ it('answers with the first failure', async () => {
     [99, { body: NO_JSON, headers: noType }, 415, 'MEDIA_TYPE'],
     [99, { body: NO_JSON }, 400, 'VALIDATION', 'not valid JSON'],
     [99, { body: BAD_BODY }, 401, 'SIGNATURE', 'form: '],
-    [99, { ...forged({}), body: BAD_BODY }, 401, 'SIGNATURE', 'digest: '],
-    [99, forged(BAD_BODY), 401, 'SIGNATURE', 'verification: '],
+    [99, { ...forged(nobody, {}), body: BAD_BODY }, 401, 'SIGNATURE', 'digest: '],
+    [99, forged(nobody, BAD_BODY), 401, 'SIGNATURE', 'registration: '],
     [99, { by: nobody, body: BAD_BODY, created: ANCIENT }, 401, 'SIGNATURE', 'registration: '],
+    [99, forged(outsider, BAD_BODY), 401, 'SIGNATURE', 'verification: '],
     [99, { by: outsider, body: BAD_BODY, created: ANCIENT }, 401, 'SIGNATURE', 'age: '],
     [99, { by: outsider, body: BAD_BODY }, 404, 'NOT_FOUND', 'chamber'],
     [inLobby, { by: outsider, body: BAD_BODY }, 400, 'VALIDATION', 'comment: '],

@@ -84,7 +84,14 @@ export class House {
     this.forum = new Forum({ log: this.log, clock: clock.read, onFatal, ...rules });
     const chainStatus = () => ({ ok: true, details: {} });
     const given = { publicUrls, allowUnsigned, maxBodyBytes };
-    const settings = { env: 'test', version: '1.2.3', chainStatus, ratePerDid: RATE, onFailure };
+    const settings = {
+      networkOf: () => '127.0.0.1',
+      env: 'test',
+      version: '1.2.3',
+      chainStatus,
+      ratePerDid: RATE,
+      onFailure,
+    };
     this.app = createApp({ forum: this.forum, verify: verifier.verify, ...given, ...settings });
     this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
     atEnd(async () => {

@@ -26,7 +26,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: `the reveal hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
   },
   FORUM_ERR_SIGNATURE: {
-    when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, verification, registration, age) and ends with the service’s time',
+    when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, registration, verification, age) and ends with the service’s time',
     remedy: 'compare what you signed with `expected`, byte by byte; on `age` use the service’s time',
     detail:
       'verification: the signature does not verify over the expected signature base (service time 2030-01-01T12:00:00.000Z)',

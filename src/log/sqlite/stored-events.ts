@@ -5,9 +5,8 @@ import { isUtf8 } from 'node:buffer';
 import Database from 'better-sqlite3';
 import { type AccountState, evolveAccount } from '../../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
-import { parseSignature } from '../../crypto/http-signature.ts';
+import { parseSignature, signatureKey } from '../../crypto/http-signature.ts';
 import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../crypto/merkle.ts';
-import { signatureKey } from '../../crypto/signature-key.ts';
 import {
   type AccountEvent,
   type ChamberEvent,

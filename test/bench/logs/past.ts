@@ -1,7 +1,7 @@
 // Events as agents would have caused them, each with evidence of the usual length. Its digest is right; its signature is
 // none, only bytes that no other has: nothing that reads a log verifies it but the auditor, and making a million takes long.
 import { createHash } from 'node:crypto';
-import { signatureKey } from '../../../src/crypto/signature-key.ts';
+import { signatureKey } from '../../../src/crypto/http-signature.ts';
 import { parseBody } from '../../../src/moves/move.ts';
 import { register } from '../../../src/moves/register.ts';
 import type { AccountFact, MoveFact, RequestEvidence } from '../../../src/vocabulary/events.ts';

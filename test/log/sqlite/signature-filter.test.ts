@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { signatureKey } from '../../../src/crypto/signature-key.ts';
+import { signatureKey } from '../../../src/crypto/http-signature.ts';
 import { SignatureFilter } from '../../../src/log/sqlite/signature-filter.ts';
 
 const NOW = 1_800_000_000;

@@ -1,0 +1,111 @@
+// JSON that reads the same to every reader: hostile text is parsed strictly (README, Formats), values are written canonically (RFC 8785).
+import { ForumError } from './errors.ts';
+import type { JsonObject, JsonValue } from './values.ts';
+
+/**
+ * Serialises a JSON value canonically: members sorted by UTF-16 code units, ECMAScript numbers and strings, no white space.
+ * The value must be free of cycles, non-finite numbers and lone surrogates, as parseJson ensures; undefined members are left out.
+ */
+export function canonicalJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const names = Object.keys(value);
+  // Objects of our own are mostly written in order.
+  for (let index = 1; index < names.length; index++) {
+    if ((names[index - 1] as string) <= (names[index] as string)) continue;
+    names.sort();
+    break;
+  }
+  let members = '';
+  for (const name of names) {
+    const member: unknown = (value as Record<string, unknown>)[name];
+    if (member === undefined) continue;
+    members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(member)}`;
+  }
+  return `{${members}}`;
+}
+
+/** Levels of nesting; the outermost object is the first. */
+export const JSON_DEPTH_MAX = 32;
+
+/**
+ * Parses text as JSON. Malformed text, duplicate member names, nesting over 32 levels, non-finite numbers, integers
+ * beyond ±(2^53 − 1) and lone surrogates throw FORUM_ERR_VALIDATION.
+ */
+export function parseJson(text: string): JsonValue {
+  const membersWritten = countMembers(text);
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw invalid(`not valid JSON: ${error instanceof Error ? error.message : 'malformed'}`);
+  }
+  const found = { members: 0 };
+  const problem = problemOf(value, found);
+  if (problem !== undefined) throw invalid(`body${problem}`);
+  if (found.members !== membersWritten) throw invalid('an object holds the same member name twice');
+  return value;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** Counts the members of all objects; throws for text nested too deep, before anything recursive looks at it. */
+function countMembers(text: string): number {
+  let depth = 0;
+  let members = 0;
+  let backslashes = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        // Moves to the end of the string: a quote after an even number of backslashes.
+        do {
+          at = text.indexOf('"', at + 1);
+          if (at === -1) return members;
+          for (backslashes = 0; text.charCodeAt(at - 1 - backslashes) === BACKSLASH; ) backslashes++;
+        } while (backslashes % 2 === 1);
+        break;
+      case COLON:
+        members++;
+        break;
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        if (++depth > JSON_DEPTH_MAX) throw invalid(`nesting is deeper than ${JSON_DEPTH_MAX} levels`);
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth--;
+        break;
+    }
+  }
+  return members;
+}
+
+/** The path within the value and what is wrong there, e.g. `.a[1]: the number is not finite`. Counts the members it meets. */
+function problemOf(value: JsonValue, found: { members: number }): string | undefined {
+  if (typeof value === 'string') return value.isWellFormed() ? undefined : ': a lone surrogate is not Unicode';
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) return ': the number is not finite';
+    return Number.isInteger(value) && !Number.isSafeInteger(value)
+      ? ': integers must be within ±(2^53 − 1)'
+      : undefined;
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  const isArray = Array.isArray(value);
+  for (const name of Object.keys(value)) {
+    if (!name.isWellFormed()) return ': a member name holds a lone surrogate';
+    if (!isArray) found.members++;
+    const problem = problemOf((value as JsonObject)[name] as JsonValue, found);
+    if (problem !== undefined) return isArray ? `[${name}]${problem}` : `.${name}${problem}`;
+  }
+  return undefined;
+}
+
+function invalid(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', detail);
+}
