@@ -1,76 +1,89 @@
-// One thread that verifies with libsodium. It may fail to load or die at any time: then every question it still holds is handed back.
+// A thread that verifies with libsodium. It may fail to load or die at any time: then its unanswered jobs are handed back.
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { packBatch, READY } from './batch.ts';
-import type { Question } from './question.ts';
+import type { VerifyJob } from './verify-queue.ts';
 
-/** From the sources as from what is built of them. */
+/** From the sources and from the build alike. */
 const WORKER = new URL(`./sodium-worker${extname(import.meta.url)}`, import.meta.url);
 
-export interface SodiumThread {
-  /** Whether libsodium is loaded there; only then may batches be sent. */
-  readonly isReady: () => boolean;
-  /** Questions sent and not answered yet. */
-  readonly load: () => number;
-  readonly send: (batch: readonly Question[]) => void;
-  /** Ends the thread; what it still holds is handed back as lost. */
-  readonly close: () => Promise<void>;
-}
+/** Before each message in a batch: its length as a 32-bit little-endian number, then public key and signature. */
+export const LENGTH_BYTES = 4;
+export const KEY_BYTES = 32;
+export const SIGNATURE_BYTES = 64;
+export const HEAD_BYTES = LENGTH_BYTES + KEY_BYTES + SIGNATURE_BYTES;
+
+/** The thread's first message, once libsodium is loaded; each later one answers a batch: a byte for each job, 1 for valid. */
+export const READY = 'ready';
 
 export interface LostThread {
-  readonly unanswered: readonly Question[];
-  /** Whether it had been ready: one that was may be replaced, one that never was would fail again. */
+  readonly unanswered: readonly VerifyJob[];
+  /** A thread that was ready may be replaced; another one that never was would fail again. */
   readonly wasReady: boolean;
   readonly reason: string;
 }
 
 export interface ThreadListener {
-  readonly onAnswer: (question: Question, isValid: boolean) => void;
+  readonly settle: (job: VerifyJob, isValid: boolean) => void;
   /** Called once, when the thread has ended. */
-  readonly onLost: (lost: LostThread) => void;
+  readonly onLost: (thread: SodiumThread, lost: LostThread) => void;
 }
 
-/** `sodiumPath` is the resolved path of the `sodium-native` module. An idle thread does not keep the process alive. */
-export function startSodiumThread(sodiumPath: string, listener: ThreadListener): SodiumThread {
-  const worker = new Worker(WORKER, { workerData: sodiumPath, execArgv: [], name: 'verifier' });
-  const sent: (readonly Question[])[] = [];
-  let load = 0;
-  let isReady = false;
-  let isLost = false;
-  let reason = 'it ended';
-  worker.unref();
+/** An idle thread does not keep the process alive. */
+export class SodiumThread {
+  /** Whether libsodium is loaded; only then may batches be sent. */
+  isReady = false;
+  /** Jobs sent and not answered yet. */
+  load = 0;
+  readonly #worker: Worker;
+  readonly #sent: (readonly VerifyJob[])[] = [];
+  #reason = 'it ended';
 
-  worker.on('message', (message: typeof READY | Uint8Array) => {
-    if (message === READY) isReady = true;
-    else answer(sent.shift() ?? [], message);
-  });
-  worker.on('error', (error) => {
-    reason = error.message;
-  });
-  worker.on('exit', () => {
-    isLost = true;
-    listener.onLost({ unanswered: sent.splice(0).flat(), wasReady: isReady, reason });
-  });
-
-  function answer(batch: readonly Question[], answers: Uint8Array): void {
-    load -= batch.length;
-    if (load === 0) worker.unref();
-    for (const [index, question] of batch.entries()) listener.onAnswer(question, answers[index] === 1);
+  /** `sodiumPath` is the resolved path of the `sodium-native` module. */
+  constructor(sodiumPath: string, { settle, onLost }: ThreadListener) {
+    this.#worker = new Worker(WORKER, { workerData: sodiumPath, execArgv: [], name: 'verifier' });
+    this.#worker.unref();
+    this.#worker.on('message', (answers: typeof READY | Uint8Array) => {
+      if (answers === READY) {
+        this.isReady = true;
+        return;
+      }
+      const batch = this.#sent.shift() ?? [];
+      this.load -= batch.length;
+      if (this.load === 0) this.#worker.unref();
+      for (let index = 0; index < batch.length; index++) settle(batch[index] as VerifyJob, answers[index] === 1);
+    });
+    this.#worker.on('error', (error) => {
+      this.#reason = error.message;
+    });
+    this.#worker.on('exit', () => {
+      const unanswered = this.#sent.splice(0).flat();
+      onLost(this, { unanswered, wasReady: this.isReady, reason: this.#reason });
+    });
   }
 
-  return {
-    isReady: () => isReady && !isLost,
-    load: () => load,
-    send(batch) {
-      if (load === 0) worker.ref();
-      load += batch.length;
-      sent.push(batch);
-      const block = packBatch(batch);
-      worker.postMessage(block, [block]);
-    },
-    async close() {
-      reason = 'it was closed';
-      await worker.terminate();
-    },
-  };
+  /** The whole batch changes threads as one block of bytes, so nothing is cloned. */
+  send(batch: readonly VerifyJob[]): void {
+    if (this.load === 0) this.#worker.ref();
+    this.load += batch.length;
+    this.#sent.push(batch);
+    let size = 0;
+    for (const { message } of batch) size += HEAD_BYTES + message.length;
+    const block = new Uint8Array(size);
+    const numbers = new DataView(block.buffer);
+    let at = 0;
+    for (const { publicKey, message, signature } of batch) {
+      numbers.setUint32(at, message.length, true);
+      block.set(publicKey, at + LENGTH_BYTES);
+      block.set(signature, at + LENGTH_BYTES + KEY_BYTES);
+      block.set(message, at + HEAD_BYTES);
+      at += HEAD_BYTES + message.length;
+    }
+    this.#worker.postMessage(block.buffer, [block.buffer]);
+  }
+
+  /** Ends the thread; its unanswered jobs are handed back. */
+  async close(): Promise<void> {
+    this.#reason = 'it was closed';
+    await this.#worker.terminate();
+  }
 }

@@ -1,29 +1,33 @@
-// Verifies Ed25519 signatures off the main thread, by the rule of isSignedBy. Keys must be such as weaknessOf lets pass.
+// Verifies Ed25519 signatures off the main thread, by the rule of isSignedBy, fairly by caller. Keys must have passed weaknessOf.
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { hasSmallOrderR, type SignatureVerifier } from '../crypto/verify.ts';
-import { createFallbackVerifier } from './fallback-verifier.ts';
-import { createNodeVerifier } from './node-verifier.ts';
-import { type Question, TOO_MANY_WAITING, unavailable } from './question.ts';
-import { type LostThread, type SodiumThread, startSodiumThread } from './sodium-thread.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { createFallbackVerifier, createNodeVerifier } from './node-verifier.ts';
+import { KEY_BYTES, type LostThread, SIGNATURE_BYTES, SodiumThread } from './sodium-thread.ts';
+import { type QueueLimits, type VerifyJob, VerifyQueue } from './verify-queue.ts';
 
 const KEYS_MAX = 4096;
 const PENDING_MAX = 16_384;
-/** Small, so that the first answers are used while the next are found: neither thread waits for the other. */
-const BATCH_QUESTIONS_MAX = 8;
+/**
+ * Jobs handed to a thread and not answered yet: enough to keep it busy while the main thread is not, and few enough that
+ * a job that was handed over last waits some milliseconds. All others wait in the fair queue.
+ */
+const IN_FLIGHT_PER_THREAD_MAX = 128;
+/** Small, so that the first answers are used while the next are computed: neither thread waits for the other. */
+const BATCH_JOBS_MAX = 8;
 const FALLBACK_PAUSE_MILLIS = 30;
-const PUBLIC_KEY_BYTES = 32;
-const SIGNATURE_BYTES = 64;
-const CLOSED = 'the service is shutting down';
+const RETRY_AFTER_SECONDS = 1;
 
 export interface VerifierOptions {
   /** Threads with libsodium; 0 leaves everything to node:crypto's thread pool. By default one less than there are cores, at least one. */
   readonly threads?: number;
   /** Key objects kept for node:crypto. */
   readonly keysMax?: number;
-  /** Signatures waiting for an answer, beyond which verify throws FORUM_ERR_UNAVAILABLE. */
+  /** Signatures not answered yet, in all. */
   readonly pendingMax?: number;
-  /** Told when a thread has died or could not load libsodium; its questions are answered by node:crypto. */
+  readonly queueLimits?: Partial<QueueLimits>;
+  /** Called when a thread has died or could not load libsodium; node:crypto answers its jobs. */
   readonly onThreadLost?: (reason: string) => void;
   /** From one signature of the fallback verifier to its next. */
   readonly fallbackPauseMillis?: number;
@@ -32,101 +36,86 @@ export interface VerifierOptions {
 }
 
 export interface SignatureVerifierPool {
-  /** False, too, for a key or a signature of a wrong length. Throws FORUM_ERR_UNAVAILABLE when too many wait or after close. */
   readonly verify: SignatureVerifier;
-  /** Ends the threads; signatures already asked about still get their answers. */
+  /** Ends the threads; pending signatures are still answered. */
   readonly close: () => Promise<void>;
   /** How many threads verify with libsodium now. */
   readonly readyThreads: () => number;
 }
 
-/** libsodium verifies; node:crypto does while no thread is ready. What either refuses for its R goes to the fallback verifier. */
+/** libsodium verifies; node:crypto does while no thread is ready. A signature that either rejects for its R goes to the fallback verifier. */
 export function createVerifier(options: VerifierOptions = {}): SignatureVerifierPool {
-  const { keysMax = KEYS_MAX, pendingMax = PENDING_MAX, onThreadLost = () => {} } = options;
+  const { pendingMax = PENDING_MAX, onThreadLost = () => {} } = options;
   const threadCount = options.threads ?? Math.max(1, availableParallelism() - 1);
-  const askNode = createNodeVerifier(keysMax, onAnswer);
-  const askFallback = createFallbackVerifier(options.fallbackPauseMillis ?? FALLBACK_PAUSE_MILLIS);
+  const inFlightMax = IN_FLIGHT_PER_THREAD_MAX * Math.max(1, threadCount);
+  const verifyByNode = createNodeVerifier(options.keysMax ?? KEYS_MAX, settle);
+  const verifyByFallback = createFallbackVerifier(options.fallbackPauseMillis ?? FALLBACK_PAUSE_MILLIS);
   const threads = new Set<SodiumThread>();
-  let gathered: Question[] = [];
-  let pending = 0;
+  const waiting = new VerifyQueue(options.queueLimits);
+  let batch: VerifyJob[] = [];
+  let inFlight = 0;
   let isClosed = false;
 
-  function addThread(sodiumPath: string): void {
-    const thread = startSodiumThread(sodiumPath, { onAnswer, onLost });
-    threads.add(thread);
+  const sodiumPath = threadCount === 0 ? undefined : (options.sodiumPath ?? findSodium(onThreadLost));
+  for (let i = 0; i < threadCount && sodiumPath !== undefined; i++) addThread(sodiumPath);
 
-    function onLost({ unanswered, wasReady, reason }: LostThread): void {
-      threads.delete(thread);
-      for (const question of unanswered) askNode(question);
-      if (isClosed) return;
-      onThreadLost(reason);
-      if (wasReady) addThread(sodiumPath);
-    }
+  function addThread(path: string): void {
+    threads.add(new SodiumThread(path, { settle, onLost }));
   }
 
-  function onAnswer(question: Question, isValid: boolean): void {
-    if (isValid || !hasSmallOrderR(question.signature)) question.resolve(isValid);
-    else askFallback(question);
+  /** Jobs started in one turn of the event loop are sent together. */
+  function start(job: VerifyJob): void {
+    inFlight++;
+    if (batch.length === 0) setImmediate(sendBatch);
+    batch.push(job);
+    if (batch.length === BATCH_JOBS_MAX) sendBatch();
   }
 
-  /** Everything asked in one turn of the event loop goes out together. */
-  function gather(question: Question): void {
-    if (gathered.length === 0) setImmediate(sendGathered);
-    gathered.push(question);
-    if (gathered.length === BATCH_QUESTIONS_MAX) sendGathered();
+  function sendBatch(): void {
+    if (batch.length === 0) return;
+    const jobs = batch;
+    batch = [];
+    let least: SodiumThread | undefined;
+    for (const thread of threads)
+      if (thread.isReady && (least === undefined || thread.load < least.load)) least = thread;
+    if (least === undefined) for (const job of jobs) verifyByNode(job);
+    else least.send(jobs);
   }
 
-  function sendGathered(): void {
-    const questions = gathered;
-    gathered = [];
-    for (let at = 0; at < questions.length; at += BATCH_QUESTIONS_MAX) {
-      const batch = questions.slice(at, at + BATCH_QUESTIONS_MAX);
-      const thread = leastLoaded(threads);
-      if (thread === undefined) for (const question of batch) askNode(question);
-      else thread.send(batch);
-    }
+  function settle(job: VerifyJob, outcome: boolean | Error): void {
+    inFlight--;
+    if (outcome instanceof Error) job.reject(outcome);
+    else if (outcome || !hasSmallOrderR(job.signature)) job.resolve(outcome);
+    else if (!verifyByFallback(job)) job.reject(tooManyWaiting());
+    const next = waiting.size === 0 ? undefined : waiting.take();
+    if (next !== undefined) start(next);
   }
 
-  if (threadCount > 0) {
-    const sodiumPath = options.sodiumPath ?? findSodium(onThreadLost);
-    for (let i = 0; i < threadCount && sodiumPath !== undefined; i++) addThread(sodiumPath);
-  }
-
-  function ask(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
-    pending++;
-    return new Promise((resolve, reject) => {
-      gather({ publicKey, message, signature, resolve: settled(resolve), reject: settled(reject) });
-    });
-  }
-
-  function settled<Answer>(settle: (answer: Answer) => void): (answer: Answer) => void {
-    return (answer) => {
-      pending--;
-      settle(answer);
-    };
+  function onLost(thread: SodiumThread, { unanswered, wasReady, reason }: LostThread): void {
+    threads.delete(thread);
+    for (const job of unanswered) verifyByNode(job);
+    if (isClosed) return;
+    onThreadLost(reason);
+    if (wasReady && sodiumPath !== undefined) addThread(sodiumPath);
   }
 
   return {
-    verify(publicKey, message, signature) {
-      if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return Promise.resolve(false);
-      if (isClosed || pending >= pendingMax) return Promise.reject(unavailable(isClosed ? CLOSED : TOO_MANY_WAITING));
-      return ask(publicKey, message, signature);
+    verify(publicKey, message, signature, caller) {
+      if (publicKey.length !== KEY_BYTES || signature.length !== SIGNATURE_BYTES) return Promise.resolve(false);
+      if (isClosed) return Promise.reject(unavailable('the service is shutting down'));
+      if (inFlight + waiting.size >= pendingMax) return Promise.reject(tooManyWaiting());
+      return new Promise((resolve, reject) => {
+        const job = { publicKey, message, signature, resolve, reject };
+        if (inFlight < inFlightMax && waiting.size === 0) start(job);
+        else if (!waiting.push(job, caller)) reject(tooManyWaiting());
+      });
     },
     async close() {
       isClosed = true;
       await Promise.all([...threads].map((thread) => thread.close()));
     },
-    readyThreads: () => [...threads].filter((thread) => thread.isReady()).length,
+    readyThreads: () => [...threads].filter(({ isReady }) => isReady).length,
   };
-}
-
-/** While a thread is still loading libsodium, node:crypto serves. */
-function leastLoaded(threads: Iterable<SodiumThread>): SodiumThread | undefined {
-  let least: SodiumThread | undefined;
-  for (const thread of threads) {
-    if (thread.isReady() && (least === undefined || thread.load() < least.load())) least = thread;
-  }
-  return least;
 }
 
 function findSodium(onMissing: (reason: string) => void): string | undefined {
@@ -136,4 +125,12 @@ function findSodium(onMissing: (reason: string) => void): string | undefined {
     onMissing(error instanceof Error ? error.message : String(error));
     return undefined;
   }
+}
+
+function tooManyWaiting(): ForumError {
+  return unavailable('too many signatures are waiting to be verified; retry');
+}
+
+function unavailable(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
 }

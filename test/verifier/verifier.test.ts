@@ -5,11 +5,16 @@ import { join } from 'node:path';
 import { hashes, verify as nobleVerify } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { hasSmallOrderR, isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
+import { hasSmallOrderR, isSignedBy, toVerifyingKey, type VerifyCaller } from '../../src/crypto/verify.ts';
 import { createVerifier, type SignatureVerifierPool, type VerifierOptions } from '../../src/verifier/verifier.ts';
 import { type EdgeSignature, edgeSignatures, signatureWithIdentityAsR, smallOrderPoints } from './edge-signatures.ts';
 
 hashes.sha512 = sha512;
+
+const CALLER: VerifyCaller = { network: '192.0.2.1', did: 'did:key:z6MkHonest' };
+const FLOODER: VerifyCaller = { network: '192.0.2.2', did: 'did:key:z6MkFlooder' };
+/** What a pool of one verifier hands over before the rest waits. */
+const IN_FLIGHT_MAX = 128;
 
 const pools: SignatureVerifierPool[] = [];
 const folder = mkdtempSync(join(tmpdir(), 'verifier-'));
@@ -42,7 +47,7 @@ describe('the rule', () => {
     const pool = await readyPool({ ...options, fallbackPauseMillis: 0 });
     const titles: string[] = [];
     for (const { title, publicKey, message, signature } of cases)
-      if (await pool.verify(publicKey, message, signature)) titles.push(title);
+      if (await pool.verify(publicKey, message, signature, CALLER)) titles.push(title);
     expect(titles).toEqual(accepted);
   });
 
@@ -53,8 +58,8 @@ describe('the rule', () => {
     const { publicKey, message, signature } = signatureWithIdentityAsR(Buffer.from('a message'));
     const pool = await readyPool(options);
     expect(isSignedBy(toVerifyingKey(publicKey), message, signature)).toBe(true);
-    expect(await pool.verify(publicKey, message, signature)).toBe(true);
-    expect(await pool.verify(publicKey, Buffer.from('another'), signature)).toBe(false);
+    expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
+    expect(await pool.verify(publicKey, Buffer.from('another'), signature, CALLER)).toBe(false);
   });
 
   test('leaves to the fallback verifier exactly the eight points of small order', () => {
@@ -68,7 +73,7 @@ describe('the rule', () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
     const flipped = Array.from({ length: 512 }, (_, bit) => flip(signature, bit));
-    const answers = await Promise.all(flipped.map((each) => pool.verify(publicKey, message, each)));
+    const answers = await Promise.all(flipped.map((each) => pool.verify(publicKey, message, each, CALLER)));
     expect(answers).toEqual(flipped.map(() => false));
   });
 
@@ -79,36 +84,41 @@ describe('the rule', () => {
   test('refuses keys and signatures of a wrong length', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
-    expect(await pool.verify(publicKey.subarray(1), message, signature)).toBe(false);
-    expect(await pool.verify(publicKey, message, signature.subarray(1))).toBe(false);
-    expect(await pool.verify(publicKey, message, Buffer.concat([signature, signature]))).toBe(false);
+    expect(await pool.verify(publicKey.subarray(1), message, signature, CALLER)).toBe(false);
+    expect(await pool.verify(publicKey, message, signature.subarray(1), CALLER)).toBe(false);
+    expect(await pool.verify(publicKey, message, Buffer.concat([signature, signature]), CALLER)).toBe(false);
   });
 });
 
 describe('many at once', () => {
   test('each gets its own answer, whatever the length of its message', async () => {
     const pool = await readyPool({});
-    const questions = Array.from({ length: 300 }, (_, index) => signed('x'.repeat(index * 7)));
-    const answers = questions.map(({ publicKey, message, signature }, index) =>
-      pool.verify(publicKey, message, index % 3 === 0 ? flip(signature, index) : signature),
+    const jobs = Array.from({ length: 300 }, (_, index) => signed('x'.repeat(index * 7)));
+    const answers = jobs.map(({ publicKey, message, signature }, index) =>
+      pool.verify(publicKey, message, index % 3 === 0 ? flip(signature, index) : signature, CALLER),
     );
-    expect(await Promise.all(answers)).toEqual(questions.map((_, index) => index % 3 !== 0));
+    expect(await Promise.all(answers)).toEqual(jobs.map((_, index) => index % 3 !== 0));
   });
 
   test('more than pendingMax are refused until some are answered', async () => {
     const pool = await readyPool({ pendingMax: 2 });
     const { publicKey, message, signature } = signed('a message');
-    const first = [pool.verify(publicKey, message, signature), pool.verify(publicKey, message, signature)];
-    await expect(pool.verify(publicKey, message, signature)).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
+    const first = [
+      pool.verify(publicKey, message, signature, CALLER),
+      pool.verify(publicKey, message, signature, CALLER),
+    ];
+    await expect(pool.verify(publicKey, message, signature, CALLER)).rejects.toMatchObject({
+      code: 'FORUM_ERR_UNAVAILABLE',
+    });
     expect(await Promise.all(first)).toEqual([true, true]);
-    expect(await pool.verify(publicKey, message, signature)).toBe(true);
+    expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
   });
 
   test('more keys than are kept are no matter', async () => {
     const pool = createPool({ threads: 0, keysMax: 2 });
-    const questions = Array.from({ length: 20 }, (_, index) => signed(`message ${index}`));
-    const answers = questions.map((each) => pool.verify(each.publicKey, each.message, each.signature));
-    expect(await Promise.all(answers)).toEqual(questions.map(() => true));
+    const jobs = Array.from({ length: 20 }, (_, index) => signed(`message ${index}`));
+    const answers = jobs.map((each) => pool.verify(each.publicKey, each.message, each.signature, CALLER));
+    expect(await Promise.all(answers)).toEqual(jobs.map(() => true));
   });
 });
 
@@ -121,9 +131,9 @@ describe('without a working libsodium', () => {
   ])('%s: node:crypto answers and nothing is started again', async (_, sodiumPath) => {
     const onThreadLost = vi.fn();
     const pool = createPool({ sodiumPath, onThreadLost });
-    expect(await pool.verify(publicKey, message, signature)).toBe(true);
+    expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
     await vi.waitFor(() => expect(onThreadLost).toHaveBeenCalled());
-    expect(await pool.verify(publicKey, message, flip(signature, 300))).toBe(false);
+    expect(await pool.verify(publicKey, message, flip(signature, 300), CALLER)).toBe(false);
     expect(pool.readyThreads()).toBe(0);
     expect(onThreadLost).toHaveBeenCalledTimes(1);
   });
@@ -132,7 +142,9 @@ describe('without a working libsodium', () => {
     const sodiumPath = binding('mortal.cjs', 'exports.crypto_sign_verify_detached = () => process.exit(1);');
     const onThreadLost = vi.fn();
     const pool = await readyPool({ sodiumPath, onThreadLost });
-    const answers = [signature, flip(signature, 1), signature].map((each) => pool.verify(publicKey, message, each));
+    const answers = [signature, flip(signature, 1), signature].map((each) =>
+      pool.verify(publicKey, message, each, CALLER),
+    );
     expect(await Promise.all(answers)).toEqual([true, false, true]);
     expect(onThreadLost).toHaveBeenCalledTimes(1);
     await vi.waitFor(() => expect(pool.readyThreads()).toBe(1));
@@ -145,7 +157,7 @@ describe('without a working libsodium', () => {
     );
     const onThreadLost = vi.fn();
     const pool = await readyPool({ sodiumPath, onThreadLost });
-    expect(await pool.verify(publicKey, message, signature)).toBe(true);
+    expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
     expect(onThreadLost).toHaveBeenCalledWith('odd');
   });
 });
@@ -157,26 +169,67 @@ describe('a flood of wrong signatures with R of small order', () => {
   test('is refused beyond what waits, and holds up no other signature', async () => {
     const pool = await readyPool({});
     const flood = Promise.allSettled(
-      Array.from({ length: 200 }, () => pool.verify(right.publicKey, wrong, right.signature)),
+      Array.from({ length: 200 }, () => pool.verify(right.publicKey, wrong, right.signature, CALLER)),
     );
     const { publicKey, message, signature } = signed('a message');
     const startedAt = performance.now();
-    expect(await pool.verify(publicKey, message, signature)).toBe(true);
+    expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
     expect(performance.now() - startedAt).toBeLessThan(200);
     const codes = (await flood).map((each) => (each.status === 'fulfilled' ? String(each.value) : each.reason.code));
     expect(new Set(codes)).toEqual(new Set(['false', 'FORUM_ERR_UNAVAILABLE']));
-    expect(await pool.verify(right.publicKey, right.message, right.signature)).toBe(true);
+    expect(await pool.verify(right.publicKey, right.message, right.signature, CALLER)).toBe(true);
+  });
+});
+
+describe('a flood of wrong signatures', () => {
+  const { publicKey, message, signature } = signed('a message');
+  const wrong = flip(signature, 300);
+
+  test.each([
+    ['libsodium', 1],
+    ['node:crypto', 0],
+  ])('delays the signature of another caller by no more than is in flight, with %s', async (_, threads) => {
+    const size = 10_000;
+    const queueLimits = { perKeyMax: size, perNetworkMax: size };
+    const pool = await readyPool({ threads, queueLimits });
+    let answered = 0;
+    const flood = Array.from({ length: size }, () =>
+      pool.verify(publicKey, message, wrong, FLOODER).then((isValid) => {
+        answered++;
+        return isValid;
+      }),
+    );
+    const sameNetwork = pool.verify(publicKey, message, signature, { ...FLOODER, did: 'did:key:z6MkNeighbour' });
+    expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
+    expect(answered).toBeLessThan(2 * IN_FLIGHT_MAX);
+    expect(await sameNetwork).toBe(true);
+    expect(answered).toBeLessThan(2 * IN_FLIGHT_MAX);
+    expect(new Set(await Promise.all(flood))).toEqual(new Set([false]));
+  });
+
+  test('is refused beyond its share, with Retry-After, while others are taken', async () => {
+    const pool = createPool({ threads: 0, queueLimits: { perKeyMax: 10 } });
+    const flood = Array.from({ length: IN_FLIGHT_MAX + 10 }, () => pool.verify(publicKey, message, wrong, FLOODER));
+    await expect(pool.verify(publicKey, message, signature, FLOODER)).rejects.toMatchObject({
+      code: 'FORUM_ERR_UNAVAILABLE',
+      headers: { 'Retry-After': '1' },
+    });
+    expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
+    expect(await Promise.all(flood)).toEqual(flood.map(() => false));
+    expect(await pool.verify(publicKey, message, signature, FLOODER)).toBe(true);
   });
 });
 
 describe('after close', () => {
-  test('what was asked before is answered, what is asked later is refused', async () => {
+  test('pending signatures are answered, waiting ones too, and later ones are refused', async () => {
     const pool = await readyPool({});
     const { publicKey, message, signature } = signed('a message');
-    const before = Array.from({ length: 100 }, () => pool.verify(publicKey, message, signature));
+    const before = Array.from({ length: 2 * IN_FLIGHT_MAX }, () => pool.verify(publicKey, message, signature, CALLER));
     await new Promise(setImmediate);
     await pool.close();
-    await expect(pool.verify(publicKey, message, signature)).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
+    await expect(pool.verify(publicKey, message, signature, CALLER)).rejects.toMatchObject({
+      code: 'FORUM_ERR_UNAVAILABLE',
+    });
     expect(await Promise.all(before)).toEqual(before.map(() => true));
     expect(pool.readyThreads()).toBe(0);
   });
