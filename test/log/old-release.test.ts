@@ -1,0 +1,124 @@
+// A database of release 0.1.0 stays sound: rules that became stricter apply to new requests only.
+import { createHash } from 'node:crypto';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { auditFile } from '../../src/audit/main.ts';
+import { type Running, run } from '../kit/service.ts';
+import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+
+const FOLDER = new URL('../../fixtures/logs/release-0.1/', import.meta.url);
+
+interface Lines {
+  readonly count: number;
+  readonly sha256: string;
+}
+
+interface Recorded {
+  readonly request: {
+    readonly method: string;
+    readonly target: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: string | null;
+  };
+  readonly answer: { readonly status: number; readonly body: string };
+}
+
+interface Expected {
+  readonly logId: string;
+  readonly chambers: readonly {
+    readonly chamberId: number;
+    readonly lines: Lines;
+    readonly merklePreview: object;
+    readonly view: Readonly<Record<string, unknown>>;
+    readonly ideas: unknown;
+    readonly allocations: unknown;
+    readonly auditExitCode: number;
+  }[];
+  readonly accounts: readonly { readonly did: string; readonly lines: Lines }[];
+  readonly requests: readonly Recorded[];
+}
+
+const expected: Expected = JSON.parse(readFileSync(new URL('expected.json', FOLDER), 'utf8'));
+
+function copy(): string {
+  const path = temporaryDatabase();
+  copyFileSync(new URL('chambers.db', FOLDER), path);
+  return path;
+}
+
+function open(path = copy()): Promise<Running> {
+  return run({ DATABASE_PATH: path });
+}
+
+async function linesOf({ service }: Running, stream: number | string): Promise<Lines> {
+  const { ndjson, count } = await service.forum.log.readPage(stream, 0, 10_000);
+  return { count, sha256: createHash('sha256').update(ndjson).digest('hex') };
+}
+
+async function read({ url }: Running, path: string): Promise<Record<string, unknown>> {
+  return (await (await fetch(url + path)).json()) as Record<string, unknown>;
+}
+
+function send({ url }: Running, { method, target, headers, body }: Recorded['request']): Promise<Recorded['answer']> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest({ hostname, port, method, path: target, headers }, async (response) => {
+      let text = '';
+      for await (const chunk of response) text += chunk;
+      resolve({ status: response.statusCode ?? 0, body: text });
+    });
+    outgoing.on('error', reject).end(body ?? undefined);
+  });
+}
+
+describe('a database of release 0.1.0', () => {
+  it('keeps its log id and every line, byte for byte', async () => {
+    const running = await open();
+    expect(running.service.forum.log.logId).toBe(expected.logId);
+    for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
+    for (const { did, lines } of expected.accounts) expect(await linesOf(running, did)).toEqual(lines);
+  });
+
+  it('keeps its roots and views', async () => {
+    const running = await open();
+    for (const { chamberId, merklePreview, view, ideas, allocations } of expected.chambers) {
+      expect(await read(running, `/chambers/${chamberId}/merkle-preview`)).toEqual(merklePreview);
+      // Turns of a year make the member in turn depend on the day.
+      const { currentTurnAgent: _, ideas: viewedIdeas, ...rest } = view;
+      expect(await read(running, `/chambers/${chamberId}`)).toMatchObject(rest);
+      expect(await read(running, `/chambers/${chamberId}`)).toMatchObject({ ideas: viewedIdeas });
+      expect(await read(running, `/chambers/${chamberId}/ideas`)).toEqual(ideas);
+      expect(await read(running, `/chambers/${chamberId}/allocations`)).toEqual(allocations);
+    }
+  });
+
+  it('answers every retry as it was answered first, and writes nothing', async () => {
+    const running = await open();
+    for (const { request, answer } of expected.requests) expect(await send(running, request)).toEqual(answer);
+    for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
+  });
+
+  it('is audited as before', async () => {
+    const running = await open();
+    const path = `${temporaryFolder()}/chamber.ndjson`;
+    for (const { chamberId, auditExitCode } of expected.chambers) {
+      writeFileSync(path, (await running.service.forum.log.readPage(chamberId, 0, 10_000)).ndjson);
+      const { verdict } = await auditFile(path, { chamberId });
+      expect([chamberId, verdict]).toEqual([chamberId, auditExitCode === 0 ? 'verified' : 'broken']);
+    }
+  });
+
+  it('takes a cursor of before, and resumes after it', async () => {
+    const running = await open();
+    const { chamberId, lines } = expected.chambers[0] as Expected['chambers'][number];
+    const path = `/chambers/${chamberId}/events?after=${lines.count - 1}&log=${expected.logId}`;
+    const text = await (await fetch(running.url + path)).text();
+    expect(
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).eventId),
+    ).toEqual([lines.count]);
+  });
+});
