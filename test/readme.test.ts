@@ -1,163 +1,311 @@
-// The manual is true: what it prints is what the code does, and what it tells to paste works.
-import { spawn } from 'node:child_process';
+// The READMEs are true: their programs and commands work when pasted, and what they state is what the code does.
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { pino } from 'pino';
-import { beforeEach, expect, it, vi } from 'vitest';
-import { Agent } from '../src/client/index.ts';
-import { readConfig, VARIABLES } from '../src/config.ts';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ForumClient } from '../src/client/index.ts';
+import { VARIABLES } from '../src/config.ts';
 import { commitmentHash } from '../src/crypto/commitment.ts';
 import { leafHash, nodeHash } from '../src/crypto/merkle.ts';
-import { startService } from '../src/server.ts';
 import { toHex } from '../src/vocabulary/hex.ts';
+import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './client/stage.ts';
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
 
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const PAGES = globSync(['*.md', '.github/*.md', 'src/**/README.md', 'test/**/README.md'], { cwd: ROOT });
+const [README, SERVICE, LOG, CLIENT, AUDIT] = [
+  'README.md',
+  'src/README.md',
+  'src/log/README.md',
+  'src/client/README.md',
+  'src/audit/README.md',
+].map(textOf) as [string, string, string, string, string];
 
-/** The programs that the manual tells to paste, in their order. */
-const [FIRST_MOVE = '', LIVING_AGENT = '', CONSUMER = ''] = [...README.matchAll(/<<'JS'\n([\s\S]*?)\nJS\n/g)].map(
-  ([, program]) => program,
-);
-
-it('makes a first signed move with the program that it prints', async () => {
-  expect(linesOf(FIRST_MOVE)).toBeLessThanOrEqual(15);
-  const url = await serve();
-  expect(await paste(FIRST_MOVE, url).ended).toBe('{ ok: true, turnOrder: 0 }\n');
-});
-
-it('has an agent live through a chamber with the program that it prints', async () => {
-  expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(15);
-  const url = await serve();
-  const { forum, chamberId } = await shortChamber(url);
-  const agent = paste(LIVING_AGENT, url, chamberId);
-  const types: string[] = [];
-  for await (const event of forum.events(chamberId)) {
-    types.push(event.type);
-    if (event.type === 'allocation.revealed') break;
-  }
-  await agent.kill();
-  expect(new Set(types)).toEqual(
-    new Set([
-      'chamber.created',
-      'chamber.joined',
-      'chamber.proposed',
-      'chamber.passed',
-      'chamber.debated',
-      'allocation.committed',
-      'allocation.revealed',
-    ]),
-  );
-});
-
-it('has a consumer follow a chamber with the program that it prints, and go on where it was', async () => {
-  expect(linesOf(CONSUMER)).toBeLessThanOrEqual(10);
-  const url = await serve();
-  const { agent, chamberId } = await shortChamber(url);
-  const first = paste(CONSUMER, url, chamberId);
-  await first.printed(/^1 chamber\.created\n$/);
-  await agent.joinChamber(chamberId);
-  await first.printed(/^1 chamber\.created\n2 chamber\.joined\n$/);
-  await first.kill();
-  const other = Agent.generate(url);
-  await other.register(BINDING);
-  await other.joinChamber(chamberId);
-  // One that was being handled when the process died would come again.
-  await paste(CONSUMER, url, chamberId).printed(/^(2 chamber\.joined\n)?3 chamber\.joined\n$/);
-});
-
-it('prints the bash example as it is', () => {
-  expect(README).toContain(readFileSync(join(ROOT, 'test/examples/agent.sh'), 'utf8').trimEnd());
-});
-
-it('gives the leaf of its example line', () => {
-  const [, line = ''] = /```json\n(\{"chamberId":1,.*\})\n```/.exec(README) ?? [];
-  expect(README).toContain(toHex(leafHash(Buffer.from(line))));
-});
-
-it('gives the tree of its three lines', () => {
-  const [one, two, three] = ['one', 'two', 'three'].map((text) => leafHash(Buffer.from(text))) as [
-    Uint8Array,
-    Uint8Array,
-    Uint8Array,
-  ];
-  const node = nodeHash(one, two);
-  for (const hash of [one, two, three, node, nodeHash(node, three)]) expect(README).toContain(toHex(hash));
-});
-
-it('gives the commitment of its example', () => {
-  const commitment = commitmentHash({
-    chamberId: 1,
-    did: 'did:key:z6MkjUU7zS7SSqobZPPrcgzgFAJseVLD5KyQEsMpfyMR7dLA',
-    allocations: [
-      { ideaId: 'idea-1', bps: 6000 },
-      { ideaId: 'idea-2', bps: 4000 },
-    ],
-    salt: `0x${'5a'.repeat(32)}`,
-  });
-  expect(README).toContain(commitment);
-});
-
-it.each(Object.entries(VARIABLES))('names the variable %s', (name, { about }) => {
-  const row = README.split('\n').find((line) => line.startsWith(`| ${name} |`));
-  expect(row).toContain(about);
-});
+const README_LINES_MAX = 180;
+const URL_SHOWN = 'http://127.0.0.1:8787';
+/** A loaded machine starts a process in seconds. */
+const SLOW = { timeout: 120_000 };
 
 let folder: string;
 beforeEach(() => {
   folder = temporaryFolder();
 });
 
-const BINDING = { walletAddress: `0x${'22'.repeat(20)}`, operatorEmail: 'ops@example.org' };
+describe('README.md', () => {
+  const [FIRST_MOVE = ''] = programsOf(README);
+
+  it(`has at most ${README_LINES_MAX} lines`, () => {
+    expect(README.split('\n').length).toBeLessThanOrEqual(README_LINES_MAX);
+  });
+
+  it('makes a first signed move, and looks at it', SLOW, async () => {
+    expect(linesOf(FIRST_MOVE)).toBeLessThanOrEqual(15);
+    const { baseUrl } = await open();
+    expect(await paste(FIRST_MOVE, baseUrl).ended).toBe('{ ok: true, turnOrder: 0 }\n');
+    if (!areInstalled('curl')) return;
+    const { output } = await pasteCommands(commandsOf(README, '/chambers/1/events'), baseUrl);
+    expect(output).toContain('"name":"What should we build?"');
+    expect(output).toContain('"type":"chamber.joined"');
+  });
+
+  it('makes the same moves without our code', SLOW, async ({ skip }) => {
+    skip(!areInstalled('curl', 'openssl', 'python3'), 'not installed: curl, openssl or python3');
+    const { baseUrl, forum } = await open();
+    await pasteCommands(commandsOf(README, 'agent.sh'), baseUrl);
+    expect(await forum.chambers()).toMatchObject([{ memberCount: 1 }, { memberCount: 1 }]);
+  });
+
+  it('plays a whole chamber on the command line', SLOW, async () => {
+    // Signatures are made by the machine's clock, which stays behind the service's.
+    const stage = await open({ CHAIN: '', SIGNATURE_MAX_AGE_SECONDS: '86400' });
+    // Long phases, which end when their moves are made, however long the commands take.
+    const commands = commandsOf(README, 'chamber create').replaceAll(/=\d+s\b/g, '=1h');
+    const pasted = pasteCommands(commands, stage.baseUrl);
+    await Promise.race([pasted, vi.waitFor(() => stage.forum.chamber(1), SLOW)]);
+    const turns = ['chamber.passed', 'chamber.passed'];
+    await Promise.race([
+      pasted,
+      endPhases(stage, ['chamber.joined', ...turns, 'allocation.committed', 'allocation.revealed']),
+    ]);
+    const { output } = await pasted;
+    expect(output).toMatch(/^phase +COMMITTED$/m);
+    expect(output).toMatch(/\b0 broken\b/);
+  });
+});
+
+describe('src/client/README.md', () => {
+  const [LIVING_AGENT = '', CONSUMER = ''] = programsOf(CLIENT);
+
+  it('has an agent live through a chamber', SLOW, async () => {
+    expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(15);
+    const stage = await open();
+    const { chamberId } = await (await newAgent(stage)).createChamber(newChamber(stage.now()));
+    const agent = paste(LIVING_AGENT, stage.baseUrl, chamberId);
+    const moves = ['chamber.joined', 'chamber.passed', 'chamber.debated', 'allocation.committed'];
+    const types = await endPhases(stage, moves, agent.advance);
+    for await (const { type } of stage.forum.events(chamberId, { after: types.length })) {
+      types.push(type);
+      if (type === 'allocation.revealed') break;
+    }
+    await agent.kill();
+    expect(new Set(types)).toEqual(new Set(['chamber.created', 'chamber.proposed', ...moves, 'allocation.revealed']));
+  });
+
+  it('has a consumer follow a chamber, and resume where it was', SLOW, async () => {
+    expect(linesOf(CONSUMER)).toBeLessThanOrEqual(10);
+    const stage = await open();
+    const [ada, bob] = [await newAgent(stage), await newAgent(stage)];
+    const { chamberId } = await ada.createChamber(newChamber(stage.now()));
+    const first = paste(CONSUMER, stage.baseUrl, chamberId);
+    await first.printed(/^1 chamber\.created\n$/);
+    await ada.joinChamber(chamberId);
+    await first.printed(/^1 chamber\.created\n2 chamber\.joined\n$/);
+    await first.kill();
+    await bob.joinChamber(chamberId);
+    // An event that was being handled when the process died is repeated.
+    await paste(CONSUMER, stage.baseUrl, chamberId).printed(/^(2 chamber\.joined\n)?3 chamber\.joined\n$/);
+  });
+});
+
+describe('src/audit/README.md', () => {
+  it('exports and audits a chamber', SLOW, async () => {
+    const stage = await open();
+    const agent = await newAgent(stage);
+    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    await agent.joinChamber(chamberId);
+    const { output } = await pasteCommands(commandsOf(AUDIT, 'export'), stage.baseUrl);
+    expect(output.match(/\b0 broken\b/g)).toHaveLength(3);
+  });
+});
+
+describe('src/log/README.md', () => {
+  it('backs a database up and checks the copy', SLOW, async () => {
+    const database = join(folder, 'chambers.db');
+    const stage = await open({ DATABASE_PATH: database });
+    await newAgent(stage);
+    const { output } = await pasteCommands(commandsOf(LOG, 'backup'), stage.baseUrl, { DATABASE_PATH: database });
+    expect(output).toMatch(/^faults +0$/m);
+  });
+
+  it('has the leaf of its example line', () => {
+    const [, line = ''] = /```json\n(\{"chamberId":1,.*\})\n```/.exec(LOG) ?? [];
+    expect(LOG).toContain(toHex(leafHash(Buffer.from(line))));
+  });
+
+  it('has the tree of its three lines', () => {
+    const [one, two, three] = ['one', 'two', 'three'].map((text) => leafHash(Buffer.from(text))) as [
+      Uint8Array,
+      Uint8Array,
+      Uint8Array,
+    ];
+    const node = nodeHash(one, two);
+    for (const hash of [one, two, three, node, nodeHash(node, three)]) expect(LOG).toContain(toHex(hash));
+  });
+
+  it('has the commitment of its example', () => {
+    const commitment = commitmentHash({
+      chamberId: 1,
+      did: 'did:key:z6MkjUU7zS7SSqobZPPrcgzgFAJseVLD5KyQEsMpfyMR7dLA',
+      allocations: [
+        { ideaId: 'idea-1', bps: 6000 },
+        { ideaId: 'idea-2', bps: 4000 },
+      ],
+      salt: `0x${'5a'.repeat(32)}`,
+    });
+    expect(LOG).toContain(commitment);
+  });
+});
+
+describe('src/README.md', () => {
+  it('has the table of all variables with their defaults', () => {
+    const cell = (value: unknown) => (value === undefined || value === false || `${value}` === '' ? ' ' : ` ${value} `);
+    const rows = Object.entries<Variable>(VARIABLES).map(
+      ([name, { fallback, production, about }]) => `| ${name} |${cell(fallback)}|${cell(production)}| ${about} |`,
+    );
+    expect(SERVICE.split('\n').filter((line) => /^\| [A-Z][A-Z_]+ \|/.test(line))).toEqual(rows);
+  });
+});
+
+describe('every page', () => {
+  it.each(PAGES)('%s links only to what exists', (page) => {
+    const links = [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+    const broken = links.filter((link) => !/^https?:/.test(link) && !isTarget(page, link));
+    expect(broken).toEqual([]);
+  });
+});
+
+interface Variable {
+  readonly fallback: unknown;
+  readonly production?: unknown;
+  readonly about: string;
+}
+
+function textOf(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8');
+}
+
+/** The JavaScript programs that the page says to paste. */
+function programsOf(page: string): readonly string[] {
+  return [...page.matchAll(/<<'JS'\n([\s\S]*?)\nJS\n/g)].map(([, program = '']) => program);
+}
+
+/** The block of shell commands that holds the text. */
+function commandsOf(page: string, text: string): string {
+  const blocks = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
+  const [block, ...others] = blocks.filter((each) => each.includes(text) && !each.includes("<<'JS'"));
+  if (block === undefined || others.length > 0) throw new Error(`not one block of commands with ${text}`);
+  return block;
+}
 
 function linesOf(program: string): number {
   return program.split('\n').filter((line) => line !== '').length;
 }
 
-async function serve(): Promise<string> {
-  const service = await startService({
-    config: readConfig({ PORT: '0', DATABASE_PATH: ':memory:', CHAIN: 'none' }),
-    logger: pino({ level: 'silent' }),
-    version: 'test',
-    onFatal: (error) => {
-      throw error;
-    },
-  });
-  atEnd(() => service.stop());
-  return service.url;
+/** Whether a relative link leads to a file, and to a heading of it where it names one. */
+function isTarget(page: string, link: string): boolean {
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? page : join(dirname(page), path);
+  if (!existsSync(join(ROOT, target))) return false;
+  if (anchor === undefined) return true;
+  const headings = [...textOf(target).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
+  return headings
+    .map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w -]/g, '')
+        .replaceAll(' ', '-'),
+    )
+    .includes(anchor);
 }
 
-/** A chamber whose phases last two seconds each, by an agent that has not joined it. */
-async function shortChamber(url: string) {
-  const agent = Agent.generate(url);
-  await agent.register(BINDING);
-  const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
-  const { chamberId } = await agent.createChamber({
-    name: 'Short',
-    lobbyDeadline: inSeconds(2),
-    proposalDeadline: inSeconds(4),
-    debateDeadline: inSeconds(6),
-    allocateCommitDeadline: inSeconds(8),
-    allocateRevealDeadline: inSeconds(10),
-  });
-  return { agent, forum: agent.forum, chamberId };
+function areInstalled(...tools: readonly string[]): boolean {
+  try {
+    for (const tool of tools) execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
 }
+
+async function open(settings?: Readonly<Record<string, string>>): Promise<Stage> {
+  const stage = await openStage(settings);
+  atEnd(() => stage.stop());
+  return stage;
+}
+
+/** Waits for events of these types, in this order, and ends the phase after each. Returns all types until then. */
+async function endPhases(
+  { forum, advance }: { readonly forum: ForumClient; advance(millis: number): void },
+  awaited: readonly string[],
+  onAdvance: (millis: number) => void = () => {},
+): Promise<string[]> {
+  const types: string[] = [];
+  let ended = 0;
+  for await (const { type } of forum.events(1)) {
+    types.push(type);
+    if (type !== awaited[ended]) continue;
+    advance(PHASE_MILLIS);
+    onAdvance(PHASE_MILLIS);
+    ended++;
+    if (ended === awaited.length) break;
+  }
+  return types;
+}
+
+/** Loaded before a pasted program: `sharedTime`, options of a client whose clock is ahead as far as the test says. */
+const SHARED_TIME = `
+let ahead = 0;
+const sleepers = new Set();
+process.on('message', (millis) => {
+  ahead += millis;
+  for (const wake of sleepers) wake();
+});
+process.channel.unref();
+const sleep = (millis, signal) => new Promise((resolve, reject) => {
+  signal?.throwIfAborted();
+  const end = (settle) => () => {
+    clearTimeout(timer);
+    sleepers.delete(wake);
+    settle(signal?.reason);
+  };
+  const wake = end(resolve);
+  const timer = setTimeout(wake, millis);
+  sleepers.add(wake);
+  signal?.addEventListener('abort', end(reject), { once: true });
+});
+const fetchWithoutDate = async (url, init) => {
+  const { status, headers, body } = await fetch(url, init);
+  const kept = new Headers(headers);
+  kept.delete('Date');
+  return new Response(body, { status, headers: kept });
+};
+globalThis.sharedTime = { clock: { now: () => Date.now() + ahead, sleep }, fetch: fetchWithoutDate };
+`;
 
 interface Pasted {
-  /** All it printed, once it has ended. */
+  /** All its output, once it has ended. */
   readonly ended: Promise<string>;
   printed(text: RegExp): Promise<void>;
+  /** Moves its clock ahead. */
+  advance(millis: number): void;
   kill(): Promise<void>;
 }
 
-/** Runs the program as it is printed, but for the service's address and where its files are. */
+/** Runs the program as it is printed, except for the service's address, the folder of its files and a living agent's clock. */
 function paste(program: string, url: string, chamberId = 1): Pasted {
-  const own = program.replace('http://127.0.0.1:8787', url).replace("'data/", `'${folder}/`);
-  const args = ['--input-type=module', '-', String(chamberId)];
-  const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] });
+  const forum = `new (await import('chamber-coordination-service/client')).ForumClient('${url}', sharedTime)`;
+  const own = program
+    .replace(`fromKeyFile('${URL_SHOWN}'`, `fromKeyFile(${forum}`)
+    .replace(URL_SHOWN, url)
+    .replace("'data/", `'${folder}/`);
+  const preload = `data:text/javascript,${encodeURIComponent(SHARED_TIME)}`;
+  const child = spawn(process.execPath, ['--import', preload, '--input-type=module', '-', String(chamberId)], {
+    cwd: ROOT,
+    stdio: ['pipe', 'pipe', 'inherit', 'ipc'],
+  });
   let output = '';
-  child.stdout.on('data', (chunk: Buffer) => {
+  child.stdout?.on('data', (chunk: Buffer) => {
     output += chunk.toString();
   });
   const closed = once(child, 'close');
@@ -166,10 +314,42 @@ function paste(program: string, url: string, chamberId = 1): Pasted {
     await closed;
   };
   atEnd(kill);
-  child.stdin.end(own);
+  child.stdin?.end(own);
   return {
     ended: closed.then(() => output),
-    printed: (text) => vi.waitFor(() => expect(output).toMatch(text), { timeout: 10_000 }),
+    printed: (text) => vi.waitFor(() => expect(output).toMatch(text), { timeout: 60_000 }),
+    advance: (millis) => void child.send(millis),
     kill,
   };
+}
+
+/** What stands for npx and npm: the command line itself, from its sources. */
+const COMMAND_LINE = `
+set -eu
+npx() { shift; "$NODE" src/cli.ts "$@"; }
+npm() { shift 4; "$NODE" src/cli.ts audit "$@"; }
+`;
+
+/** Runs shell commands as they are printed, except for the service's address and for the folder of their files. */
+async function pasteCommands(commands: string, url: string, env: Readonly<Record<string, string>> = {}) {
+  const own = commands.replaceAll(URL_SHOWN, url).replaceAll('data/', `${folder}/`);
+  const child = spawn('bash', ['-c', COMMAND_LINE + own], {
+    cwd: ROOT,
+    env: { ...process.env, NODE: process.execPath, CHAMBERS_URL: url, NO_COLOR: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  // With its children, which would otherwise outlive a test that fails.
+  atEnd(() => {
+    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  }
+  const [exitCode] = await once(child, 'close');
+  expect({ exitCode, output }).toMatchObject({ exitCode: 0 });
+  return { output };
 }

@@ -1,4 +1,4 @@
-// The signers that the README prints: each makes its first moves on a real service.
+// The signers that the README names: each makes its first moves on a real service.
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// The Merkle root over lines as an outsider computes it: merkletreejs, and the format as the README tells it.
+// The Merkle root over lines as an outsider computes it: merkletreejs, and the format as src/log/README.md describes it.
 import { MerkleTree } from 'merkletreejs';
 import { keccak256 } from 'viem';
 
