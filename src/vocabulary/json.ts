@@ -106,6 +106,41 @@ function problemOf(value: JsonValue, found: { members: number }): string | undef
   return undefined;
 }
 
+const SIGNIFICANT_DIGITS_MAX = 17;
+/** Strings, numbers and brackets of well-formed JSON. */
+const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?|[{}[\]]/g;
+
+/**
+ * Requires of a new request's body, which parseJson has taken, that every reader in every language reads its numbers alike:
+ * at most 17 significant digits, none that becomes 0, and exact integers wherever the service reads one, that is outside the
+ * member `opaque`, which is kept as sent. `1e3` is an exact integer, `1.0000000000000001` is not. Throws
+ * FORUM_ERR_VALIDATION. Lines of earlier releases may hold such numbers, so the auditor does not ask for this.
+ */
+export function requireExactNumbers(text: string, opaque: string): void {
+  if (!/\d[.eE]|\d{18}/.test(text)) return;
+  let depth = 0;
+  let member = '';
+  for (const [token, colon, whole, fraction = '', exponent = '0'] of text.matchAll(TOKEN)) {
+    if (token === '{' || token === '[') depth++;
+    else if (token === '}' || token === ']') depth--;
+    else if (colon !== undefined && depth === 1) member = token.slice(1, token.lastIndexOf('"'));
+    if (whole === undefined) continue;
+    const digits = (whole + fraction).replace(/^0+/, '');
+    const value = Number(token);
+    const shift = Number(exponent) - fraction.length;
+    const isExact = shift >= 0 || digits === '' || digits.slice(shift).replaceAll('0', '') === '';
+    const problem =
+      digits.length > SIGNIFICANT_DIGITS_MAX
+        ? `has more than ${SIGNIFICANT_DIGITS_MAX} significant digits`
+        : value === 0 && digits !== ''
+          ? 'is not 0 and would become 0'
+          : member !== opaque && Number.isInteger(value) && !isExact
+            ? 'must be written as an exact integer'
+            : undefined;
+    if (problem !== undefined) throw invalid(`${member || 'body'}: the number ${token.slice(0, 40)} ${problem}`);
+  }
+}
+
 function invalid(detail: string): ForumError {
   return new ForumError('FORUM_ERR_VALIDATION', detail);
 }
