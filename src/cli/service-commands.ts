@@ -9,7 +9,7 @@ const DATABASE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or d
 export const serviceCommands: readonly CommandSpec[] = [
   {
     name: 'start',
-    summary: 'Runs the service, configured by the environment (PORT, DATABASE_PATH, RPC_URL …; see the README)',
+    summary: 'Runs the service, configured by the environment (PORT, DATABASE_PATH, RPC_URL …; see src/README.md)',
     examples: ['start', 'doctor  # checks the configuration first'],
     run: async () => {
       await import('../main.ts');

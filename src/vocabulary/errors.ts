@@ -1,4 +1,4 @@
-// Every error of the service: a closed set of codes, each with its HTTP status (specification, Errors; README, Errors).
+// Every error of the service: a closed set of codes, each with its HTTP status (specification, Errors).
 
 const STATUS = {
   FORUM_ERR_VALIDATION: 400,

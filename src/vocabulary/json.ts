@@ -1,4 +1,4 @@
-// JSON that reads the same to every reader: hostile text is parsed strictly (README, Formats), values are written canonically (RFC 8785).
+// JSON that reads the same to every reader: hostile text is parsed strictly (src/http/README.md), values are written canonically (RFC 8785).
 import { ForumError } from './errors.ts';
 import type { JsonObject, JsonValue } from './values.ts';
 
