@@ -176,7 +176,8 @@ export class Forum {
     }
     if (command.operation === 'createChamber') {
       const { did } = command.caller;
-      if (!openChambers.has(did)) openChambers.set(did, await this.log.countOpenChambers(did));
+      if (!openChambers.has(did))
+        openChambers.set(did, await this.log.countOpenChambers(did, this.#options.limits.openChambersPerDidMax));
     }
     return true;
   }

@@ -75,14 +75,14 @@ export interface ForumLog {
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
   /** Settled chambers, latest reveal deadline first. */
   listSettled(limit: number): Promise<readonly number[]>;
-  /** The creator's chambers that are not committed. */
-  countOpenChambers(creatorDid: string): Promise<number>;
+  /** The creator's chambers that are not committed, counted up to `max`. */
+  countOpenChambers(creatorDid: string, max: number): Promise<number>;
 
   /** A fact about the environment that is kept with the log, e.g. its chain. */
   recall(name: string): string | undefined;
   /** Keeps the first value: a later one changes nothing. */
   remember(name: string, value: string): void;
-  /** Persists the clock's reading, so that it is not earlier after a restart. */
+  /** Persists the clock's reading, so that it is not earlier after a restart, and moves derived rows on to it bit by bit. */
   persistClock(at: Millis): Promise<void>;
 
   close(): Promise<void>;

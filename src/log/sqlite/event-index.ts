@@ -260,7 +260,9 @@ function prepare(db: Database) {
     // Numbers sort before texts.
     lastChamberId: db.prepare<[], number>("SELECT max(stream) FROM stream_events WHERE stream < ''").pluck(),
     /** Its first four bytes are the low half of the second. */
-    lastSecond: db.prepare<[], Buffer>('SELECT prefix FROM signatures ORDER BY prefix DESC LIMIT 1').pluck(),
+    lastSecond: db
+      .prepare<[], Buffer>("SELECT prefix FROM signatures WHERE prefix >= x'' ORDER BY prefix DESC LIMIT 1")
+      .pluck(),
     signature: db
       .prepare<[{ signature: Uint8Array }], number>(
         `SELECT position FROM signatures CROSS JOIN events USING (position)

@@ -4,6 +4,8 @@ import { isDeepStrictEqual } from 'node:util';
 import Database from 'better-sqlite3';
 import { listingsOf } from '../../../projections/listings.ts';
 import type { StreamId } from '../log.ts';
+import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
+import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
 import { Listings } from './listings.ts';
@@ -59,6 +61,7 @@ class Fsck {
   /** Holds the derived tables as rebuilt from the lines, on disk if they are large. */
   readonly #scratch: Database.Database;
   readonly #derived: Listings;
+  readonly #schema: number;
   readonly #faults: Fault[] = [];
   readonly #badStreams = new Set<StreamId>();
 
@@ -66,6 +69,7 @@ class Fsck {
     this.#db = db;
     this.#scratch = scratch;
     this.#derived = new Listings(scratch);
+    this.#schema = db.pragma('user_version', { simple: true }) as number;
   }
 
   run(report: (fault: Fault) => void): FsckSummary {
@@ -80,6 +84,7 @@ class Fsck {
     const accounts = this.#read('the accounts', () => this.#checkStreams(accountEvents(this.#db))) ?? 0;
     this.#read('the signatures', () => this.#checkSignatures());
     this.#read('the derived tables', () => this.#checkTables());
+    this.#read('the phases', () => this.#checkPhases());
     this.#read('the index', () => this.#checkIndex());
     const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
     for (const fault of this.#faults.sort((a, b) => orderOf(a) - orderOf(b))) report(fault);
@@ -140,7 +145,7 @@ class Fsck {
       const verified = verifyEvent(before, stored);
       const { chamber } = verified;
       if (chamber !== null) {
-        for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing);
+        for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing, chamber.lastAt);
       }
       return verified;
     } catch (error) {
@@ -163,6 +168,25 @@ class Fsck {
     }
   }
 
+  /** A row may be overdue, but not ahead of the log's clock. */
+  #checkPhases(): void {
+    if (this.#schema < 3) return;
+    const now = readClock(this.#db);
+    const find = this.#db.prepare<[number], PhaseRow>(
+      'SELECT phase, next_deadline FROM chamber_phases WHERE chamber_id = ?',
+    );
+    for (const listing of this.#derived.allChambers()) {
+      const { chamberId } = listing;
+      if (this.#badStreams.has(chamberId) || isPhaseRow(listing, find.get(chamberId), now)) continue;
+      this.#faults.push(derivedFault('chamber_phases', chamberId));
+    }
+    const isChamber = this.#scratch.prepare<[number]>('SELECT 1 FROM chambers WHERE chamber_id = ?');
+    for (const chamberId of this.#db.prepare<[], number>('SELECT chamber_id FROM chamber_phases').pluck().iterate()) {
+      if (this.#badStreams.has(chamberId) || isChamber.get(chamberId) !== undefined) continue;
+      this.#faults.push(derivedFault('chamber_phases', chamberId));
+    }
+  }
+
   #checkSignatures(): void {
     const repeated = this.#db.prepare<[], StoredEvent>(
       `SELECT * FROM events WHERE position IN (
@@ -177,7 +201,7 @@ class Fsck {
   /** Up to the watermark: the service holds later events in memory. */
   #checkIndex(): void {
     // Schema 1 had indexes of SQLite's own.
-    if (this.#db.pragma('user_version', { simple: true }) === 1) return;
+    if (this.#schema === 1) return;
     const watermark = Number(readMeta(this.#db, WATERMARK));
     const last = this.#db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
     if (!(watermark >= 0 && watermark <= last)) {

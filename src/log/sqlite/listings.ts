@@ -1,106 +1,140 @@
 // The derived tables behind lists and look-ups, and the contacts: personal data, which no line holds.
-import type { Database, Statement } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import type { ChamberListing, Listing } from '../../../projections/listings.ts';
 import type { IdeaView } from '../../../projections/views.ts';
-import type { Millis, Phase } from '../../vocabulary/values.ts';
+import type { Millis } from '../../vocabulary/values.ts';
 import type { ChamberListQuery } from '../log.ts';
-
-/** projections/phase.ts in SQL. */
-const PHASE_CONDITIONS: Readonly<Record<Phase, string>> = {
-  LOBBY: 'is_committed = 0 AND @now < lobby_deadline',
-  PROPOSAL: 'is_committed = 0 AND lobby_deadline <= @now AND @now < proposal_deadline',
-  DEBATE: 'is_committed = 0 AND proposal_deadline <= @now AND @now < debate_deadline',
-  ALLOCATE_COMMIT: 'is_committed = 0 AND debate_deadline <= @now AND @now < allocate_commit_deadline',
-  ALLOCATE_REVEAL: 'is_committed = 0 AND allocate_commit_deadline <= @now',
-  COMMITTED: 'is_committed = 1',
-};
+import { ChamberPhases } from './chamber-phases.ts';
 
 type ChamberRow = ReturnType<typeof toRow>;
 
 export class Listings {
-  readonly #db: Database;
-  readonly #writeChamber: Statement<[ChamberRow]>;
-  readonly #writeIdea: Statement;
-  readonly #writeContact: Statement<[string, string]>;
+  readonly #statements: Statements;
+  readonly #phases: ChamberPhases<ChamberRow>;
 
   constructor(db: Database) {
-    this.#db = db;
-    this.#writeChamber = db.prepare(
-      `INSERT OR REPLACE INTO chambers VALUES (@chamber_id, @name, @creator_did, @lobby_deadline, @proposal_deadline,
-       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @is_committed, @is_settled)`,
-    );
-    this.#writeIdea = db.prepare('INSERT OR REPLACE INTO ideas VALUES (?, ?, ?, ?, ?, ?)');
-    this.#writeContact = db.prepare('INSERT OR REPLACE INTO contacts VALUES (?, ?)');
+    this.#statements = prepare(db);
+    this.#phases = new ChamberPhases(db);
   }
 
-  write(listing: Listing): void {
+  /** A row of an event at `at`. */
+  write(listing: Listing, at: Millis): void {
     if (listing.table === 'chambers') {
-      this.#writeChamber.run(toRow(listing));
+      this.#statements.writeChamber.run(toRow(listing));
+      this.#phases.write(listing, at);
       return;
     }
     const { idea, proposedAt } = listing;
     const view = JSON.stringify(idea);
-    this.#writeIdea.run(idea.chamberId, idea.slot, idea.ticker, proposedAt, idea.graduatedAt, view);
+    this.#statements.writeIdea.run(idea.chamberId, idea.slot, idea.ticker, proposedAt, idea.graduatedAt, view);
+  }
+
+  /** Moves at most so many chambers on to their phase at `now`, and returns how many. */
+  advancePhases(now: Millis, limit: number): number {
+    return this.#phases.advance(now, limit);
   }
 
   writeContact(did: string, operatorEmail: string): void {
-    this.#writeContact.run(did, operatorEmail);
+    this.#statements.writeContact.run(did, operatorEmail);
   }
 
   operatorEmail(did: string): string | undefined {
-    const query = this.#db.prepare<[string], string>('SELECT operator_email FROM contacts WHERE did = ?');
-    return query.pluck().get(did);
+    return this.#statements.operatorEmail.get(did);
   }
 
-  chambers({ phase, before, limit, now }: ChamberListQuery): readonly ChamberListing[] {
-    const conditions = [
-      ...(phase === undefined ? [] : [PHASE_CONDITIONS[phase]]),
-      ...(before === undefined ? [] : ['chamber_id < @before']),
-    ];
-    const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
-    const query = this.#db.prepare(`SELECT * FROM chambers ${where} ORDER BY chamber_id DESC LIMIT @limit`);
-    const rows = query.all({ now, before: before ?? null, limit }) as readonly ChamberRow[];
+  chambers({ phase, before = Number.MAX_SAFE_INTEGER, limit, now }: ChamberListQuery): readonly ChamberListing[] {
+    const rows =
+      phase === undefined
+        ? this.#statements.chambers.all(before, limit)
+        : this.#phases.list({ phase, before, limit, now });
     return rows.map(fromRow);
   }
 
+  /** In a database that nobody writes to meanwhile. */
+  *allChambers(): Generator<ChamberListing> {
+    let before: number | undefined;
+    for (;;) {
+      const page = this.chambers({ phase: undefined, before, limit: 1_000, now: 0 });
+      yield* page;
+      before = page.at(-1)?.chamberId;
+      if (before === undefined) return;
+    }
+  }
+
   graduatedIdeas(limit: number): readonly IdeaView[] {
-    const query = this.#db.prepare<[number], string>(
-      `SELECT view FROM ideas WHERE graduated_at IS NOT NULL
-       ORDER BY graduated_at DESC, chamber_id DESC, slot DESC LIMIT ?`,
-    );
-    return query.pluck().all(limit).map(parseIdea);
+    return this.#statements.graduatedIdeas.all(limit).map(parseIdea);
   }
 
   idea(ticker: string, chamberId: number | undefined): IdeaView | undefined {
-    const query = this.#db.prepare<[{ ticker: string; chamberId: number | null }], string>(
-      `SELECT view FROM ideas WHERE ticker = @ticker AND (@chamberId IS NULL OR chamber_id = @chamberId)
-       ORDER BY graduated_at DESC, proposed_at DESC, chamber_id DESC LIMIT 1`,
-    );
-    const view = query.pluck().get({ ticker, chamberId: chamberId ?? null });
+    const { ideaByTicker, ideaOfChamber } = this.#statements;
+    const view = chamberId === undefined ? ideaByTicker.get(ticker) : ideaOfChamber.get(chamberId, ticker);
     return view === undefined ? undefined : parseIdea(view);
   }
 
   unsettled(now: Millis, limit: number): readonly number[] {
-    const query = this.#db.prepare<[Millis, number], number>(
-      `SELECT chamber_id FROM chambers WHERE is_settled = 0 AND allocate_reveal_deadline <= ?
-       ORDER BY allocate_reveal_deadline, chamber_id LIMIT ?`,
-    );
-    return query.pluck().all(now, limit);
+    return this.#statements.unsettled.all(now, limit);
   }
 
   settled(limit: number): readonly number[] {
-    const query = this.#db.prepare<[number], number>(
-      'SELECT chamber_id FROM chambers WHERE is_settled = 1 ORDER BY allocate_reveal_deadline DESC LIMIT ?',
-    );
-    return query.pluck().all(limit);
+    return this.#statements.settled.all(limit);
   }
 
-  openChambers(creatorDid: string): number {
-    const query = this.#db.prepare<[string], number>(
-      'SELECT count(*) FROM chambers WHERE creator_did = ? AND is_committed = 0',
-    );
-    return query.pluck().get(creatorDid) ?? 0;
+  openChambers(creatorDid: string, max: number): number {
+    return this.#statements.openChambers.get(creatorDid, max) ?? 0;
   }
+}
+
+type Statements = ReturnType<typeof prepare>;
+
+/** Each reads as many rows as it returns, by an index; conditions that always hold (`> ''`) make SQLite search instead of scan. */
+function prepare(db: Database) {
+  return {
+    writeChamber: db.prepare<[ChamberRow]>(
+      `INSERT OR REPLACE INTO chambers VALUES (@chamber_id, @name, @creator_did, @lobby_deadline, @proposal_deadline,
+       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @is_committed, @is_settled)`,
+    ),
+    writeIdea: db.prepare('INSERT OR REPLACE INTO ideas VALUES (?, ?, ?, ?, ?, ?)'),
+    writeContact: db.prepare<[string, string]>('INSERT OR REPLACE INTO contacts VALUES (?, ?)'),
+    operatorEmail: db.prepare<[string], string>('SELECT operator_email FROM contacts WHERE did = ?').pluck(),
+    chambers: db.prepare<[number, number], ChamberRow>(
+      'SELECT * FROM chambers WHERE chamber_id < ? ORDER BY chamber_id DESC LIMIT ?',
+    ),
+    graduatedIdeas: db
+      .prepare<[number], string>(
+        `SELECT view FROM ideas WHERE graduated_at > ''
+         ORDER BY graduated_at DESC, chamber_id DESC, slot DESC LIMIT ?`,
+      )
+      .pluck(),
+    ideaByTicker: db
+      .prepare<[string], string>(
+        `SELECT view FROM ideas WHERE ticker = ?
+         ORDER BY graduated_at DESC, proposed_at DESC, chamber_id DESC LIMIT 1`,
+      )
+      .pluck(),
+    ideaOfChamber: db
+      .prepare<[number, string], string>(
+        `SELECT view FROM ideas WHERE chamber_id = ? AND ticker = ?
+         ORDER BY graduated_at DESC, proposed_at DESC LIMIT 1`,
+      )
+      .pluck(),
+    unsettled: db
+      .prepare<[Millis, number], number>(
+        `SELECT chamber_id FROM chambers WHERE is_settled = 0 AND allocate_reveal_deadline <= ?
+         ORDER BY allocate_reveal_deadline, chamber_id LIMIT ?`,
+      )
+      .pluck(),
+    settled: db
+      .prepare<[number], number>(
+        `SELECT chamber_id FROM chambers WHERE is_settled = 1 AND allocate_reveal_deadline > 0
+         ORDER BY allocate_reveal_deadline DESC LIMIT ?`,
+      )
+      .pluck(),
+    openChambers: db
+      .prepare<[string, number], number>(
+        'SELECT count(*) FROM (SELECT 1 FROM chambers WHERE creator_did = ? AND is_committed = 0 LIMIT ?)',
+      )
+      .pluck(),
+  };
 }
 
 function toRow(listing: ChamberListing) {

@@ -9,11 +9,21 @@ import { leafHash } from '../../crypto/merkle.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { toHex } from '../../vocabulary/hex.ts';
 import type { StreamId } from '../log.ts';
+import { placeChambers } from './chamber-phases.ts';
+import { readClock } from './clock.ts';
 import { type DatabaseFile, openDatabaseFile, reasonOf } from './database-file.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
 import { Listings } from './listings.ts';
-import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, DERIVED, DERIVED_TABLES, INDEX_TABLES, INDEXES } from './schema.ts';
+import {
+  APPEND_ONLY,
+  APPEND_ONLY_TRIGGERS,
+  DERIVED,
+  DERIVED_TABLES,
+  INDEX_TABLES,
+  INDEXES,
+  LAGGING_TABLES,
+} from './schema.ts';
 import { chamberEvents, openReader, type StoredEvent, streamOf } from './stored-events.ts';
 
 export interface RebuildSummary {
@@ -24,11 +34,14 @@ export interface RebuildSummary {
 /** Throws if a line cannot be folded or a service holds the file. */
 export function rebuildDatabase(path: string): RebuildSummary {
   return inTransaction(path, (target, source) => {
-    for (const table of [...DERIVED_TABLES, ...INDEX_TABLES]) target.exec(`DROP TABLE IF EXISTS ${table}`);
+    for (const table of [...DERIVED_TABLES, ...LAGGING_TABLES, ...INDEX_TABLES])
+      target.exec(`DROP TABLE IF EXISTS ${table}`);
     target.exec(DERIVED + INDEXES);
     indexEverything(target);
     requireConsecutive(target);
     derive(chamberEvents(source), new Listings(target));
+    target.exec('DELETE FROM chamber_phases');
+    placeChambers(target, readClock(target));
     return { chambers: count(target, 'chambers'), ideas: count(target, 'ideas') };
   });
 }
@@ -68,7 +81,7 @@ function derive(events: Iterable<StoredEvent>, listings: Listings): void {
       const event = fromLine(line.toString()) as ChamberEvent;
       const before: ChamberState | null = state;
       state = evolveChamber(before, event);
-      for (const listing of listingsOf(before, state)) listings.write(listing);
+      for (const listing of listingsOf(before, state)) listings.write(listing, state.lastAt);
     } catch (error) {
       throw new Error(`event ${event_id} of chamber ${chamber_id} cannot be folded: ${reasonOf(error)}`, {
         cause: error,

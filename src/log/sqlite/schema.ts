@@ -1,9 +1,14 @@
 // The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
 import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
+import { CHAMBER_PHASES, placeChambers } from './chamber-phases.ts';
+import { readClock } from './clock.ts';
 import { indexEverything } from './event-index.ts';
 
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
+
+/** CRC-32 of the line and of the nodes, which a read is compared with; null in events of earlier schemas. */
+const CHECKSUMS = ['line_crc INTEGER', 'nodes_crc INTEGER'] as const;
 
 const EVENTS = `
 CREATE TABLE events (
@@ -14,6 +19,7 @@ CREATE TABLE events (
   line TEXT NOT NULL,
   signature BLOB,
   nodes BLOB,
+  ${CHECKSUMS.join(',\n  ')},
   CHECK ((chamber_id IS NULL) <> (account IS NULL))
 ) STRICT;
 `;
@@ -56,8 +62,24 @@ CREATE TABLE signatures (
 INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed_through', '0');
 `;
 
-/** Together with the index, everything that `rebuild` makes from the events. */
+/** The tables that the lines alone determine. */
 export const DERIVED_TABLES = ['chambers', 'ideas'] as const;
+/** Derived too, but there are several right contents: a row of a phase may be overdue, and a snapshot may be missing. */
+export const LAGGING_TABLES = ['chamber_phases', 'snapshots'] as const;
+
+const IDEAS_OF_CHAMBER = 'CREATE INDEX ideas_of_chamber ON ideas (chamber_id, ticker, graduated_at, proposed_at);';
+
+/** Of the folded state of a chamber after an event: a cold chamber is folded from here. */
+const SNAPSHOTS = `
+CREATE TABLE snapshots (
+  chamber_id INTEGER PRIMARY KEY,
+  event_id INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  leaf BLOB NOT NULL,
+  state TEXT NOT NULL,
+  checksum BLOB NOT NULL
+) STRICT;
+`;
 
 export const DERIVED = `
 CREATE TABLE chambers (
@@ -73,8 +95,6 @@ CREATE TABLE chambers (
   is_committed INTEGER NOT NULL,
   is_settled INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
-CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
 CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE is_committed = 0;
 CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline) WHERE is_settled = 0;
 CREATE INDEX chambers_settled ON chambers (allocate_reveal_deadline) WHERE is_settled = 1;
@@ -89,6 +109,7 @@ CREATE TABLE ideas (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ideas_by_ticker ON ideas (ticker, graduated_at, proposed_at, chamber_id);
 CREATE INDEX ideas_graduated ON ideas (graduated_at) WHERE graduated_at IS NOT NULL;
+${IDEAS_OF_CHAMBER} ${CHAMBER_PHASES} ${SNAPSHOTS}
 `;
 
 const REST = `
@@ -105,7 +126,8 @@ export function migrate(db: Database): void {
   }
   db.transaction(() => {
     if (version === 0) create(db);
-    else migrateSchema1(db);
+    if (version === 1) fromSchema1(db);
+    if (version === 1 || version === 2) fromSchema2(db);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
 }
@@ -118,12 +140,21 @@ function create(db: Database): void {
 }
 
 /** Schema 1 had indexes of SQLite's own. */
-function migrateSchema1(db: Database): void {
+function fromSchema1(db: Database): void {
   db.exec(`
     DROP TRIGGER events_refuse_update; DROP TRIGGER events_refuse_delete; DROP TRIGGER events_refuse_gaps;
     DROP INDEX events_of_chamber; DROP INDEX events_of_account; DROP INDEX events_by_signature;
-    CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     ${APPEND_ONLY} ${INDEXES}
   `);
   indexEverything(db);
+}
+
+/** Schema 2 had no checksums, phases and snapshots. The columns are added without a write to any row. */
+function fromSchema2(db: Database): void {
+  for (const column of CHECKSUMS) db.exec(`ALTER TABLE events ADD COLUMN ${column}`);
+  db.exec(`
+    DROP INDEX IF EXISTS chambers_committed; DROP INDEX IF EXISTS chambers_open;
+    ${IDEAS_OF_CHAMBER} ${CHAMBER_PHASES} ${SNAPSHOTS}
+  `);
+  placeChambers(db, readClock(db));
 }

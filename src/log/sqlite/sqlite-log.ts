@@ -15,6 +15,7 @@ import {
   type StreamId,
 } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
+import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { EventIndex, type FlushProgress } from './event-index.ts';
 import { Listings } from './listings.ts';
@@ -35,9 +36,9 @@ export function openSqliteLog(path: string, { onCorruption = () => {} }: SqliteL
   }
 }
 
-const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
-/** Its name in files of earlier releases. */
-const CLOCK_FORMERLY = 'told_at';
+/** Chambers that are moved on to their phase at a time, and the pause before the next ones: a step takes about 1 ms. */
+const PHASES_PER_STEP = 100;
+const PHASE_STEP_PAUSE_MS = 20;
 
 const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
 
@@ -49,8 +50,10 @@ class SqliteLog implements ForumLog {
   readonly #listings: Listings;
   readonly #index: EventIndex;
   readonly #write: (entries: readonly LogEntry[]) => FlushProgress;
+  readonly #persistClock: (at: Millis) => number;
   #position: number;
   #lastAt: Millis;
+  #phaseStep: NodeJS.Timeout | undefined;
 
   constructor(file: DatabaseFile, onCorruption: (error: LogCorruption) => void) {
     const { db } = file;
@@ -59,12 +62,11 @@ class SqliteLog implements ForumLog {
     this.#statements = prepare(db);
     this.#listings = new Listings(db);
     this.#write = db.transaction(this.#writeEntries.bind(this)).immediate;
+    this.#persistClock = db.transaction(this.#persistAndAdvance.bind(this)).immediate;
     this.#index = new EventIndex(db);
-    const recalled = (name: string) => this.#statements.recall.get(name);
-    this.logId = recalled('log_id') ?? '';
+    this.logId = this.#statements.recall.get('log_id') ?? '';
     this.#position = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
-    const clock = [CLOCK_HIGH_WATER_MARK, CLOCK_FORMERLY].map((name) => Number(recalled(name) ?? 0));
-    this.#lastAt = Math.max(newestEventAt(db, this.#position), ...clock);
+    this.#lastAt = readClock(db);
   }
 
   get lastAt(): Millis {
@@ -91,12 +93,12 @@ class SqliteLog implements ForumLog {
 
   #writeEntries(entries: readonly LogEntry[]): FlushProgress {
     let position = this.#position;
-    for (const { stream, eventId, line, signature, nodes, listings, operatorEmail } of entries) {
+    for (const { stream, eventId, at, line, signature, nodes, listings, operatorEmail } of entries) {
       const chamberId = typeof stream === 'number' ? stream : null;
       const account = typeof stream === 'string' ? stream : null;
       const signatureBytes = signature === null ? null : Buffer.from(signature, 'latin1');
       this.#statements.insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes);
-      for (const listing of listings) this.#listings.write(listing);
+      for (const listing of listings) this.#listings.write(listing, at);
       if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
     }
     return this.#index.writeChunk(entries.length);
@@ -188,8 +190,8 @@ class SqliteLog implements ForumLog {
     return this.#run(() => this.#listings.settled(limit));
   }
 
-  async countOpenChambers(creatorDid: string): Promise<number> {
-    return this.#run(() => this.#listings.openChambers(creatorDid));
+  async countOpenChambers(creatorDid: string, max: number): Promise<number> {
+    return this.#run(() => this.#listings.openChambers(creatorDid, max));
   }
 
   recall(name: string): string | undefined {
@@ -201,14 +203,26 @@ class SqliteLog implements ForumLog {
   }
 
   async persistClock(at: Millis): Promise<void> {
-    this.#run(() => {
+    const advanced = this.#run(() => {
       this.#file.requireUnchanged();
-      this.#statements.persist.run(CLOCK_HIGH_WATER_MARK, String(at));
+      return this.#persistClock(at);
     });
     this.#lastAt = Math.max(this.#lastAt, at);
+    if (advanced < PHASES_PER_STEP || this.#phaseStep !== undefined) return;
+    this.#phaseStep = setTimeout(() => {
+      this.#phaseStep = undefined;
+      // What fails now is tried again with the next reading of the clock.
+      this.persistClock(at).catch(() => {});
+    }, PHASE_STEP_PAUSE_MS).unref();
+  }
+
+  #persistAndAdvance(at: Millis): number {
+    this.#statements.persist.run(CLOCK_HIGH_WATER_MARK, String(at));
+    return this.#listings.advancePhases(at, PHASES_PER_STEP);
   }
 
   async close(): Promise<void> {
+    clearTimeout(this.#phaseStep);
     this.#file.close();
   }
 
@@ -245,20 +259,6 @@ function toLogError(error: unknown): unknown {
     headers: { 'Retry-After': RETRY_AFTER_SECONDS },
     cause: error,
   });
-}
-
-/** 0 in an empty log. */
-function newestEventAt(db: Database.Database, position: number): Millis {
-  if (position === 0) return 0;
-  const ts = db
-    .prepare<[number], string>(
-      "SELECT iif(json_valid(line), json_extract(line, '$.ts'), '') FROM events WHERE position = ?",
-    )
-    .pluck()
-    .get(position);
-  const at = Date.parse(ts ?? '');
-  if (Number.isNaN(at)) throw new Error('the newest event has no timestamp: chambers fsck reports the damage');
-  return at;
 }
 
 type Range = [stream: StreamId, after: number, limit: number];

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { ForumLog, LogEntry } from '../../../src/log/log.ts';
 import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude } from '../entries.ts';
+import { asSchema2, entry, intrude } from '../entries.ts';
 
 const STREAMS = [1, 2, 'did:key:a', 3] as const;
 /** Enough to fill the index more than once, and to leave it in the midst of the next time. */
@@ -131,6 +131,7 @@ it('a file of schema 1 is renewed when it is opened', async () => {
 });
 
 function asSchema1(path: string): void {
+  asSchema2(path);
   const db = new Database(path);
   db.exec(`
     DROP TABLE stream_events; DROP TABLE signatures; DELETE FROM meta WHERE name = 'indexed_through';

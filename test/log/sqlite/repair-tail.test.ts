@@ -63,7 +63,7 @@ it.each([
     else
       intrude(
         path,
-      ).exec(`INSERT INTO events SELECT 7, chamber_id, account, event_id + 1, line, signature, nodes FROM events
+      ).exec(`INSERT INTO events SELECT 7, chamber_id, account, event_id + 1, line, signature, nodes, NULL, NULL FROM events
       WHERE position = 6`);
   }
   const foreign = (stored() as readonly { line: string; event_id: number }[]).slice(6);

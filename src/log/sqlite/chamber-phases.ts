@@ -1,0 +1,127 @@
+// The chambers by phase, for GET /chambers?phase=. A phase changes with the clock and not with an event, so a row may be
+// overdue: its phase is that of an earlier time, and `next_deadline` has passed. Why a query is right all the same:
+//  1. A row is never ahead of the log's clock: what moves it on persists the clock with it or before it, and the clock never falls.
+//  2. So a row whose `next_deadline` is null or still to come holds the phase of now, and every other row is overdue.
+//  3. A query takes the rows of the first kind by their stored phase, and tests every overdue row against the deadlines.
+// Overdue rows are moved on in steps of a bounded size, soon or late.
+import type { Database, Statement } from 'better-sqlite3';
+import type { ChamberListing } from '../../../projections/listings.ts';
+import { phaseBy } from '../../../projections/phase.ts';
+import { DEADLINES, type Millis, PHASES, type Phase } from '../../vocabulary/values.ts';
+
+export const CHAMBER_PHASES = `
+CREATE TABLE chamber_phases (
+  chamber_id INTEGER PRIMARY KEY,
+  phase TEXT NOT NULL,
+  next_deadline INTEGER
+) STRICT;
+CREATE INDEX chambers_by_phase ON chamber_phases (phase, chamber_id, next_deadline);
+CREATE INDEX chambers_by_deadline ON chamber_phases (next_deadline) WHERE next_deadline IS NOT NULL;
+`;
+
+/** The deadlines that a clock ends a phase at: the last phase before COMMITTED waits for an event. */
+const PHASE_ENDS = [
+  ['LOBBY', 'lobby_deadline'],
+  ['PROPOSAL', 'proposal_deadline'],
+  ['DEBATE', 'debate_deadline'],
+  ['ALLOCATE_COMMIT', 'allocate_commit_deadline'],
+] as const;
+
+/** projections/phase.ts in SQL, over a row of `chambers`. */
+const PHASE_NOW = `CASE WHEN is_committed = 1 THEN 'COMMITTED'
+  ${PHASE_ENDS.map(([phase, end]) => `WHEN @now < ${end} THEN '${phase}'`).join(' ')} ELSE 'ALLOCATE_REVEAL' END`;
+const NEXT_DEADLINE = `CASE WHEN is_committed = 1 THEN NULL
+  ${PHASE_ENDS.map(([, end]) => `WHEN @now < ${end} THEN ${end}`).join(' ')} END`;
+
+const NEVER = Number.MAX_SAFE_INTEGER;
+
+/** Fills the empty table from `chambers`, as of `now`. */
+export function placeChambers(db: Database, now: Millis): void {
+  db.prepare(`INSERT INTO chamber_phases SELECT chamber_id, ${PHASE_NOW}, ${NEXT_DEADLINE} FROM chambers`).run({ now });
+}
+
+/** Whether a row may be what the service wrote for the chamber until `now`. */
+export function isPhaseRow(
+  { deadlines, isCommitted }: ChamberListing,
+  row: PhaseRow | undefined,
+  now: Millis,
+): boolean {
+  if (row === undefined) return false;
+  const phase = PHASES.indexOf(row.phase);
+  if (isCommitted || row.phase === 'COMMITTED')
+    return isCommitted && row.phase === 'COMMITTED' && row.next_deadline === null;
+  const before = DEADLINES[phase - 1];
+  const hasBegun = phase === 0 || (before !== undefined && deadlines[before] <= now);
+  return hasBegun && row.next_deadline === nextDeadline(deadlines, row.phase);
+}
+
+function nextDeadline(deadlines: ChamberListing['deadlines'], phase: Phase): Millis | null {
+  const name = DEADLINES[PHASES.indexOf(phase)];
+  return name === undefined || phase === 'ALLOCATE_REVEAL' ? null : deadlines[name];
+}
+
+export interface PhaseRow {
+  readonly phase: Phase;
+  readonly next_deadline: Millis | null;
+}
+
+export interface PhaseQuery {
+  readonly phase: Phase;
+  readonly before: number;
+  readonly limit: number;
+  readonly now: Millis;
+}
+
+export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
+  readonly #add: Statement<[number, Phase, Millis | null]>;
+  readonly #commit: Statement<[number]>;
+  readonly #advance: Statement<[{ now: Millis; limit: number }]>;
+  readonly #current: Statement<[PhaseQuery], ChamberRow>;
+  readonly #overdue: Statement<[PhaseQuery], ChamberRow>;
+
+  constructor(db: Database) {
+    this.#add = db.prepare('INSERT INTO chamber_phases VALUES (?, ?, ?) ON CONFLICT DO NOTHING');
+    this.#commit = db.prepare(
+      "UPDATE chamber_phases SET phase = 'COMMITTED', next_deadline = NULL WHERE chamber_id = ?",
+    );
+    this.#advance = db.prepare(
+      `UPDATE chamber_phases SET (phase, next_deadline) =
+         (SELECT ${PHASE_NOW}, ${NEXT_DEADLINE} FROM chambers WHERE chambers.chamber_id = chamber_phases.chamber_id)
+       WHERE chamber_id IN
+         (SELECT chamber_id FROM chamber_phases WHERE next_deadline <= @now ORDER BY next_deadline LIMIT @limit)`,
+    );
+    this.#current = db.prepare(
+      `SELECT chambers.* FROM chamber_phases CROSS JOIN chambers USING (chamber_id)
+       WHERE phase = @phase AND chamber_phases.chamber_id < @before AND @now < coalesce(next_deadline, ${NEVER})
+       ORDER BY chamber_phases.chamber_id DESC LIMIT @limit`,
+    );
+    this.#overdue = db.prepare(
+      `SELECT chambers.* FROM chamber_phases INDEXED BY chambers_by_deadline CROSS JOIN chambers USING (chamber_id)
+       WHERE next_deadline <= @now AND +chamber_phases.chamber_id < @before AND ${PHASE_NOW} = @phase
+       ORDER BY +chamber_phases.chamber_id DESC LIMIT @limit`,
+    );
+  }
+
+  /** Of an event at `at`. */
+  write({ chamberId, deadlines, isCommitted }: ChamberListing, at: Millis): void {
+    if (isCommitted) {
+      this.#commit.run(chamberId);
+      return;
+    }
+    const phase = phaseBy(deadlines, isCommitted, at);
+    this.#add.run(chamberId, phase, nextDeadline(deadlines, phase));
+  }
+
+  /** The chambers that are in the phase at `now`, newest first. */
+  list(query: PhaseQuery): readonly ChamberRow[] {
+    const { phase } = query;
+    const overdue = phase === 'LOBBY' || phase === 'COMMITTED' ? [] : this.#overdue.all(query);
+    const rows = [...this.#current.all(query), ...overdue];
+    return rows.sort((one, other) => other.chamber_id - one.chamber_id).slice(0, query.limit);
+  }
+
+  /** Moves at most so many overdue rows on, and returns how many; `now` is persisted in the same transaction or was before. */
+  advance(now: Millis, limit: number): number {
+    return this.#advance.run({ now, limit }).changes;
+  }
+}

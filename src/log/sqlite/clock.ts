@@ -1,0 +1,27 @@
+// The latest time that the log has shown: it never falls, also not over a restart.
+import type { Database } from 'better-sqlite3';
+import type { Millis } from '../../vocabulary/values.ts';
+
+/** Name in `meta` of the persisted clock. */
+export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
+/** Its name in files of earlier releases. */
+const CLOCK_FORMERLY = 'told_at';
+
+/** The later of the newest event's `ts` and the persisted clock; 0 in an empty log. Throws if the event has no timestamp. */
+export function readClock(db: Database): Millis {
+  const query = 'SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM meta WHERE name IN (?, ?)';
+  const persisted = db.prepare<[string, string], number>(query).pluck().get(CLOCK_HIGH_WATER_MARK, CLOCK_FORMERLY);
+  return Math.max(persisted ?? 0, newestEventAt(db));
+}
+
+function newestEventAt(db: Database): Millis {
+  const newest = db.prepare<[], string>(
+    `SELECT iif(json_valid(line), json_extract(line, '$.ts'), '') FROM events
+     WHERE position = (SELECT max(position) FROM events)`,
+  );
+  const ts = newest.pluck().get();
+  if (ts === undefined) return 0;
+  const at = Date.parse(ts ?? '');
+  if (Number.isNaN(at)) throw new Error('the newest event has no timestamp: chambers fsck reports the damage');
+  return at;
+}
