@@ -96,13 +96,13 @@ interface Requested {
 function parseRequest(event: MoveEvent): Requested {
   const text = event.request?.body;
   if (text === undefined || text === null) return parseImplied(event);
-  return { body: parseBody(sliceOf(event), text === '' ? undefined : parseJson(text)) };
+  return { body: parseBody(sliceOf(event), { json: text === '' ? undefined : parseJson(text) }) };
 }
 
 function parseImplied(event: MoveEvent): Requested {
   const slice = sliceOf(event);
   const body: JsonValue = slice.impliedBody(event.payload);
-  return { body: parseBody(slice, body) };
+  return { body: parseBody(slice, { json: body }) };
 }
 
 function sliceOf({ type }: MoveEvent): Move<keyof MovePayloads, unknown, DecisionContext> {

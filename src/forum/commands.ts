@@ -1,9 +1,9 @@
 // What the forum is asked to do, as data: an operation, where it belongs, its body and who asks.
+import type { SentBody } from '../moves/move.ts';
 import type { ChamberMoveOperation } from '../moves/registry.ts';
 import type { SignatureTimes } from '../moves/rules.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, MoveEvent, RequestEvidence, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
-import type { JsonValue } from '../vocabulary/values.ts';
 
 /** The author of a request whose signature, where it has one, was verified. */
 export interface Caller {
@@ -17,8 +17,7 @@ export interface Caller {
 }
 
 interface Signed {
-  /** undefined for a request without a body. */
-  readonly body: JsonValue | undefined;
+  readonly body: SentBody;
   readonly caller: Caller;
 }
 

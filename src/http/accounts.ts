@@ -19,9 +19,9 @@ const registerRoute: Route = {
   handle: async (c, { auth, forum, maxBodyBytes }) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
-    const did = signer?.did ?? registeredDid(parseBody(register, body.json));
+    const did = signer?.did ?? registeredDid(parseBody(register, body));
     const caller = signer ?? { did, request: null, signature: null, times: null };
-    const event = await forum.submit({ operation: 'register', body: body.json, caller });
+    const event = await forum.submit({ operation: 'register', body, caller });
     if (event !== null) return json(register.answer(event as Parameters<typeof register.answer>[0]));
     const account = await forum.account(did);
     return json({ did, agentId: account?.state.agentId });

@@ -18,7 +18,7 @@ export function moveRoute(operation: Command['operation'], move: Move): Route {
       const body = await readBody(c, maxBodyBytes);
       const caller = await auth.authenticate(c, body);
       const chamberId = parseId(c.req.param('id'));
-      return json(move.answer(await forum.submit<Command>({ operation, chamberId, body: body.json, caller })));
+      return json(move.answer(await forum.submit<Command>({ operation, chamberId, body, caller })));
     },
   };
 }

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
-import { parseJson, requireExactNumbers } from '../vocabulary/json.ts';
+import { parseJson } from '../vocabulary/json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import type { ForumContext } from './context.ts';
 
@@ -59,9 +59,7 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
   }
   if (!isUtf8(bytes)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: the bytes are not UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
-  const json = parseJson(text);
-  requireExactNumbers(text, 'refinement');
-  return { bytes, text, json };
+  return { bytes, text, json: parseJson(text) };
 }
 
 function readStream(incoming: IncomingMessage, maxBytes: number): Promise<Uint8Array> {

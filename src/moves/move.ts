@@ -4,6 +4,7 @@ import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 import type { AccountPayloads, MovePayloads } from '../vocabulary/events.ts';
+import { requireExactNumbers } from '../vocabulary/json.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
 
 type Payloads = AccountPayloads & MovePayloads;
@@ -98,19 +99,28 @@ export function defineMove<Type extends keyof MovePayloads, Body, Context = Deci
   return move;
 }
 
-/**
- * Validates a parsed JSON body; undefined stands for a request without one. Throws FORUM_ERR_VALIDATION, whose detail names
- * every wrong or missing member by its path.
- */
+export interface SentBody {
+  /** undefined for a request without a body. */
+  readonly json: JsonValue | undefined;
+  /** Of a new request, whose numbers must be exact; absent for lines of the log, which an earlier release accepted. */
+  readonly text?: string;
+}
+
+/** A member that the service keeps as sent and never reads. */
+const OPAQUE_MEMBER = 'refinement';
+
+/** Validates a body. Throws FORUM_ERR_VALIDATION, whose detail names every wrong or missing member by its path. */
 export function parseBody<Body>(
   move: Pick<Move<keyof Payloads, Body>, 'body' | 'isBodyOptional'>,
-  body: JsonValue | undefined,
+  { json, text }: SentBody,
 ): Body {
-  const result = v.safeParse(move.body, body === undefined && move.isBodyOptional ? {} : body, {
-    abortPipeEarly: true,
-  });
-  if (result.success) return result.output;
-  throw new ForumError('FORUM_ERR_VALIDATION', [...new Set(result.issues.map(describe))].join('; '));
+  const input = json === undefined && move.isBodyOptional ? {} : json;
+  const result = v.safeParse(move.body, input, { abortPipeEarly: true });
+  if (!result.success) {
+    throw new ForumError('FORUM_ERR_VALIDATION', [...new Set(result.issues.map(describe))].join('; '));
+  }
+  if (text !== undefined) requireExactNumbers(text, OPAQUE_MEMBER);
+  return result.output;
 }
 
 function describe(issue: v.BaseIssue<unknown>): string {

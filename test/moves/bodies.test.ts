@@ -13,7 +13,7 @@ const SLICES = { ...accountMoves, ...moves };
 type Operation = keyof typeof SLICES;
 
 function bodyOf(operation: Operation, body: JsonValue | undefined): unknown {
-  return parseBody(SLICES[operation] as Move, body);
+  return parseBody(SLICES[operation] as Move, { json: body });
 }
 
 /** A good body of each operation. */
@@ -242,7 +242,14 @@ describe('a body', () => {
 
   it('keeps a refinement exactly as sent, whatever its keys', () => {
     const text = '{"__proto__":{"a":1},"constructor":{"prototype":[]},"b":[null,-1.5]}';
-    const { refinement } = parseBody(moves.debate, JSON.parse(`{"comment":"hm","refinement":${text}}`));
+    const { refinement } = parseBody(moves.debate, { json: JSON.parse(`{"comment":"hm","refinement":${text}}`) });
     expect(JSON.stringify(refinement)).toBe(text);
+  });
+
+  it('of a new request has exact numbers; one in a line of the log is taken as it was accepted', () => {
+    const text = `{"allocations":[{"ideaId":"idea-1","bps":1.0000000000000001}],"salt":"0x${'00'.repeat(16)}"}`;
+    const json: JsonValue = JSON.parse(text);
+    expect(parseBody(moves.reveal, { json })).toMatchObject({ allocations: [{ bps: 1 }] });
+    expect(outcomeOf(() => parseBody(moves.reveal, { json, text }))).toEqual(refusalOf('allocations'));
   });
 });

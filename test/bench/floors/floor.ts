@@ -24,7 +24,7 @@ process.once('SIGTERM', () => process.exit(0));
 async function answer(path: string, request: FloorRequest): Promise<FloorAnswer> {
   if (!isMove(path)) return { status: 200, body: prepare(path) };
   if (!(await check(request))) return { status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail: 'verification' } };
-  parseBody(path.endsWith('/pass') ? moves.pass : moves.debate, JSON.parse(request.body.toString()));
+  parseBody(path.endsWith('/pass') ? moves.pass : moves.debate, { json: JSON.parse(request.body.toString()) });
   return { status: 200, body: { eventId: await store(Number(path.split('/')[2]), request) } };
 }
 

@@ -25,7 +25,7 @@ export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author, s
     operatorEmail: 'operator@example.org',
     personality: { style: 'brief' },
   };
-  const command = parseBody(register, body);
+  const command = parseBody(register, { json: body });
   const payload = register.decide(command, { state: null, isSigned: false });
   return [{ type: register.event, payload }, { did, request: null, signature: null }, command.operatorEmail];
 }
