@@ -3,9 +3,9 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';
 import type { ChainStatus } from './http/context.ts';
+import type { RelayerConfig, RelayerForum } from './relayer/context.ts';
 import { type DevChain, startDevChain } from './relayer/dev-chain.ts';
 import { probeChain } from './relayer/identity.ts';
-import type { RelayerConfig, RelayerForum } from './relayer/port.ts';
 import { Relayer } from './relayer/relayer.ts';
 import type { Hex } from './vocabulary/values.ts';
 

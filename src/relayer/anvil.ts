@@ -1,15 +1,17 @@
 // The Anvil process: a child that never outlives this process, however this process ends.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 
 export interface Anvil {
   readonly rpcUrl: string;
   readonly port: number;
   readonly pid: number;
+  readonly isRunning: () => boolean;
   /** Resolves when the process has exited. */
-  readonly exited: Promise<void>;
-  kill(): Promise<void>;
+  readonly kill: () => Promise<void>;
 }
 
 const READY_TIMEOUT_MILLIS = 20_000;
@@ -19,15 +21,39 @@ const STDERR_CHARS_MAX = 500;
  * Starts Anvil on the loopback interface (port 0 takes a free one) and resolves when it listens. Throws when the
  * platform has no Anvil, or with Anvil's own error when it exits before that.
  */
-export async function spawnAnvil(args: readonly string[], port = 0): Promise<Anvil> {
-  const child = spawnGuarded(anvilBinary(), ['--host', '127.0.0.1', '--no-cors', '--port', String(port), ...args]);
+export async function spawnAnvil(args: readonly string[], wantedPort = 0): Promise<Anvil> {
+  const child = spawnGuarded(['--host', '127.0.0.1', '--no-cors', '--port', String(wantedPort), ...args]);
   const exited = once(child, 'exit').then(() => dismissGuard(child));
-  const listening = await listeningPort(child, exited);
   const kill = async () => {
     child.kill('SIGKILL');
     await exited;
   };
-  return { rpcUrl: `http://127.0.0.1:${listening}`, port: listening, pid: child.pid ?? 0, exited, kill };
+  try {
+    const port = await listeningPort(child, exited);
+    const isRunning = () => child.exitCode === null && child.signalCode === null;
+    return { rpcUrl: `http://127.0.0.1:${port}`, port, pid: child.pid ?? 0, isRunning, kill };
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+}
+
+/**
+ * The guard is a shell beside Anvil that reads from our end of a pipe: when this process ends, however it does, the pipe
+ * closes and the guard kills Anvil; a line on it dismisses the guard. `exec` makes the child's pid Anvil's own.
+ */
+const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
+
+/** A session of its own keeps a terminal's Ctrl-C from Anvil: the service stops it in order. */
+function spawnGuarded(args: readonly string[]): ChildProcessWithoutNullStreams {
+  const binary = anvilBinary();
+  if (process.platform === 'win32') return spawn(binary, args, { detached: true });
+  return spawn('/bin/sh', ['-c', GUARD, binary, ...args], { detached: true });
+}
+
+function dismissGuard({ stdin }: ChildProcessWithoutNullStreams): void {
+  stdin.on('error', () => {});
+  stdin.end('done\n');
 }
 
 function anvilBinary(): string {
@@ -41,50 +67,27 @@ function anvilBinary(): string {
   }
 }
 
-/**
- * The guard is a shell beside Anvil that reads from our end of a pipe: when this process ends, however it does, the pipe
- * closes and the guard kills Anvil; a line on it dismisses the guard. `exec` makes the child's pid Anvil's own.
- */
-const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
-
-/** A session of its own keeps a terminal's Ctrl-C from Anvil: the service stops it in order. */
-function spawnGuarded(binary: string, args: readonly string[]): ChildProcess {
-  const options = { stdio: ['pipe', 'pipe', 'pipe'] as const, detached: true };
-  if (process.platform === 'win32') return spawn(binary, args, { ...options, stdio: [...options.stdio] });
-  return spawn('/bin/sh', ['-c', GUARD, binary, ...args], { ...options, stdio: [...options.stdio] });
-}
-
-function dismissGuard(child: ChildProcess): void {
-  child.stdin?.on('error', () => {});
-  child.stdin?.end('done\n');
-}
-
-async function listeningPort(child: ChildProcess, exited: Promise<void>): Promise<number> {
-  let stdout = '';
+async function listeningPort(child: ChildProcessWithoutNullStreams, exited: Promise<void>): Promise<number> {
   let stderr = '';
-  let timer: NodeJS.Timeout | undefined;
-  let read: (chunk: Buffer) => void = () => {};
-  child.stderr?.on('data', (chunk) => {
+  child.stderr.on('data', (chunk) => {
     stderr = `${stderr}${chunk}`.slice(-STDERR_CHARS_MAX);
   });
+  const lines = createInterface({ input: child.stdout });
+  const timeout = new AbortController();
   try {
-    return await new Promise<number>((resolve, reject) => {
-      read = (chunk) => {
-        stdout += chunk;
-        const port = /Listening on [^\s]+:(\d+)/.exec(stdout)?.[1];
-        if (port !== undefined) resolve(Number(port));
-      };
-      child.stdout?.on('data', read);
-      child.on('error', (error) => reject(new Error(`Anvil did not start: ${error.message}`)));
-      exited.then(() => reject(new Error(`Anvil exited at its start: ${stderr.trim()}`)));
-      timer = setTimeout(() => reject(new Error('Anvil did not listen in time')), READY_TIMEOUT_MILLIS);
-    });
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
+    return await Promise.race([
+      new Promise<number>((resolve) => {
+        lines.on('line', (line) => /^Listening on \S+:\d+$/.test(line) && resolve(Number(line.split(':').at(-1))));
+      }),
+      exited.then(() => Promise.reject(new Error(`Anvil exited at its start: ${stderr.trim()}`))),
+      pause(READY_TIMEOUT_MILLIS, undefined, timeout).then(() =>
+        Promise.reject(new Error('Anvil did not listen in time')),
+      ),
+    ]);
   } finally {
-    clearTimeout(timer);
+    timeout.abort();
+    lines.close();
     // Its log of requests is drained for as long as it runs: a full pipe would block it.
-    child.stdout?.off('data', read).resume();
+    child.stdout.resume();
   }
 }

@@ -1,23 +1,88 @@
 // What the relayer asks of an EVM node, parsed into types: a node that returns another form counts as unavailable.
+import * as v from 'valibot';
 import type { Address, Hex, RpcLog } from 'viem';
-import type { Millis } from '../vocabulary/values.ts';
-import { type Rpc, RpcError } from './rpc.ts';
+import { isRejection, type Rpc, RpcError } from './rpc.ts';
 
-export type Log = RpcLog;
+const matching = (pattern: RegExp) => v.custom<Hex>((value) => typeof value === 'string' && pattern.test(value));
+const hex = matching(/^0x[0-9a-fA-F]*$/);
+const quantity = v.pipe(
+  matching(/^0x[0-9a-fA-F]+$/),
+  v.transform((digits: Hex) => BigInt(digits)),
+);
+const integer = v.pipe(quantity, v.transform(Number));
 
-export interface Block {
-  readonly number: number;
-  readonly hash: Hex;
-  readonly at: Millis;
-  readonly baseFeePerGas: bigint;
+const block = v.pipe(
+  v.object({ number: integer, hash: hex, timestamp: integer, baseFeePerGas: v.optional(quantity, '0x0') }),
+  v.transform(({ timestamp, ...rest }) => ({ ...rest, at: timestamp * 1000 })),
+);
+/** `at` is its time in milliseconds. */
+export type Block = Readonly<v.InferOutput<typeof block>>;
+
+const logFields = v.object({
+  address: hex,
+  topics: v.array(hex),
+  data: hex,
+  transactionHash: hex,
+  blockHash: hex,
+  blockNumber: hex,
+});
+const logs = v.array(v.custom<RpcLog & { readonly transactionHash: Hex }>((value) => v.is(logFields, value)));
+export type Logs = Readonly<v.InferOutput<typeof logs>>;
+
+const receipt = v.object({ transactionHash: hex, blockNumber: integer, blockHash: hex, status: integer, logs });
+/** `status` is 1 when the transaction succeeded. */
+export type Receipt = Readonly<v.InferOutput<typeof receipt>>;
+
+async function ask<const Schema extends v.GenericSchema>(
+  rpc: Rpc,
+  schema: Schema,
+  [method, ...params]: readonly [method: string, ...params: readonly unknown[]],
+): Promise<v.InferOutput<Schema>> {
+  const result = v.safeParse(schema, await rpc.request(method, params));
+  if (result.success) return result.output;
+  throw new RpcError('unavailable', 'the RPC returned a malformed response');
 }
 
-export interface Receipt {
-  readonly txHash: Hex;
-  readonly blockNumber: number;
-  readonly blockHash: Hex;
-  readonly isSuccess: boolean;
-  readonly logs: readonly Log[];
+export function readChainId(rpc: Rpc): Promise<number> {
+  return ask(rpc, integer, ['eth_chainId']);
+}
+
+export function readHead(rpc: Rpc): Promise<Block> {
+  return ask(rpc, block, ['eth_getBlockByNumber', 'latest', false]);
+}
+
+export function readBlock(rpc: Rpc, blockNumber: number): Promise<Block | null> {
+  return ask(rpc, v.nullable(block), ['eth_getBlockByNumber', toQuantity(blockNumber), false]);
+}
+
+/** How many of the account's transactions are in blocks: the first nonce that is free on chain. */
+export function readNonce(rpc: Rpc, account: Address): Promise<number> {
+  return ask(rpc, integer, ['eth_getTransactionCount', account, 'latest']);
+}
+
+export function readBalance(rpc: Rpc, account: Address): Promise<bigint> {
+  return ask(rpc, quantity, ['eth_getBalance', account, 'latest']);
+}
+
+export function readPriorityFee(rpc: Rpc): Promise<bigint> {
+  return ask(rpc, quantity, ['eth_maxPriorityFeePerGas']);
+}
+
+export async function hasCode(rpc: Rpc, address: Address): Promise<boolean> {
+  return (await ask(rpc, hex, ['eth_getCode', address, 'latest'])) !== '0x';
+}
+
+/** null while the transaction is in no block that the node knows. */
+export function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null> {
+  return ask(rpc, v.nullable(receipt), ['eth_getTransactionReceipt', txHash]);
+}
+
+const transaction = v.object({ blockNumber: v.nullish(v.unknown()) });
+
+/** Whether the node has the transaction in a block, even if its receipt is not available yet. */
+export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
+  const found = await ask(rpc, v.nullable(transaction), ['eth_getTransactionByHash', txHash]);
+  return (found?.blockNumber ?? null) !== null;
 }
 
 export interface Call {
@@ -26,99 +91,21 @@ export interface Call {
   readonly data: Hex;
 }
 
-/** As eth_getLogs takes it: null matches any, an array each of its members. */
-export type Topic = Hex | readonly Hex[] | null;
-
-export interface LogFilter {
-  readonly address: Address;
-  readonly topics: readonly Topic[];
-  readonly fromBlock: number;
-  readonly toBlock: number;
+export function readCall(rpc: Rpc, call: Call): Promise<Hex> {
+  return ask(rpc, hex, ['eth_call', call, 'latest']);
 }
 
-export async function readChainId(rpc: Rpc): Promise<number> {
-  return Number(quantity(await rpc.request('eth_chainId', [])));
+/** The gas that the call would take. */
+export function readGas(rpc: Rpc, call: Call): Promise<bigint> {
+  return ask(rpc, quantity, ['eth_estimateGas', call]);
 }
 
-export async function readHead(rpc: Rpc): Promise<Block> {
-  return toBlock(await rpc.request('eth_getBlockByNumber', ['latest', false]));
-}
-
-export async function readBlock(rpc: Rpc, blockNumber: number): Promise<Block | null> {
-  const block = await rpc.request('eth_getBlockByNumber', [toQuantity(blockNumber), false]);
-  return block === null ? null : toBlock(block);
-}
-
-function toBlock(block: unknown): Block {
-  const { number, hash, timestamp, baseFeePerGas = '0x0' } = record(block);
-  return {
-    number: Number(quantity(number)),
-    hash: hex(hash),
-    at: Number(quantity(timestamp)) * 1000,
-    baseFeePerGas: quantity(baseFeePerGas),
-  };
-}
-
-/** How many of the account's transactions are in blocks: the first nonce that is free on chain. */
-export async function readNonce(rpc: Rpc, account: Address): Promise<number> {
-  return Number(quantity(await rpc.request('eth_getTransactionCount', [account, 'latest'])));
-}
-
-export async function readBalance(rpc: Rpc, account: Address): Promise<bigint> {
-  return quantity(await rpc.request('eth_getBalance', [account, 'latest']));
-}
-
-export async function readPriorityFee(rpc: Rpc): Promise<bigint> {
-  return quantity(await rpc.request('eth_maxPriorityFeePerGas', []));
-}
-
-export async function hasCode(rpc: Rpc, address: Address): Promise<boolean> {
-  return hex(await rpc.request('eth_getCode', [address, 'latest'])) !== '0x';
-}
-
-/** null while the transaction is in no block that the node knows. */
-export async function readReceipt(rpc: Rpc, txHash: Hex): Promise<Receipt | null> {
-  const receipt = await rpc.request('eth_getTransactionReceipt', [txHash]);
-  if (receipt === null) return null;
-  const { blockNumber, blockHash, status, logs } = record(receipt);
-  return {
-    txHash,
-    blockNumber: Number(quantity(blockNumber)),
-    blockHash: hex(blockHash),
-    isSuccess: quantity(status) === 1n,
-    logs: toLogs(logs),
-  };
-}
-
-/** Whether the node has the transaction in a block, even if its receipt is not available yet. */
-export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
-  const transaction = await rpc.request('eth_getTransactionByHash', [txHash]);
-  if (transaction === null) return false;
-  const { blockNumber = null } = record(transaction);
-  return blockNumber !== null;
-}
-
-export async function readCall(rpc: Rpc, call: Call): Promise<Hex> {
-  return hex(await rpc.request('eth_call', [call, 'latest']));
-}
-
-/** `0x` where the call reverts; other errors are thrown. */
-export async function tryCall(rpc: Rpc, call: Call): Promise<Hex> {
+/** The result of a call, or the data that it reverts with; other errors are thrown. */
+export async function orRevert<Result>(
+  call: Promise<Result>,
+): Promise<{ readonly result: Result } | { readonly revertData: Hex }> {
   try {
-    return await readCall(rpc, call);
-  } catch (error) {
-    if (revertDataOf(error) === undefined) throw error;
-    return '0x';
-  }
-}
-
-/** The gas that a call would take, or the data that it reverts with; other errors are thrown. */
-export async function estimateGas(
-  rpc: Rpc,
-  call: Call,
-): Promise<{ readonly gas: bigint } | { readonly revertData: Hex }> {
-  try {
-    return { gas: quantity(await rpc.request('eth_estimateGas', [call])) };
+    return { result: await call };
   } catch (error) {
     const revertData = revertDataOf(error);
     if (revertData === undefined) throw error;
@@ -128,10 +115,10 @@ export async function estimateGas(
 
 /** Nodes put the reason into `data`, some one level deeper; without one only their message says that it was a revert. */
 function revertDataOf(error: unknown): Hex | undefined {
-  if (!(error instanceof RpcError) || error.kind !== 'rejected') return undefined;
+  if (!isRejection(error)) return undefined;
   const { data } = error;
   const reason = typeof data === 'object' && data !== null && 'data' in data ? (data.data ?? data) : data;
-  if (isHex(reason)) return reason;
+  if (v.is(hex, reason)) return reason;
   return /\brevert/i.test(error.message) ? '0x' : undefined;
 }
 
@@ -151,16 +138,23 @@ export async function sendRaw(rpc: Rpc, rawTransaction: Hex): Promise<SendOutcom
     await rpc.request('eth_sendRawTransaction', [rawTransaction]);
     return 'accepted';
   } catch (error) {
-    const message = error instanceof RpcError && error.kind === 'rejected' ? error.message : '';
-    const known = SEND_ERRORS.find(([pattern]) => pattern.test(message));
-    if (known === undefined) throw error;
+    const known = isRejection(error) && SEND_ERRORS.find(([pattern]) => pattern.test(error.message));
+    if (!known) throw error;
     return known[1];
   }
 }
 
-export async function readLogs(rpc: Rpc, { fromBlock, toBlock, ...filter }: LogFilter): Promise<readonly Log[]> {
+export interface LogFilter {
+  readonly address: Address;
+  /** As eth_getLogs takes them: null matches any, an array each of its members. */
+  readonly topics: readonly (Hex | readonly Hex[] | null)[];
+  readonly fromBlock: number;
+  readonly toBlock: number;
+}
+
+export function readLogs(rpc: Rpc, { fromBlock, toBlock, ...filter }: LogFilter): Promise<Logs> {
   const range = { fromBlock: toQuantity(fromBlock), toBlock: toQuantity(toBlock) };
-  return toLogs(await rpc.request('eth_getLogs', [{ ...filter, ...range }]));
+  return ask(rpc, logs, ['eth_getLogs', { ...filter, ...range }]);
 }
 
 /** Every provider serves this many blocks at a time. */
@@ -172,13 +166,13 @@ const WINDOWS_MAX = 200;
 export async function searchLogs<Found>(
   rpc: Rpc,
   contract: Pick<LogFilter, 'address' | 'topics'>,
-  find: (logs: readonly Log[]) => Found | undefined,
+  find: (logs: Logs) => Found | undefined,
 ): Promise<Found | undefined> {
   const { number: head } = await readHead(rpc);
   try {
     return find(await readLogs(rpc, { ...contract, fromBlock: 0, toBlock: head }));
   } catch (error) {
-    if (!(error instanceof RpcError) || error.kind !== 'rejected' || head < WINDOW_BLOCKS) throw error;
+    if (!isRejection(error) || head < WINDOW_BLOCKS) throw error;
   }
   const last = Math.max(0, head - WINDOWS_MAX * WINDOW_BLOCKS + 1);
   for (let toBlock = head; toBlock >= last; toBlock -= WINDOW_BLOCKS) {
@@ -191,37 +185,4 @@ export async function searchLogs<Found>(
 
 function toQuantity(value: number): Hex {
   return `0x${value.toString(16)}`;
-}
-
-function isHex(value: unknown): value is Hex {
-  return typeof value === 'string' && /^0x[0-9a-fA-F]*$/.test(value);
-}
-
-function hex(value: unknown): Hex {
-  if (!isHex(value)) throw malformed();
-  return value;
-}
-
-function quantity(value: unknown): bigint {
-  if (!isHex(value) || value === '0x') throw malformed();
-  return BigInt(value);
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null) throw malformed();
-  return value as Readonly<Record<string, unknown>>;
-}
-
-function toLogs(value: unknown): readonly Log[] {
-  if (!Array.isArray(value)) throw malformed();
-  return value.map((item) => {
-    const { address, topics, data, transactionHash, blockHash, blockNumber } = record(item);
-    if (!Array.isArray(topics)) throw malformed();
-    for (const member of [address, data, transactionHash, blockHash, blockNumber, ...topics]) hex(member);
-    return item as Log;
-  });
-}
-
-function malformed(): RpcError {
-  return new RpcError('unavailable', 'the RPC returned a malformed response');
 }

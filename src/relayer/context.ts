@@ -1,9 +1,47 @@
-// What the steps of the relayer work with: what a start opens, and the chain as it was when the round began.
+// What the steps of the relayer work with: the forum and its other surroundings, what a start opens, and the chain as it
+// was when the round began.
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { Millis } from '../vocabulary/values.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
+import type { ServiceFact } from '../vocabulary/events.ts';
+import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
-import type { Logger, RelayerConfig, RelayerForum } from './port.ts';
 import type { Rpc } from './rpc.ts';
+
+export interface RelayerForum {
+  now(): Millis;
+  /** Chambers past their reveal deadline that the relayer has work for, oldest deadline first. */
+  unsettledChambers(limit: number): Promise<readonly number[]>;
+  /** Settled chambers, latest reveal deadline first: their transactions are watched for reorganisations. */
+  settledChambers(limit: number): Promise<readonly number[]>;
+  /** The folded chamber and the Merkle root over all its moves. */
+  chamber(chamberId: number): Promise<ClosedChamber | undefined>;
+  /** Appends a service event; durable when the promise resolves, whatever with, else it throws. */
+  record(chamberId: number, fact: ServiceFact): Promise<unknown>;
+}
+
+export interface ClosedChamber {
+  readonly state: ChamberState;
+  readonly root: Hex;
+}
+
+/** The part of a pino logger that the relayer needs. */
+export interface Logger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface RelayerConfig {
+  readonly rpcUrl: string;
+  /** Without it the chain of the log's transactions counts, and in a log without any the one that the RPC reports. */
+  readonly chainId?: number;
+  readonly registryAddress: Hex;
+  readonly factoryAddress: Hex;
+  readonly privateKey: Hex;
+  /** Blocks, the transaction's own included, before an outcome is recorded; at least 1. */
+  readonly confirmations: number;
+  readonly feeBumpSeconds: number;
+}
 
 export interface RelayerContext {
   readonly rpc: Rpc;
@@ -90,8 +128,11 @@ export class Stopwatches {
     return this.#clock() - (this.#startedAt.get(key) ?? 0);
   }
 
-  isRunning(key: string): boolean {
-    return this.#startedAt.has(key);
+  /** Whether it was started less than `millis` ago; if not, it is stopped. */
+  isWithin(key: string, millis: Millis): boolean {
+    if (this.#startedAt.has(key) && this.elapsed(key) < millis) return true;
+    this.stop(key);
+    return false;
   }
 
   stop(...keys: readonly string[]): void {

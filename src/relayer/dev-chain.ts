@@ -8,17 +8,9 @@ import { gunzip } from 'node:zlib';
 import { type Address, getContractAddress, type Hex } from 'viem';
 import { type Anvil, spawnAnvil } from './anvil.ts';
 import { hasCode, readHead } from './chain-client.ts';
-import { factoryCreation, registryCreation } from './contracts.ts';
-import type { Logger, RelayerConfig } from './port.ts';
+import type { Logger, RelayerConfig } from './context.ts';
+import { creationCode } from './contracts.ts';
 import { openRpc, type Rpc } from './rpc.ts';
-
-export interface DevChain {
-  /** It mines a block for each transaction and none without, so there is never more than one confirmation. */
-  readonly config: Omit<RelayerConfig, 'feeBumpSeconds'> & { readonly chainId: number };
-  readonly pid: number;
-  /** Saves the state and ends Anvil. */
-  stop(): Promise<void>;
-}
 
 export interface DevChainOptions {
   /** Where the state is kept between starts; without it the chain is lost at the stop. */
@@ -45,102 +37,112 @@ const REGISTRY = getContractAddress({ from: DEPLOYER, nonce: 0n });
 const FACTORY = getContractAddress({ from: DEPLOYER, nonce: 1n });
 
 export async function startDevChain(options: DevChainOptions): Promise<DevChain> {
-  const supervisor = new AnvilSupervisor(options);
-  await supervisor.start();
-  return supervisor;
+  return new DevChain(options, await launch(options));
 }
 
 /** Keeps one Anvil running and its state saved: an Anvil that dies is restarted on the same port. */
-class AnvilSupervisor implements DevChain {
+export class DevChain {
+  /** It mines a block for each transaction and none without, so there is never more than one confirmation. */
+  readonly config: Omit<RelayerConfig, 'feeBumpSeconds'> & { readonly chainId: number };
   readonly #options: DevChainOptions;
-  #anvil: Anvil | undefined;
-  #rpc: Rpc | undefined;
+  readonly #rpc: Rpc;
+  readonly #stopping = new AbortController();
+  #anvil: Anvil;
   #savedBlock: Hex | undefined;
-  #saving: Promise<void> = Promise.resolve();
-  #saveTimer: NodeJS.Timeout | undefined;
-  #restartTimer: NodeJS.Timeout | undefined;
   #stopped: Promise<void> | undefined;
+  readonly #supervising: Promise<void>;
 
-  constructor(options: DevChainOptions) {
+  constructor(options: DevChainOptions, anvil: Anvil) {
     this.#options = options;
-  }
-
-  get config(): DevChain['config'] {
-    return {
-      rpcUrl: this.#anvil?.rpcUrl ?? '',
-      chainId: this.#options.chainId ?? DEV_CHAIN_ID,
+    this.#anvil = anvil;
+    this.#rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
+    this.config = {
+      rpcUrl: anvil.rpcUrl,
+      chainId: options.chainId ?? DEV_CHAIN_ID,
       registryAddress: REGISTRY,
       factoryAddress: FACTORY,
       privateKey: RELAYER_KEY,
       confirmations: 1,
     };
+    this.#supervising = this.#supervise();
   }
 
   get pid(): number {
-    return this.#anvil?.pid ?? 0;
+    return this.#anvil.pid;
   }
 
-  async start(port = 0): Promise<void> {
-    const { stateFile, chainId = DEV_CHAIN_ID } = this.#options;
-    const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
-    const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port);
-    const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
-    try {
-      await deployContracts(rpc);
-      await this.#save(rpc);
-    } catch (error) {
-      await anvil.kill();
-      throw error;
-    }
-    this.#anvil = anvil;
-    this.#rpc = rpc;
-    this.#saveTimer = setInterval(() => this.#saveLater(rpc), SAVE_INTERVAL_MILLIS);
-    void anvil.exited.then(() => this.#restart(anvil));
-    if (this.#stopped !== undefined) await anvil.kill();
-  }
-
+  /** Saves the state and ends Anvil. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
   }
 
   async #stop(): Promise<void> {
-    clearInterval(this.#saveTimer);
-    clearTimeout(this.#restartTimer);
-    await this.#saving;
-    if (this.#rpc !== undefined) await this.#save(this.#rpc).catch((error) => this.#logFailure(error));
-    await this.#anvil?.kill();
+    this.#stopping.abort();
+    await this.#supervising;
+    await this.#attempt(() => this.#save());
+    await this.#anvil.kill();
   }
 
-  #restart(anvil: Anvil): void {
-    clearInterval(this.#saveTimer);
-    if (this.#stopped !== undefined) return;
-    this.#options.logger.error({ pid: anvil.pid }, 'development chain exited, restarting');
-    this.#restartTimer = setTimeout(() => {
-      this.start(anvil.port).catch((error) => {
-        this.#logFailure(error);
-        this.#restart(anvil);
-      });
-    }, RESTART_MILLIS);
+  async #supervise(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await pause(SAVE_INTERVAL_MILLIS, undefined, { signal }).catch(() => {});
+      if (!signal.aborted) await this.#attempt(() => (this.#anvil.isRunning() ? this.#save() : this.#restart()));
+    }
   }
 
-  #saveLater(rpc: Rpc): void {
-    this.#saving = this.#saving.then(() => this.#save(rpc)).catch((error) => this.#logFailure(error));
+  async #restart(): Promise<void> {
+    const { pid, port } = this.#anvil;
+    this.#options.logger.error({ pid }, 'development chain exited, restarting');
+    await pause(RESTART_MILLIS);
+    this.#anvil = await launch(this.#options, port);
   }
 
-  async #save(rpc: Rpc): Promise<void> {
+  async #save(): Promise<void> {
     const { stateFile } = this.#options;
     if (stateFile === undefined) return;
-    const { hash } = await readHead(rpc);
+    const { hash } = await readHead(this.#rpc);
     if (hash === this.#savedBlock) return;
-    await saveState(rpc, stateFile);
+    await saveState(this.#rpc, stateFile);
     this.#savedBlock = hash;
   }
 
-  #logFailure(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    this.#options.logger.error({ reason }, 'development chain not restarted or not saved');
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#options.logger.error({ reason }, 'development chain not restarted or not saved');
+    }
   }
+}
+
+/** An Anvil with the saved state and the contracts. */
+async function launch({ stateFile, chainId = DEV_CHAIN_ID }: DevChainOptions, port = 0): Promise<Anvil> {
+  const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
+  const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port);
+  const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
+  try {
+    // The addresses follow from the deployer and its first two nonces, so a second start finds the contracts.
+    await requireContract(rpc, REGISTRY, creationCode('ChamberRegistry', RELAYER));
+    await requireContract(rpc, FACTORY, creationCode('IdeaFactory', REGISTRY, RELAYER));
+    if (stateFile !== undefined) await saveState(rpc, stateFile);
+  } catch (error) {
+    await anvil.kill();
+    throw error;
+  }
+  return anvil;
+}
+
+async function requireContract(rpc: Rpc, address: Address, data: Hex): Promise<void> {
+  if (await hasCode(rpc, address)) return;
+  await rpc.request('eth_sendTransaction', [{ from: DEPLOYER, data }]);
+  for (let poll = 0; poll < MINING_POLLS_MAX; poll++) {
+    if (await hasCode(rpc, address)) return;
+    await pause(MINING_POLL_MILLIS);
+  }
+  throw new Error(`no contract at ${address}: the state file is from another development chain, remove it`);
 }
 
 const toText = promisify(gunzip);
@@ -161,19 +163,4 @@ async function saveState(rpc: Rpc, file: string): Promise<void> {
     await handle.close();
   }
   await rename(draft, file);
-}
-
-/** Their addresses follow from the deployer and its first two nonces, so a second start finds them. */
-async function deployContracts(rpc: Rpc): Promise<void> {
-  if (!(await hasCode(rpc, REGISTRY))) await create(rpc, registryCreation(RELAYER), REGISTRY);
-  if (!(await hasCode(rpc, FACTORY))) await create(rpc, factoryCreation(REGISTRY, RELAYER), FACTORY);
-}
-
-async function create(rpc: Rpc, data: Hex, expected: Address): Promise<void> {
-  await rpc.request('eth_sendTransaction', [{ from: DEPLOYER, data }]);
-  for (let poll = 0; poll < MINING_POLLS_MAX; poll++) {
-    if (await hasCode(rpc, expected)) return;
-    await pause(MINING_POLL_MILLIS);
-  }
-  throw new Error(`no contract at ${expected}: the state file is from another development chain, remove it`);
 }

@@ -1,24 +1,22 @@
 // The relayer's two kinds of work: one commitChamber for a chamber, one deployIdea for a graduate. A job is what the log
 // says of it, the call to make, and how to read the chain's events. Making one is cheap: nothing is encoded before its use.
-import type { Address, Hex } from 'viem';
+import { type Address, encodeEventTopics, type Hex, parseEventLogs } from 'viem';
 import { graduates } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
-import { deploymentOf, type Settlement } from '../../projections/settlement.ts';
+import { deploymentOf } from '../../projections/settlement.ts';
 import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
-import { type Millis, toTimestamp } from '../vocabulary/values.ts';
-import type { Log, Topic } from './chain-client.ts';
+import { toTimestamp } from '../vocabulary/values.ts';
+import type { Block, LogFilter, Logs } from './chain-client.ts';
+import type { ClosedChamber, RelayerConfig } from './context.ts';
 import {
-  chamberCommittedTopics,
   commitChamberCall,
+  creatorOf,
   deployIdeaCall,
-  findChamberCommitted,
-  findIdeaDeployed,
-  ideaDeployedTopics,
-  type Place,
+  FACTORY_ABI,
+  REGISTRY_ABI,
   rootOfCall,
   tokenOfCall,
 } from './contracts.ts';
-import type { ClosedChamber, RelayerConfig } from './port.ts';
 import { signedBy } from './transactions.ts';
 
 export interface Job {
@@ -37,32 +35,32 @@ export interface Job {
   /** A view that returns other than zero when the job is done, on contracts that have it. */
   readonly doneCall: () => Hex;
   /** The topics of the event that completes it. */
-  readonly topics: () => readonly Topic[];
+  readonly topics: () => LogFilter['topics'];
   /** The event that completes it, among logs of the contract. */
-  readonly find: (logs: readonly Log[]) => Completion | undefined;
+  readonly find: (logs: Logs) => Completion | undefined;
   readonly submission: (transaction: RelayTransaction) => ServiceFact;
   /** The fact of a final revert; undefined where the relayer must keep trying. */
   readonly failure: ((reason: string, txHash: Hex | null) => ServiceFact) | undefined;
 }
 
-export interface Completion extends Place {
-  /** Takes the time of the block. */
-  readonly fact: (at: Millis) => ServiceFact;
+export interface Completion {
+  readonly txHash: Hex;
+  /** Takes the block of the transaction. */
+  readonly fact: (block: Block) => ServiceFact;
 }
 
-type Addresses = Pick<RelayerConfig, 'registryAddress' | 'factoryAddress'>;
-
 /** What is to do and what has been done by this account: the commitment, then the graduates by slot. */
-export async function jobsOf(chamber: ClosedChamber, addresses: Addresses, account: Address): Promise<readonly Job[]> {
-  const jobs = [commitJob(chamber, addresses)];
+export async function jobsOf(chamber: ClosedChamber, config: RelayerConfig, account: Address): Promise<readonly Job[]> {
+  const jobs = [commitJob(chamber, config)];
   if (chamber.state.settlement.committed !== null) {
-    jobs.push(...graduates(chamber.state).map((idea) => deployJob(chamber, idea, addresses)));
+    jobs.push(...graduates(chamber.state).map((idea) => deployJob(chamber, idea, config)));
   }
   return Promise.all(jobs.map(async (job) => ({ ...job, submitted: await signedBy(account, job.submitted) })));
 }
 
 /** Every transaction of the log for a chamber, from any account. */
-export function transactionsOf({ commitSubmitted, deployments }: Settlement): readonly RelayTransaction[] {
+export function transactionsOf({ state }: ClosedChamber): readonly RelayTransaction[] {
+  const { commitSubmitted, deployments } = state.settlement;
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
 }
 
@@ -72,36 +70,39 @@ export function isLost({ submitted, outcome }: Job, nonce: number): boolean {
   return done >= 0 && submitted.slice(done).every((transaction) => transaction.nonce >= nonce);
 }
 
-function commitJob({ state, root }: ClosedChamber, { registryAddress }: Addresses): Job {
-  const { chamberId, moveCount: eventCount } = state;
+function commitJob({ state, root }: ClosedChamber, { registryAddress }: RelayerConfig): Job {
+  const { chamberId, moveCount: eventCount, settlement } = state;
+  const event = { abi: REGISTRY_ABI, eventName: 'ChamberCommitted', args: { chamberId: BigInt(chamberId) } } as const;
   return {
     name: `chamber ${chamberId}`,
     chamberId,
     root,
     contract: registryAddress,
-    submitted: state.settlement.commitSubmitted,
-    outcome: state.settlement.committed,
+    submitted: settlement.commitSubmitted,
+    outcome: settlement.committed,
     call: () => commitChamberCall(chamberId, root),
     doneCall: () => rootOfCall(chamberId),
-    topics: () => chamberCommittedTopics(chamberId),
+    topics: () => encodeEventTopics(event),
     find(logs) {
-      const found = findChamberCommitted(logs, chamberId);
-      if (found?.root !== root) return undefined;
-      const { txHash, blockNumber } = found;
-      const fact = (at: Millis): ServiceFact => ({
+      const found = parseEventLogs({ ...event, logs: [...logs] }).find(({ args }) => args.root === root);
+      if (found === undefined) return undefined;
+      const { transactionHash: txHash } = found;
+      const fact = ({ number: blockNumber, at }: Block): ServiceFact => ({
         type: 'chamber.committed',
         payload: { merkleRoot: root, eventCount, txHash, blockNumber, committedAt: toTimestamp(at) },
       });
-      return { txHash, blockNumber, fact };
+      return { txHash, fact };
     },
     submission: (payload) => ({ type: 'relay.commit_submitted', payload }),
     failure: undefined,
   };
 }
 
-function deployJob({ state, root }: ClosedChamber, idea: Idea, { factoryAddress }: Addresses): Job {
+function deployJob({ state, root }: ClosedChamber, idea: Idea, { factoryAddress }: RelayerConfig): Job {
   const { chamberId } = state;
-  const { ideaId } = idea;
+  const { ideaId, ticker } = idea;
+  const id = BigInt(chamberId);
+  const event = { abi: FACTORY_ABI, eventName: 'IdeaDeployed' } as const;
   return {
     name: `chamber ${chamberId}, ${ideaId}`,
     chamberId,
@@ -110,16 +111,18 @@ function deployJob({ state, root }: ClosedChamber, idea: Idea, { factoryAddress 
     ...deploymentOf(state.settlement, ideaId),
     call: () => deployIdeaCall(chamberId, idea),
     doneCall: () => tokenOfCall(chamberId, idea),
-    topics: () => ideaDeployedTopics(chamberId, idea),
+    topics: () => encodeEventTopics({ ...event, args: { chamberId: id, creator: creatorOf(idea) } }),
     find(logs) {
-      const found = findIdeaDeployed(logs, chamberId, idea);
+      // A ticker is unique in its chamber.
+      const events = parseEventLogs({ ...event, logs: [...logs] });
+      const found = events.find(({ args }) => args.chamberId === id && args.ticker === ticker);
       if (found === undefined) return undefined;
-      const { txHash, blockNumber, token: tokenAddress } = found;
-      const fact = (at: Millis): ServiceFact => ({
+      const { transactionHash: txHash, args } = found;
+      const fact = ({ at }: Block): ServiceFact => ({
         type: 'idea.deployed',
-        payload: { ideaId, tokenAddress, txHash, graduatedAt: toTimestamp(at) },
+        payload: { ideaId, tokenAddress: args.ideaToken, txHash, graduatedAt: toTimestamp(at) },
       });
-      return { txHash, blockNumber, fact };
+      return { txHash, fact };
     },
     submission: (transaction) => ({ type: 'relay.deploy_submitted', payload: { ideaId, ...transaction } }),
     failure: (reason, txHash) => ({ type: 'idea.deploy_failed', payload: { ideaId, txHash, reason } }),

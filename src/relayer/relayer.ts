@@ -1,9 +1,16 @@
 // The relayer: brings the root of every closed chamber, then its graduates, onto the chain, each exactly once, through
 // crashes and faults. This is its loop, its backoff and its status; a round is in round.ts, a job in state-machine.ts.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Millis } from '../vocabulary/values.ts';
-import { Alerts, type RelayerContext, Stopwatches } from './context.ts';
-import type { Logger, RelayerConfig, RelayerForum } from './port.ts';
-import { findWork, playRound, type RoundMemory, type RoundResult } from './round.ts';
+import {
+  Alerts,
+  type Logger,
+  type RelayerConfig,
+  type RelayerContext,
+  type RelayerForum,
+  Stopwatches,
+} from './context.ts';
+import { playRound, type RoundMemory, type RoundResult } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
 import { openAccount } from './transactions.ts';
 
@@ -27,6 +34,7 @@ export interface RelayerOptions {
   readonly rpcTimeoutMillis?: Millis;
 }
 
+const CHAMBERS_PER_ROUND = 64;
 const IDLE_MILLIS = 250;
 const FIRST_DELAY_MILLIS = 20;
 const DELAY_MILLIS_MAX = 2_000;
@@ -41,9 +49,8 @@ export class Relayer {
   readonly #context: RelayerContext;
   readonly #clock: () => Millis;
   readonly #memory: RoundMemory = { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined };
+  readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  #isStopping = false;
-  #wake: () => void = () => {};
   /** Chambers of the last look: a new one starts a round at once. */
   #known: ReadonlySet<number> = new Set();
   #nextAt: Millis = Number.NEGATIVE_INFINITY;
@@ -72,9 +79,8 @@ export class Relayer {
 
   /** Resolves when the current round has ended; the next start finds whatever it left. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
+    this.#stopping.abort();
     this.#context.rpc.close();
-    this.#wake();
     await this.#running;
   }
 
@@ -86,24 +92,25 @@ export class Relayer {
   }
 
   async #run(): Promise<void> {
-    while (!this.#isStopping) await this.#pause(await this.#tick());
+    const { signal } = this.#stopping;
+    while (!signal.aborted) await pause(await this.#tick(), undefined, { signal }).catch(() => {});
   }
 
   /** Plays a round where one is due and returns after how many milliseconds to look again. */
   async #tick(): Promise<Millis> {
     try {
-      const chamberIds = await findWork(this.#context);
+      const { forum, alerts } = this.#context;
+      // Chambers with an alert are not counted, so they hold up no other.
+      const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
       const result = await playRound(chamberIds, this.#context, this.#memory);
       this.#pending = result?.pending ?? 0;
-      if (result === undefined) return this.#backoff();
-      this.#resume();
-      return this.#plan(result);
+      if (result !== undefined) return this.#plan(result);
     } catch (error) {
-      if (this.#isStopping) return 0;
+      if (this.#stopping.signal.aborted) return 0;
       this.#logOutage(describe(error));
-      return this.#backoff();
     }
+    return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** this.#failures++);
   }
 
   /** New work starts at once; old work and the heartbeat wait for their time. */
@@ -116,14 +123,13 @@ export class Relayer {
 
   /** Waits longer after each round without progress. */
   #plan({ isProgress, pending }: RoundResult): Millis {
+    if (this.#outage !== undefined) this.#context.logger.info({}, 'relayer resumed');
+    this.#outage = undefined;
+    this.#failures = 0;
     this.#delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : this.#delay * 1.5) + FIRST_DELAY_MILLIS);
     const delay = isProgress || pending > 0 ? this.#delay : HEARTBEAT_MILLIS;
     this.#nextAt = this.#clock() + delay;
     return Math.min(IDLE_MILLIS, delay);
-  }
-
-  #backoff(): Millis {
-    return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** this.#failures++);
   }
 
   #logOutage(reason: string): void {
@@ -131,23 +137,6 @@ export class Relayer {
     if (reason === this.#outage?.reason && now - this.#outage.loggedAt < LOG_REPEAT_MILLIS) return;
     this.#outage = { reason, loggedAt: now };
     this.#context.logger.warn({ reason }, 'round failed, relayer retrying');
-  }
-
-  #resume(): void {
-    if (this.#outage !== undefined) this.#context.logger.info({}, 'relayer resumed');
-    this.#outage = undefined;
-    this.#failures = 0;
-  }
-
-  async #pause(millis: Millis): Promise<void> {
-    if (this.#isStopping) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, millis);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }
 

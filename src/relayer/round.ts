@@ -1,13 +1,13 @@
 // One round of the relayer: read the log and the chain, and advance every open job, and every job that a reorganization
 // took off the chain, by a step. Between rounds it keeps nothing that a restart would not find again.
-import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed } from '../../projections/phase.ts';
+import type { RelayTransaction } from '../vocabulary/events.ts';
+import type { Hex } from '../vocabulary/values.ts';
 import { readChainId, readHead, readNonce } from './chain-client.ts';
-import type { RelayerContext, RoundContext } from './context.ts';
+import type { ClosedChamber, RelayerContext, RelayerForum, RoundContext } from './context.ts';
 import { isExpectedChain, type VerifiedChain } from './identity.ts';
 import { isLost, type Job, jobsOf, transactionsOf } from './jobs.ts';
-import type { ClosedChamber, RelayerForum } from './port.ts';
-import { RpcError } from './rpc.ts';
+import { isRejection } from './rpc.ts';
 import { advance, type Step } from './state-machine.ts';
 import { signedBy } from './transactions.ts';
 
@@ -25,16 +25,10 @@ export interface RoundResult {
   readonly pending: number;
 }
 
-const CHAMBERS_PER_ROUND = 64;
 /** An error of the node that lasts longer raises an alert. */
 const REJECTION_MILLIS = 30_000;
 
-/** Chambers with open work; those with an alert are not counted, so they hold up no other. */
-export function findWork({ forum, alerts }: RelayerContext): Promise<readonly number[]> {
-  return forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
-}
-
-/** undefined when the chain is not the expected one: nothing was done. */
+/** Advances these chambers. undefined when the chain is not the expected one: nothing was done. */
 export async function playRound(
   chamberIds: readonly number[],
   context: RelayerContext,
@@ -46,73 +40,53 @@ export async function playRound(
   let isProgress = false;
   let pending = 0;
   for (const chamber of chambers) {
-    const { jobs, isChanged, state } = await advanceChamber(chamber, round);
-    isProgress ||= isChanged;
-    pending += jobs.filter((job) => job.outcome === null || isLost(job, round.nonce)).length;
-    await watched.add(state);
+    const advanced = await advanceChamber(chamber, round);
+    isProgress ||= advanced.isProgress;
+    pending += advanced.pending;
+    await watched.add(advanced.chamber);
   }
   if (pending === 0) context.alerts.clear('funds');
   return { isProgress, pending };
 }
 
-interface OpenedRound {
-  /** Settled ones with lost transactions first: they have the lower nonces. */
-  readonly chambers: readonly ClosedChamber[];
-  readonly watched: WatchedNonces;
-  readonly round: RoundContext;
-}
-
 /** The nonce is read before any receipt, so a used nonce and a missing receipt are no race. */
-async function openRound(
-  chamberIds: readonly number[],
-  context: RelayerContext,
-  memory: RoundMemory,
-): Promise<OpenedRound | undefined> {
+async function openRound(chamberIds: readonly number[], context: RelayerContext, memory: RoundMemory) {
   const { rpc, account, forum } = context;
   const chainId = await readChainId(rpc);
   const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
   const open = await readClosed(chamberIds, forum);
   const watched = memory.watched ?? (await readWatchedNonces(forum, account.address, nonce));
-  const logged = open.flatMap(({ state }) => transactionsOf(state.settlement));
-  const loggedChainId = logged[0]?.chainId ?? watched.chainId;
+  const loggedChainId = open.flatMap(transactionsOf)[0]?.chainId ?? watched.chainId;
   if (!(await isExpectedChain({ chainId, head, loggedChainId }, context, memory))) return undefined;
-  memory.watched = watched;
   const unmined = watched.chambersFrom(nonce);
-  const others = new Set([...memory.unmined, ...unmined]);
-  for (const chamberId of chamberIds) others.delete(chamberId);
+  const others = [...new Set([...memory.unmined, ...unmined])].filter((chamberId) => !chamberIds.includes(chamberId));
+  memory.watched = watched;
   memory.unmined = unmined;
-  const chambers = [...(await readClosed([...others], forum)), ...open];
-  const transactions = chambers.flatMap(({ state }) => transactionsOf(state.settlement));
-  const own = await signedBy(account.address, transactions);
+  // Settled ones with lost transactions first: they have the lower nonces.
+  const chambers = [...(await readClosed(others, forum)), ...open];
+  const own = await signedBy(account.address, chambers.flatMap(transactionsOf));
   const usedNonces = new Set(own.map((transaction) => transaction.nonce));
-  return { chambers, watched, round: { ...context, chainId, head, nonce, usedNonces } };
+  const round: RoundContext = { ...context, chainId, head, nonce, usedNonces };
+  return { chambers, watched, round };
 }
 
 async function readClosed(chamberIds: readonly number[], forum: RelayerForum): Promise<readonly ClosedChamber[]> {
   const chambers = await Promise.all(chamberIds.map((chamberId) => forum.chamber(chamberId)));
-  return chambers.filter((chamber) => chamber !== undefined && isClosed(chamber.state, forum.now())) as ClosedChamber[];
-}
-
-interface Advanced {
-  /** As they were when nothing more was recorded. */
-  readonly jobs: readonly Job[];
-  readonly state: ChamberState;
-  readonly isChanged: boolean;
+  return chambers.filter((chamber) => chamber !== undefined).filter(({ state }) => isClosed(state, forum.now()));
 }
 
 /** Repeats for as long as outcomes are recorded: the deployments follow the commitment at once. */
-async function advanceChamber(chamber: ClosedChamber, round: RoundContext): Promise<Advanced> {
-  const { chamberId } = chamber.state;
-  let isChanged = false;
-  for (let current = chamber; ; ) {
-    const jobs = await jobsOf(current, round.config, round.account.address);
-    const steps = new Set<Step>();
-    for (const job of jobs) steps.add(await advanceAlone(job, round));
-    isChanged ||= steps.has('sent') || steps.has('recorded');
-    const next = steps.has('recorded') ? await round.forum.chamber(chamberId) : undefined;
-    if (next === undefined) return { jobs, state: current.state, isChanged };
-    current = next;
-  }
+async function advanceChamber(
+  chamber: ClosedChamber,
+  round: RoundContext,
+): Promise<RoundResult & { readonly chamber: ClosedChamber }> {
+  const jobs = await jobsOf(chamber, round.config, round.account.address);
+  const steps = new Set<Step>();
+  for (const job of jobs) steps.add(await advanceAlone(job, round));
+  const next = steps.has('recorded') ? await round.forum.chamber(chamber.state.chamberId) : undefined;
+  if (next !== undefined) return { ...(await advanceChamber(next, round)), isProgress: true };
+  const pending = jobs.filter((job) => job.outcome === null || isLost(job, round.nonce)).length;
+  return { chamber, isProgress: steps.has('sent') || steps.has('recorded'), pending };
 }
 
 /** A node that rejects one job holds up no other; a node that is unavailable ends the round. */
@@ -125,7 +99,7 @@ async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
     alerts.clear(subject);
     return step;
   } catch (error) {
-    if (!(error instanceof RpcError) || error.kind !== 'rejected') throw error;
+    if (!isRejection(error)) throw error;
     logger.warn({ job: job.name, reason: error.message }, 'RPC request rejected');
     if (stopwatches.elapsed(subject) >= REJECTION_MILLIS) alerts.raise(subject, error.message);
     return 'waiting';
@@ -136,21 +110,20 @@ async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
 interface WatchedNonces {
   /** The chain of the transactions; undefined when there were none. */
   readonly chainId: number | undefined;
-  readonly add: (state: ChamberState) => Promise<void>;
+  readonly add: (chamber: ClosedChamber) => Promise<readonly RelayTransaction[]>;
   /** Chambers with transactions that the chain does not have, or not any more, in the order in which it takes them. */
   readonly chambersFrom: (nonce: number) => readonly number[];
 }
 
-const CHAMBERS_FIRST = 8;
-const CHAMBERS_FACTOR = 4;
 const WATCHED_MAX = 1_000;
+const CHAMBERS_ON_CHAIN = 8;
 
-/** Reads back through settled chambers until the chain has what they sent: usually the newest few. */
-async function readWatchedNonces(forum: RelayerForum, account: `0x${string}`, nonce: number): Promise<WatchedNonces> {
+/** Reads back through settled chambers until the chain has what a few of them sent: usually the newest. */
+async function readWatchedNonces(forum: RelayerForum, account: Hex, nonce: number): Promise<WatchedNonces> {
   const chamberIdByNonce = new Map<number, number>();
-  const add = async ({ chamberId, settlement }: ChamberState) => {
-    const own = await signedBy(account, transactionsOf(settlement));
-    for (const transaction of own) chamberIdByNonce.set(transaction.nonce, chamberId);
+  const add = async (chamber: ClosedChamber) => {
+    const own = await signedBy(account, transactionsOf(chamber));
+    for (const transaction of own) chamberIdByNonce.set(transaction.nonce, chamber.state.chamberId);
     while (chamberIdByNonce.size > WATCHED_MAX) chamberIdByNonce.delete(Math.min(...chamberIdByNonce.keys()));
     return own;
   };
@@ -159,19 +132,15 @@ async function readWatchedNonces(forum: RelayerForum, account: `0x${string}`, no
     return [...new Set(missing.map(([, chamberId]) => chamberId))];
   };
   let chainId: number | undefined;
-  for (let limit = CHAMBERS_FIRST, read = 0; ; limit *= CHAMBERS_FACTOR) {
-    const chamberIds = await forum.settledChambers(limit);
-    let isOnChain = false;
-    for (const chamberId of chamberIds.slice(read)) {
-      const chamber = await forum.chamber(chamberId);
-      if (chamber === undefined) continue;
-      const transactions = transactionsOf(chamber.state.settlement);
-      const own = await add(chamber.state);
-      chainId ??= transactions[0]?.chainId;
-      isOnChain ||= own.length < transactions.length || own.some((transaction) => transaction.nonce < nonce);
-    }
-    if (isOnChain || chamberIds.length < limit)
-      return { chainId, add: async (state) => void (await add(state)), chambersFrom };
-    read = chamberIds.length;
+  let onChain = 0;
+  for (const chamberId of await forum.settledChambers(WATCHED_MAX)) {
+    const chamber = await forum.chamber(chamberId);
+    if (chamber === undefined) continue;
+    const own = await add(chamber);
+    const transactions = transactionsOf(chamber);
+    chainId ??= transactions[0]?.chainId;
+    const isOnChain = own.length < transactions.length || own.some((transaction) => transaction.nonce < nonce);
+    if (isOnChain && ++onChain === CHAMBERS_ON_CHAIN) break;
   }
+  return { chainId, add, chambersFrom };
 }

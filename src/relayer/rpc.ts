@@ -2,20 +2,23 @@
 // API key, nor a response that is not JSON-RPC.
 import { BaseError, http, ResponseBodyTooLargeError, RpcRequestError } from 'viem';
 
-/** `unavailable`: no usable response, retry later. `rejected`: the node responded with a JSON-RPC error. */
-export type RpcErrorKind = 'unavailable' | 'rejected';
-
 export class RpcError extends Error {
-  readonly kind: RpcErrorKind;
+  /** `unavailable`: no usable response, retry later. `rejected`: the node responded with a JSON-RPC error. */
+  readonly kind: 'unavailable' | 'rejected';
   /** The `data` of a JSON-RPC error, where a revert's reason is. */
   readonly data: unknown;
 
-  constructor(kind: RpcErrorKind, message: string, data?: unknown) {
+  constructor(kind: RpcError['kind'], message: string, data?: unknown) {
     super(message);
     this.name = 'RpcError';
     this.kind = kind;
     this.data = data;
   }
+}
+
+/** Whether the node itself responded with the error. */
+export function isRejection(error: unknown): error is RpcError {
+  return error instanceof RpcError && error.kind === 'rejected';
 }
 
 export interface Rpc {
@@ -70,23 +73,17 @@ export function openRpc(rpcUrl: string, timeoutMillis = TIMEOUT_MILLIS): Rpc {
 
 const NOT_JSON_RPC = 'the RPC response is not JSON-RPC';
 
-interface Endpoint {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** What must not show: the URL, and the parts of it that may be a secret, longest first. */
-  readonly secrets: readonly string[];
-}
-
 /** Shorter path segments and query values name a version or a network. */
 const KEY_CHARS_MIN = 8;
 
 /** Credentials in the URL become a header: fetch rejects them in a URL, and viem only takes percent-encoded ones. */
-function endpointOf(rpcUrl: string): Endpoint {
+function endpointOf(rpcUrl: string) {
   const url = new URL(rpcUrl);
   const { username, password } = url;
   const credentials = Buffer.from(`${decode(username)}:${decode(password)}`).toString('base64');
   url.username = '';
   url.password = '';
+  // What must not show: the URL, and the parts of it that may be a secret, longest first.
   const keys = [...url.pathname.split('/'), ...url.search.slice(1).split(/[&=]/), ...url.searchParams.values()].filter(
     (part) => part.length >= KEY_CHARS_MIN,
   );

@@ -18,25 +18,33 @@
 //
 // A transaction is in the log before it is sent, and a second one for the same job is rejected by the contract: so every
 // arrow may be taken again after a crash.
+import { isAddressEqual } from 'viem';
 import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
-import { unreachable } from '../vocabulary/unreachable.ts';
-import type { Hex, Millis } from '../vocabulary/values.ts';
+import type { Hex } from '../vocabulary/values.ts';
 import {
-  estimateGas,
+  type Block,
+  isInBlock,
+  orRevert,
   type Receipt,
   readBalance,
   readBlock,
   readCall,
+  readGas,
   readReceipt,
   type SendOutcome,
   searchLogs,
   sendRaw,
-  tryCall,
 } from './chain-client.ts';
 import { lowestFreeNonce, type RelayerContext, type RoundContext } from './context.ts';
-import { isAlreadyDeployed, isMisconfigured, revertReason, rootOfCall, rootOfResult } from './contracts.ts';
+import { revertError, revertReason, rootOfCall } from './contracts.ts';
 import { type Completion, isLost, type Job } from './jobs.ts';
-import { decodeTransaction, networkFees, raisedFees, readTransactionStatus, signTransaction } from './transactions.ts';
+import {
+  decodeTransaction,
+  networkFees,
+  raisedFees,
+  signTransaction,
+  type UnsignedTransaction,
+} from './transactions.ts';
 
 /** `recorded`: the outcome is in the log. `sent`: a new transaction is on its way. */
 export type Step = 'recorded' | 'sent' | 'waiting';
@@ -50,42 +58,46 @@ const UNEXPLAINED_REVERTS_MAX = 3;
 const LOST_REPEAT_MILLIS = 60_000;
 const ZERO = /^0x0*$/;
 
+/** A missing receipt means unknown, never failed. */
 export async function advance(job: Job, round: RoundContext): Promise<Step> {
   if (job.outcome !== null) return keepOnChain(job, round);
-  const status = await readTransactionStatus(round.rpc, job.submitted, round.nonce);
-  if (status.kind !== 'nonceConsumed') round.stopwatches.stop(key('nonce consumed', job));
-  switch (status.kind) {
-    case 'unsigned':
-      return submit(job, round);
-    case 'pending':
-      return bringOnChain(job, round);
-    case 'mined':
-      return conclude(job, status.receipt, round);
-    case 'receiptPending':
-      return 'waiting';
-    case 'nonceConsumed':
-      return replace(job, round);
-    default:
-      return unreachable(status);
-  }
+  const { rpc, stopwatches } = round;
+  const newest = job.submitted.at(-1);
+  if (newest === undefined) return submit(job, round);
+  const receipts = await Promise.all(job.submitted.map(({ txHash }) => readReceipt(rpc, txHash)));
+  const mined = receipts.filter((receipt) => receipt !== null);
+  // A reverted one that was signed again at another nonce no longer counts.
+  const current = job.submitted.filter(({ nonce }) => nonce === newest.nonce).map(({ txHash }) => txHash);
+  const receipt =
+    mined.find(({ status }) => status === 1) ?? mined.find((one) => current.includes(one.transactionHash));
+  const isUsed = receipt === undefined && newest.nonce < round.nonce;
+  const inBlocks = isUsed ? await Promise.all(current.map((txHash) => isInBlock(rpc, txHash))) : [];
+  if (isUsed && !inBlocks.includes(true)) return replace(job, round);
+  stopwatches.stop(key('nonce consumed', job));
+  if (receipt !== undefined) return conclude(job, receipt, round);
+  return isUsed ? 'waiting' : bringOnChain(job, round);
 }
 
-/** unsigned -> pending. */
-async function submit(job: Job, round: RoundContext): Promise<Step> {
-  if (isRetryDelayed(job, round)) return 'waiting';
-  const { rpc, account, chainId } = round;
+/** unsigned -> pending. A mined revert leaves no reason behind, so its call is simulated once more and then sent again. */
+async function submit(job: Job, round: RoundContext, revertedTxHash: Hex | null = null): Promise<Step> {
+  const { rpc, account, chainId, stopwatches } = round;
+  if (stopwatches.isWithin(key('retry', job), RETRY_MILLIS)) return 'waiting';
   const [to, data] = [job.contract, job.call()];
-  const estimate = await estimateGas(rpc, { from: account.address, to, data });
-  if ('revertData' in estimate) return resolveRevert(job, { data: estimate.revertData, txHash: null }, round);
-  const gas = (estimate.gas * 6n) / 5n;
+  const estimate = await orRevert(readGas(rpc, { from: account.address, to, data }));
+  if ('revertData' in estimate) return resolveRevert(job, { ...estimate, txHash: revertedTxHash }, round);
+  const attempts = new Set(job.submitted.map(({ nonce }) => nonce)).size;
+  if (revertedTxHash !== null && attempts >= UNEXPLAINED_REVERTS_MAX && job.failure !== undefined) {
+    return record(job, job.failure(`reverted ${attempts} times without a reason`, revertedTxHash), round);
+  }
+  const gas = (estimate.result * 6n) / 5n;
   const fees = await networkFees(rpc, round.head);
   if ((await readBalance(rpc, account.address)) < gas * fees.maxFeePerGas) return raiseFundsAlert(round);
-  const nonce = lowestFreeNonce(round);
-  return logAndSend(job, await signTransaction(account, { chainId, nonce, to, data, gas, ...fees }), round);
+  return signAndSend(job, { chainId, nonce: lowestFreeNonce(round), to, data, gas, ...fees }, round);
 }
 
 /** Logged before it is sent: a crash in between leaves bytes that the next round sends, never a second transaction. */
-async function logAndSend(job: Job, transaction: RelayTransaction, round: RoundContext): Promise<Step> {
+async function signAndSend(job: Job, unsigned: UnsignedTransaction, round: RoundContext): Promise<Step> {
+  const transaction = await signTransaction(round.account, unsigned);
   const { txHash, nonce } = transaction;
   round.usedNonces.add(nonce);
   await round.forum.record(job.chamberId, job.submission(transaction));
@@ -111,13 +123,14 @@ function raiseFundsAlert({ alerts, account }: RelayerContext): 'waiting' {
 /** pending: above a gap in the nonces nothing is mined, so the transaction is signed again into a gap that stays. */
 async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
   const { stopwatches } = round;
+  const gap = key('nonce gap', job);
   const nonce = lowestFreeNonce(round);
   const newest = job.submitted.at(-1);
   const isAboveGap = newest !== undefined && nonce < newest.nonce;
-  if (!isAboveGap) stopwatches.stop(key('nonce gap', job));
-  if (!isAboveGap || stopwatches.elapsed(key('nonce gap', job)) < NONCE_SETTLING_MILLIS) return rebroadcast(job, round);
-  const unsigned = { ...decodeTransaction(newest), ...(await networkFees(round.rpc, round.head)) };
-  return logAndSend(job, await signTransaction(round.account, { ...unsigned, nonce }), round);
+  if (!isAboveGap) stopwatches.stop(gap);
+  if (!isAboveGap || stopwatches.elapsed(gap) < NONCE_SETTLING_MILLIS) return rebroadcast(job, round);
+  const fees = await networkFees(round.rpc, round.head);
+  return signAndSend(job, { ...decodeTransaction(newest), ...fees, nonce }, round);
 }
 
 /** The same bytes for each nonce that no block has used, even of a recorded job: they may hold up what follows. */
@@ -138,8 +151,7 @@ async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
 async function bumpFee(job: Job, stuck: RelayTransaction, round: RoundContext): Promise<Step> {
   const unsigned = decodeTransaction(stuck);
   const fees = raisedFees(unsigned, await networkFees(round.rpc, round.head));
-  if (fees === undefined) return 'waiting';
-  return logAndSend(job, await signTransaction(round.account, { ...unsigned, ...fees }), round);
+  return fees === undefined ? 'waiting' : signAndSend(job, { ...unsigned, ...fees }, round);
 }
 
 /** nonceConsumed: somebody else used the nonce, to the node's knowledge, unless the chain already holds the job's event. */
@@ -151,68 +163,20 @@ async function replace(job: Job, round: RoundContext): Promise<Step> {
 
 /** mined -> recorded, once the block has its confirmations. */
 async function conclude(job: Job, receipt: Receipt, round: RoundContext): Promise<Step> {
-  if ((await confirmedAt(receipt, round)) === undefined) return 'waiting';
-  if (!receipt.isSuccess) return concludeReverted(job, receipt, round);
-  const done = job.find(receipt.logs.filter(({ address }) => address.toLowerCase() === job.contract.toLowerCase()));
-  if (done !== undefined) return complete(job, done, round);
-  round.alerts.raise(job.name, `transaction ${receipt.txHash} succeeded without the expected event`);
+  const block = await confirmedBlock(receipt, round);
+  if (block === undefined) return 'waiting';
+  if (receipt.status !== 1) return submit(job, round, receipt.transactionHash);
+  const done = job.find(receipt.logs.filter(({ address }) => isAddressEqual(address, job.contract)));
+  if (done !== undefined) return record(job, done.fact(block), round);
+  round.alerts.raise(job.name, `transaction ${receipt.transactionHash} succeeded without the expected event`);
   return 'waiting';
 }
 
-/** The time of the block once it has its confirmations and is still the chain's. */
-async function confirmedAt(receipt: Receipt, { rpc, head, config }: RoundContext): Promise<Millis | undefined> {
+/** The block once it has its confirmations, if it is still the chain's. */
+async function confirmedBlock(receipt: Receipt, { rpc, head, config }: RoundContext): Promise<Block | undefined> {
   if (head.number - receipt.blockNumber + 1 < config.confirmations) return undefined;
   const block = await readBlock(rpc, receipt.blockNumber);
-  return block?.hash === receipt.blockHash ? block.at : undefined;
-}
-
-/** A mined revert leaves no reason behind, so the call is simulated once more. */
-async function concludeReverted(job: Job, { txHash }: Receipt, round: RoundContext): Promise<Step> {
-  if (isRetryDelayed(job, round)) return 'waiting';
-  const call = { from: round.account.address, to: job.contract, data: job.call() };
-  const estimate = await estimateGas(round.rpc, call);
-  if ('revertData' in estimate) return resolveRevert(job, { data: estimate.revertData, txHash }, round);
-  const attempts = new Set(job.submitted.map(({ nonce }) => nonce)).size;
-  if (attempts < UNEXPLAINED_REVERTS_MAX || job.failure === undefined) return submit(job, round);
-  return record(job, job.failure(`reverted ${attempts} times without a reason`, txHash), round);
-}
-
-interface Revert {
-  readonly data: Hex;
-  /** null when the call reverted before it was sent. */
-  readonly txHash: Hex | null;
-}
-
-/** The job may have been done already; if not, a deployment has failed, and a commitment raises an alert. */
-async function resolveRevert(job: Job, { data, txHash }: Revert, round: RoundContext): Promise<Step> {
-  const { rpc, config } = round;
-  const stored = await readCall(rpc, { to: config.registryAddress, data: rootOfCall(job.chamberId) });
-  const root = ZERO.test(stored) ? undefined : rootOfResult(stored);
-  if (root !== undefined && root !== job.root) {
-    return raiseAndRetry(job, `the registry holds a different root, ${root}`, round);
-  }
-  const done = root === undefined ? undefined : await findCompletion(job, round);
-  if (done !== undefined) return complete(job, done, round);
-  if (job.failure === undefined || isMisconfigured(data)) return raiseAndRetry(job, revertReason(data), round);
-  if (root === undefined) return raiseAndRetry(job, 'the registry no longer holds the chamber’s root', round);
-  // The contract's own view counts, whatever the node's index of its events shows so far: missing means unknown.
-  const view = { to: job.contract, data: job.doneCall() };
-  const isDone = isAlreadyDeployed(data) || !ZERO.test(await tryCall(round.rpc, view));
-  if (isDone) return raiseAndRetry(job, 'done on the chain, but its event is missing', round);
-  return record(job, job.failure(revertReason(data), txHash), round);
-}
-
-function raiseAndRetry(job: Job, reason: string, { alerts, stopwatches }: RoundContext): Step {
-  alerts.raise(job.name, reason);
-  stopwatches.start(key('retry', job));
-  return 'waiting';
-}
-
-function isRetryDelayed(job: Job, { stopwatches }: RoundContext): boolean {
-  if (!stopwatches.isRunning(key('retry', job))) return false;
-  if (stopwatches.elapsed(key('retry', job)) < RETRY_MILLIS) return true;
-  stopwatches.stop(key('retry', job));
-  return false;
+  return block?.hash === receipt.blockHash ? block : undefined;
 }
 
 /** The job's event counts in any transaction, from any account. */
@@ -220,11 +184,42 @@ function findCompletion(job: Job, { rpc }: RoundContext): Promise<Completion | u
   return searchLogs(rpc, { address: job.contract, topics: job.topics() }, job.find);
 }
 
-/** Records the completion when its block has its confirmations. */
-async function complete(job: Job, done: Completion, round: RoundContext): Promise<Step> {
-  const receipt = await readReceipt(round.rpc, done.txHash);
-  const at = receipt === null ? undefined : await confirmedAt(receipt, round);
-  return at === undefined ? 'waiting' : record(job, done.fact(at), round);
+/** Records a completion that was found on the chain when its block has its confirmations. */
+async function complete(job: Job, { txHash, fact }: Completion, round: RoundContext): Promise<Step> {
+  const receipt = await readReceipt(round.rpc, txHash);
+  const block = receipt === null ? undefined : await confirmedBlock(receipt, round);
+  return block === undefined ? 'waiting' : record(job, fact(block), round);
+}
+
+/** The job may have been done already; if not, a deployment has failed, and a commitment raises an alert. */
+async function resolveRevert(
+  job: Job,
+  { revertData, txHash }: { readonly revertData: Hex; readonly txHash: Hex | null },
+  round: RoundContext,
+): Promise<Step> {
+  const { rpc, config } = round;
+  const stored = await readCall(rpc, { to: config.registryAddress, data: rootOfCall(job.chamberId) });
+  const isCommitted = !ZERO.test(stored);
+  if (isCommitted && stored !== job.root)
+    return retryLater(job, `the registry holds a different root, ${stored}`, round);
+  const done = isCommitted ? await findCompletion(job, round) : undefined;
+  if (done !== undefined) return complete(job, done, round);
+  const error = revertError(revertData);
+  // What the operator must fix, whatever the idea: a wrong account, a wrong registry.
+  const isMisconfigured = error === 'NotRelayer' || error === 'ChamberNotCommitted';
+  if (job.failure === undefined || isMisconfigured) return retryLater(job, revertReason(revertData), round);
+  if (!isCommitted) return retryLater(job, 'the registry no longer holds the chamber’s root', round);
+  // The contract's own view counts, whatever the node's index of its events shows so far: missing means unknown.
+  const view = await orRevert(readCall(rpc, { to: job.contract, data: job.doneCall() }));
+  const isDone = error === 'IdeaAlreadyDeployed' || ('result' in view && !ZERO.test(view.result));
+  if (isDone) return retryLater(job, 'done on the chain, but its event is missing', round);
+  return record(job, job.failure(revertReason(revertData), txHash), round);
+}
+
+function retryLater(job: Job, reason: string, { alerts, stopwatches }: RoundContext): Step {
+  alerts.raise(job.name, reason);
+  stopwatches.start(key('retry', job));
+  return 'waiting';
 }
 
 async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise<Step> {
@@ -246,8 +241,7 @@ async function keepOnChain(job: Job, round: RoundContext): Promise<Step> {
     stopwatches.stop(lost, key('nonce gap', job), ...mined.map(({ txHash }) => txHash));
     return rebroadcast(job, round);
   }
-  if (!stopwatches.isRunning(lost) || stopwatches.elapsed(lost) >= LOST_REPEAT_MILLIS) {
-    stopwatches.stop(lost);
+  if (!stopwatches.isWithin(lost, LOST_REPEAT_MILLIS)) {
     stopwatches.start(lost);
     logger.warn({ job: job.name }, 'recorded transaction lost from the chain, rebroadcasting');
   }

@@ -1,39 +1,34 @@
 // Transactions of the relayer's account: signed for the configured chain whatever the RPC reports, recognized in the log,
-// priced (EIP-1559), and looked up on the chain.
+// and priced (EIP-1559).
 import { setImmediate } from 'node:timers/promises';
-import { type Address, type Hex, parseSignature, parseTransaction, recoverAddress, serializeTransaction } from 'viem';
+import { LRUCache } from 'lru-cache';
+import {
+  type Address,
+  type FeeValuesEIP1559 as Fees,
+  type Hex,
+  parseSignature,
+  parseTransaction,
+  recoverAddress,
+  serializeTransaction,
+  type TransactionSerializableEIP1559,
+} from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { keccak256 } from '../crypto/keccak.ts';
 import type { RelayTransaction } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
-import { type Block, isInBlock, type Receipt, readPriorityFee, readReceipt } from './chain-client.ts';
+import { type Block, readPriorityFee } from './chain-client.ts';
 import type { Rpc } from './rpc.ts';
-
-const PRIVATE_KEY = /^0x[0-9a-fA-F]{64}$/;
 
 /** Throws without naming the key when it is invalid. */
 export function openAccount(privateKey: Hex): PrivateKeyAccount {
   try {
-    if (PRIVATE_KEY.test(privateKey)) return privateKeyToAccount(privateKey);
+    return privateKeyToAccount(privateKey);
   } catch {
-    // Out of the curve's range: rejected like any other.
+    throw new Error('the relayer’s private key must be 0x and 64 hex digits, a key of secp256k1');
   }
-  throw new Error('the relayer’s private key must be 0x and 64 hex digits, a key of secp256k1');
 }
 
-/** Wei per unit of gas. */
-export interface Fees {
-  readonly maxFeePerGas: bigint;
-  readonly maxPriorityFeePerGas: bigint;
-}
-
-export interface UnsignedTransaction extends Fees {
-  readonly chainId: number;
-  readonly nonce: number;
-  readonly to: Address;
-  readonly data: Hex;
-  readonly gas: bigint;
-}
+export type UnsignedTransaction = Omit<TransactionSerializableEIP1559, 'nonce'> & { readonly nonce: number };
 
 /** Hashed by our own keccak256, because viem's takes 5 ms for the calldata of a long idea. */
 export async function signTransaction(
@@ -45,7 +40,7 @@ export async function signTransaction(
   const signature = await account.sign({ hash: hashOf(serializeTransaction(transaction)) });
   const rawTransaction = serializeTransaction(transaction, parseSignature(signature));
   const txHash = hashOf(rawTransaction);
-  rememberSigner(txHash, account.address);
+  signers.set(txHash, account.address);
   return { chainId, nonce, txHash, rawTransaction };
 }
 
@@ -54,21 +49,15 @@ function hashOf(bytes: Hex): Hex {
 }
 
 /** What was signed, to be signed again with other fees or at another nonce. */
-export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): UnsignedTransaction {
+export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): UnsignedTransaction & Fees {
   const { to, data, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(rawTransaction);
-  if (typeof to !== 'string' || data === undefined || gas === undefined) throw new Error('not a relay transaction');
   return { chainId, nonce, to, data, gas, maxFeePerGas, maxPriorityFeePerGas };
 }
 
-const SIGNERS_MAX = 10_000;
-
-/** By transaction hash; undefined where the bytes are not a signed transaction. A recovery takes milliseconds. */
-const signers = new Map<Hex, Address | undefined>();
-
-function rememberSigner(txHash: Hex, signer: Address | undefined): void {
-  if (signers.size >= SIGNERS_MAX) signers.clear();
-  signers.set(txHash, signer);
-}
+/** The signer of bytes that are no signed transaction. */
+const NOBODY: Address = '0x';
+/** By transaction hash, because a recovery takes milliseconds. */
+const signers = new LRUCache<Hex, Address>({ max: 10_000 });
 
 /** The account's own: a nonce counts for its own account alone, and an operator may change the key. */
 export async function signedBy(
@@ -82,12 +71,13 @@ export async function signedBy(
   return own;
 }
 
-async function signerOf({ txHash, rawTransaction }: RelayTransaction): Promise<Address | undefined> {
-  if (signers.has(txHash)) return signers.get(txHash);
+async function signerOf({ txHash, rawTransaction }: RelayTransaction): Promise<Address> {
+  const known = signers.get(txHash);
+  if (known !== undefined) return known;
   // A log read back after a restart holds hundreds: other work of the process comes in between.
   await setImmediate();
-  const signer = await recoverSigner(rawTransaction).catch(() => undefined);
-  rememberSigner(txHash, signer);
+  const signer = await recoverSigner(rawTransaction).catch(() => NOBODY);
+  signers.set(txHash, signer);
   return signer;
 }
 
@@ -120,36 +110,4 @@ export function raisedFees(fees: Fees, network: Fees): Fees | undefined {
     maxFeePerGas: raise(fees.maxFeePerGas, network.maxFeePerGas),
     maxPriorityFeePerGas: raise(fees.maxPriorityFeePerGas, network.maxPriorityFeePerGas),
   };
-}
-
-/** Where a job's transactions are. A missing receipt means unknown, never failed. */
-export type TransactionStatus =
-  /** Nothing has been signed yet. */
-  | { readonly kind: 'unsigned' }
-  /** The newest can still be mined. */
-  | { readonly kind: 'pending' }
-  /** One of them is in a block: a successful one, or a reverted one that was not signed again since. */
-  | { readonly kind: 'mined'; readonly receipt: Receipt }
-  /** One is in a block, but its receipt is not available yet. */
-  | { readonly kind: 'receiptPending' }
-  /** Their nonces are used up and no block has any of them: to the node's knowledge another transaction took the nonce. */
-  | { readonly kind: 'nonceConsumed' };
-
-/** `nonce` is the account's first free nonce on chain, read before this. */
-export async function readTransactionStatus(
-  rpc: Rpc,
-  submitted: readonly RelayTransaction[],
-  nonce: number,
-): Promise<TransactionStatus> {
-  const newest = submitted.at(-1);
-  if (newest === undefined) return { kind: 'unsigned' };
-  const isCurrent = (index: number) => submitted[index]?.nonce === newest.nonce;
-  const receipts = await Promise.all(submitted.map(({ txHash }) => readReceipt(rpc, txHash)));
-  const receipt =
-    receipts.find((candidate) => candidate?.isSuccess) ??
-    receipts.find((candidate, index) => candidate !== null && isCurrent(index));
-  if (receipt) return { kind: 'mined', receipt };
-  if (newest.nonce >= nonce) return { kind: 'pending' };
-  const inBlocks = await Promise.all(submitted.map(({ txHash }) => isInBlock(rpc, txHash)));
-  return { kind: inBlocks.some((isIn, index) => isIn && isCurrent(index)) ? 'receiptPending' : 'nonceConsumed' };
 }

@@ -1,7 +1,7 @@
 import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
-import { commitChamberCall, deployIdeaCall, factoryCreation } from '../../src/relayer/contracts.ts';
+import { commitChamberCall, creationCode, deployIdeaCall } from '../../src/relayer/contracts.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/events.ts';
 import { addChamber } from './chambers.ts';
@@ -271,7 +271,7 @@ test('a node that rejects one job holds up no other, and a lasting rejection rai
 test('a factory with another relayer raises an alert and fails no idea', async () => {
   const { forum, rpc, chain } = stage;
   const [deployer] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
-  const data = factoryCreation(chain.config.registryAddress, deployer ?? '0x');
+  const data = creationCode('IdeaFactory', chain.config.registryAddress, deployer ?? '0x');
   const hash = await rpc.request('eth_sendTransaction', [{ from: deployer, data }]);
   const receipt = () =>
     rpc.request('eth_getTransactionReceipt', [hash]) as Promise<{ contractAddress: `0x${string}` } | null>;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { RelayerConfig } from '../../src/relayer/context.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';
-import type { RelayerConfig } from '../../src/relayer/port.ts';
 import { openFaultProxy } from './fault-proxy.ts';
 import { recordingLogger } from './stage.ts';
 

@@ -4,7 +4,7 @@ import { listingsOf } from '../../projections/listings.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
 import { decideServiceFact } from '../../src/moves/service-facts.ts';
-import type { ClosedChamber, RelayerForum } from '../../src/relayer/port.ts';
+import type { ClosedChamber, RelayerForum } from '../../src/relayer/context.ts';
 import {
   type ChamberEvent,
   isMove,

@@ -1,7 +1,7 @@
 // Nonces after reorganizations, wrong nodes and new keys: no signed transaction may wait without end.
 import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { factoryCreation, registryCreation } from '../../src/relayer/contracts.ts';
+import { creationCode } from '../../src/relayer/contracts.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/events.ts';
 import { addChamber } from './chambers.ts';
@@ -100,8 +100,8 @@ test('a new key starts at its own nonces and continues the old key’s open work
   const privateKey = `0x${'ab'.repeat(32)}` as const;
   const { address } = openAccount(privateKey);
   await rpc.request('anvil_setBalance', [address, '0x56bc75e2d63100000']);
-  const registryAddress = await create(registryCreation(address));
-  const factoryAddress = await create(factoryCreation(registryAddress, address));
+  const registryAddress = await create(creationCode('ChamberRegistry', address));
+  const factoryAddress = await create(creationCode('IdeaFactory', registryAddress, address));
   stage.relayer({ privateKey, registryAddress, factoryAddress });
   await untilSettled();
   expect(forum.state(2).settlement.commitSubmitted.map(({ nonce }) => nonce)).toEqual([3, 0]);

@@ -1,10 +1,10 @@
 // A stage for relayer tests: a real development chain, a forum in memory, and relayers that start and stop.
-import type { Hex } from 'viem';
+import { encodeEventTopics, type Hex } from 'viem';
 import { expect } from 'vitest';
-import { readLogs, sendRaw } from '../../src/relayer/chain-client.ts';
-import { chamberCommittedTopics } from '../../src/relayer/contracts.ts';
+import { type Logs, readLogs, sendRaw } from '../../src/relayer/chain-client.ts';
+import type { Logger, RelayerConfig } from '../../src/relayer/context.ts';
+import { REGISTRY_ABI } from '../../src/relayer/contracts.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
-import type { Logger, RelayerConfig } from '../../src/relayer/port.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount, signTransaction } from '../../src/relayer/transactions.ts';
@@ -79,26 +79,20 @@ export async function isSettled(forum: MemoryForum): Promise<boolean> {
 
 /** The hashes of the transactions that committed a chamber and that deployed its ideas. */
 export async function onChain(
-  { rpc, chain }: Pick<Stage, 'rpc' | 'chain'>,
+  { rpc, chain }: { readonly rpc: Rpc; readonly chain: Pick<DevChain, 'config'> },
   chamberId: number,
 ): Promise<{ readonly commits: readonly Hex[]; readonly deployments: readonly Hex[] }> {
   const { registryAddress, factoryAddress } = chain.config;
   const toBlock = Number(await rpc.request('eth_blockNumber', []));
   const blocks = { fromBlock: 0, toBlock };
-  const [, chamberTopic] = chamberCommittedTopics(chamberId);
-  const commits = await readLogs(rpc, {
-    address: registryAddress,
-    topics: chamberCommittedTopics(chamberId),
-    ...blocks,
-  });
+  const args = { chamberId: BigInt(chamberId) };
+  const commitTopics = encodeEventTopics({ abi: REGISTRY_ABI, eventName: 'ChamberCommitted', args });
+  const [, chamberTopic] = commitTopics;
+  const commits = await readLogs(rpc, { address: registryAddress, topics: commitTopics, ...blocks });
   const topics = [null, null, chamberTopic ?? null];
   const deployments = await readLogs(rpc, { address: factoryAddress, topics, ...blocks });
-  return { commits: commits.map(hashOf), deployments: deployments.map(hashOf) };
-}
-
-function hashOf(log: { readonly transactionHash: Hex | null }): Hex {
-  if (log.transactionHash === null) throw new Error('a log of a pending block');
-  return log.transactionHash;
+  const hashesOf = (logs: Logs) => logs.map(({ transactionHash }) => transactionHash);
+  return { commits: hashesOf(commits), deployments: hashesOf(deployments) };
 }
 
 const GWEI = 1_000_000_000n;
