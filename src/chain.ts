@@ -28,8 +28,8 @@ export async function openChain(options: ChainOptions): Promise<ChainLink> {
   const { config, logger } = options;
   if (config.CHAIN === 'none') return NO_CHAIN;
   if (config.RPC_URL !== undefined) return openRelayer(options, configuredChain(config, config.RPC_URL));
-  const state = config.DATABASE_PATH === ':memory:' ? {} : { stateFile: `${config.DATABASE_PATH}.chain.json` };
-  const devChain = await startDevChain({ ...state, ...chainIdOf(config), logger });
+  const stateFile = config.DATABASE_PATH === ':memory:' ? undefined : `${config.DATABASE_PATH}.chain.json`;
+  const devChain = await startDevChain({ stateFile, chainId: config.CHAIN_ID, logger });
   try {
     return await openRelayer(options, { ...devChain.config, feeBumpSeconds: config.FEE_BUMP_SECONDS }, devChain);
   } catch (error) {
@@ -64,30 +64,25 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
   if (remembered !== undefined && chainId !== Number(remembered)) {
     throw new Error(`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`);
   }
-  const config = chainId === undefined ? wanted : { ...wanted, chainId };
-  const report = await probeChain(config);
+  const report = await probeChain({ ...wanted, chainId });
   if (report.mismatches.length > 0) {
     throw new Error(report.mismatches.map(({ variable, problem }) => `${variable}: ${problem}`).join('\n'));
   }
   if (report.chainId !== undefined) log.remember(CHAIN_ID, String(report.chainId));
-  return report.chainId === undefined ? config : { ...config, chainId: report.chainId };
+  return { ...wanted, chainId: report.chainId ?? chainId };
 }
 
 /** readConfig requires addresses and key wherever it takes an RPC_URL, and checks their form. */
 export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
   return {
     rpcUrl,
-    ...chainIdOf(config),
+    chainId: config.CHAIN_ID,
     registryAddress: config.CHAMBER_REGISTRY_ADDRESS as Hex,
     factoryAddress: config.IDEA_FACTORY_ADDRESS as Hex,
     privateKey: config.RELAYER_PRIVATE_KEY as Hex,
     confirmations: config.CONFIRMATIONS,
     feeBumpSeconds: config.FEE_BUMP_SECONDS,
   };
-}
-
-function chainIdOf({ CHAIN_ID }: Config): { chainId?: number } {
-  return CHAIN_ID === undefined ? {} : { chainId: CHAIN_ID };
 }
 
 function relayerForum(forum: Forum): RelayerForum {

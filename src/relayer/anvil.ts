@@ -3,7 +3,6 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 
 export interface Anvil {
   readonly rpcUrl: string;
@@ -67,27 +66,20 @@ function anvilBinary(): string {
   }
 }
 
-async function listeningPort(child: ChildProcessWithoutNullStreams, exited: Promise<void>): Promise<number> {
-  let stderr = '';
-  child.stderr.on('data', (chunk) => {
-    stderr = `${stderr}${chunk}`.slice(-STDERR_CHARS_MAX);
+async function listeningPort({ stdout, stderr }: ChildProcessWithoutNullStreams, exited: Promise<void>) {
+  let errors = '';
+  stderr.on('data', (chunk) => {
+    errors = `${errors}${chunk}`.slice(-STDERR_CHARS_MAX);
   });
-  const lines = createInterface({ input: child.stdout });
-  const timeout = new AbortController();
-  try {
-    return await Promise.race([
-      new Promise<number>((resolve) => {
-        lines.on('line', (line) => /^Listening on \S+:\d+$/.test(line) && resolve(Number(line.split(':').at(-1))));
-      }),
-      exited.then(() => Promise.reject(new Error(`Anvil exited at its start: ${stderr.trim()}`))),
-      pause(READY_TIMEOUT_MILLIS, undefined, timeout).then(() =>
-        Promise.reject(new Error('Anvil did not listen in time')),
-      ),
-    ]);
-  } finally {
-    timeout.abort();
-    lines.close();
+  const signal = AbortSignal.timeout(READY_TIMEOUT_MILLIS);
+  for await (const line of createInterface({ input: stdout, signal })) {
+    const port = /^Listening on \S+:(\d+)$/.exec(line)?.[1];
+    if (port === undefined) continue;
     // Its log of requests is drained for as long as it runs: a full pipe would block it.
-    child.stdout.resume();
+    setImmediate(() => stdout.resume());
+    return Number(port);
   }
+  if (signal.aborted) throw new Error('Anvil did not listen in time');
+  await exited;
+  throw new Error(`Anvil exited at its start: ${errors.trim()}`);
 }

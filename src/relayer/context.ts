@@ -34,7 +34,7 @@ export interface Logger {
 export interface RelayerConfig {
   readonly rpcUrl: string;
   /** Without it the chain of the log's transactions counts, and in a log without any the one that the RPC reports. */
-  readonly chainId?: number;
+  readonly chainId?: number | undefined;
   readonly registryAddress: Hex;
   readonly factoryAddress: Hex;
   readonly privateKey: Hex;

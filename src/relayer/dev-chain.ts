@@ -14,9 +14,9 @@ import { openRpc, type Rpc } from './rpc.ts';
 
 export interface DevChainOptions {
   /** Where the state is kept between starts; without it the chain is lost at the stop. */
-  readonly stateFile?: string;
+  readonly stateFile?: string | undefined;
   /** Anvil's own, 31337, by default. */
-  readonly chainId?: number;
+  readonly chainId?: number | undefined;
   readonly logger: Logger;
 }
 
@@ -33,8 +33,11 @@ const DEPLOYER: Address = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266';
 const RELAYER: Address = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const RELAYER_KEY: Hex = '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d';
 
-const REGISTRY = getContractAddress({ from: DEPLOYER, nonce: 0n });
-const FACTORY = getContractAddress({ from: DEPLOYER, nonce: 1n });
+/** Their addresses follow from the deployer and its first two nonces, so a second start finds them. */
+const CONTRACTS = {
+  registryAddress: getContractAddress({ from: DEPLOYER, nonce: 0n }),
+  factoryAddress: getContractAddress({ from: DEPLOYER, nonce: 1n }),
+};
 
 export async function startDevChain(options: DevChainOptions): Promise<DevChain> {
   return new DevChain(options, await launch(options));
@@ -47,23 +50,18 @@ export class DevChain {
   readonly #options: DevChainOptions;
   readonly #rpc: Rpc;
   readonly #stopping = new AbortController();
+  readonly #supervising: Promise<void>;
   #anvil: Anvil;
   #savedBlock: Hex | undefined;
   #stopped: Promise<void> | undefined;
-  readonly #supervising: Promise<void>;
 
   constructor(options: DevChainOptions, anvil: Anvil) {
+    const { rpcUrl } = anvil;
+    const { chainId = DEV_CHAIN_ID } = options;
+    this.config = { rpcUrl, chainId, ...CONTRACTS, privateKey: RELAYER_KEY, confirmations: 1 };
     this.#options = options;
     this.#anvil = anvil;
-    this.#rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
-    this.config = {
-      rpcUrl: anvil.rpcUrl,
-      chainId: options.chainId ?? DEV_CHAIN_ID,
-      registryAddress: REGISTRY,
-      factoryAddress: FACTORY,
-      privateKey: RELAYER_KEY,
-      confirmations: 1,
-    };
+    this.#rpc = openRpc(rpcUrl, RPC_TIMEOUT_MILLIS);
     this.#supervising = this.#supervise();
   }
 
@@ -124,9 +122,9 @@ async function launch({ stateFile, chainId = DEV_CHAIN_ID }: DevChainOptions, po
   const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port);
   const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
   try {
-    // The addresses follow from the deployer and its first two nonces, so a second start finds the contracts.
-    await requireContract(rpc, REGISTRY, creationCode('ChamberRegistry', RELAYER));
-    await requireContract(rpc, FACTORY, creationCode('IdeaFactory', REGISTRY, RELAYER));
+    const { registryAddress, factoryAddress } = CONTRACTS;
+    await requireContract(rpc, registryAddress, creationCode('ChamberRegistry', RELAYER));
+    await requireContract(rpc, factoryAddress, creationCode('IdeaFactory', registryAddress, RELAYER));
     if (stateFile !== undefined) await saveState(rpc, stateFile);
   } catch (error) {
     await anvil.kill();

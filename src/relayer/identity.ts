@@ -79,7 +79,7 @@ export async function isExpectedChain(
   if (chainId === verified.chainId && head.hash === verified.verifiedHead) return true;
   const known = [verified.chainId, config.chainId, loggedChainId];
   const other = known.find((expected) => expected !== undefined && expected !== chainId);
-  const [mismatch] = await findMismatches(rpc, chainId, { ...config, chainId: other ?? chainId });
+  const [mismatch] = await findMismatches(rpc, chainId, { ...config, chainId: other });
   if (mismatch === undefined) {
     alerts.clear('chain');
     verified.chainId = chainId;
