@@ -2,22 +2,25 @@
 // the tokens. The contracts' interface is written down a second time here: the relayer's own code is not trusted.
 import {
   type Address,
+  BaseError,
+  createPublicClient,
   decodeFunctionData,
-  decodeFunctionResult,
-  encodeFunctionData,
   type Hex,
+  HttpRequestError,
+  http,
   keccak256,
-  type Log,
+  type PublicClient,
   parseAbi,
   parseEventLogs,
   parseTransaction,
-  type RpcTransactionReceipt,
+  ResponseBodyTooLargeError,
   recoverTransactionAddress,
+  TransactionReceiptNotFoundError,
   type TransactionSerialized,
 } from 'viem';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { ChamberAudit, Claim } from './chamber-audit.ts';
-import { readText, send, Unreachable, UnusableInput } from './input.ts';
+import { Unreachable, UnusableInput } from './input.ts';
 
 const ABI = parseAbi([
   'function commitChamber(uint256 chamberId, bytes32 root)',
@@ -36,35 +39,87 @@ export async function readTransaction(rawTransaction: Hex) {
   return { chainId, nonce, txHash: keccak256(rawTransaction), from, call };
 }
 
-export async function compareChain(audit: ChamberAudit, chain: AuditedChain, chamberId: number): Promise<void> {
-  await compareRoot(audit, chain, chamberId);
-  for (const { event, eventId } of audit.claims) {
-    const receipt = await chain.receipt(event.payload.txHash);
-    const problem = problemOf(event, receipt, chain.registry);
-    const sentence = `event ${eventId} (${event.type}): ${problem}`;
-    audit.findings.judge('receipts', problem === undefined, { eventIds: [eventId], sentence });
+const NO_ROOT = /^0x0*$/;
+const TIMEOUT_MILLIS = 30_000;
+
+/** The chain that holds the registry, asked by viem. Every question throws Unreachable when there is no usable response. */
+export class AuditedChain {
+  readonly registry: Address;
+  readonly #host: string;
+  readonly #client: PublicClient;
+
+  constructor(rpcUrl: string, registry: Address) {
+    this.registry = registry;
+    this.#host = new URL(rpcUrl).host;
+    // viem's own timeout ends with the headers, that of fetchOnce with the body.
+    const transport = http(rpcUrl, { fetchFn: fetchOnce, timeout: 0, retryCount: 0 });
+    this.#client = createPublicClient({ transport, ccipRead: false });
+  }
+
+  /** The chamber's root in the registry, null before its commitment. Throws UnusableInput where there is no registry. */
+  async rootOf(chamberId: number): Promise<Hex | null> {
+    const call = { address: this.registry, abi: ABI, functionName: 'rootOf', args: [BigInt(chamberId)] } as const;
+    const root = await this.#client.readContract(call).catch((error: BaseError) => {
+      const isTransport = (cause: unknown) =>
+        cause instanceof HttpRequestError || cause instanceof ResponseBodyTooLargeError;
+      if (error.walk(isTransport) !== null) throw this.#toUnreachable(error);
+      throw new UnusableInput(`the chain has no ChamberRegistry at ${this.registry}`);
+    });
+    return NO_ROOT.test(root) ? null : root;
+  }
+
+  /** undefined for a transaction that the chain does not know, or that is not in a block yet. */
+  async receipt(hash: Hex) {
+    try {
+      const receipt = await this.#client.getTransactionReceipt({ hash });
+      const { timestamp } = await this.#client.getBlock({ blockNumber: receipt.blockNumber });
+      return { ...receipt, at: toTimestamp(Number(timestamp) * 1000) };
+    } catch (error) {
+      if (error instanceof TransactionReceiptNotFoundError) return undefined;
+      throw this.#toUnreachable(error);
+    }
+  }
+
+  /** Names the host alone: the rest of a URL, which viem's longer messages hold, may carry credentials. */
+  #toUnreachable(error: unknown): Unreachable {
+    const cause = (error instanceof BaseError ? error.walk() : error) as Partial<BaseError>;
+    return new Unreachable(`the RPC of ${this.#host} failed: ${cause.shortMessage ?? (cause.message || cause.name)}`);
   }
 }
 
-async function compareRoot(audit: ChamberAudit, chain: AuditedChain, chamberId: number): Promise<void> {
+async function fetchOnce(url: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
+  if (!response.ok) throw new Error(`it returned status ${response.status}`);
+  return response;
+}
+
+export async function compareChain(audit: ChamberAudit, chain?: AuditedChain, chamberId?: number): Promise<void> {
   const { findings, claims, root } = audit;
+  if (chain === undefined || chamberId === undefined) {
+    const reason = chain === undefined ? 'use --rpc and --registry to ask the chain' : 'the chamber is unknown';
+    return findings.notEvaluated(reason, 'contract', 'receipts');
+  }
   const onChain = await chain.rootOf(chamberId);
   const eventIds = claims.filter(({ event }) => event.type === 'chamber.committed').map(({ eventId }) => eventId);
   if (onChain === null && eventIds.length === 0) {
-    findings.notEvaluated('contract', 'the registry holds no root for this chamber yet');
-    return;
+    findings.notEvaluated('the registry holds no root for this chamber yet', 'contract');
+  } else {
+    const problem = `the registry holds ${onChain ?? 'no root'} for chamber ${chamberId}, but the root of the moves is ${root}`;
+    findings.judge('contract', eventIds, onChain !== root && problem);
   }
-  const sentence = `the registry holds ${onChain ?? 'no root'} for chamber ${chamberId}, but the root of the moves is ${root}`;
-  findings.judge('contract', onChain === root, { eventIds, sentence });
+  for (const { event, eventId } of claims) {
+    const problem = problemOf(event, await chain.receipt(event.payload.txHash), chain.registry);
+    findings.judge('receipts', [eventId], problem && `event ${eventId} (${event.type}): ${problem}`);
+  }
 }
 
-function problemOf(event: Claim['event'], receipt: Receipt | undefined, registry: Address): string | undefined {
+type Receipt = Awaited<ReturnType<AuditedChain['receipt']>>;
+
+function problemOf({ chamberId, ...event }: Claim['event'], receipt: Receipt, registry: Address): string | undefined {
   const { txHash } = event.payload;
   if (receipt === undefined) return `the chain does not know transaction ${txHash}`;
-  if (!receipt.isSuccess) return `transaction ${txHash} was reverted`;
-  const logs = parseEventLogs({ abi: ABI, logs: receipt.logs }).filter(
-    ({ args }) => args.chamberId === BigInt(event.chamberId),
-  );
+  if (receipt.status !== 'success') return `transaction ${txHash} was reverted`;
+  const logs = parseEventLogs({ abi: ABI, logs: receipt.logs, args: { chamberId: BigInt(chamberId) } });
   if (event.type === 'idea.deployed') {
     const { tokenAddress, graduatedAt } = event.payload;
     const isDeployed = logs.some((log) => log.eventName === 'IdeaDeployed' && isSame(log.args.ideaToken, tokenAddress));
@@ -76,87 +131,10 @@ function problemOf(event: Claim['event'], receipt: Receipt | undefined, registry
     (log) => log.eventName === 'ChamberCommitted' && isSame(log.address, registry) && log.args.root === merkleRoot,
   );
   if (!isCommitted) return `transaction ${txHash} did not commit this root`;
-  if (receipt.blockNumber !== blockNumber) return `its block is ${receipt.blockNumber}`;
+  if (receipt.blockNumber !== BigInt(blockNumber)) return `its block is ${receipt.blockNumber}`;
   return receipt.at === committedAt ? undefined : `the time of its block is ${receipt.at}`;
 }
 
 function isSame(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
-}
-
-interface Receipt {
-  readonly isSuccess: boolean;
-  readonly blockNumber: number;
-  /** Time of the block, ISO 8601 UTC. */
-  readonly at: string;
-  readonly logs: Log[];
-}
-
-/** The members that are read here. */
-type RawReceipt = Pick<RpcTransactionReceipt, 'status' | 'blockNumber'> & Pick<Receipt, 'logs'>;
-
-interface RpcResponse {
-  readonly result?: unknown;
-  readonly error?: { readonly message?: unknown };
-}
-
-const NO_ROOT = /^0x0*$/;
-const OK = 200;
-
-export class AuditedChain {
-  readonly #rpcUrl: string;
-  readonly registry: Address;
-
-  constructor(rpcUrl: string, registry: Address) {
-    this.#rpcUrl = rpcUrl;
-    this.registry = registry;
-  }
-
-  /** The chamber's root in the registry, null before its commitment. Throws UnusableInput where there is no registry. */
-  async rootOf(chamberId: number): Promise<Hex | null> {
-    const data = encodeFunctionData({ abi: ABI, functionName: 'rootOf', args: [BigInt(chamberId)] });
-    const { result } = await this.#send('eth_call', [{ to: this.registry, data }, 'latest']);
-    try {
-      const root = decodeFunctionResult({ abi: ABI, functionName: 'rootOf', data: result as Hex });
-      return NO_ROOT.test(root) ? null : root;
-    } catch {
-      throw new UnusableInput(`the chain has no ChamberRegistry at ${this.registry}`);
-    }
-  }
-
-  /** undefined for a transaction that the chain does not know, or that is not in a block yet. */
-  async receipt(txHash: Hex): Promise<Receipt | undefined> {
-    const receipt = (await this.#request('eth_getTransactionReceipt', [txHash])) as RawReceipt | null;
-    if (receipt === null) return undefined;
-    const block = await this.#request('eth_getBlockByNumber', [receipt.blockNumber, false]);
-    const { timestamp } = (block ?? {}) as { readonly timestamp?: Hex };
-    return {
-      isSuccess: receipt.status === '0x1',
-      blockNumber: Number(receipt.blockNumber),
-      at: timestamp === undefined ? '' : toTimestamp(Number(timestamp) * 1000),
-      logs: receipt.logs,
-    };
-  }
-
-  async #request(method: string, params: readonly unknown[]): Promise<unknown> {
-    const { result, error } = await this.#send(method, params);
-    if (error !== undefined) throw new Unreachable(`the RPC rejected ${method}: ${String(error.message)}`);
-    return result;
-  }
-
-  async #send(method: string, params: readonly unknown[]): Promise<RpcResponse> {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-    const response = await send(this.#rpcUrl, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body,
-    });
-    const text = await readText(response);
-    if (response.status !== OK) throw new Unreachable(`the RPC returned status ${response.status} for ${method}`);
-    try {
-      return JSON.parse(text) as RpcResponse;
-    } catch {
-      throw new Unreachable(`the RPC response to ${method} is not JSON`);
-    }
-  }
 }

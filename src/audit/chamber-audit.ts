@@ -4,22 +4,14 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import type { readTransaction } from './chain.ts';
 import { Decisions } from './decisions.ts';
 import { EvidenceChecks, type EvidenceOptions } from './evidence.ts';
 import { Findings } from './findings.ts';
 import { type RawLine, UnusableInput } from './input.ts';
+import type { MoveTree } from './merkle-root.ts';
 import { readRecord } from './record.ts';
 import { type Position, Sequence } from './sequence.ts';
-import { ServiceEventChecks } from './service-events.ts';
-
-/** The Merkle tree over the moves. */
-export interface MoveTree {
-  readonly size: number;
-  push(leaf: Uint8Array): void;
-  /** The root over all leaves so far; undefined without any. */
-  root(): Uint8Array | undefined;
-}
+import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
 
 /** An outcome on the chain that the log claims, with the id under which it is reported. */
 export interface Claim {
@@ -27,19 +19,10 @@ export interface Claim {
   readonly event: Extract<ServiceEvent, { type: 'chamber.committed' | 'idea.deployed' }>;
 }
 
-export interface AuditOptions extends EvidenceOptions {
-  /** Reads as readTransaction does, which is the default. */
-  readonly readTransaction?: typeof readTransaction;
-  /** Empty. */
-  readonly moves: MoveTree;
+/** `moves` is an empty tree. */
+export interface AuditOptions extends EvidenceOptions, ServiceEventOptions {
   /** The chamber that all lines must belong to; without it, that of most lines. */
   readonly chamberId?: number | undefined;
-}
-
-interface ChamberLines {
-  count: number;
-  /** The first ones. */
-  readonly eventIds: number[];
 }
 
 const IDS_NAMED_MAX = 100;
@@ -48,21 +31,23 @@ const UNREADABLE_FIRST_MAX = 100;
 
 export class ChamberAudit {
   readonly findings = new Findings();
+  /** What the log says happened on the chain. */
+  readonly claims: Claim[] = [];
+  lineCount = 0;
   readonly #sequence = new Sequence(this.findings);
   readonly #decisions = new Decisions(this.findings);
   readonly #serviceEvents: ServiceEventChecks;
   readonly #evidence: EvidenceChecks;
   readonly #moves: MoveTree;
   readonly #chamberId: number | undefined;
-  readonly #linesByChamber = new Map<number, ChamberLines>();
-  readonly #claims: Claim[] = [];
-  #lineCount = 0;
+  /** By chamber, how many lines belong to it, and the first of them. */
+  readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
   #eventCount = 0;
   #firstProblem = '';
 
   constructor(options: AuditOptions) {
     this.#evidence = new EvidenceChecks(this.findings, options);
-    this.#serviceEvents = new ServiceEventChecks(this.findings, options.readTransaction);
+    this.#serviceEvents = new ServiceEventChecks(this.findings, options);
     this.#moves = options.moves;
     this.#chamberId = options.chamberId;
   }
@@ -77,15 +62,6 @@ export class ChamberAudit {
     return this.#decisions.lostEventId;
   }
 
-  /** What the log says happened on the chain. */
-  get claims(): readonly Claim[] {
-    return this.#claims;
-  }
-
-  get lineCount(): number {
-    return this.#lineCount;
-  }
-
   get moveCount(): number {
     return this.#moves.size;
   }
@@ -97,34 +73,33 @@ export class ChamberAudit {
 
   /** Checks the next line. Throws UnusableInput when the lines are not events at all. */
   async take(line: RawLine): Promise<void> {
-    this.#lineCount++;
+    this.lineCount++;
     const { event, problem } = readRecord(line);
     if (event === undefined) return this.#takeUnreadable(line, problem ?? '');
     this.#eventCount++;
     const position = this.#sequence.place(event, line.bytes);
     const { eventId, kind, lostEventId, alteredEventId } = position;
-    this.findings.judge('form', problem === undefined, {
-      eventIds: [eventId],
-      sentence: `event ${eventId} ${problem}`,
-    });
-    if (lostEventId !== undefined) this.#decisions.lose(lostEventId);
+    this.findings.judge('form', [eventId], problem && `event ${eventId} ${problem}`);
+    this.#decisions.lostEventId ??= lostEventId;
     if (alteredEventId !== undefined) this.#decisions.distrust(alteredEventId);
     if (kind === 'repeat') return;
-    this.#countLine(event.chamberId, eventId);
+    const { count, eventIds } = this.#linesByChamber.get(event.chamberId) ?? { count: 0, eventIds: [] };
+    const named = eventIds.length < IDS_NAMED_MAX ? [...eventIds, eventId] : eventIds;
+    this.#linesByChamber.set(event.chamberId, { count: count + 1, eventIds: named });
     await this.#check(event, position);
   }
 
   /** Reports what only the end of the input shows. Throws UnusableInput when there was no event. */
   conclude(): void {
-    if (this.#lineCount === 0) throw new UnusableInput('it is empty, there is nothing to audit');
+    if (this.lineCount === 0) throw new UnusableInput('it is empty, there is nothing to audit');
     if (this.#eventCount === 0) throw this.#noEvents();
     this.#sequence.conclude();
     this.#evidence.conclude();
     this.#serviceEvents.conclude();
     this.#checkChamber();
     if (this.state?.settlement.committed === null)
-      this.findings.notEvaluated('root', 'the chamber is not committed yet');
-    this.findings.notEvaluated('registration', 'the log of a chamber does not contain registrations');
+      this.findings.notEvaluated('the chamber is not committed yet', 'root');
+    this.findings.notEvaluated('the log of a chamber does not contain registrations', 'registration');
   }
 
   /** A late line is checked by itself: the moves after its place were decided without it. */
@@ -135,29 +110,21 @@ export class ChamberAudit {
       this.#decisions.check(event, eventId);
       this.#moves.push(leaf);
     } else if (kind === 'next') {
-      const { state, lostEventId } = this.#decisions;
-      await this.#serviceEvents.check(event, { state, lostEventId, moves: this.#moves, eventId });
+      await this.#serviceEvents.check(event, eventId, this.#decisions);
       this.#decisions.fold(event);
-      if (event.type === 'chamber.committed' || event.type === 'idea.deployed') this.#claims.push({ event, eventId });
+      if (event.type === 'chamber.committed' || event.type === 'idea.deployed') this.claims.push({ event, eventId });
     }
   }
 
   #takeUnreadable({ bytes }: RawLine, problem: string): void {
     const eventId = this.#sequence.placeUnreadable(bytes);
     this.#firstProblem ||= problem;
-    if (this.#eventCount === 0 && this.#lineCount >= UNREADABLE_FIRST_MAX) throw this.#noEvents();
-    this.findings.broken('form', [eventId], `line ${this.#lineCount}, in the place of event ${eventId}, ${problem}`);
+    if (this.#eventCount === 0 && this.lineCount >= UNREADABLE_FIRST_MAX) throw this.#noEvents();
+    this.findings.judge('form', [eventId], `line ${this.lineCount}, in the place of event ${eventId}, ${problem}`);
   }
 
   #noEvents(): UnusableInput {
     return new UnusableInput(`it contains no event of a chamber: line 1 ${this.#firstProblem}`);
-  }
-
-  #countLine(chamberId: number, eventId: number): void {
-    const lines = this.#linesByChamber.get(chamberId) ?? { count: 0, eventIds: [] };
-    this.#linesByChamber.set(chamberId, lines);
-    lines.count++;
-    if (lines.eventIds.length < IDS_NAMED_MAX) lines.eventIds.push(eventId);
   }
 
   #checkChamber(): void {
@@ -165,8 +132,8 @@ export class ChamberAudit {
     const expected = this.#chamberId ?? most?.[0];
     for (const [chamberId, { count, eventIds }] of this.#linesByChamber) {
       const lines = count === 1 ? `event ${eventIds[0]} belongs` : `${count} lines belong`;
-      const sentence = `${lines} to chamber ${chamberId}, not to chamber ${expected}`;
-      this.findings.judge('chamber', chamberId === expected, { eventIds, sentence });
+      const problem = `${lines} to chamber ${chamberId}, not to chamber ${expected}`;
+      this.findings.judge('chamber', eventIds, chamberId !== expected && problem);
     }
   }
 }

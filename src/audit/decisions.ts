@@ -1,128 +1,100 @@
 // Decides every move again, with the service's own pure functions, from the request in its line: what the line says is only
 // compared with that. The state behind the decisions is folded from what was decided here.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { createChamber } from '../moves/create-chamber.ts';
+import { type CreationContext, createChamber } from '../moves/create-chamber.ts';
 import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../moves/move.ts';
 import { moveOfEvent } from '../moves/registry.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import type { MoveEvent, MoveFact, MovePayloads, ServiceEvent } from '../vocabulary/events.ts';
+import type { MoveEvent, MovePayloads, ServiceEvent } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
-import type { JsonValue } from '../vocabulary/values.ts';
 import { differences, type Findings } from './findings.ts';
 
+/** What any slice decides on; only that of creation is asked without a state. */
+type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly state: ChamberState | null };
+
+const slices: Readonly<Record<keyof MovePayloads, Move<keyof MovePayloads, unknown, Context>>> = moveOfEvent;
+
 export class Decisions {
-  readonly #findings: Findings;
-  #state: ChamberState | null = null;
-  #lostEventId: number | undefined;
+  /** The chamber after all decisions so far; null before `chamber.created`. */
+  state: ChamberState | null = null;
+  /** A missing or unreadable event, whose effect is unknown: nothing after it can be judged by the state. */
+  lostEventId: number | undefined;
   #rejectedEventId: number | undefined;
+  readonly #findings: Findings;
 
   constructor(findings: Findings) {
     this.#findings = findings;
   }
 
-  /** The chamber after all decisions so far; null before `chamber.created`. */
-  get state(): ChamberState | null {
-    return this.#state;
-  }
-
-  /** An event whose effect is unknown, so that nothing after it can be judged by the state. */
-  get lostEventId(): number | undefined {
-    return this.#lostEventId;
-  }
-
-  /** An event is missing or unreadable. */
-  lose(eventId: number): void {
-    this.#lostEventId ??= eventId;
-  }
-
   /** The event's bytes were altered: if it was rejected, that may be the reason, and its true effect is lost. */
   distrust(eventId: number): void {
-    if (this.#rejectedEventId === eventId) this.lose(eventId);
+    if (this.#rejectedEventId === eventId) this.lostEventId ??= eventId;
   }
 
   check(event: MoveEvent, eventId: number): void {
-    const requested = attempt(() => parseRequest(event));
-    if (this.#lostEventId === undefined) this.#checkDecision(event, requested, eventId);
-    else this.#checkContent(event, requested, eventId);
+    if (this.lostEventId === undefined) this.#checkDecision(event, eventId);
+    else this.#checkContent(event, eventId);
   }
 
   /** Service events themselves say what happened on the chain; only the fold is shared with the moves. */
   fold(event: ServiceEvent): void {
-    if (this.#state !== null) this.#state = evolveChamber(this.#state, event);
+    if (this.state !== null) this.state = evolveChamber(this.state, event);
   }
 
-  #checkDecision(event: MoveEvent, requested: Requested | ForumError, eventId: number): void {
-    const decided = requested instanceof ForumError ? requested : attempt(() => decide(event, requested, this.#state));
+  #checkDecision(event: MoveEvent, eventId: number): void {
+    const decided = attempt(() => decide(event, requestedBody(event), this.state));
     if (decided instanceof ForumError) {
-      const sentence = `event ${eventId} (${event.type}) breaks a rule: ${decided.code}: ${decided.message}`;
-      this.#findings.broken('rules', [eventId], sentence);
+      const problem = `event ${eventId} (${event.type}) breaks a rule: ${decided.code}: ${decided.message}`;
+      this.#findings.judge('rules', [eventId], problem);
       this.#rejectedEventId = eventId;
     } else {
-      this.#findings.verified('rules');
-      const differing = differences(decided.payload, event.payload, true);
-      this.#findings.judge('payload', differing.length === 0, {
-        eventIds: [eventId],
-        sentence: `event ${eventId} (${event.type}) does not match its request: ${differing.join(', ')}`,
-      });
+      this.#findings.judge('rules', [eventId]);
+      const differing = differences(decided, event.payload, true);
+      const problem = `event ${eventId} (${event.type}) does not match its request: ${differing.join(', ')}`;
+      this.#findings.judge('payload', [eventId], differing.length > 0 && problem);
     }
-    this.#foldMove(event, decided);
-  }
-
-  /** A rejected move has no effect, unless its payload alone would have been allowed: then its evidence was altered. */
-  #foldMove(event: MoveEvent, decided: MoveFact | ForumError): void {
-    const fact =
-      decided instanceof ForumError ? attempt(() => decide(event, parseImplied(event), this.#state)) : decided;
-    if (fact instanceof ForumError) return;
-    // The fact has the event's type, which a spread over a union can't express.
-    this.#state = evolveChamber(this.#state, { ...event, ...fact } as MoveEvent);
+    // A rejected move has no effect, unless its payload alone would have been allowed: then its evidence was altered.
+    const isRejected = decided instanceof ForumError;
+    const payload = isRejected ? attempt(() => decide(event, impliedBody(event), this.state)) : decided;
+    if (payload instanceof ForumError) return;
+    // The payload is of the event's type, which a spread over a union can't express.
+    this.state = evolveChamber(this.state, { ...event, payload } as MoveEvent);
   }
 
   /** All that can be checked without a state: whether the payload holds what was requested. */
-  #checkContent(event: MoveEvent, requested: Requested | ForumError, eventId: number): void {
-    this.#findings.notEvaluated('rules', `event ${this.#lostEventId} is lost, and later moves depend on it`);
-    const implied = attempt(() => parseImplied(event));
-    const isSame = canonicalJson(contentOf(requested)) === canonicalJson(contentOf(implied));
-    const sentence = `event ${eventId} (${event.type}) does not match its request`;
-    this.#findings.judge('payload', isSame, { eventIds: [eventId], sentence });
+  #checkContent(event: MoveEvent, eventId: number): void {
+    this.#findings.notEvaluated(`event ${this.lostEventId} is lost, and later moves depend on it`, 'rules');
+    const [requested, implied] = [requestedBody, impliedBody].map((bodyOf) => {
+      const body = attempt(() => bodyOf(event));
+      return canonicalJson(body instanceof ForumError ? body.message : body);
+    });
+    const problem = `event ${eventId} (${event.type}) does not match its request`;
+    this.#findings.judge('payload', [eventId], requested !== implied && problem);
   }
 }
 
-/** A body that is valid for its move. */
-interface Requested {
-  readonly body: unknown;
-}
-
-/** The body of the signed request; of an unsigned one, what its payload implies. */
-function parseRequest(event: MoveEvent): Requested {
+/** The valid body of the signed request; of an unsigned one, what its payload implies. */
+function requestedBody(event: MoveEvent): unknown {
   const text = event.request?.body;
-  if (text === undefined || text === null) return parseImplied(event);
-  return { body: parseBody(sliceOf(event), { json: text === '' ? undefined : parseJson(text) }) };
+  if (text === undefined || text === null) return impliedBody(event);
+  return parseBody(slices[event.type], { json: text === '' ? undefined : parseJson(text) });
 }
 
-function parseImplied(event: MoveEvent): Requested {
-  const slice = sliceOf(event);
-  const body: JsonValue = slice.impliedBody(event.payload);
-  return { body: parseBody(slice, { json: body }) };
+function impliedBody(event: MoveEvent): unknown {
+  const slice = slices[event.type];
+  return parseBody(slice, { json: slice.impliedBody(event.payload) });
 }
 
-function sliceOf({ type }: MoveEvent): Move<keyof MovePayloads, unknown, DecisionContext> {
-  return moveOfEvent[type];
-}
-
-function decide(event: MoveEvent, { body }: Requested, state: ChamberState | null): MoveFact {
-  const now = Date.parse(event.ts);
-  const { did, type } = event;
-  if (type === createChamber.event) {
-    if (state !== null) throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} already exists`);
-    const context = { now, openChambers: 0, limits: NO_LIMITS };
-    return { type, payload: createChamber.decide(body as Parameters<typeof createChamber.decide>[0], context) };
-  }
-  if (state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created before');
+function decide(event: MoveEvent, body: unknown, state: ChamberState | null): MoveEvent['payload'] {
+  const { did, payload } = event;
+  const isCreation = event.type === createChamber.event;
+  if (isCreation && state !== null)
+    throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} already exists`);
+  if (!isCreation && state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created before');
   // The wallet is the registration's, which no line of a chamber shows: taken as recorded.
-  const wallet = 'creatorWallet' in event.payload ? event.payload.creatorWallet : '';
-  const context = { state, did, wallet, now, limits: NO_LIMITS };
-  // A slice's event and payload belong together, which a union over slices can't express.
-  return { type, payload: sliceOf(event).decide(body, context) } as MoveFact;
+  const wallet = 'creatorWallet' in payload ? payload.creatorWallet : '';
+  const now = Date.parse(event.ts);
+  return slices[event.type].decide(body, { state, did, wallet, now, limits: NO_LIMITS, openChambers: 0 });
 }
 
 function attempt<Value>(action: () => Value): Value | ForumError {
@@ -132,8 +104,4 @@ function attempt<Value>(action: () => Value): Value | ForumError {
     if (error instanceof ForumError) return error;
     throw error;
   }
-}
-
-function contentOf(requested: Requested | ForumError): unknown {
-  return requested instanceof ForumError ? requested.message : requested.body;
 }

@@ -24,7 +24,7 @@ const utf8 = new TextEncoder();
 export class EvidenceChecks {
   readonly #findings: Findings;
   readonly #verify: typeof isSignedBy;
-  readonly #keys = new Map<string, VerifyingKey | SignatureError>();
+  readonly #keys = new Map<string, VerifyingKey>();
   /** About 150 bytes for a move, the one thing that grows with the log. */
   readonly #signatures: Map<string, number>;
   readonly #origins = new Set<string>();
@@ -38,73 +38,64 @@ export class EvidenceChecks {
   check(event: MoveEvent, eventId: number): void {
     const { request } = event;
     if (request === null) {
-      const sentence = `event ${eventId} (${event.type}) has no signature: it is forged, or was accepted in development mode`;
-      this.#findings.broken('signature', [eventId], sentence);
+      const problem = `event ${eventId} (${event.type}) has no signature: it is forged, or was accepted in development mode`;
+      this.#findings.judge('signature', [eventId], problem);
       return;
     }
-    this.#checkDigest(request, eventId);
+    const digest = hasDigest(request.contentDigest, utf8.encode(request.body ?? ''));
+    this.#findings.judge('digest', [eventId], !digest.ok && `event ${eventId}: ${digest.problem}`);
     this.#checkTarget(event, request, eventId);
-    const parsed = this.#checkSignature(event, request, eventId);
-    if (parsed === undefined) return;
-    this.#checkOnce(parsed, eventId);
-    this.#checkAge(parsed, Date.parse(event.ts) / 1000, eventId);
+    try {
+      const parsed = this.#verified(request, event.did);
+      this.#findings.judge('signature', [eventId]);
+      this.#checkOnce(parsed, eventId);
+      this.#checkAge(parsed, Date.parse(event.ts) / 1000, eventId);
+    } catch (error) {
+      if (!(error instanceof SignatureError)) throw error;
+      this.#findings.judge('signature', [eventId], `event ${eventId}: ${error.message}`);
+    }
   }
 
   conclude(): void {
     const count = this.#origins.size;
-    if (count === 0) return;
     const named = [...this.#origins].slice(0, ORIGINS_NAMED_MAX).join(', ');
     if (count === 1) {
-      this.#findings.verified('origin');
+      this.#findings.judge('origin', []);
       this.#findings.note('origin', `it is ${named}`);
-      return;
+    } else if (count > 1) {
+      const list = count > ORIGINS_NAMED_MAX ? `${named} …` : named;
+      const reason = `requests were signed for ${count} origins (${list}): only the operator knows whether all belong to the service`;
+      this.#findings.notEvaluated(reason, 'origin');
     }
-    const list = count > ORIGINS_NAMED_MAX ? `${named} …` : named;
-    const reason = `requests were signed for ${count} origins (${list}): only the operator knows whether all belong to the service`;
-    this.#findings.notEvaluated('origin', reason);
-  }
-
-  #checkDigest({ contentDigest, body }: RequestEvidence, eventId: number): void {
-    const verdict = hasDigest(contentDigest, utf8.encode(body ?? ''));
-    const problem = verdict.ok ? '' : verdict.problem;
-    this.#findings.judge('digest', verdict.ok, { eventIds: [eventId], sentence: `event ${eventId}: ${problem}` });
   }
 
   #checkTarget(event: MoveEvent, { method, targetUri }: RequestEvidence, eventId: number): void {
     const slice = moveOfEvent[event.type];
     const base = baseOf(targetUri, slice.path.replace(':id', String(event.chamberId)));
     if (base !== undefined) this.#origins.add(base);
-    this.#findings.judge('target', method === slice.method && base !== undefined, {
-      eventIds: [eventId],
-      sentence: `event ${eventId} is ${event.type} in chamber ${event.chamberId}, but its request is ${method} ${targetUri}`,
-    });
+    const problem = `event ${eventId} is ${event.type} in chamber ${event.chamberId}, but its request is ${method} ${targetUri}`;
+    this.#findings.judge('target', [eventId], (method !== slice.method || base === undefined) && problem);
   }
 
-  #checkSignature(event: MoveEvent, request: RequestEvidence, eventId: number): ParsedSignature | undefined {
-    try {
-      const parsed = parseSignature(request);
-      this.#requireSigned(parsed, event.did, request);
-      this.#findings.verified('signature');
-      return parsed;
-    } catch (error) {
-      if (!(error instanceof SignatureError)) throw error;
-      this.#findings.broken('signature', [eventId], `event ${eventId}: ${error.message}`);
-      return undefined;
-    }
-  }
-
-  #requireSigned(parsed: ParsedSignature, did: string, request: RequestEvidence): void {
+  /** Throws a SignatureError unless the agent signed the request. */
+  #verified(request: RequestEvidence, did: string): ParsedSignature {
+    const parsed = parseSignature(request);
     if (parsed.keyid !== did)
       throw new SignatureError('key', `recorded as a move of ${did}, but signed by ${parsed.keyid}`);
     const base = utf8.encode(signatureBase(parsed, request));
-    if (this.#verify(this.#keyOf(did), base, parsed.signature)) return;
+    if (this.#verify(this.#keyOf(did), base, parsed.signature)) return parsed;
     throw new SignatureError('verification', `${did} did not sign this request`);
   }
 
   #keyOf(did: string): VerifyingKey {
-    const key = this.#keys.get(did) ?? toKey(did);
+    const known = this.#keys.get(did);
+    if (known !== undefined) return known;
+    const publicKey = parseDid(did);
+    if (publicKey === undefined) throw new SignatureError('key', `${did} is not a did:key of an Ed25519 key`);
+    const weakness = weaknessOf(publicKey);
+    if (weakness !== undefined) throw new SignatureError('key', `${did}: ${weakness}`);
+    const key = toVerifyingKey(publicKey);
     this.#keys.set(did, key);
-    if (key instanceof SignatureError) throw key;
     return key;
   }
 
@@ -113,27 +104,22 @@ export class EvidenceChecks {
     const text = signature.reduce((start, byte) => start + String.fromCharCode(byte), '');
     const first = this.#signatures.get(text);
     this.#signatures.set(text, first ?? eventId);
-    const sentence = `event ${eventId} reuses the signature of event ${first}`;
-    this.#findings.judge('once', first === undefined, { eventIds: [first ?? eventId, eventId], sentence });
+    const problem = first !== undefined && `event ${eventId} reuses the signature of event ${first}`;
+    this.#findings.judge('once', [first ?? eventId, eventId], problem);
   }
 
   /** Not evaluated beyond the defaults: the limits are the service's, and its clock may have been set back in between. */
   #checkAge({ created, expires = Number.POSITIVE_INFINITY }: ParsedSignature, at: number, eventId: number): void {
     const age = Math.round(at - created);
-    const isFresh = age <= AGE_SECONDS_MAX && age >= -SKEW_SECONDS_MAX && at < expires;
+    if (age <= AGE_SECONDS_MAX && age >= -SKEW_SECONDS_MAX && at < expires) {
+      this.#findings.judge('age', [eventId]);
+      return;
+    }
     const signed = age < 0 ? `${-age} s after` : `${age} s before`;
     const expired = at < expires ? '' : ' and had expired';
     const reason = `event ${eventId} was signed ${signed} its timestamp${expired}: a service rejects that by default, but its clock and limits are its own`;
-    if (isFresh) this.#findings.verified('age');
-    else this.#findings.notEvaluated('age', reason);
+    this.#findings.notEvaluated(reason, 'age');
   }
-}
-
-function toKey(did: string): VerifyingKey | SignatureError {
-  const publicKey = parseDid(did);
-  if (publicKey === undefined) return new SignatureError('key', `${did} is not a did:key of an Ed25519 key`);
-  const weakness = weaknessOf(publicKey);
-  return weakness === undefined ? toVerifyingKey(publicKey) : new SignatureError('key', `${did}: ${weakness}`);
 }
 
 /**

@@ -54,41 +54,35 @@ export interface CheckResult {
 const FINDINGS_MAX = 1_000;
 /** Sentences quote the log, whose texts may be of any length. */
 const SENTENCE_CHARS_MAX = 600;
+const VALUE_CHARS_MAX = 80;
 
-interface CheckTally {
-  verified: number;
-  broken: number;
-  notEvaluated: number;
-  note: string | null;
-  readonly findings: Finding[];
+class CheckTally {
+  verified = 0;
+  broken = 0;
+  notEvaluated = 0;
+  note: string | null = null;
+  readonly findings: Finding[] = [];
 }
 
 export class Findings {
-  readonly #tallies = new Map<CheckName, CheckTally>(
-    CHECK_NAMES.map((name) => [name, { verified: 0, broken: 0, notEvaluated: 0, note: null, findings: [] }]),
-  );
+  readonly #tallies = new Map(CHECK_NAMES.map((name) => [name, new CheckTally()]));
 
-  verified(name: CheckName): void {
-    this.#tally(name).verified++;
-  }
-
-  broken(name: CheckName, eventIds: readonly number[], sentence: string): void {
+  /** Counts one subject: as broken if there is a problem, which is the finding's sentence, otherwise as verified. */
+  judge(name: CheckName, eventIds: readonly number[], problem?: string | false): void {
     const tally = this.#tally(name);
-    tally.broken++;
-    if (tally.findings.length >= FINDINGS_MAX) return;
+    if (!problem) tally.verified++;
+    else tally.broken++;
+    if (!problem || tally.findings.length >= FINDINGS_MAX) return;
     const ascending = [...new Set(eventIds)].sort((a, b) => a - b);
-    tally.findings.push({ eventIds: ascending, sentence: shortened(sentence, SENTENCE_CHARS_MAX) });
+    tally.findings.push({ eventIds: ascending, sentence: shortened(problem, SENTENCE_CHARS_MAX) });
   }
 
-  judge(name: CheckName, holds: boolean, { eventIds, sentence }: Finding): void {
-    if (holds) this.verified(name);
-    else this.broken(name, eventIds, sentence);
-  }
-
-  /** One subject that could not be judged; the first reason is reported. */
-  notEvaluated(name: CheckName, reason: string): void {
-    this.#tally(name).notEvaluated++;
-    this.note(name, shortened(reason, SENTENCE_CHARS_MAX));
+  /** Counts one subject of each of the checks as impossible to judge. */
+  notEvaluated(reason: string, ...names: readonly CheckName[]): void {
+    for (const name of names) {
+      this.#tally(name).notEvaluated++;
+      this.note(name, shortened(reason, SENTENCE_CHARS_MAX));
+    }
   }
 
   /** The first note of a check is kept. */
@@ -97,25 +91,24 @@ export class Findings {
   }
 
   results(): readonly CheckResult[] {
-    return CHECK_NAMES.map((name) => toResult(name, this.#tally(name)));
+    return CHECK_NAMES.map((name) => {
+      const { findings, note, ...counts } = this.#tally(name);
+      const verdict = verdictOf(counts);
+      return {
+        name,
+        title: CHECKS[name],
+        verdict,
+        counts,
+        findings,
+        findingsLeftOut: counts.broken - findings.length,
+        note: note ?? (verdict === 'not evaluated' ? 'there was nothing to check' : null),
+      };
+    });
   }
 
   #tally(name: CheckName): CheckTally {
     return this.#tallies.get(name) as CheckTally;
   }
-}
-
-function toResult(name: CheckName, { findings, note, ...counts }: CheckTally): CheckResult {
-  const verdict = verdictOf(counts);
-  return {
-    name,
-    title: CHECKS[name],
-    verdict,
-    counts,
-    findings,
-    findingsLeftOut: counts.broken - findings.length,
-    note: note ?? (verdict === 'not evaluated' ? 'there was nothing to check' : null),
-  };
 }
 
 function verdictOf({ verified, broken, notEvaluated }: CheckResult['counts']): Verdict {
@@ -127,17 +120,12 @@ function verdictOf({ verified, broken, notEvaluated }: CheckResult['counts']): V
 export function differences(expected: object, actual: object, isExact: boolean): readonly string[] {
   const names = new Set([...Object.keys(expected), ...(isExact ? Object.keys(actual) : [])]);
   return [...names].flatMap((name) => {
-    const [due, found] = [memberText(expected, name), memberText(actual, name)];
+    const [due = '', found = ''] = [expected, actual].map((value) =>
+      canonicalJson(Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : null),
+    );
     if (due === found) return [];
     return [`${name} is ${shortened(found, VALUE_CHARS_MAX)} and not ${shortened(due, VALUE_CHARS_MAX)}`];
   });
-}
-
-const VALUE_CHARS_MAX = 80;
-
-function memberText(value: object, name: string): string {
-  const member = Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : null;
-  return canonicalJson(member);
 }
 
 function shortened(text: string, charsMax: number): string {

@@ -29,25 +29,22 @@ const EXIT = { verified: 0, usage: 2, broken: 3, unreachable: 6 } as const;
 
 /** Prints the report and resolves to the exit code: 0 nothing broken, 3 something broken, 2 unusable input, 6 unreachable. */
 export async function auditMain(args: AuditArguments): Promise<number> {
-  const { target, json } = args;
+  const { target, json, chamber: chamberId } = args;
   const progress = new Progress();
   try {
-    const request: AuditRequest = {
-      chamberId: args.chamber,
-      chain: toChain(args),
-      onProgress: (lines, share) => progress.update(lines, share),
-    };
+    const request: AuditRequest = { chamberId, chain: toChain(args), onProgress: progress.update };
     const chambers = isUrl(target) ? await auditService(target, request) : [await auditFile(target, request)];
     progress.clear();
     const verdict = chambers.some((report) => report.verdict === 'broken') ? 'broken' : 'verified';
-    const text = () => chambers.map((report) => toText(report).join('\n')).join('\n\n');
-    console.log(json ? JSON.stringify({ source: target, verdict, chambers }) : text());
+    console.log(json ? JSON.stringify({ source: target, verdict, chambers }) : chambers.map(toText).join('\n\n'));
     return EXIT[verdict];
   } catch (error) {
     progress.clear();
-    if (error instanceof UnusableInput) return fail(args, 'usage', `${target}: ${error.message}`);
-    if (error instanceof Unreachable) return fail(args, 'unreachable', error.message);
-    throw error;
+    if (!(error instanceof UnusableInput || error instanceof Unreachable)) throw error;
+    const detail = error.code === 'usage' ? `${target}: ${error.message}` : error.message;
+    const exitCode = EXIT[error.code];
+    console.error(json ? JSON.stringify({ error: error.code, detail, exitCode }) : `${error.code}: ${plain(detail)}`);
+    return exitCode;
   }
 }
 
@@ -61,12 +58,6 @@ function toChain({ rpc, registry }: AuditArguments): AuditedChain | undefined {
   if (!isUrl(rpc)) throw new UnusableInput('--rpc must be an http(s) URL');
   if (!isWalletAddress(registry)) throw new UnusableInput('--registry must be an EVM address with a valid checksum');
   return new AuditedChain(rpc, registry as Hex);
-}
-
-function fail({ json }: AuditArguments, error: 'usage' | 'unreachable', detail: string): number {
-  const exitCode = EXIT[error];
-  console.error(json ? JSON.stringify({ error, detail, exitCode }) : `${error}: ${plain(detail)}`);
-  return exitCode;
 }
 
 export interface AuditRequest {
@@ -88,9 +79,8 @@ export async function auditFile(path: string, { chamberId, chain, onProgress }: 
   }
   audit.conclude();
   const reason = 'the input is a file: audit the URL of a service to compare its responses';
-  audit.findings.notEvaluated('preview', reason);
-  audit.findings.notEvaluated('views', reason);
-  await auditChain(audit, chain, chamberId ?? audit.state?.chamberId);
+  audit.findings.notEvaluated(reason, 'preview', 'views');
+  await compareChain(audit, chain, chamberId ?? audit.state?.chamberId);
   return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null });
 }
 
@@ -118,15 +108,8 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     }
     await compareViews(audit, service, chamberId);
     audit.conclude();
-    await auditChain(audit, request.chain, chamberId);
+    await compareChain(audit, request.chain, chamberId);
     reports.push(toReport(audit, { source: baseUrl, chamberId, logId: service.logId }));
   }
   return reports;
-}
-
-async function auditChain(audit: ChamberAudit, chain: AuditedChain | undefined, chamberId?: number): Promise<void> {
-  if (chain !== undefined && chamberId !== undefined) return compareChain(audit, chain, chamberId);
-  const reason = chain === undefined ? 'use --rpc and --registry to ask the chain' : 'the chamber is unknown';
-  audit.findings.notEvaluated('contract', reason);
-  audit.findings.notEvaluated('receipts', reason);
 }

@@ -3,7 +3,14 @@
 import { Buffer } from 'node:buffer';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { MerkleTree } from 'merkletreejs';
-import type { MoveTree } from './chamber-audit.ts';
+
+/** The Merkle tree over the moves. */
+export interface MoveTree {
+  readonly size: number;
+  push(leaf: Uint8Array): void;
+  /** The root over all leaves so far; undefined without any. */
+  root(): Uint8Array | undefined;
+}
 
 /** merkletreejs keeps about 200 bytes for a leaf. */
 const BLOCK_LEAVES = 16_384;

@@ -11,10 +11,10 @@ import type { JsonValue } from '../vocabulary/values.ts';
 import type { RawLine } from './input.ts';
 
 export interface LineRecord {
-  /** undefined where the line can't be read as an event. */
-  readonly event: ChamberEvent | undefined;
-  /** What is wrong with the form; undefined when nothing is. */
-  readonly problem: string | undefined;
+  /** Absent where the line can't be read as an event. */
+  readonly event?: ChamberEvent;
+  /** What is wrong with the form. */
+  readonly problem?: string;
 }
 
 // A byte order mark is a part of the line, not of its encoding.
@@ -25,32 +25,29 @@ export function readRecord({ bytes, isEnded }: RawLine): LineRecord {
   try {
     text = utf8.decode(bytes);
   } catch {
-    return unreadable('is not UTF-8');
+    return { problem: 'is not UTF-8' };
   }
   try {
     return toRecord(text, parseJson(text));
   } catch (error) {
     if (!(error instanceof ForumError)) throw error;
-    return unreadable(isEnded ? `is not JSON: ${error.message}` : 'is torn: the input ends within it');
+    return { problem: isEnded ? `is not JSON: ${error.message}` : 'is torn: the input ends within it' };
   }
 }
 
 function toRecord(text: string, value: JsonValue): LineRecord {
-  const { type } = (isPlainObject(value) ? value : {}) as { readonly type?: unknown };
+  if (!isPlainObject(value)) return { problem: 'is not a JSON object' };
+  const { type } = value as { readonly type?: unknown };
   const schema = schemas.get(String(type));
-  if (schema === undefined) return unreadable(isPlainObject(value) ? problemOfType(type) : 'is not a JSON object');
+  if (schema === undefined) return { problem: problemOfType(type) };
   const result = v.safeParse(schema, value, { abortPipeEarly: true });
-  if (!result.success) return unreadable(problemOfIssue(result.issues[0]));
+  if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
   // The schema has the members of the type, which the type system can't see through a table.
   const event = result.output as ChamberEvent;
   if (canonicalJson(value) !== text) return { event, problem: 'is not in canonical form (RFC 8785)' };
   // A member that a schema ignores, such as one called `constructor`, is missing from its output.
-  const isWhole = canonicalJson(event) === text;
-  return { event, problem: isWhole ? undefined : 'holds a member that event records do not have' };
-}
-
-function unreadable(problem: string): LineRecord {
-  return { event: undefined, problem };
+  if (canonicalJson(event) !== text) return { event, problem: 'holds a member that event records do not have' };
+  return { event };
 }
 
 const evidence = v.strictObject({

@@ -17,20 +17,15 @@ export interface ChamberReport {
   /** `verified` when nothing is broken: see `checks` for what was not evaluated. */
   readonly verdict: 'verified' | 'broken';
   /** Of checks; they add up to `total`. */
-  readonly counts: {
-    readonly verified: number;
-    readonly broken: number;
-    readonly notEvaluated: number;
-    readonly total: number;
-  };
+  readonly counts: CheckResult['counts'] & { readonly total: number };
   /** Every event that a finding names, ascending. */
   readonly brokenEvents: readonly number[];
   readonly checks: readonly CheckResult[];
 }
 
-export type ReportOrigin = Pick<ChamberReport, 'source' | 'chamberId' | 'logId'>;
+type Origin = Pick<ChamberReport, 'source' | 'chamberId' | 'logId'>;
 
-export function toReport(audit: ChamberAudit, { source, chamberId, logId }: ReportOrigin): ChamberReport {
+export function toReport(audit: ChamberAudit, { source, chamberId, logId }: Origin): ChamberReport {
   const checks = audit.findings.results();
   const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length;
   const broken = count('broken');
@@ -55,10 +50,10 @@ const VERDICT_CHARS = 'not evaluated'.length;
 const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
 const STYLES = { verified: 'green', broken: 'red', 'not evaluated': 'yellow' } as const;
 
-export function toText(report: ChamberReport): readonly string[] {
-  const { source, chamberId, lines, moves, root, checks } = report;
+export function toText({ source, chamberId, lines, moves, root, checks, ...rest }: ChamberReport): string {
   const head = `Chamber ${chamberId ?? '?'} of ${plain(source)}: ${lines} lines, ${moves} moves`;
-  return [paint('bold', head), `root ${root ?? '–'}`, '', ...checks.flatMap(toRows), '', summary(report)];
+  const rows = checks.flatMap(toRows);
+  return [paint('bold', head), `root ${root ?? '–'}`, '', ...rows, '', summary(rest)].join('\n');
 }
 
 function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note }: CheckResult): readonly string[] {
@@ -76,7 +71,7 @@ function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note 
   ];
 }
 
-function summary({ counts, brokenEvents }: ChamberReport): string {
+function summary({ counts, brokenEvents }: Pick<ChamberReport, 'counts' | 'brokenEvents'>): string {
   const { verified, broken, notEvaluated, total } = counts;
   const sum = `${verified} verified, ${broken} broken, ${notEvaluated} not evaluated of ${total} checks.`;
   if (brokenEvents.length === 0) return sum;
@@ -93,13 +88,13 @@ export class Progress {
   #drawnAt = 0;
 
   /** `share` of the whole from 0 to 1; undefined where the whole is unknown. */
-  update(lines: number, share: number | undefined): void {
+  readonly update = (lines: number, share: number | undefined): void => {
     const now = performance.now();
     if (!this.#isShown || now - this.#drawnAt < REDRAW_MILLIS) return;
     this.#drawnAt = now;
     const count = `${lines.toLocaleString('en')} events`;
     process.stderr.write(`\r\u001b[K${share === undefined ? count : `${bar(Math.min(1, share))} ${count}`}`);
-  }
+  };
 
   clear(): void {
     if (this.#isShown && this.#drawnAt > 0) process.stderr.write('\r\u001b[K');

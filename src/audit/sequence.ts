@@ -14,9 +14,9 @@ export interface Position {
   /** `next` continues the log; `late` belongs further up; `repeat` was there already. */
   readonly kind: 'next' | 'late' | 'repeat';
   /** The first event that is missing or unreadable before this one. */
-  readonly lostEventId: number | undefined;
+  readonly lostEventId?: number | undefined;
   /** The event before, when this one holds another hash of it. */
-  readonly alteredEventId: number | undefined;
+  readonly alteredEventId?: number | undefined;
 }
 
 /** By @noble/hashes: the service uses another implementation. */
@@ -24,14 +24,11 @@ export function leafOf(line: Uint8Array): Uint8Array {
   return keccak_256(keccak_256(line));
 }
 
-interface Head {
-  readonly eventId: number;
-  readonly leaf: Hex;
-}
-
 /** Event ids from and to, inclusive. */
 type IdRange = readonly [from: number, to: number];
 
+/** A longer range is named by its ends. */
+const IDS_NAMED_MAX = 100;
 /** Neighbours further apart than this are not compared: memory stays flat. */
 const NEIGHBOURS_MAX = 4_096;
 
@@ -42,9 +39,9 @@ export class Sequence {
   readonly #pendingPrevs = new Map<number, Hex>();
   /** Ids that are missing so far, as ranges: an id of a million in a short log costs nothing. */
   #gaps: IdRange[] = [];
-  #head: Head = { eventId: 0, leaf: NO_PREVIOUS };
+  #head = { eventId: 0, leaf: NO_PREVIOUS };
   /** The head before lines that could not be read, which may have been inserted. */
-  #headBeforeUnreadable: Head | undefined;
+  #headBeforeUnreadable: { readonly eventId: number; readonly leaf: Hex } | undefined;
   #last: { readonly eventId: number; readonly ts: string } | undefined;
 
   constructor(findings: Findings) {
@@ -63,10 +60,14 @@ export class Sequence {
     const unreadEventId = this.#resolveUnreadable(event);
     const due = this.#head.eventId + 1;
     const { eventId, kind } = this.#number(event, due);
-    if (kind === 'repeat') return { eventId, kind, leaf, lostEventId: undefined, alteredEventId: undefined };
+    if (kind === 'repeat') return { eventId, kind, leaf };
     const alteredEventId = this.#compareHashes(eventId, event.prev, toHex(leaf)) ? undefined : eventId - 1;
     if (kind === 'next') {
-      this.#checkTime(eventId, event.ts);
+      const { ts } = event;
+      const last = this.#last ?? { eventId, ts };
+      this.#last = { eventId, ts };
+      const problem = ts < last.ts && `event ${eventId} (${ts}) is earlier than event ${last.eventId} (${last.ts})`;
+      this.#findings.judge('time', [last.eventId, eventId], problem);
       this.#advance(eventId, toHex(leaf));
     }
     return { eventId, kind, leaf, lostEventId: unreadEventId ?? (eventId > due ? due : undefined), alteredEventId };
@@ -76,7 +77,9 @@ export class Sequence {
   conclude(): void {
     for (const [from, to] of this.#gaps) {
       const missing = from === to ? `event ${from} is missing` : `events ${from} to ${to} are missing`;
-      this.#findings.broken('order', idsOf(from, to), missing);
+      const count = to - from + 1;
+      const ids = count > IDS_NAMED_MAX ? [from, to] : Array.from({ length: count }, (_, index) => from + index);
+      this.#findings.judge('order', ids, missing);
     }
   }
 
@@ -90,31 +93,27 @@ export class Sequence {
     return isInserted ? undefined : before.eventId + 1;
   }
 
+  /** A line behind its place is late when it fills a gap, and a repetition when it does not. */
   #number({ eventId, prev }: ChamberEvent, due: number): Pick<Position, 'eventId' | 'kind'> {
     if (eventId !== due && prev === this.#head.leaf) {
-      this.#findings.broken('order', [due], `event ${due} has the number ${eventId}`);
+      this.#findings.judge('order', [due], `event ${due} has the number ${eventId}`);
       return { eventId: due, kind: 'next' };
     }
-    if (eventId < due) return this.#numberBehind(eventId);
-    if (eventId > due) this.#gaps.push([due, eventId - 1]);
-    this.#findings.verified('order');
-    return { eventId, kind: 'next' };
-  }
-
-  /** A line behind its place is late when it fills a gap, and a repetition when it does not. */
-  #numberBehind(eventId: number): Pick<Position, 'eventId' | 'kind'> {
-    const after = this.#head.eventId;
+    if (eventId >= due) {
+      if (eventId > due) this.#gaps.push([due, eventId - 1]);
+      this.#findings.judge('order', [eventId]);
+      return { eventId, kind: 'next' };
+    }
     const gap = this.#gaps.find(([from, to]) => from <= eventId && eventId <= to);
     if (gap === undefined) {
-      this.#findings.broken('order', [eventId], `event ${eventId} occurs more than once`);
+      this.#findings.judge('order', [eventId], `event ${eventId} occurs more than once`);
       return { eventId, kind: 'repeat' };
     }
-    const rest: readonly IdRange[] = [
-      [gap[0], eventId - 1],
-      [eventId + 1, gap[1]],
-    ];
-    this.#gaps = this.#gaps.flatMap((range) => (range === gap ? rest.filter(([from, to]) => from <= to) : [range]));
-    this.#findings.broken('order', [eventId, after], `event ${eventId} comes after event ${after}`);
+    const [from, to] = gap;
+    this.#gaps = this.#gaps.filter((other) => other !== gap);
+    if (from < eventId) this.#gaps.push([from, eventId - 1]);
+    if (eventId < to) this.#gaps.push([eventId + 1, to]);
+    this.#findings.judge('order', [eventId, due - 1], `event ${eventId} comes after event ${due - 1}`);
     return { eventId, kind: 'late' };
   }
 
@@ -133,32 +132,15 @@ export class Sequence {
   }
 
   #checkLink(eventId: number, holds: boolean): void {
-    const sentence =
+    const problem =
       eventId === 1
         ? 'event 1 refers to a line before it: its prev must be zeros'
         : `event ${eventId} does not hold the hash of event ${eventId - 1}: one of the two was altered`;
-    this.#findings.judge('chain', holds, { eventIds: eventId === 1 ? [1] : [eventId - 1, eventId], sentence });
-  }
-
-  #checkTime(eventId: number, ts: string): void {
-    const last = this.#last ?? { eventId, ts };
-    this.#last = { eventId, ts };
-    this.#findings.judge('time', ts >= last.ts, {
-      eventIds: [last.eventId, eventId],
-      sentence: `event ${eventId} (${ts}) is earlier than event ${last.eventId} (${last.ts})`,
-    });
+    this.#findings.judge('chain', eventId === 1 ? [1] : [eventId - 1, eventId], !holds && problem);
   }
 
   #advance(eventId: number, leaf: Hex): void {
     this.#head = { eventId, leaf };
     this.#leaves.set(eventId, leaf);
   }
-}
-
-/** A longer range is named by its ends. */
-const IDS_NAMED_MAX = 100;
-
-function idsOf(from: number, to: number): readonly number[] {
-  if (to - from >= IDS_NAMED_MAX) return [from, to];
-  return Array.from({ length: to - from + 1 }, (_, index) => from + index);
 }

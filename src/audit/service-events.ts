@@ -9,44 +9,38 @@ import { toHex } from '../vocabulary/hex.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { readTransaction } from './chain.ts';
-import type { MoveTree } from './chamber-audit.ts';
+import type { Decisions } from './decisions.ts';
 import type { Findings } from './findings.ts';
+import type { MoveTree } from './merkle-root.ts';
 
-/** What precedes a service event. */
-interface Context {
-  readonly state: ChamberState;
+export interface ServiceEventOptions {
+  /** Reads as readTransaction does, which is the default. */
+  readonly readTransaction?: typeof readTransaction;
   readonly moves: MoveTree;
-  /** The id under which the event is reported. */
-  readonly eventId: number;
-}
-
-interface PossibleContext extends Omit<Context, 'state'> {
-  /** null when no event created the chamber. */
-  readonly state: ChamberState | null;
-  /** An event whose effect on the state is unknown. */
-  readonly lostEventId: number | undefined;
 }
 
 export class ServiceEventChecks {
   readonly #findings: Findings;
+  readonly #moves: MoveTree;
   readonly #readTransaction: typeof readTransaction;
   readonly #relayers = new Set<string>();
 
-  constructor(findings: Findings, read = readTransaction) {
+  constructor(findings: Findings, { moves, readTransaction: read = readTransaction }: ServiceEventOptions) {
     this.#findings = findings;
+    this.#moves = moves;
     this.#readTransaction = read;
   }
 
   /** Without a reliable state only the root can be judged. */
-  async check(event: ServiceEvent, { state, lostEventId, moves, eventId }: PossibleContext): Promise<void> {
-    if (event.type === 'chamber.committed') this.#checkRoot(event.payload, moves, eventId);
-    if (state !== null && lostEventId === undefined) {
-      this.#checkRules(event, state, eventId);
-      return this.#checkTransactions(event, { state, moves, eventId });
+  async check(event: ServiceEvent, eventId: number, { state, lostEventId }: Decisions): Promise<void> {
+    if (event.type === 'chamber.committed') this.#checkRoot(event.payload, eventId);
+    if (state === null || lostEventId !== undefined) {
+      const reason = `event ${lostEventId ?? 1} is lost, and service events depend on it`;
+      this.#findings.notEvaluated(reason, 'service-events', 'transactions');
+      return;
     }
-    const reason = `event ${lostEventId ?? 1} is lost, and service events depend on it`;
-    this.#findings.notEvaluated('service-events', reason);
-    this.#findings.notEvaluated('transactions', reason);
+    this.#checkRules(event, eventId, state);
+    await this.#checkTransaction(event, eventId, state);
   }
 
   conclude(): void {
@@ -54,40 +48,41 @@ export class ServiceEventChecks {
     if (relayers.length > 0) this.#findings.note('transactions', `signed by ${relayers.join(' and ')}`);
   }
 
-  #checkRoot(committed: ServicePayloads['chamber.committed'], moves: MoveTree, eventId: number): void {
-    const { merkleRoot, eventCount } = committed;
-    const root = rootOf(moves);
-    this.#findings.judge('root', merkleRoot === root && eventCount === moves.size, {
-      eventIds: [eventId],
-      sentence: `event ${eventId} commits ${merkleRoot} over ${eventCount} events, but the root of the ${moves.size} moves is ${root}`,
-    });
+  #checkRoot({ merkleRoot, eventCount }: ServicePayloads['chamber.committed'], eventId: number): void {
+    const { size } = this.#moves;
+    const root = rootOf(this.#moves);
+    const problem = `event ${eventId} commits ${merkleRoot} over ${eventCount} events, but the root of the ${size} moves is ${root}`;
+    this.#findings.judge('root', [eventId], (merkleRoot !== root || eventCount !== size) && problem);
   }
 
-  #checkRules(event: ServiceEvent, state: ChamberState, eventId: number): void {
+  #checkRules(event: ServiceEvent, eventId: number, state: ChamberState): void {
+    // The check `root` judges the count, by the lines themselves.
+    const isCommitment = event.type === 'chamber.committed';
+    const fact = isCommitment ? { ...event, payload: { ...event.payload, eventCount: state.moveCount } } : event;
     try {
-      decideServiceFact(state, withRightCount(event, state), Date.parse(event.ts));
-      this.#findings.verified('service-events');
+      decideServiceFact(state, fact, Date.parse(event.ts));
+      this.#findings.judge('service-events', [eventId]);
     } catch (error) {
       if (!(error instanceof ServiceFactRejected)) throw error;
-      this.#findings.broken('service-events', [eventId], `event ${eventId}: ${error.message}`);
+      this.#findings.judge('service-events', [eventId], `event ${eventId}: ${error.message}`);
     }
   }
 
-  async #checkTransactions(event: ServiceEvent, { state, moves, eventId }: Context): Promise<void> {
+  async #checkTransaction(event: ServiceEvent, eventId: number, state: ChamberState): Promise<void> {
     const { settlement, chamberId } = state;
     switch (event.type) {
       case 'relay.commit_submitted':
-        return this.#checkCall(event.payload, toText('commitChamber', [chamberId, rootOf(moves)]), eventId);
+        return this.#checkCall(event.payload, eventId, toText('commitChamber', [chamberId, rootOf(this.#moves)]));
       case 'relay.deploy_submitted': {
         const idea = graduates(state).find(({ ideaId }) => ideaId === event.payload.ideaId);
-        return this.#checkCall(event.payload, idea && deployCall(chamberId, idea), eventId);
+        return this.#checkCall(event.payload, eventId, idea && deployCall(chamberId, idea));
       }
       case 'chamber.committed':
-        return this.#checkRecorded(event.payload.txHash, settlement.commitSubmitted, eventId);
+        return this.#checkRecorded(event.payload.txHash, eventId, settlement.commitSubmitted);
       case 'idea.deployed':
       case 'idea.deploy_failed': {
         const { txHash, ideaId } = event.payload;
-        return this.#checkRecorded(txHash, deploymentOf(settlement, ideaId).submitted, eventId);
+        return this.#checkRecorded(txHash, eventId, deploymentOf(settlement, ideaId).submitted);
       }
       default:
         return unreachable(event);
@@ -95,10 +90,9 @@ export class ServiceEventChecks {
   }
 
   /** `due` is the call as toText has it; undefined when none is due. */
-  async #checkCall(recorded: RelayTransaction, due: string | undefined, eventId: number): Promise<void> {
+  async #checkCall(recorded: RelayTransaction, eventId: number, due: string | undefined): Promise<void> {
     const problem = await this.#problemOfCall(recorded, due);
-    const sentence = `event ${eventId}: rawTransaction ${problem}`;
-    this.#findings.judge('transactions', problem === undefined, { eventIds: [eventId], sentence });
+    this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`);
   }
 
   async #problemOfCall(recorded: RelayTransaction, due: string | undefined): Promise<string | undefined> {
@@ -113,23 +107,13 @@ export class ServiceEventChecks {
   }
 
   /** A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since. */
-  #checkRecorded(txHash: Hex | null, submitted: readonly RelayTransaction[], eventId: number): void {
+  #checkRecorded(txHash: Hex | null, eventId: number, submitted: readonly RelayTransaction[]): void {
     if (txHash === null) return;
-    if (submitted.length === 0) {
-      const reason = `event ${eventId} names a transaction that is not in the log: use --rpc to ask the chain`;
-      this.#findings.notEvaluated('transactions', reason);
-      return;
-    }
     const isRecorded = submitted.some((transaction) => transaction.txHash === txHash);
-    const sentence = `event ${eventId} names transaction ${txHash}, which is not in the log`;
-    this.#findings.judge('transactions', isRecorded, { eventIds: [eventId], sentence });
+    const problem = `event ${eventId} names transaction ${txHash}, which is not in the log`;
+    if (submitted.length > 0) this.#findings.judge('transactions', [eventId], !isRecorded && problem);
+    else this.#findings.notEvaluated(`${problem}: use --rpc to ask the chain`, 'transactions');
   }
-}
-
-/** The check `root` judges the count, by the lines themselves. */
-function withRightCount(event: ServiceEvent, { moveCount }: ChamberState): ServiceEvent {
-  if (event.type !== 'chamber.committed') return event;
-  return { ...event, payload: { ...event.payload, eventCount: moveCount } };
 }
 
 function rootOf(moves: MoveTree): Hex {

@@ -1,18 +1,25 @@
-// A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted.
+// A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted,
+// and every response is bounded in size and time.
+import { concatBytes } from '@noble/hashes/utils.js';
+import * as v from 'valibot';
 import { parseJson } from '../vocabulary/json.ts';
+import { id } from '../vocabulary/schemas.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
-import { type HttpResponse, type RawLine, readLines, readText, send, Unreachable, UnusableInput } from './input.ts';
+import { type RawLine, readLines, Unreachable, UnusableInput } from './input.ts';
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
 const OK = 200;
-const NOT_FOUND = 404;
 const SERVER_ERROR = 500;
 /** Too many requests, and temporarily unavailable. */
 const BUSY: readonly number[] = [429, 503];
 const ATTEMPTS_MAX = 10;
 const WAIT_SECONDS_MAX = 30;
 const DETAIL_CHARS_MAX = 200;
+/** A service that is silent for so long counts as unreachable. */
+const IDLE_MILLIS_MAX = 30_000;
+const TEXT_BYTES_MAX = 64 * 1024 * 1024;
+const CHAMBERS = v.array(v.object({ chamberId: id }));
 
 export interface JsonResponse {
   readonly body: JsonValue;
@@ -21,25 +28,23 @@ export interface JsonResponse {
 }
 
 export class AuditedService {
+  /** The log that the lines belong to, as far as the service says. */
+  logId: string | null = null;
   readonly #baseUrl: string;
-  #logId: string | null = null;
 
   constructor(baseUrl: string) {
     this.#baseUrl = baseUrl.replace(/\/+$/, '');
   }
 
-  /** The log that the lines belong to, as far as the service says. */
-  get logId(): string | null {
-    return this.#logId;
-  }
-
   /** The lines after the event, up to the head of the log. */
   async *lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
     for (let cursor = after, isHead = false; !isHead; ) {
-      const response = await this.#get(`/chambers/${chamberId}/events?after=${cursor}&limit=${PAGE_LINES}`);
-      this.#requireSameLog(response.headers.get('log-id'));
+      const { headers, chunks } = await this.#get(`/chambers/${chamberId}/events?after=${cursor}&limit=${PAGE_LINES}`);
+      const logId = headers.get('log-id');
+      this.logId ??= logId;
+      if (this.logId !== logId) throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
       const before = cursor;
-      for await (const line of readLines(response.chunks)) {
+      for await (const line of readLines(chunks)) {
         cursor++;
         yield line;
       }
@@ -48,9 +53,9 @@ export class AuditedService {
   }
 
   async read(path: string): Promise<JsonResponse> {
-    const response = await this.#get(path);
-    const at = Date.parse(response.headers.get('date') ?? '');
-    const text = await readText(response);
+    const { headers, chunks } = await this.#get(path);
+    const at = Date.parse(headers.get('date') ?? '');
+    const text = await readText(chunks);
     try {
       return { body: parseJson(text), at: Number.isNaN(at) ? Date.now() : at };
     } catch {
@@ -64,9 +69,10 @@ export class AuditedService {
     for (let isLast = false; !isLast; ) {
       const before = chamberIds.length === 0 ? '' : `&before=${chamberIds.at(-1)}`;
       const { body } = await this.read(`/chambers?limit=${LIST_CHAMBERS}${before}`);
-      const page = Array.isArray(body) ? body.map(chamberIdOf) : [];
-      chamberIds.push(...page);
-      isLast = page.length < LIST_CHAMBERS;
+      const page = v.safeParse(CHAMBERS, body);
+      if (!page.success) throw new UnusableInput('it lists chambers without an id: is it a chamber service?');
+      chamberIds.push(...page.output.map(({ chamberId }) => chamberId));
+      isLast = page.output.length < LIST_CHAMBERS;
     }
     return chamberIds.reverse();
   }
@@ -77,29 +83,13 @@ export class AuditedService {
       const response = await send(this.#baseUrl + path);
       const { status, headers } = response;
       if (status === OK) return response;
-      const detail = detailOf(await readText(response));
-      if (!BUSY.includes(status) || attempt === ATTEMPTS_MAX) throw errorOf(path, status, detail);
+      const problem = `GET ${path} returned ${status}: ${detailOf(await readText(response.chunks))}`;
+      if (!BUSY.includes(status) || attempt === ATTEMPTS_MAX)
+        throw status >= SERVER_ERROR ? new Unreachable(problem) : new UnusableInput(problem);
       const seconds = Number(headers.get('retry-after') ?? 1) || 1;
       await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(seconds, 1), WAIT_SECONDS_MAX) * 1_000));
     }
   }
-
-  #requireSameLog(logId: string | null): void {
-    this.#logId ??= logId;
-    if (this.#logId !== logId) throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
-  }
-}
-
-function errorOf(path: string, status: number, detail: string): Error {
-  if (status === NOT_FOUND) return new UnusableInput(`GET ${path} returned 404: ${detail}`);
-  const problem = `GET ${path} returned status ${status}: ${detail}`;
-  return status >= SERVER_ERROR ? new Unreachable(problem) : new UnusableInput(problem);
-}
-
-function chamberIdOf(chamber: unknown): number {
-  const { chamberId } = (chamber ?? {}) as { readonly chamberId?: unknown };
-  if (typeof chamberId === 'number') return chamberId;
-  throw new UnusableInput('it lists chambers without an id: is it a chamber service?');
 }
 
 function detailOf(text: string): string {
@@ -110,4 +100,55 @@ function detailOf(text: string): string {
     // Not a problem document of ours: reported as it is.
   }
   return text.slice(0, DETAIL_CHARS_MAX);
+}
+
+interface HttpResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+/** Throws Unreachable, as does reading the chunks. */
+async function send(url: string): Promise<HttpResponse> {
+  // AbortSignal.timeout can't be extended while a response arrives.
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(new Error('the response timed out')), IDLE_MILLIS_MAX);
+  async function* readChunks(body: AsyncIterable<Uint8Array> | readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of body) {
+        timer.refresh();
+        yield chunk;
+      }
+    } catch (error) {
+      throw toUnreachable(url, error);
+    } finally {
+      clearTimeout(timer);
+      abort.abort();
+    }
+  }
+  try {
+    const { status, headers, body } = await fetch(url, { signal: abort.signal });
+    return { status, headers, chunks: readChunks(body ?? []) };
+  } catch (error) {
+    clearTimeout(timer);
+    throw toUnreachable(url, error);
+  }
+}
+
+async function readText(chunks: HttpResponse['chunks']): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > TEXT_BYTES_MAX) throw new Unreachable('a response is longer than 64 MiB');
+    parts.push(chunk);
+  }
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(concatBytes(...parts));
+}
+
+/** Names the host alone: the rest of a URL may hold credentials. */
+function toUnreachable(url: string, error: unknown): Unreachable {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
+  return new Unreachable(`${new URL(url).host} can’t be reached: ${reason}`);
 }

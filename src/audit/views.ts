@@ -14,72 +14,51 @@ export async function compareViews(audit: ChamberAudit, service: AuditedService,
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const responses = await readResponses(service, `/chambers/${chamberId}`);
     const before = audit.lineCount;
-    await catchUp(audit, service, chamberId);
+    try {
+      for await (const line of service.lines(chamberId, before)) await audit.take(line);
+    } catch (error) {
+      const problem = `the service returns no lines after the last one: ${messageOf(error)}`;
+      audit.findings.judge('views', [], problem);
+    }
     if (audit.lineCount === before) return compare(audit, responses);
   }
-  for (const check of ['preview', 'views'] as const) {
-    audit.findings.notEvaluated(check, 'the chamber’s log grew during every comparison');
-  }
+  audit.findings.notEvaluated('the chamber’s log grew during every comparison', 'preview', 'views');
 }
 
-async function catchUp(audit: ChamberAudit, service: AuditedService, chamberId: number): Promise<void> {
-  try {
-    for await (const line of service.lines(chamberId, audit.lineCount)) await audit.take(line);
-  } catch (error) {
-    if (!(error instanceof UnusableInput)) throw error;
-    audit.findings.broken('views', [], `the service returns no lines after the last one: ${error.message}`);
-  }
-}
+type Responses = Awaited<ReturnType<typeof readResponses>>;
+type Response = Responses['chamber'];
 
-/** A text stands for a response that is not the one due. */
-type Response = JsonResponse | string;
-type Responses = Readonly<Record<'chamber' | 'ideas' | 'allocations' | 'preview', Response>>;
-
-async function readResponses(service: AuditedService, path: string): Promise<Responses> {
+async function readResponses(service: AuditedService, chamberPath: string) {
+  const read = async (path: string) => ({ path, json: await service.read(path).catch(messageOf) });
   return {
-    chamber: await read(service, path),
-    ideas: await read(service, `${path}/ideas`),
-    allocations: await read(service, `${path}/allocations`),
-    preview: await read(service, `${path}/merkle-preview`),
+    chamber: await read(chamberPath),
+    ideas: await read(`${chamberPath}/ideas`),
+    allocations: await read(`${chamberPath}/allocations`),
+    preview: await read(`${chamberPath}/merkle-preview`),
   };
 }
 
-async function read(service: AuditedService, path: string): Promise<Response> {
-  try {
-    return await service.read(path);
-  } catch (error) {
-    if (error instanceof UnusableInput) return error.message;
-    throw error;
-  }
+/** Rethrows anything but a response that is not the one due. */
+function messageOf(error: unknown): string {
+  if (error instanceof UnusableInput) return error.message;
+  throw error;
 }
 
 function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview }: Responses): void {
   const { findings, state, lostEventId, root, moveCount } = audit;
-  const judge = (check: 'preview' | 'views', request: string, differing: readonly string[]) => {
-    const sentence = `GET ${request} does not match the lines: ${differing.join(', ')}`;
-    findings.judge(check, differing.length === 0, { eventIds: [], sentence });
+  const judge = (name: 'preview' | 'views', { path, json }: Response, viewAt: (now: Millis) => object) => {
+    const differing = typeof json === 'string' ? [json] : leastDifferences(viewAt, state, json);
+    const problem = `GET ${path} does not match the lines: ${differing.join(', ')}`;
+    findings.judge(name, [], differing.length > 0 && problem);
   };
-  const expected = { root, eventCount: moveCount, asOfEventId: moveCount };
-  judge('preview', '…/merkle-preview', differencesOf(expected, preview));
+  judge('preview', preview, () => ({ root, eventCount: moveCount, asOfEventId: moveCount }));
   if (state === null || lostEventId !== undefined) {
-    findings.notEvaluated('views', `event ${lostEventId ?? 1} is lost, and the views depend on it`);
+    findings.notEvaluated(`event ${lostEventId ?? 1} is lost, and the views depend on it`, 'views');
     return;
   }
-  const chamberAt = (now: Millis) => chamberView(state, now);
-  judge('views', `/chambers/${state.chamberId}`, leastDifferences(chamberAt, state, chamber));
-  judge('views', '…/ideas', differencesOf(ideaViews(state), ideas));
-  const allocationsAt = (now: Millis) => allocationsView(state, now);
-  judge('views', '…/allocations', leastDifferences(allocationsAt, state, allocations));
-}
-
-/** Of an object the members known here count, of a list every item. */
-function differencesOf(expected: object, response: Response): readonly string[] {
-  if (typeof response === 'string') return [response];
-  const { body } = response;
-  const isList = Array.isArray(expected);
-  if (typeof body !== 'object' || body === null || Array.isArray(body) !== isList)
-    return [`it is not ${isList ? 'a list' : 'an object'}`];
-  return differences(expected, body, isList);
+  judge('views', chamber, (now) => chamberView(state, now));
+  judge('views', ideas, () => ideaViews(state));
+  judge('views', allocations, (now) => allocationsView(state, now));
 }
 
 const STEP_MILLIS = 250;
@@ -90,13 +69,19 @@ const LATER_MILLIS = 2_500;
 /** Phase and turn follow the clock: the response is right if it was so at any time around its Date header. */
 function leastDifferences(
   viewAt: (now: Millis) => object,
-  { deadlines }: ChamberState,
-  response: Response,
+  state: ChamberState | null,
+  { body, at }: JsonResponse,
 ): readonly string[] {
-  if (typeof response === 'string') return [response];
-  const { at } = response;
-  const times = [at, ...Object.values(deadlines).filter((deadline) => Math.abs(deadline - at) < LATER_MILLIS)];
+  const deadlines = Object.values(state?.deadlines ?? {});
+  const times = [at, ...deadlines.filter((deadline) => Math.abs(deadline - at) < LATER_MILLIS)];
   for (let now = at - EARLIER_MILLIS; now < at + LATER_MILLIS; now += STEP_MILLIS) times.push(now);
-  const candidates = times.map((now) => differencesOf(viewAt(now), response));
+  const candidates = times.map((now) => {
+    const expected = viewAt(now);
+    const isList = Array.isArray(expected);
+    if (typeof body !== 'object' || body === null || Array.isArray(body) !== isList)
+      return [`it is not ${isList ? 'a list' : 'an object'}`];
+    // Of an object the members known here count, of a list every item.
+    return differences(expected, body, isList);
+  });
   return candidates.sort((a, b) => a.length - b.length)[0] ?? [];
 }
