@@ -33,9 +33,9 @@ export class MerkleTreeJs implements MoveTree {
   }
 
   root(): Uint8Array | undefined {
-    if (this.size === 0) return undefined;
+    if (this.size === 0 || this.#root !== undefined) return this.#root;
     const open = this.#block.length === 0 ? [] : [rootOf(this.#block)];
-    this.#root ??= rootOf([...this.#blockRoots, ...open]);
+    this.#root = rootOf([...this.#blockRoots, ...open]);
     return this.#root;
   }
 }
