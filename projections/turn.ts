@@ -26,26 +26,27 @@ export function hasTurns(phase: Phase): phase is TurnPhase {
   return phase === 'PROPOSAL' || phase === 'DEBATE';
 }
 
-/** The turnOrder of the member in turn at `now`; null outside PROPOSAL and DEBATE, and without members. */
-export function turnOrderAt(state: TurnState, now: Millis): number | null {
+/** The turn at `now`; null outside PROPOSAL and DEBATE, and without members. */
+export function turnAt(state: TurnState, now: Millis) {
   const phase = phaseAt(state, now);
   if (!hasTurns(phase) || state.members.length === 0) return null;
   const start = state.turn.phase === phase ? state.turn : { turnOrder: 0, since: phaseStart(state, phase) };
-  const { turnSeconds, lastAt, members } = state;
-  const elapsed = turnSeconds === null ? 0 : Math.floor((Math.max(now, lastAt) - start.since) / (turnSeconds * 1000));
-  return (start.turnOrder + elapsed) % members.length;
+  const limitMillis = state.turnSeconds === null ? Number.POSITIVE_INFINITY : state.turnSeconds * 1000;
+  // How many turns have expired since the last pass, or since the phase began.
+  const expired = Math.floor((Math.max(now, state.lastAt) - start.since) / limitMillis);
+  const turnOrder = (start.turnOrder + expired) % state.members.length;
+  return { phase, turnOrder, expired, endsAt: start.since + (expired + 1) * limitMillis };
 }
 
 /** The DID of the member in turn at `now`, or null. */
 export function turnHolderAt(state: TurnState, now: Millis): string | null {
-  const turnOrder = turnOrderAt(state, now);
-  return turnOrder === null ? null : (state.members[turnOrder] ?? null);
+  const turn = turnAt(state, now);
+  return turn === null ? null : (state.members[turn.turnOrder] ?? null);
 }
 
 /** The turns after the member in turn has passed at `at`. */
 export function afterPass(state: TurnState, at: Millis): TurnStart {
-  const phase = phaseAt(state, at);
-  const turnOrder = turnOrderAt(state, at);
-  if (turnOrder === null || !hasTurns(phase)) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
-  return { phase, turnOrder: (turnOrder + 1) % state.members.length, since: at };
+  const turn = turnAt(state, at);
+  if (turn === null) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
+  return { phase: turn.phase, turnOrder: (turn.turnOrder + 1) % state.members.length, since: at };
 }

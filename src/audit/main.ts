@@ -17,11 +17,11 @@ export interface AuditArguments {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
   readonly target: string;
   /** Without it, every chamber of a service. */
-  readonly chamber?: number;
+  readonly chamber?: number | undefined;
   /** Only together with `registry`. */
-  readonly rpc?: string;
+  readonly rpc?: string | undefined;
   /** Address of the ChamberRegistry. */
-  readonly registry?: string;
+  readonly registry?: string | undefined;
   readonly json: boolean;
 }
 

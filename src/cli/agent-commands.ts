@@ -3,7 +3,6 @@ import { Agent } from '../client/agent.ts';
 import { type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, isRegularFile, keyFileOf, signedCall } from './environment.ts';
 import { CommandError, printMembers } from './output.ts';
-import { toList } from './values.ts';
 
 export const agentCommands: readonly CommandSpec[] = [
   {
@@ -50,12 +49,9 @@ async function createKey(input: Input): Promise<void> {
 }
 
 async function register(input: Input): Promise<void> {
-  const { wallet = '', email = '', style } = input.options;
-  const lists = ['loves', 'hates', 'expertise'].flatMap((name) => {
-    const text = input.options[name];
-    return text === undefined ? [] : [[name, toList(text)] as const];
-  });
-  const personality = { ...Object.fromEntries(lists), ...(style === undefined ? {} : { style }) };
+  const { wallet = '', email = '', loves, hates, expertise, style } = input.options;
+  const toList = (text?: string) => text?.split(',').flatMap((part) => part.trim() || []);
+  const personality = { loves: toList(loves), hates: toList(hates), expertise: toList(expertise), style };
   const registration = { walletAddress: wallet, operatorEmail: email, personality };
   printMembers(input.isJson, await signedCall(input, (agent, options) => agent.register(registration, options)));
 }

@@ -1,9 +1,8 @@
 // Commands that create, list and show chambers.
-import type { ChamberView, IdeaView } from '../../projections/views.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, signedCall } from './environment.ts';
 import { members, print, table } from './output.ts';
-import { toChamberId, toDeadlines, toInteger, toPhase } from './values.ts';
+import { toChamberId, toDeadlines, toOptionalInteger, toPhase } from './values.ts';
 
 const PHASE_OPTIONS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 const DEFAULT_LENGTH = '10m';
@@ -52,16 +51,14 @@ export const chamberCommands: readonly CommandSpec[] = [
 
 async function create(input: Input): Promise<void> {
   const { options, isJson } = input;
-  const { name = '', 'min-backers': minBackers, 'turn-seconds': turnSeconds } = options;
-  const deadlines = toDeadlines(
-    PHASE_OPTIONS.map((phase) => options[phase] ?? DEFAULT_LENGTH),
-    Date.now(),
-  );
+  const { name = '' } = options;
+  const lengths = PHASE_OPTIONS.map((phase) => options[phase] ?? DEFAULT_LENGTH);
+  const deadlines = toDeadlines(lengths, Date.now());
   const chamber = {
     name,
     ...deadlines,
-    ...(minBackers === undefined ? {} : { minBackersForGraduation: toInteger('--min-backers', minBackers) }),
-    ...(turnSeconds === undefined ? {} : { turnSeconds: toInteger('--turn-seconds', turnSeconds) }),
+    minBackersForGraduation: toOptionalInteger('--min-backers', options['min-backers']),
+    turnSeconds: toOptionalInteger('--turn-seconds', options['turn-seconds']),
   };
   const created = await signedCall(input, (agent, call) => agent.createChamber(chamber, call));
   print(isJson, created, members({ ...created, ...deadlines }));
@@ -70,32 +67,28 @@ async function create(input: Input): Promise<void> {
 async function list(input: Input): Promise<void> {
   const { phase, limit, before } = input.options;
   const chambers = await forumOf(input).chambers({
-    ...(phase === undefined ? {} : { phase: toPhase(phase) }),
-    ...(limit === undefined ? {} : { limit: toInteger('--limit', limit) }),
-    ...(before === undefined ? {} : { before: toInteger('--before', before) }),
+    phase: phase === undefined ? undefined : toPhase(phase),
+    limit: toOptionalInteger('--limit', limit),
+    before: toOptionalInteger('--before', before),
   });
   const rows = chambers.map((chamber) => [chamber.chamberId, chamber.phase, chamber.memberCount, chamber.name]);
   print(input.isJson, chambers, table(['ID', 'PHASE', 'MEMBERS', 'NAME'], rows, 'No chambers found.'));
 }
 
+const IDEA_COLUMNS = ['ideaId', 'ticker', 'backers', 'totalBps', 'tokenAddress', 'name'] as const;
+
 async function show(input: Input): Promise<void> {
   const chamberId = toChamberId(input.args[0]);
   const forum = forumOf(input);
   const view = await forum.chamber(chamberId);
-  const ideas = input.isJson ? [] : await forum.chamberIdeas(chamberId);
-  print(input.isJson, view, describe(view, ideas));
-}
-
-const IDEA_COLUMNS = ['ideaId', 'ticker', 'backers', 'totalBps', 'tokenAddress', 'name'] as const;
-
-function describe(view: ChamberView, ideas: readonly IdeaView[]): readonly string[] {
   const { deadlines, members: dids, ideas: _, ...rest } = view;
-  const ideaRows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
-  return [
+  const ideas = input.isJson ? [] : await forum.chamberIdeas(chamberId);
+  const rows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
+  print(input.isJson, view, [
     ...members({ ...rest, ...deadlines }),
     '',
     ...table(['TURN', 'MEMBER'], [...dids.entries()], 'No members yet.'),
     '',
-    ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'TOKEN', 'NAME'], ideaRows, 'No ideas yet.'),
-  ];
+    ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'TOKEN', 'NAME'], rows, 'No ideas yet.'),
+  ]);
 }

@@ -77,7 +77,8 @@ export function toProgram(specs: readonly CommandSpec[], words: readonly string[
 function addCommand(program: Command, spec: CommandSpec, words: readonly string[], run: Run): void {
   const { name, summary, args = {}, required = {}, options = {}, examples } = spec;
   const [first = '', second] = name.split(' ');
-  const parent = second === undefined ? program : groupOf(program, first);
+  const existing = program.commands.find((group) => group.name() === first);
+  const parent = second === undefined ? program : (existing ?? addGroup(program, first));
   const command = parent.command(second ?? first).description(summary);
   failInOneSentence(command);
   for (const [syntax, help] of Object.entries(args)) command.argument(syntax, help);
@@ -91,17 +92,9 @@ function addCommand(program: Command, spec: CommandSpec, words: readonly string[
   });
 }
 
-function groupOf(program: Command, name: string): Command {
-  const existing = program.commands.find((command) => command.name() === name);
-  return (
-    existing ??
-    failInOneSentence(
-      program
-        .command(name)
-        .usage(USAGE)
-        .description(GROUPS[name] ?? ''),
-    )
-  );
+function addGroup(program: Command, name: string): Command {
+  const group = program.command(name).usage(USAGE);
+  return failInOneSentence(group.description(GROUPS[name] ?? ''));
 }
 
 /** Values by option name. An option that follows another one without a value is not taken for that value. */
@@ -118,11 +111,11 @@ function valuesOf(command: Command, words: readonly string[]): Input['options'] 
 
 /** Drops the value of an option that no command has, so that commander suggests the right name. */
 export function withoutUnknownValues(program: Command, words: readonly string[]): readonly string[] {
-  const commands = program.commands.flatMap((command) => [command, ...command.commands]);
-  const known = new Set([program, ...commands].flatMap(({ options }) => options.map(({ long }) => long)));
+  const commands = program.commands.flatMap((command) => [program, command, ...command.commands]);
+  const known = new Set(commands.flatMap(({ options }) => options.map(({ long }) => long)));
   return words.map((word) => {
-    const [, name] = /^(--[^=]+)=/.exec(word) ?? [];
-    return name === undefined || known.has(name) ? word : name;
+    const [name = word] = /^--[^=]+(?==)/.exec(word) ?? [];
+    return known.has(name) ? word : name;
   });
 }
 

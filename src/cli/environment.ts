@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
+import type { CallOptions } from '../client/exchange.ts';
 import { ForumClient } from '../client/forum-client.ts';
 import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
 import type { Input } from './command.ts';
@@ -24,22 +25,18 @@ export function checkVariables(): void {
     name.startsWith('CHAMBERS_') && !Object.hasOwn(VARIABLES, name) && !Object.hasOwn(SERVICE_VARIABLES, name);
   const unknown = Object.keys(process.env).find(isUnknown);
   if (unknown === undefined) return;
-  throw new CommandError(
-    'usage',
-    `unknown environment variable ${unknown}: CHAMBERS_URL and CHAMBERS_KEY_FILE are known`,
-  );
+  const problem = `unknown environment variable ${unknown}: CHAMBERS_URL and CHAMBERS_KEY_FILE are known`;
+  throw new CommandError('usage', problem);
 }
 
-export function forumOf({ options }: Input): ForumClient {
+export function forumOf({ options: { url } }: Input): ForumClient {
   const { CHAMBERS_URL = DEFAULT_URL } = process.env;
-  const { url = CHAMBERS_URL } = options;
-  return new ForumClient(url, { patienceMillis: PATIENCE_MILLIS });
+  return new ForumClient(url ?? CHAMBERS_URL, { patienceMillis: PATIENCE_MILLIS });
 }
 
-export function keyFileOf({ options }: Input): string {
+export function keyFileOf({ options: { key } }: Input): string {
   const { CHAMBERS_KEY_FILE = join(homedir(), '.chambers', 'agent.json') } = process.env;
-  const { key = CHAMBERS_KEY_FILE } = options;
-  return key;
+  return key ?? CHAMBERS_KEY_FILE;
 }
 
 export async function agentOf(input: Input): Promise<Agent> {
@@ -50,13 +47,14 @@ export async function agentOf(input: Input): Promise<Agent> {
 
 const WAITING = 'No response yet; the request may have been accepted and is repeated until there is one. Ctrl-C stops.';
 
-type SignedCall<Result> = (agent: Agent, options: { readonly signal: AbortSignal }) => Promise<Result>;
-
 /**
  * Sends a signed request. The client repeats it while it is unknown whether the service accepted it: a notice says so, and
  * SIGINT ends the wait.
  */
-export async function signedCall<Result>(input: Input, call: SignedCall<Result>): Promise<Result> {
+export async function signedCall<Result>(
+  input: Input,
+  call: (agent: Agent, options: CallOptions) => Promise<Result>,
+): Promise<Result> {
   const agent = await agentOf(input);
   const timer = setTimeout(() => printNotice(input.isJson, WAITING), PATIENCE_MILLIS);
   try {

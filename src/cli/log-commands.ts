@@ -2,14 +2,14 @@
 import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { type Cursor, follow, START } from '../client/chain.ts';
 import { ClientError } from '../client/error.ts';
+import { type Cursor, follow, START } from '../client/events.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
 import { forumOf, interruptible, isRegularFile } from './environment.ts';
 import { narrate } from './narrate.ts';
 import { CommandError } from './output.ts';
-import { toChamberId, toInteger } from './values.ts';
+import { toChamberId, toInteger, toOptionalInteger } from './values.ts';
 
 export const logCommands: readonly CommandSpec[] = [
   {
@@ -53,18 +53,17 @@ export const logCommands: readonly CommandSpec[] = [
 ];
 
 async function tail(input: Input): Promise<void> {
-  const chamberId = toChamberId(input.args[0]);
-  const forum = forumOf(input);
   const { out, after = '0' } = input.options;
+  const chamberId = toChamberId(input.args[0]);
   const interrupted = new Error('interrupted');
-  try {
-    await interruptible(interrupted, async (signal) => {
-      if (out !== undefined) await tailToFile({ forum, chamberId, signal }, out);
-      else await tailToTerminal({ forum, chamberId, signal }, toInteger('--after', after, 0), input.isJson);
-    });
-  } catch (error) {
+  const tailing = interruptible(interrupted, async (signal) => {
+    const target = { forum: forumOf(input), chamberId, signal };
+    if (out !== undefined) await tailToFile(target, out);
+    else await tailToTerminal(target, toInteger('--after', after, 0), input.isJson);
+  });
+  await tailing.catch((error) => {
     if (error !== interrupted) throw error;
-  }
+  });
 }
 
 interface Target {
@@ -74,8 +73,9 @@ interface Target {
 }
 
 /** For people the fold starts with event 1, whatever is shown, because lines refer to earlier ones. */
-async function tailToTerminal({ forum, chamberId, signal }: Target, after: number, isJson: boolean): Promise<void> {
-  await requireHead({ forum, chamberId, signal }, after, '--after');
+async function tailToTerminal(target: Target, after: number, isJson: boolean): Promise<void> {
+  await requireHead(target, after, '--after');
+  const { forum, chamberId, signal } = target;
   let state: ChamberState | null = null;
   for await (const { line, event } of forum.lines(chamberId, { after: isJson ? after : 0, signal })) {
     if (isJson) {
@@ -87,27 +87,31 @@ async function tailToTerminal({ forum, chamberId, signal }: Target, after: numbe
   }
 }
 
+async function requireHead({ forum, chamberId, signal }: Target, after: number, source: string): Promise<void> {
+  if (after === 0) return;
+  const { asOfEventId: head } = await forum.merklePreview(chamberId, { signal });
+  if (after > head) throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${head}`);
+}
+
 /** The file is the cursor: its last whole line is where the log continues. */
-async function tailToFile({ forum, chamberId, signal }: Target, path: string): Promise<void> {
+async function tailToFile(target: Target, path: string): Promise<void> {
   await isRegularFile(path);
+  const { forum, chamberId, signal } = target;
   const file = await open(path, 'a+');
+  let resumedAfter = 0;
   try {
     const end = await endOf(file, path, chamberId);
-    await requireHead({ forum, chamberId, signal }, end.eventId, path);
-    let written = end.eventId;
-    try {
-      for await (const { line, eventId } of forum.lines(chamberId, { after: end, signal })) {
-        await file.appendFile(`${line}\n`);
-        written = eventId;
-      }
-    } catch (error) {
-      const isFilesFault = error instanceof ClientError && error.code === 'CLIENT_ERR_CHAIN' && written === end.eventId;
-      if (!isFilesFault || written === 0) throw error;
-      throw new CommandError(
-        'verification',
-        `${path} is not the log of this chamber: event ${written + 1} of the service does not follow its last line`,
-      );
+    await requireHead(target, end.eventId, path);
+    resumedAfter = end.eventId;
+    for await (const { line } of forum.lines(chamberId, { after: end, signal })) {
+      await file.appendFile(`${line}\n`);
+      resumedAfter = 0;
     }
+  } catch (error) {
+    const isBroken = error instanceof ClientError && error.code === 'CLIENT_ERR_CHAIN';
+    if (!isBroken || resumedAfter === 0) throw error;
+    const problem = `event ${resumedAfter + 1} of the service does not follow its last line`;
+    throw new CommandError('verification', `${path} is not the log of this chamber: ${problem}`);
   } finally {
     await file.close();
   }
@@ -128,12 +132,6 @@ async function endOf(file: FileHandle, path: string, chamberId: number): Promise
   }
   if (whole !== text) await file.truncate(Buffer.byteLength(whole));
   return cursor;
-}
-
-async function requireHead({ forum, chamberId, signal }: Target, after: number, source: string): Promise<void> {
-  if (after === 0) return;
-  const { asOfEventId: head } = await forum.merklePreview(chamberId, { signal });
-  if (after > head) throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${head}`);
 }
 
 /** Standard output gets JSON lines whether or not --json is set. */
@@ -173,12 +171,7 @@ async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isF
 
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
-  const { chamber, rpc, registry } = options;
-  return await auditMain({
-    target,
-    json: isJson,
-    ...(chamber === undefined ? {} : { chamber: toInteger('--chamber', chamber) }),
-    ...(rpc === undefined ? {} : { rpc }),
-    ...(registry === undefined ? {} : { registry }),
-  });
+  const { chamber: id, rpc, registry } = options;
+  const chamber = toOptionalInteger('--chamber', id);
+  return await auditMain({ target, chamber, rpc, registry, json: isJson });
 }

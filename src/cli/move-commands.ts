@@ -35,51 +35,44 @@ export const moveCommands: readonly CommandSpec[] = [
   },
 ];
 
-type MoveOptions = Readonly<Record<string, { readonly member: string; readonly value: string; readonly help: string }>>;
-
 function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
   const { command } = move.texts;
   if (command === undefined) return [];
-  const options = command.options ?? {};
-  const required = requiredMembers(move);
-  const described = (isRequired: boolean) =>
-    Object.entries(options)
-      .filter(([, { member }]) => required.has(member) === isRequired)
-      .map(([name, { value, help }]) => [`--${name} <${value.toLowerCase()}>`, help]);
+  const options = Object.entries(command.options ?? {});
+  // The members without which the schema rejects a body.
+  const required = new Set<unknown>(v.safeParse(move.body, {}).issues?.map(({ path }) => path?.[0].key));
+  const described = (isRequired: boolean) => {
+    const those = options.filter(([, { member }]) => required.has(member) === isRequired);
+    return Object.fromEntries(those.map(([name, { value, help }]) => [`--${name} <${value.toLowerCase()}>`, help]));
+  };
+  const run = async (input: Input) => {
+    const chamberId = toChamberId(input.args[0]);
+    const members = options.flatMap(([name, { member, value }]) => {
+      const text = input.options[name];
+      return text === undefined ? [] : [[member, value === 'JSON' ? toJsonObject(`--${name}`, text) : text] as const];
+    });
+    const body = Object.fromEntries(members);
+    checkBody(move, body);
+    printMembers(input.isJson, await signedCall(input, (agent, call) => agent.move(move.path, chamberId, body, call)));
+  };
   return [
     {
       name: `move ${move.operation}`,
       summary: command.summary,
       args: CHAMBER_ARGUMENT,
-      required: Object.fromEntries(described(true)),
-      options: { ...Object.fromEntries(described(false)), ...OPTIONS },
+      required: described(true),
+      options: { ...described(false), ...OPTIONS },
       examples: [command.example],
-      run: (input) => makeMove(move, options, input),
+      run,
     },
   ];
 }
 
-/** The members without which the schema rejects a body. */
-function requiredMembers(move: AnyChamberMove): ReadonlySet<unknown> {
-  return new Set(v.safeParse(move.body, {}).issues?.map((issue) => issue.path?.[0].key));
-}
-
-async function makeMove(move: AnyChamberMove, options: MoveOptions, input: Input): Promise<void> {
-  const chamberId = toChamberId(input.args[0]);
-  const members = Object.entries(options).flatMap(([name, { member, value }]) => {
-    const text = input.options[name];
-    return text === undefined ? [] : [[member, value === 'JSON' ? toJsonObject(`--${name}`, text) : text] as const];
-  });
-  const body = Object.fromEntries(members);
-  checkBody(move, options, body);
-  printMembers(input.isJson, await signedCall(input, (agent, call) => agent.move(move.path, chamberId, body, call)));
-}
-
 /** Names every wrong option before anything is sent. */
-function checkBody(move: AnyChamberMove, options: MoveOptions, body: object): void {
-  const problems = v.safeParse(move.body, body, { abortPipeEarly: true }).issues?.map(({ path, message }) => {
+function checkBody({ body: schema, texts }: AnyChamberMove, body: object): void {
+  const problems = v.safeParse(schema, body, { abortPipeEarly: true }).issues?.map(({ path, message }) => {
     const member = path?.[0].key;
-    const [name] = Object.entries(options).find(([, option]) => option.member === member) ?? [];
+    const [name] = Object.entries(texts.command?.options ?? {}).find(([, option]) => option.member === member) ?? [];
     return `${name === undefined ? String(member) : `--${name}`} ${message}`;
   });
   if (problems !== undefined) throw new CommandError('usage', problems.join('; '));

@@ -77,11 +77,8 @@ export function table(titles: readonly string[], rows: readonly (readonly unknow
   if (rows.length === 0) return [empty];
   const [header = [], ...texts] = [titles, ...rows.map((row) => row.map(asText))];
   const widths = titles.map((title, column) => Math.max(title.length, ...texts.map((row) => row[column]?.length ?? 0)));
-  const toLine = (row: readonly string[]) =>
-    row
-      .map((text, column) => text.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd();
+  const pad = (text: string, column: number) => text.padEnd(widths[column] ?? 0);
+  const toLine = (row: readonly string[]) => row.map(pad).join('  ').trimEnd();
   return [paint('bold', toLine(header)), ...texts.map(toLine)];
 }
 

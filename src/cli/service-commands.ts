@@ -11,18 +11,13 @@ export const serviceCommands: readonly CommandSpec[] = [
     name: 'start',
     summary: 'Runs the service, configured by the environment (PORT, DATABASE_PATH, RPC_URL …; see src/README.md)',
     examples: ['start', 'doctor  # checks the configuration first'],
-    run: async () => {
-      await import('../main.ts');
-    },
+    run: async () => void (await import('../main.ts')),
   },
   {
     name: 'demo',
     summary: 'Plays a chamber with five agents on a service of its own, to the root on a chain, in under a minute',
     examples: ['demo'],
-    run: async () => {
-      const { demoMain } = await import('../demo.ts');
-      return await demoMain();
-    },
+    run: async () => (await import('../demo.ts')).demoMain(),
   },
   {
     name: 'doctor',

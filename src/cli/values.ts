@@ -8,6 +8,10 @@ export function toInteger(name: string, text: string, least = 1): number {
   throw new CommandError('usage', `${name} must be an integer of at least ${least}, not “${text}”`);
 }
 
+export function toOptionalInteger(name: string, text: string | undefined): number | undefined {
+  return text === undefined ? undefined : toInteger(name, text);
+}
+
 export function toChamberId(text = ''): number {
   return toInteger('the chamber id', text);
 }
@@ -48,12 +52,4 @@ export function toJsonObject(name: string, text: string): object {
     // Reported below.
   }
   throw new CommandError('usage', `${name} must be a JSON object, e.g. '{"scale":2}', not “${text}”`);
-}
-
-/** Parts between commas, without the white space around them. */
-export function toList(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
 }

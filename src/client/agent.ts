@@ -1,9 +1,10 @@
 // An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
+import { hasTurns } from '../../projections/turn.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import type { Allocation, DeadlineName, Hex, JsonObject, Personality, Phase } from '../vocabulary/values.ts';
-import { type Turn, turns } from './chamber-watcher.ts';
+import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import { type Call, type CallOptions, exchange } from './exchange.ts';
 import { ForumClient } from './forum-client.ts';
@@ -19,7 +20,7 @@ export interface Registration {
   /** An EVM address; if mixed-case, with a valid EIP-55 checksum. */
   readonly walletAddress: string;
   readonly operatorEmail: string;
-  readonly personality?: Personality;
+  readonly personality?: { readonly [Member in keyof Personality]: Personality[Member] | undefined };
 }
 
 export interface Registered {
@@ -27,15 +28,13 @@ export interface Registered {
   readonly agentId: string;
 }
 
-/** Dates or RFC 3339 timestamps in UTC, each not before the previous one; equal ones skip the phase between them. */
-type NewDeadlines = Readonly<Record<DeadlineName, Date | string>>;
-
-export interface NewChamber extends NewDeadlines {
+/** Deadlines are Dates or RFC 3339 timestamps in UTC, none before the previous one; equal ones skip a phase. */
+export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>> {
   readonly name: string;
   /** How many members must back an idea for it to become a token; 1 by default. */
-  readonly minBackersForGraduation?: number;
+  readonly minBackersForGraduation?: number | undefined;
   /** After this many seconds a turn passes to the next member; no limit by default. */
-  readonly turnSeconds?: number;
+  readonly turnSeconds?: number | undefined;
 }
 
 export interface NewIdea {
@@ -161,8 +160,15 @@ export class Agent {
   }
 
   /** Each turn of this agent in PROPOSAL and DEBATE, with the chamber's state; ends when these phases are over. */
-  turns(chamberId: number, options: CallOptions = {}): AsyncGenerator<Turn, void, undefined> {
-    return turns(this.forum.service, chamberId, this.did, options);
+  async *turns(chamberId: number, options: CallOptions = {}): AsyncGenerator<Turn, void, undefined> {
+    const keyOf = ({ phase, holder, turnKey }: Snapshot) => {
+      if (phase !== 'LOBBY' && !hasTurns(phase)) return 'over';
+      return holder === this.did ? turnKey : null;
+    };
+    for await (const { phase, state, endsAt } of changes(this.forum.service, chamberId, keyOf, options)) {
+      if (!hasTurns(phase)) return;
+      yield { phase, state, endsAt };
+    }
   }
 
   /** Makes any move in a chamber, by its path with `:id` for the chamber; returns the response's body. */
@@ -181,17 +187,13 @@ export class Agent {
 
 /** Rejects what could be committed to but never revealed. */
 function checkAllocations(allocations: readonly Allocation[], ideaIds: ReadonlySet<string>): void {
+  const invalid = (detail: string) => new ClientError('CLIENT_ERR_INPUT', detail);
   const unknown = allocations.find(({ ideaId }) => !ideaIds.has(ideaId));
   if (unknown !== undefined) throw invalid(`idea ${unknown.ideaId} not found in the chamber`);
-  if (new Set(allocations.map(({ ideaId }) => ideaId)).size < allocations.length)
-    throw invalid('an idea is listed twice');
-  if (allocations.some(({ bps }) => !Number.isInteger(bps) || bps < 0)) {
-    throw invalid(`bps must be integers from 0 to ${BPS_TOTAL}`);
-  }
+  const isRepeated = new Set(allocations.map(({ ideaId }) => ideaId)).size < allocations.length;
+  if (isRepeated) throw invalid('an idea is listed twice');
+  const isWhole = allocations.every(({ bps }) => Number.isInteger(bps) && bps >= 0);
+  if (!isWhole) throw invalid(`bps must be integers from 0 to ${BPS_TOTAL}`);
   const total = allocations.reduce((sum, { bps }) => sum + bps, 0);
   if (total > BPS_TOTAL) throw invalid(`the bps add up to ${total}; at most ${BPS_TOTAL} are allowed`);
-}
-
-function invalid(detail: string): ClientError {
-  return new ClientError('CLIENT_ERR_INPUT', detail);
 }

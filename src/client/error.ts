@@ -52,3 +52,9 @@ export class ClientError extends Error {
     return RETRYABLE.has(this.code);
   }
 }
+
+/** For a catch() where a later attempt follows anyway. */
+export function nullIfRetryable(error: unknown): null {
+  if (error instanceof ClientError && error.retryable) return null;
+  throw error;
+}

@@ -1,9 +1,29 @@
-// A chamber's events over any number of connections: the cursor persists, and each line is checked against the chain.
-import { type Cursor, follow, START, type VerifiedLine } from './chain.ts';
-import { ClientError } from './error.ts';
-import { type CallOptions, exchange, type Service } from './exchange.ts';
+// A chamber's events over any number of connections. Each line names the leaf hash of the previous one, so that a reader
+// detects any change: no line is returned that does not follow the cursor.
+import { leafHash } from '../crypto/merkle.ts';
+import type { ChamberEvent } from '../vocabulary/events.ts';
+import { toHex } from '../vocabulary/hex.ts';
+import { type Hex, NO_PREVIOUS } from '../vocabulary/values.ts';
+import { ClientError, nullIfRetryable } from './error.ts';
+import { type CallOptions, exchange, parseJson, type Service } from './exchange.ts';
 import type { CursorStore } from './stores.ts';
 import { backoffMillis } from './time.ts';
+
+/** A position in a chamber's log: the last event read, with its leaf hash, by which the next line is checked. */
+export interface Cursor {
+  readonly eventId: number;
+  /** null if not known: then the next line's `prev` is not checked. */
+  readonly leaf: Hex | null;
+}
+
+export interface VerifiedLine extends Cursor {
+  readonly leaf: Hex;
+  /** The canonical line as stored, without a line break. */
+  readonly line: string;
+  readonly event: ChamberEvent;
+}
+
+export const START: Cursor = { eventId: 0, leaf: NO_PREVIOUS };
 
 export interface FollowOptions extends CallOptions {
   /** The event to resume after: its id, or better its cursor, by which the next line is checked; 0 is everything. */
@@ -14,8 +34,6 @@ export interface FollowOptions extends CallOptions {
    */
   readonly cursorStore?: CursorStore;
 }
-
-export type HistoryOptions = Omit<FollowOptions, 'cursorStore'>;
 
 /**
  * Every line after the cursor, then live ones, in order, each once, whatever happens to the connection. Throws
@@ -45,11 +63,10 @@ export async function* lines(
     wasReached ||= isOpen;
     // A WebSocket does not say why its handshake failed: the same request over HTTP returns the reason.
     if (!isOpen) {
-      await readPage(service, chamberId, { after: cursor, limit: 1, signal }).catch((error) => {
-        if (!(wasReached && error instanceof ClientError && error.retryable)) throw error;
-      });
+      const page = readPage(service, chamberId, { after: cursor, limit: 1, signal });
+      await (wasReached ? page.catch(nullIfRetryable) : page);
     }
-    await service.clock.sleep(backoffMillis(attempt), signal);
+    await service.clock.local.sleep(backoffMillis(attempt), signal);
   }
 }
 
@@ -59,18 +76,18 @@ const PAGE_LINES = 1_000;
 export async function* history(
   service: Service,
   chamberId: number,
-  { signal, after = 0 }: HistoryOptions,
+  { signal, after = 0 }: Omit<FollowOptions, 'cursorStore'>,
 ): AsyncGenerator<VerifiedLine, void, undefined> {
   let cursor = toCursor(after);
-  for (let isHead = false; !isHead; ) {
-    const page = await readPage(service, chamberId, { after: cursor, limit: PAGE_LINES, signal });
+  let page: readonly string[];
+  do {
+    page = await readPage(service, chamberId, { after: cursor, limit: PAGE_LINES, signal });
     for (const text of page) {
       const line = follow(cursor, chamberId, text);
       cursor = line;
       yield line;
     }
-    isHead = page.length < PAGE_LINES;
-  }
+  } while (page.length === PAGE_LINES);
 }
 
 function toCursor(after: number | Cursor): Cursor {
@@ -78,16 +95,34 @@ function toCursor(after: number | Cursor): Cursor {
   return after === 0 ? START : { eventId: after, leaf: null };
 }
 
-interface PageRequest {
-  readonly after: Cursor;
-  readonly limit: number;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function readPage(service: Service, chamberId: number, { after, limit, signal }: PageRequest) {
+async function readPage(
+  service: Service,
+  chamberId: number,
+  { after, limit, signal }: { after: Cursor; limit: number; signal: AbortSignal | undefined },
+) {
   const path = `/chambers/${chamberId}/events?after=${after.eventId}&limit=${limit}`;
   const ndjson = await exchange<string>(service, { method: 'GET', path, format: 'text' }, signal);
   return ndjson.split('\n').slice(0, -1);
+}
+
+const encoder = new TextEncoder();
+
+/** Checks that the line is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
+export function follow(cursor: Cursor, chamberId: number, line: string): VerifiedLine {
+  // A chained line was accepted by the service, so its members need no further checks.
+  const event = parseJson(line) as ChamberEvent | null | undefined;
+  if (typeof event !== 'object' || event === null) throw broken('received a line that is not an event');
+  const expected = cursor.eventId + 1;
+  if (event.eventId !== expected) throw broken(`expected event ${expected}, received ${String(event.eventId)}`);
+  if (event.chamberId !== chamberId) throw broken(`event ${expected} belongs to chamber ${String(event.chamberId)}`);
+  if (cursor.leaf !== null && event.prev !== cursor.leaf) {
+    throw broken(`prev of event ${expected} is not the hash of event ${cursor.eventId} as it was read`);
+  }
+  return { eventId: expected, leaf: toHex(leafHash(encoder.encode(line))), line, event };
+}
+
+function broken(detail: string): ClientError {
+  return new ClientError('CLIENT_ERR_CHAIN', `the chamber's log is broken: ${detail}`);
 }
 
 /** What the WebSockets of browsers and of `ws` have in common, besides their event handlers. */

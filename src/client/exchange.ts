@@ -32,14 +32,6 @@ export interface Call {
   readonly format?: 'json' | 'text';
 }
 
-type Outcome =
-  | { readonly kind: 'ok'; readonly value: unknown }
-  | { readonly kind: 'rejected'; readonly error: ClientError }
-  /** `isUnknown`: the request may have been accepted although no response was received. */
-  | { readonly kind: 'lost'; readonly error: ClientError; readonly isUnknown: boolean; readonly waitMillis?: number };
-
-type Prepared = ReturnType<typeof prepare>;
-
 const ATTEMPT_MILLIS = 15_000;
 /** The service accepts signatures that are minutes old; only beyond this difference is a new signature worth a try. */
 const CLOCK_TOLERANCE_MILLIS = 30_000;
@@ -50,27 +42,28 @@ const CLOCK_TOLERANCE_MILLIS = 30_000;
  * signature rejected for its age is made once more.
  */
 export async function exchange<Result>(service: Service, call: Call, signal?: AbortSignal): Promise<Result> {
-  let prepared = prepare(service, call);
+  const { clock } = service;
+  let request = prepare(service, call);
   let isResigned = false;
   let isUnknown = false;
-  const giveUpAt = service.clock.local() + service.patienceMillis;
+  const giveUpAt = clock.local.now() + service.patienceMillis;
   for (let attempt = 0; ; attempt++) {
-    const outcome = await attemptOnce(service, prepared, call, signal);
-    if (outcome.kind === 'ok') return outcome.value as Result;
-    if (outcome.kind === 'rejected') {
-      if (isResigned || !learnTime(service, call, outcome.error)) throw outcome.error;
-      prepared = prepare(service, call);
+    const outcome = await attemptOnce(service, request, signal);
+    if ('value' in outcome) return outcome.value as Result;
+    const { error, waitMillis = backoffMillis(attempt) } = outcome;
+    if (!error.retryable) {
+      if (isResigned || call.signer === undefined || !learnTime(clock, error)) throw error;
+      request = prepare(service, call);
       isResigned = true;
       continue;
     }
     isUnknown ||= outcome.isUnknown && call.method !== 'GET' && call.signer !== undefined;
-    const waitMillis = outcome.waitMillis ?? backoffMillis(attempt);
-    if (!isUnknown && service.clock.local() + waitMillis > giveUpAt) throw outcome.error;
-    await service.clock.sleep(waitMillis, signal);
+    if (!isUnknown && clock.local.now() + waitMillis > giveUpAt) throw error;
+    await clock.local.sleep(waitMillis, signal);
   }
 }
 
-function prepare({ baseUrl, clock }: Service, { method, path, body, signer }: Call) {
+function prepare({ baseUrl, clock }: Service, { method, path, body, signer, format }: Call) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
   const headers = {
@@ -79,17 +72,24 @@ function prepare({ baseUrl, clock }: Service, { method, path, body, signer }: Ca
   };
   // A redirect would lead to a URL that was not signed.
   const init: RequestInit = { method, redirect: 'manual', headers, ...(body && { body: text }) };
-  return { url, init };
+  return { url, init, isText: format === 'text' };
+}
+
+interface Failure {
+  readonly error: ClientError;
+  /** Whether the request may have been accepted although the service's response was not received. */
+  readonly isUnknown: boolean;
+  readonly waitMillis?: number;
 }
 
 async function attemptOnce(
   service: Service,
-  { url, init }: Prepared,
-  call: Call,
+  { url, init, isText }: ReturnType<typeof prepare>,
   signal?: AbortSignal,
-): Promise<Outcome> {
+): Promise<{ readonly value: unknown } | Failure> {
   signal?.throwIfAborted();
-  const sentAt = service.clock.local();
+  const { baseUrl, clock } = service;
+  const sentAt = clock.local.now();
   const limit = linkedSignal(signal, ATTEMPT_MILLIS);
   try {
     const response = await service.fetch(url, { ...init, signal: limit.signal });
@@ -97,33 +97,22 @@ async function attemptOnce(
     // The Date header has whole seconds; browsers show it only if the service exposes it.
     const earliest = Date.parse(response.headers.get('Date') ?? '');
     const serviceTime = { earliest, latest: earliest + 999, isFromHeader: true };
-    if (!Number.isNaN(earliest)) service.clock.learn(serviceTime, { sentAt, receivedAt: service.clock.local() });
-    return readOutcome(service, call, response, text);
+    if (!Number.isNaN(earliest)) clock.learn(serviceTime, { sentAt, receivedAt: clock.local.now() });
+    if (response.ok && isText) return { value: text };
+    const value = parseJson(text);
+    return response.ok && value !== undefined ? { value } : readFailure(baseUrl, response, value);
   } catch (cause) {
     signal?.throwIfAborted();
     const reason = reasonOf(cause);
-    const detail = `no response from ${service.baseUrl}: ${reason}`;
-    const error = new ClientError('CLIENT_ERR_UNREACHABLE', detail, { cause });
-    return { kind: 'lost', error, isUnknown: !NEVER_SENT.test(reason) };
+    const error = new ClientError('CLIENT_ERR_UNREACHABLE', `no response from ${baseUrl}: ${reason}`, { cause });
+    return { error, isUnknown: !NEVER_SENT.test(reason) };
   } finally {
     limit.release();
   }
 }
 
-/** A gateway or another server may have responded: nothing about the body's form is assumed. */
-function readOutcome({ baseUrl }: Service, call: Call, { ok, status, headers }: Response, text: string): Outcome {
-  if (ok && call.format === 'text') return { kind: 'ok', value: text };
-  const body = parseJson(text);
-  if (ok && body !== undefined) return { kind: 'ok', value: body };
-  const error = readError(body, status) ?? foreignResponse(baseUrl, status);
-  if (!error.retryable) return { kind: 'rejected', error };
-  // A gateway's error says nothing about the request's outcome; the service's own error does.
-  const isUnknown = error.code === 'CLIENT_ERR_UNREACHABLE';
-  const seconds = Number(headers.get('Retry-After') ?? Number.NaN);
-  return { kind: 'lost', error, isUnknown, ...(seconds >= 0 ? { waitMillis: seconds * 1000 } : {}) };
-}
-
-function parseJson(text: string): unknown {
+/** undefined if the text is not JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -131,29 +120,29 @@ function parseJson(text: string): unknown {
   }
 }
 
-function readError(body: unknown, status: number): ClientError | undefined {
-  if (typeof body !== 'object' || body === null) return undefined;
-  const { error, detail, expected } = body as Record<'error' | 'detail' | 'expected', unknown>;
-  const code = ERROR_CODES.find((known) => known === error);
-  if (code === undefined || typeof detail !== 'string') return undefined;
-  return new ClientError(code, detail, { status, ...(isExpected(expected) ? { expected } : {}) });
+const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
+
+/** A gateway or another server may have responded: nothing about the body's form is assumed. */
+function readFailure(baseUrl: string, { status, headers }: Response, body: unknown): Failure {
+  const seconds = Number(headers.get('Retry-After') ?? Number.NaN);
+  const wait = seconds >= 0 ? { waitMillis: seconds * 1000 } : {};
+  const { error: name, detail, expected } = (body ?? {}) as Record<'error' | 'detail' | 'expected', unknown>;
+  const code = ERROR_CODES.find((known) => known === name);
+  if (code !== undefined && typeof detail === 'string') {
+    const options = { status, ...(isExpected(expected) && { expected }) };
+    return { error: new ClientError(code, detail, options), isUnknown: false, ...wait };
+  }
+  if (GATEWAY_STATUSES.includes(status)) {
+    const problem = `${baseUrl} returned ${status}, but the response is not from the service`;
+    return { error: new ClientError('CLIENT_ERR_UNREACHABLE', problem, { status }), isUnknown: true, ...wait };
+  }
+  const problem = `${baseUrl} returned ${status} in an unknown format: check the base URL`;
+  return { error: new ClientError('CLIENT_ERR_ANSWER', problem, { status }), isUnknown: false };
 }
 
 function isExpected(value: unknown): value is ExpectedSignature {
-  if (typeof value !== 'object' || value === null) return false;
-  const { signatureBase, contentDigest } = value as Record<keyof ExpectedSignature, unknown>;
+  const { signatureBase, contentDigest } = (value ?? {}) as Record<keyof ExpectedSignature, unknown>;
   return typeof signatureBase === 'string' && typeof contentDigest === 'string';
-}
-
-const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
-
-function foreignResponse(baseUrl: string, status: number): ClientError {
-  if (GATEWAY_STATUSES.includes(status)) {
-    const detail = `${baseUrl} returned ${status}, but the response is not from the service`;
-    return new ClientError('CLIENT_ERR_UNREACHABLE', detail, { status });
-  }
-  const detail = `${baseUrl} returned ${status} in an unknown format: check the base URL`;
-  return new ClientError('CLIENT_ERR_ANSWER', detail, { status });
 }
 
 /** How Node's fetch describes requests that were never sent; browsers do not say. */
@@ -167,12 +156,12 @@ function reasonOf(error: unknown): string {
 }
 
 /** Whether a signature error names a service time so far from ours that a new signature may be accepted. */
-function learnTime({ clock }: Service, { signer }: Call, { code, detail }: ClientError): boolean {
-  if (code !== 'FORUM_ERR_SIGNATURE' || signer === undefined) return false;
+function learnTime(clock: ServiceClock, { code, detail }: ClientError): boolean {
+  if (code !== 'FORUM_ERR_SIGNATURE') return false;
   const [, timestamp = ''] = /service time (\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)/.exec(detail) ?? [];
-  const serviceTime = Date.parse(timestamp);
-  if (Number.isNaN(serviceTime) || Math.abs(serviceTime - clock.now()) < CLOCK_TOLERANCE_MILLIS) return false;
-  const at = clock.local();
-  clock.learn({ earliest: serviceTime, latest: serviceTime }, { sentAt: at, receivedAt: at });
+  const at = Date.parse(timestamp);
+  if (Number.isNaN(at) || Math.abs(at - clock.now()) < CLOCK_TOLERANCE_MILLIS) return false;
+  const now = clock.local.now();
+  clock.learn({ earliest: at, latest: at }, { sentAt: now, receivedAt: now });
   return true;
 }

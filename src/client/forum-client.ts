@@ -4,10 +4,9 @@ import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex } from '../vocabulary/hex.ts';
 import type { Hex, Phase } from '../vocabulary/values.ts';
-import type { VerifiedLine } from './chain.ts';
-import { type PhaseChange, phases } from './chamber-watcher.ts';
+import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import { type FollowOptions, type HistoryOptions, history, lines } from './events.ts';
+import { type FollowOptions, history, lines, type VerifiedLine } from './events.ts';
 import { type CallOptions, exchange, type Fetch, type Service } from './exchange.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 
@@ -21,11 +20,11 @@ export interface ForumClientOptions {
 }
 
 export interface ChamberQuery {
-  readonly phase?: Phase;
+  readonly phase?: Phase | undefined;
   /** 1–200, 50 by default. */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** Only chambers with a smaller id: the next page. */
-  readonly before?: number;
+  readonly before?: number | undefined;
 }
 
 export interface Health {
@@ -122,16 +121,10 @@ export class ForumClient {
   /** Proves that an event is in the chamber's tree; throws CLIENT_ERR_PROOF if the proof does not verify. */
   async inclusionProof(chamberId: number, eventId: number, options?: CallOptions): Promise<InclusionProof> {
     const result = await this.#get<InclusionProof>(`/chambers/${chamberId}/events/${eventId}/proof`, options);
-    const isProven = verifies(() =>
-      verifyInclusion({
-        leaf: fromHex(result.leaf),
-        eventId,
-        size: result.eventCount,
-        proof: result.proof.map(fromHex),
-        root: fromHex(result.root),
-      }),
-    );
-    if (!isProven) throw new ClientError('CLIENT_ERR_PROOF', `the proof of event ${eventId} does not lead to its root`);
+    requireProof(`the proof of event ${eventId} does not lead to its root`, () => {
+      const [leaf, root, proof] = [fromHex(result.leaf), fromHex(result.root), result.proof.map(fromHex)];
+      return verifyInclusion({ leaf, eventId, size: result.eventCount, proof, root });
+    });
     return result;
   }
 
@@ -142,16 +135,11 @@ export class ForumClient {
     options?: CallOptions,
   ): Promise<ConsistencyProof> {
     const result = await this.#get<ConsistencyProof>(`/chambers/${chamberId}/consistency${toQuery(sizes)}`, options);
-    const isProven = verifies(() =>
-      verifyConsistency({
-        ...sizes,
-        fromRoot: fromHex(result.fromRoot),
-        toRoot: fromHex(result.toRoot),
-        proof: result.proof.map(fromHex),
-      }),
-    );
-    const claim = `the tree of ${sizes.to} events extends that of ${sizes.from}`;
-    if (!isProven) throw new ClientError('CLIENT_ERR_PROOF', `the proof does not show that ${claim}`);
+    const { from, to } = sizes;
+    requireProof(`the proof does not show that the tree of ${to} events extends that of ${from}`, () => {
+      const [fromRoot, toRoot] = [fromHex(result.fromRoot), fromHex(result.toRoot)];
+      return verifyConsistency({ from, to, fromRoot, toRoot, proof: result.proof.map(fromHex) });
+    });
     return result;
   }
 
@@ -166,13 +154,19 @@ export class ForumClient {
   }
 
   /** The lines that exist now; ends at the log's head. */
-  history(chamberId: number, options: HistoryOptions = {}): AsyncGenerator<VerifiedLine, void, undefined> {
+  history(
+    chamberId: number,
+    options: Omit<FollowOptions, 'cursorStore'> = {},
+  ): AsyncGenerator<VerifiedLine, void, undefined> {
     return history(this.service, chamberId, options);
   }
 
   /** The current phase, then each later one; ends with COMMITTED. */
-  watch(chamberId: number, options: CallOptions = {}): AsyncGenerator<PhaseChange, void, undefined> {
-    return phases(this.service, chamberId, options);
+  async *watch(chamberId: number, options: CallOptions = {}): AsyncGenerator<PhaseChange, void, undefined> {
+    for await (const { phase, state } of changes(this.service, chamberId, (snapshot) => snapshot.phase, options)) {
+      yield { phase, state };
+      if (phase === 'COMMITTED') return;
+    }
   }
 
   #get<Result>(path: string, options?: CallOptions): Promise<Result> {
@@ -180,20 +174,18 @@ export class ForumClient {
   }
 }
 
-/** A malformed proof does not verify. */
-function verifies(verify: () => boolean): boolean {
+function requireProof(problem: string, verify: () => boolean): void {
   try {
-    return verify();
+    if (verify()) return;
   } catch {
-    return false;
+    // A malformed proof does not verify either.
   }
+  throw new ClientError('CLIENT_ERR_PROOF', problem);
 }
 
 function checkedUrl(baseUrl: string): string {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  if (url?.protocol === 'http:' || url?.protocol === 'https:') {
-    if (url.search === '' && url.hash === '') return url.href.replace(/\/+$/, '');
-  }
+  if (url !== undefined && /^https?:[^?#]*$/.test(url.href)) return url.href.replace(/\/+$/, '');
   throw new ClientError('CLIENT_ERR_INPUT', `the base URL must be like http://127.0.0.1:8787, not ${baseUrl}`);
 }
 

@@ -11,10 +11,9 @@ export type { ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events
 export type { Allocation, Deadlines, Hex, Personality, Phase } from '../vocabulary/values.ts';
 export type * from './agent.ts';
 export { Agent } from './agent.ts';
-export type { Cursor, VerifiedLine } from './chain.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';
 export { ClientError, type ClientErrorCode } from './error.ts';
-export type { FollowOptions } from './events.ts';
+export type { Cursor, FollowOptions, VerifiedLine } from './events.ts';
 export type { CallOptions, Fetch } from './exchange.ts';
 export type * from './forum-client.ts';
 export { ForumClient } from './forum-client.ts';

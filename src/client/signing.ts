@@ -29,27 +29,21 @@ export function randomSeed(): Uint8Array {
 
 /** The signer for a 32-byte Ed25519 seed (RFC 8032), as bytes or hex. */
 export function toSigner(seed: Uint8Array | Hex): Signer {
-  const bytes = typeof seed === 'string' ? fromSeedHex(seed) : seed.slice();
+  if (typeof seed === 'string' && !/^0x[0-9a-fA-F]{64}$/.test(seed)) {
+    throw new ClientError('CLIENT_ERR_KEY', 'a seed as text must be 0x and 64 hex digits');
+  }
+  const bytes = typeof seed === 'string' ? fromHex(seed) : seed.slice();
   if (bytes.length !== SEED_BYTES) throw new ClientError('CLIENT_ERR_KEY', `a seed must be ${SEED_BYTES} bytes`);
   const publicKey = getPublicKey(bytes);
   return { did: toDid(publicKey), pubkeyHex: toHex(publicKey), sign: (message) => sign(message, bytes) };
 }
 
-function fromSeedHex(seed: string): Uint8Array {
-  if (/^0x[0-9a-fA-F]{64}$/.test(seed)) return fromHex(seed as Hex);
-  throw new ClientError('CLIENT_ERR_KEY', 'a seed as text must be 0x and 64 hex digits');
-}
-
-export interface Unsigned {
-  readonly method: string;
-  /** Exactly as it will be requested. */
-  readonly targetUri: string;
-  /** '' for a request without a body. */
-  readonly body: string;
-}
-
-/** The three headers of a signed request, made at `now` of the service's clock. */
-export function signatureHeaders(signer: Signer, { method, targetUri, body }: Unsigned, now: Millis) {
+/** The headers of a signed request. `body` is '' if there is none; `now` is the service's time. */
+export function signatureHeaders(
+  signer: Signer,
+  { method, targetUri, body }: { readonly method: string; readonly targetUri: string; readonly body: string },
+  now: Millis,
+) {
   const nonce = base64urlnopad.encode(crypto.getRandomValues(new Uint8Array(NONCE_BYTES)));
   const created = Math.floor(now / 1000);
   const covered = COMPONENTS.map((component) => `"${component}"`).join(' ');

@@ -3,8 +3,8 @@
 import type { Opening } from '../crypto/commitment.ts';
 import { fromHex, toHex } from '../vocabulary/hex.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import type { Cursor } from './chain.ts';
 import { ClientError } from './error.ts';
+import type { Cursor } from './events.ts';
 import { randomSeed, toSigner } from './signing.ts';
 
 export type { Opening };
@@ -32,20 +32,15 @@ export function memoryStore(): CommitmentStore {
 }
 
 /** For browsers: over localStorage or anything like it. */
-export function webStore(storage: WebStorage): CommitmentStore {
+export function webStore(storage: {
+  getItem(name: string): string | null;
+  setItem(name: string, value: string): void;
+}): CommitmentStore {
   const nameOf = (commitment: Hex) => `chamber-commitment:${commitment}`;
   return {
     add: async (commitment, opening) => storage.setItem(nameOf(commitment), JSON.stringify(opening)),
-    find: async (commitment) => {
-      const text = storage.getItem(nameOf(commitment));
-      return text === null ? undefined : (JSON.parse(text) as Opening);
-    },
+    find: async (commitment) => parse<Opening>(storage.getItem(nameOf(commitment))),
   };
-}
-
-interface WebStorage {
-  getItem(name: string): string | null;
-  setItem(name: string, value: string): void;
 }
 
 /** One file for each commitment, in a folder that only its owner can read. */
@@ -57,10 +52,7 @@ export function folderStore(folder: string): CommitmentStore {
       await fs.mkdir(folder, { recursive: true, mode: 0o700 });
       await writeDurably(pathOf(commitment), `${JSON.stringify(opening)}\n`);
     },
-    find: async (commitment) => {
-      const text = await readIfPresent(pathOf(commitment));
-      return text === undefined ? undefined : (JSON.parse(text) as Opening);
-    },
+    find: async (commitment) => parse<Opening>(await readIfPresent(pathOf(commitment))),
   };
 }
 
@@ -68,16 +60,18 @@ export function folderStore(folder: string): CommitmentStore {
 export function fileCursor(path: string): CursorStore {
   const { fs } = node();
   return {
-    load: async () => {
-      const text = await readIfPresent(path);
-      return text === undefined ? undefined : (JSON.parse(text) as Cursor);
-    },
+    load: async () => parse<Cursor>(await readIfPresent(path)),
     save: async ({ eventId, leaf }) => {
       const draft = `${path}.next`;
       await fs.writeFile(draft, `${JSON.stringify({ eventId, leaf })}\n`);
       await fs.rename(draft, path);
     },
   };
+}
+
+/** What the store wrote is not checked again. */
+function parse<Value>(text: string | null | undefined): Value | undefined {
+  return typeof text === 'string' ? (JSON.parse(text) as Value) : undefined;
 }
 
 const GROUP_AND_OTHERS = 0o077;
@@ -90,10 +84,8 @@ export async function seedFromFile(path: string): Promise<Uint8Array> {
   }
   const [seed] = /(?<="seed":\s*")0x[0-9a-f]{64}(?=")/.exec(text) ?? [];
   if (seed !== undefined) return fromHex(seed);
-  throw new ClientError(
-    'CLIENT_ERR_KEY',
-    `${path} is not a key file: expected a JSON object with "seed": "0x…", 32 bytes`,
-  );
+  const expected = 'a JSON object with "seed": "0x…", 32 bytes';
+  throw new ClientError('CLIENT_ERR_KEY', `${path} is not a key file: expected ${expected}`);
 }
 
 /** Links a complete file into place, so that nobody reads half a key and no key is replaced. */

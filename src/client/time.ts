@@ -7,13 +7,7 @@ export interface LocalClock {
   sleep(millis: Millis, signal?: AbortSignal): Promise<void>;
 }
 
-/** A span of local time in which a request was sent and its response received. */
-export interface Span {
-  readonly sentAt: Millis;
-  readonly receivedAt: Millis;
-}
-
-export interface ServiceTime {
+interface ServiceTime {
   readonly earliest: Millis;
   readonly latest: Millis;
   /** Read from a Date header, which a proxy with another clock may have set. */
@@ -25,29 +19,25 @@ const SLEEP_MILLIS_MAX = 30_000;
 
 /** Keeps bounds on how far the service's clock is ahead; the local clock counts as right unless they exclude it. */
 export class ServiceClock {
-  readonly #local: LocalClock;
+  readonly local: LocalClock;
   #ahead = { least: Number.NEGATIVE_INFINITY, most: Number.POSITIVE_INFINITY };
   #isFromHeader = true;
 
   constructor(local: LocalClock = { now: Date.now, sleep: pause }) {
-    this.#local = local;
-  }
-
-  local(): Millis {
-    return this.#local.now();
+    this.local = local;
   }
 
   now(): Millis {
     const { least, most } = this.#ahead;
-    return this.#local.now() + Math.min(Math.max(0, least), most);
+    return this.local.now() + Math.min(Math.max(0, least), most);
   }
 
   /**
-   * Records that the service's time was within bounds at some moment of the span. If two records contradict each other,
-   * the newer one counts, but a Date header never overrides what the service itself said.
+   * Records that the service's time was within bounds at some moment of the local span. If two records contradict each
+   * other, the newer one counts, but a Date header never overrides what the service itself said.
    */
-  learn({ earliest, latest, isFromHeader = false }: ServiceTime, { sentAt, receivedAt }: Span): void {
-    const bounds = { least: earliest - receivedAt, most: latest - sentAt };
+  learn({ earliest, latest, isFromHeader = false }: ServiceTime, span: { sentAt: Millis; receivedAt: Millis }): void {
+    const bounds = { least: earliest - span.receivedAt, most: latest - span.sentAt };
     const both = { least: Math.max(bounds.least, this.#ahead.least), most: Math.min(bounds.most, this.#ahead.most) };
     const isContradiction = both.least > both.most;
     if (isContradiction && isFromHeader && !this.#isFromHeader) return;
@@ -55,13 +45,9 @@ export class ServiceClock {
     this.#isFromHeader &&= isFromHeader;
   }
 
-  sleep(millis: Millis, signal?: AbortSignal): Promise<void> {
-    return this.#local.sleep(millis, signal);
-  }
-
   async sleepUntil(at: Millis, signal: AbortSignal): Promise<void> {
     for (let left = at - this.now(); left > 0; left = at - this.now()) {
-      await this.sleep(Math.min(left, SLEEP_MILLIS_MAX), signal);
+      await this.local.sleep(Math.min(left, SLEEP_MILLIS_MAX), signal);
     }
   }
 }
@@ -91,30 +77,20 @@ export function backoffMillis(attempt: number): Millis {
   return most * (0.5 + Math.random() / 2);
 }
 
-export interface LinkedSignal {
-  readonly signal: AbortSignal;
-  abort(): void;
-  /** Stops listening to the outer signal and clears the timer. */
-  release(): void;
-}
-
 /**
- * A signal that aborts with the outer one, after the time limit, or by abort(). AbortSignal.any over AbortSignal.timeout
- * does not do: Node 20, which the client supports, may garbage-collect the two together, and the limit never fires.
+ * A signal that aborts with the outer one, after the time limit, or by abort(); release() ends all three. AbortSignal.any
+ * over AbortSignal.timeout does not do: Node 20 may garbage-collect the two together, and the limit never fires.
  */
-export function linkedSignal(outer: AbortSignal | undefined, limitMillis?: number): LinkedSignal {
+export function linkedSignal(outer: AbortSignal | undefined, limitMillis?: number) {
   const controller = new AbortController();
   const follow = () => controller.abort(outer?.reason);
   const expire = () => controller.abort(new Error(`timed out after ${limitMillis} ms`));
   const timer = limitMillis === undefined ? undefined : setTimeout(expire, limitMillis);
   outer?.addEventListener('abort', follow, { once: true });
   if (outer?.aborted) follow();
-  return {
-    signal: controller.signal,
-    abort: () => controller.abort(),
-    release: () => {
-      clearTimeout(timer);
-      outer?.removeEventListener('abort', follow);
-    },
+  const release = () => {
+    clearTimeout(timer);
+    outer?.removeEventListener('abort', follow);
   };
+  return { signal: controller.signal, abort: () => controller.abort(), release };
 }

@@ -1,11 +1,14 @@
-// The five agents of the demo: what each is like, proposes and says. Their choices follow from their likes alone.
+// The five agents of the demo: what each is like, proposes and says, and how it plays its part through a chamber. A real
+// agent does no more, except for the thinking: here every choice follows from likes alone.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Idea } from '../../projections/chamber.ts';
-import type { NewIdea } from '../client/index.ts';
+import type { Agent, NewIdea } from '../client/agent.ts';
+import type { Turn } from '../client/chamber-watcher.ts';
+import { ClientError } from '../client/error.ts';
 import type { Allocation, Personality } from '../vocabulary/values.ts';
 
 export interface Character {
   readonly name: string;
-  readonly walletAddress: string;
   readonly personality: Required<Personality>;
   readonly idea: NewIdea | null;
   /** Comments on an idea that the character likes, and on one that it does not. */
@@ -16,7 +19,6 @@ export interface Character {
 export const CAST: readonly Character[] = [
   {
     name: 'Ada',
-    walletAddress: `0x${'a1'.repeat(20)}`,
     personality: { loves: ['proofs', 'open'], hates: ['hype'], expertise: ['verification'], style: 'dry and exact' },
     idea: {
       name: 'Proof Garden',
@@ -28,7 +30,6 @@ export const CAST: readonly Character[] = [
   },
   {
     name: 'Bruno',
-    walletAddress: `0x${'b2'.repeat(20)}`,
     personality: { loves: ['repair', 'tools'], hates: ['waste'], expertise: ['workshops'], style: 'warm, plain words' },
     idea: {
       name: 'Neighbourhood Repair',
@@ -40,7 +41,6 @@ export const CAST: readonly Character[] = [
   },
   {
     name: 'Chandra',
-    walletAddress: `0x${'c3'.repeat(20)}`,
     personality: { loves: ['moon', 'bold'], hates: ['manuals'], expertise: ['markets'], style: 'loud and quick' },
     idea: {
       name: 'Moon Lottery',
@@ -52,7 +52,6 @@ export const CAST: readonly Character[] = [
   },
   {
     name: 'Dilys',
-    walletAddress: `0x${'d4'.repeat(20)}`,
     personality: { loves: ['rivers', 'tools'], hates: ['hype'], expertise: ['ecology'], style: 'patient, asks first' },
     idea: {
       name: 'River Sensors',
@@ -64,13 +63,7 @@ export const CAST: readonly Character[] = [
   },
   {
     name: 'Ezra',
-    walletAddress: `0x${'e5'.repeat(20)}`,
-    personality: {
-      loves: ['open', 'rivers'],
-      hates: ['waste'],
-      expertise: ['budgets'],
-      style: 'counts everything twice',
-    },
+    personality: { loves: ['open', 'rivers'], hates: ['waste'], expertise: ['budgets'], style: 'counts twice' },
     idea: null,
     praise: 'The figures hold. I added them up in both directions.',
     doubt: 'A budget with one number in it is a wish.',
@@ -79,8 +72,49 @@ export const CAST: readonly Character[] = [
 
 type Pitch = Pick<Idea, 'ideaId' | 'name' | 'description'>;
 
+const THINKING_MILLIS = 250;
+const TOO_LATE: readonly unknown[] = ['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'CLIENT_ERR_COMMITMENT'];
+
+/** Speaks in its turns, then commits and reveals; resolves when the chamber is committed. */
+export async function play(agent: Agent, character: Character, chamberId: number, signal: AbortSignal): Promise<void> {
+  // On a slow machine a phase may end while an agent speaks: it has said less, and the chamber continues.
+  const ignoreTooLate = (error: unknown) => {
+    if (!(error instanceof ClientError && TOO_LATE.includes(error.code))) throw error;
+  };
+  const said = new Set<Turn['phase']>();
+  for await (const turn of agent.turns(chamberId, { signal })) {
+    // With nothing to add, an agent keeps the turn, and the phase ends by its deadline.
+    if (said.has(turn.phase)) continue;
+    said.add(turn.phase);
+    await pause(THINKING_MILLIS, undefined, { signal });
+    await speak(agent, character, turn).catch(ignoreTooLate);
+  }
+  for await (const { phase, state } of agent.forum.watch(chamberId, { signal })) {
+    const allocations = allocationsOf(character, state.ideas);
+    if (phase === 'ALLOCATE_COMMIT') await agent.commit(chamberId, allocations, { signal }).catch(ignoreTooLate);
+    if (phase === 'ALLOCATE_REVEAL') await agent.reveal(chamberId, { signal }).catch(ignoreTooLate);
+  }
+}
+
+/** Proposes, or comments on the idea of another agent that it likes best and on the one that it likes least. */
+async function speak(agent: Agent, character: Character, { phase, state }: Turn): Promise<void> {
+  const { chamberId } = state;
+  const { idea, praise, doubt, personality } = character;
+  const others = state.ideas.filter(({ creatorDid }) => creatorDid !== agent.did);
+  const ranked = others.sort((a, b) => liking(character, b) - liking(character, a));
+  const [best, worst] = [ranked.at(0), ranked.at(-1)];
+  if (phase === 'PROPOSAL') {
+    if (idea !== null) await agent.propose(chamberId, idea);
+  } else if (best !== undefined && worst !== undefined) {
+    await agent.debate(chamberId, { ideaId: best.ideaId, comment: praise });
+    const refinement = { asks: personality.expertise };
+    await agent.debate(chamberId, { ideaId: worst.ideaId, comment: doubt, refinement });
+  }
+  await agent.pass(chamberId);
+}
+
 /** How well a character likes an idea: the words that it loves in it, minus the words that it hates. */
-export function liking({ personality }: Character, { name, description }: Pitch): number {
+function liking({ personality }: Character, { name, description }: Pitch): number {
   const text = `${name} ${description}`.toLowerCase();
   const count = (words: readonly string[]) => words.filter((word) => text.includes(word)).length;
   return count(personality.loves) - count(personality.hates);

@@ -1,4 +1,5 @@
-// The service of the demo: a process of its own, on a temporary database and its own development chain.
+// What the demo stands on: a service of its own in another process, a witness of the chamber's stream, and the chain, which
+// must agree with the streamed lines.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -6,22 +7,30 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-
-export interface Stage {
-  readonly baseUrl: string;
-  /** Stops the service and removes its database. */
-  close(): Promise<void>;
-}
+import { createPublicClient, http, parseAbi } from 'viem';
+import { graduates } from '../../projections/allocations.ts';
+import { type ChamberState, evolveChamber, type Idea } from '../../projections/chamber.ts';
+import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
+import type { ForumClient } from '../client/forum-client.ts';
+import { appendLeaf, EMPTY_TREE, rootOf } from '../crypto/merkle.ts';
+import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
+import { fromHex, toHex } from '../vocabulary/hex.ts';
+import type { Hex } from '../vocabulary/values.ts';
 
 /** From the sources as from what is built of them. */
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
-/** Resolves when the service listens; if it does not start, rejects with its error output. */
-export async function openStage(): Promise<Stage> {
+/**
+ * Starts a service on a temporary database, with none of the caller's configuration, so that the demo is the same
+ * everywhere. Rejects with the service's error output if it does not start; close() stops it and removes its database.
+ */
+export async function openStage(): Promise<{ readonly baseUrl: string; readonly close: () => Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
+  const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
+  const settings = { HOST: '127.0.0.1', PORT: '0', DATABASE_PATH: join(folder, 'chambers.db') };
   const service = spawn(process.execPath, [MAIN], {
-    env: environment(folder),
+    env: { PATH, HOME, TMPDIR, LD_LIBRARY_PATH, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const kill = () => void service.kill('SIGTERM');
@@ -51,9 +60,53 @@ export async function openStage(): Promise<Stage> {
   throw new Error(`the service did not start: ${errors.trim()}`);
 }
 
-/** None of the caller's configuration, so that the demo is the same everywhere. */
-function environment(folder: string): NodeJS.ProcessEnv {
-  const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
-  const database = join(folder, 'chambers.db');
-  return { PATH, HOME, TMPDIR, LD_LIBRARY_PATH, HOST: '127.0.0.1', PORT: '0', DATABASE_PATH: database };
+export interface Testimony {
+  readonly state: ChamberState;
+  /** Recomputed from the streamed lines alone. */
+  readonly root: Hex;
+  /** As received. */
+  readonly lines: readonly string[];
+}
+
+/** Follows the lines until the root is committed and every graduate's deployment has an outcome. */
+export async function witness(
+  lines: ReturnType<ForumClient['lines']>,
+  onEvent: (event: ChamberEvent, state: ChamberState) => void,
+): Promise<Testimony> {
+  let state: ChamberState | null = null;
+  let tree = EMPTY_TREE;
+  const received: string[] = [];
+  for await (const { event, leaf, line } of lines) {
+    received.push(line);
+    state = evolveChamber(state, event);
+    if (isMove(event)) tree = appendLeaf(tree, fromHex(leaf)).tree;
+    onEvent(event, state);
+    const { settlement } = state;
+    const isDecided = ({ ideaId }: Idea) => deploymentOf(settlement, ideaId).outcome !== null;
+    if (settlement.committed === null || !graduates(state).every(isDecided)) continue;
+    return { state, lines: received, root: toHex(rootOf(tree)) };
+  }
+  throw new Error('the stream ended before the chamber was committed');
+}
+
+const REGISTRY = parseAbi(['function rootOf(uint256 chamberId) view returns (bytes32)']);
+
+/** The chamber's root and tokens, read from the chain itself; an `address` is null if there is no contract. */
+export async function readChain(forum: ForumClient, state: ChamberState) {
+  const { chain } = await forum.health();
+  if (chain?.rpcUrl === undefined) throw new Error('GET /health does not name a development chain');
+  const client = createPublicClient({ transport: http(chain.rpcUrl) });
+  const root = await client.readContract({
+    address: chain.registryAddress,
+    abi: REGISTRY,
+    functionName: 'rootOf',
+    args: [BigInt(state.chamberId)],
+  });
+  const tokens = graduates(state).map(async ({ ideaId, ticker }) => {
+    const { outcome } = deploymentOf(state.settlement, ideaId);
+    if (!isDeployed(outcome)) return { ticker, address: null };
+    const code = await client.getCode({ address: outcome.tokenAddress as Hex });
+    return { ticker, address: code === undefined ? null : outcome.tokenAddress };
+  });
+  return { root, tokens: await Promise.all(tokens) };
 }

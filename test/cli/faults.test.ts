@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { follow, START } from '../../src/client/chain.ts';
+import { follow, START } from '../../src/client/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
 import { CLI } from '../kit/programs.ts';
