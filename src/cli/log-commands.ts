@@ -1,5 +1,5 @@
 // Commands about a chamber's log: following it, exporting it and auditing it.
-import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, link, open, rename, rm, writeFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { ClientError } from '../client/error.ts';
@@ -154,13 +154,7 @@ async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isF
   }
   const draft = `${path}.${process.pid}.partial`;
   try {
-    const file = await open(draft, 'wx');
-    try {
-      for await (const text of texts()) await file.appendFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(draft, texts(), { flag: 'wx', flush: true });
     // A link fails if a file has appeared meanwhile.
     if (isForced) await rename(draft, path);
     else await link(draft, path);

@@ -101,7 +101,7 @@ async function readPage(
   { after, limit, signal }: { after: Cursor; limit: number; signal: AbortSignal | undefined },
 ) {
   const path = `/chambers/${chamberId}/events?after=${after.eventId}&limit=${limit}`;
-  const ndjson = await exchange<string>(service, { method: 'GET', path, format: 'text' }, signal);
+  const ndjson = await exchange<string>(service, { method: 'GET', path, isText: true }, signal);
   return ndjson.split('\n').slice(0, -1);
 }
 

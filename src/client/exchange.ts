@@ -28,8 +28,8 @@ export interface Call {
   readonly path: string;
   readonly body?: object | undefined;
   readonly signer?: Signer;
-  /** Format of the response: JSON by default. */
-  readonly format?: 'json' | 'text';
+  /** Whether the response is plain text; JSON by default. */
+  readonly isText?: boolean;
 }
 
 const ATTEMPT_MILLIS = 15_000;
@@ -63,7 +63,7 @@ export async function exchange<Result>(service: Service, call: Call, signal?: Ab
   }
 }
 
-function prepare({ baseUrl, clock }: Service, { method, path, body, signer, format }: Call) {
+function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isText }: Call) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
   const headers = {
@@ -72,7 +72,7 @@ function prepare({ baseUrl, clock }: Service, { method, path, body, signer, form
   };
   // A redirect would lead to a URL that was not signed.
   const init: RequestInit = { method, redirect: 'manual', headers, ...(body && { body: text }) };
-  return { url, init, isText: format === 'text' };
+  return { url, init, isText };
 }
 
 interface Failure {

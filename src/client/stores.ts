@@ -43,6 +43,9 @@ export function webStore(storage: {
   };
 }
 
+/** The file must not exist, and is on disk when the promise resolves. */
+const NEW_AND_DURABLE = { flag: 'wx', mode: 0o600, flush: true } as const;
+
 /** One file for each commitment, in a folder that only its owner can read. */
 export function folderStore(folder: string): CommitmentStore {
   const { fs } = node();
@@ -50,7 +53,7 @@ export function folderStore(folder: string): CommitmentStore {
   return {
     add: async (commitment, opening) => {
       await fs.mkdir(folder, { recursive: true, mode: 0o700 });
-      await writeDurably(pathOf(commitment), `${JSON.stringify(opening)}\n`);
+      await fs.writeFile(pathOf(commitment), `${JSON.stringify(opening)}\n`, NEW_AND_DURABLE);
     },
     find: async (commitment) => parse<Opening>(await readIfPresent(pathOf(commitment))),
   };
@@ -95,7 +98,7 @@ async function createKeyFile(path: string): Promise<string> {
   const { fs, dirname } = node();
   await fs.mkdir(dirname(path), { recursive: true });
   const draft = `${path}.${toHex(randomSeed().subarray(0, 4)).slice(2)}`;
-  await writeDurably(draft, text);
+  await fs.writeFile(draft, text, NEW_AND_DURABLE);
   try {
     await fs.link(draft, path);
     return text;
@@ -105,17 +108,6 @@ async function createKeyFile(path: string): Promise<string> {
     return existing;
   } finally {
     await fs.unlink(draft);
-  }
-}
-
-/** Writes a new file, which is on disk when the promise resolves; fails if the file exists. */
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await node().fs.open(path, 'wx', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
   }
 }
 

@@ -81,7 +81,10 @@ export function backoffMillis(attempt: number): Millis {
  * A signal that aborts with the outer one, after the time limit, or by abort(); release() ends all three. AbortSignal.any
  * over AbortSignal.timeout does not do: Node 20 may garbage-collect the two together, and the limit never fires.
  */
-export function linkedSignal(outer: AbortSignal | undefined, limitMillis?: number) {
+export function linkedSignal(
+  outer: AbortSignal | undefined,
+  limitMillis?: number,
+): { readonly signal: AbortSignal; readonly abort: () => void; readonly release: () => void } {
   const controller = new AbortController();
   const follow = () => controller.abort(outer?.reason);
   const expire = () => controller.abort(new Error(`timed out after ${limitMillis} ms`));
