@@ -29,8 +29,17 @@ const matching =
     throw new Error(problem);
   };
 
+const listOf =
+  <Item>(parse: (text: string) => Item) =>
+  (text: string): readonly Item[] =>
+    text.split(',').map((part) => parse(part.trim()));
+
 function variable<Value>(fallback: Value, parse: (text: string) => Value, about: string): Variable<Value> {
   return { fallback, parse, about };
+}
+
+function optional<Value>(parse: (text: string) => Value, about: string): Variable<Value | undefined> {
+  return { fallback: undefined, parse, about };
 }
 
 /** Generous by default, strict in production. */
@@ -38,18 +47,13 @@ function limit(fallback: number, production: number, about: string): Variable<nu
   return { fallback, production, parse: integer(1, MANY), about };
 }
 
-function parseCidrs(text: string): readonly string[] {
-  const cidrs = text.split(',').map((part) => part.trim());
+function parseCidr(text: string): string {
   try {
-    toBlockList(cidrs);
-    return cidrs;
+    toBlockList([text]);
+    return text;
   } catch {
     throw new Error('must be addresses in CIDR notation separated by commas, e.g. 127.0.0.1, 10.0.0.0/8');
   }
-}
-
-function parseUrls(text: string): readonly string[] {
-  return text.split(',').map((part) => parseBaseUrl(part.trim()));
 }
 
 /** As clients write it, and no other spelling: signatures cover the very text. */
@@ -82,37 +86,33 @@ function parsePrivateKey(text: string): Hex {
 }
 
 /** A misspelled production would silently turn off every strict check. */
-function parseEnvironment(text: string): string {
-  if (/^[a-z][a-z0-9_-]*$/.test(text) && text !== 'prod') return text;
-  throw new Error('must be a word in lower case, e.g. development, test or production');
-}
-
-function parseNone(text: string): 'none' {
-  if (text === 'none') return text;
-  throw new Error('must be none, or absent');
-}
-
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+const ENVIRONMENT = /^(?!prod$)[a-z][a-z0-9_-]*$/;
+const LOG_LEVELS = 'fatal, error, warn, info, debug, trace, silent';
+const LOG_LEVEL = new RegExp(`^(${LOG_LEVELS.replaceAll(', ', '|')})$`);
 const DAY_SECONDS = 86_400;
 const MANY = 1_000_000_000;
 
 export const VARIABLES = {
   PORT: variable(8787, integer(0, 65_535), 'port to listen on; 0 takes a free one'),
   HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address to listen on'),
-  PUBLIC_URL: variable<readonly string[]>([], parseUrls, 'base address as clients use it; several separated by commas'),
-  DATABASE_PATH: variable('data/chambers.db', matching(/./, 'must be a path'), 'SQLite file, or :memory:'),
-  NODE_ENV: variable('development', parseEnvironment, 'production turns on the strict checks'),
-  DEV_ALLOW_UNSIGNED: variable(false, (text) => text === 'true', 'true allows X-Dev-Did; for development only'),
-  RPC_URL: variable<string | undefined>(undefined, parseUrl, 'JSON-RPC address of the chain'),
-  CHAIN: variable<'none' | undefined>(undefined, parseNone, 'none runs without a relayer'),
-  CHAIN_ID: variable<number | undefined>(
-    undefined,
-    integer(1, Number.MAX_SAFE_INTEGER),
-    'chain id that the RPC must report',
+  PUBLIC_URL: variable<readonly string[]>(
+    [],
+    listOf(parseBaseUrl),
+    'base address as clients use it; several separated by commas',
   ),
-  CHAMBER_REGISTRY_ADDRESS: variable<string | undefined>(undefined, parseAddress, 'contract with commitChamber'),
-  IDEA_FACTORY_ADDRESS: variable<string | undefined>(undefined, parseAddress, 'contract with deployIdea'),
-  RELAYER_PRIVATE_KEY: variable<Hex | undefined>(undefined, parsePrivateKey, 'key of the relayer account'),
+  DATABASE_PATH: variable('data/chambers.db', matching(/./, 'must be a path'), 'SQLite file, or :memory:'),
+  NODE_ENV: variable(
+    'development',
+    matching(ENVIRONMENT, 'must be a word in lower case, e.g. development, test or production'),
+    'production turns on the strict checks',
+  ),
+  DEV_ALLOW_UNSIGNED: variable(false, (text) => text === 'true', 'true allows X-Dev-Did; for development only'),
+  RPC_URL: optional(parseUrl, 'JSON-RPC address of the chain'),
+  CHAIN: optional(matching(/^none$/, 'must be none, or absent'), 'none runs without a relayer'),
+  CHAIN_ID: optional(integer(1, Number.MAX_SAFE_INTEGER), 'chain id that the RPC must report'),
+  CHAMBER_REGISTRY_ADDRESS: optional(parseAddress, 'contract with commitChamber'),
+  IDEA_FACTORY_ADDRESS: optional(parseAddress, 'contract with deployIdea'),
+  RELAYER_PRIVATE_KEY: optional(parsePrivateKey, 'key of the relayer account'),
   CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
   SIGNATURE_MAX_AGE_SECONDS: variable(300, integer(1, DAY_SECONDS), 'oldest accepted created'),
@@ -133,19 +133,14 @@ export const VARIABLES = {
   REGISTRATIONS_PER_ADDRESS_BURST: limit(100_000, 100, 'unsigned registrations of new keys from one address, at once'),
   TRUSTED_PROXIES: variable<readonly string[]>(
     [],
-    parseCidrs,
+    listOf(parseCidr),
     'proxies (CIDR list) whose Forwarded or X-Forwarded-For counts for limits',
   ),
-  ALLOW_LIST_FILE: variable<string | undefined>(
-    undefined,
+  ALLOW_LIST_FILE: optional(
     matching(/./, 'must be a path'),
     'file with the only DIDs that may register, create and join',
   ),
-  BAN_LIST_FILE: variable<string | undefined>(
-    undefined,
-    matching(/./, 'must be a path'),
-    'file with DIDs that may not register, create or join',
-  ),
+  BAN_LIST_FILE: optional(matching(/./, 'must be a path'), 'file with DIDs that may not register, create or join'),
   COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
   CONNECTIONS_MAX: variable(50_000, integer(1, MANY), 'open connections'),
   STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one socket address'),
@@ -161,18 +156,11 @@ export const VARIABLES = {
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
   STATE_CACHE_BYTES_MAX: variable(67_108_864, integer(1, MANY), 'memory for folded chambers and accounts, estimated'),
-  VERIFIER_THREADS: variable<number | undefined>(undefined, integer(1, 64), 'threads that verify signatures'),
-  METRICS_PORT: variable<number | undefined>(undefined, integer(0, 65_535), 'port for GET /metrics; absent: none'),
+  VERIFIER_THREADS: optional(integer(1, 64), 'threads that verify signatures'),
+  METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),
   METRICS_HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address of METRICS_PORT'),
-  LOG_LEVEL: variable('info', oneOf(LOG_LEVELS), LOG_LEVELS.join(', ')),
+  LOG_LEVEL: variable('info', matching(LOG_LEVEL, `must be one of ${LOG_LEVELS}`), LOG_LEVELS),
 } as const;
-
-function oneOf(words: readonly string[]) {
-  return (text: string): string => {
-    if (words.includes(text)) return text;
-    throw new Error(`must be one of ${words.join(', ')}`);
-  };
-}
 
 export type Config = { readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'] };
 
@@ -203,37 +191,29 @@ export function readConfig(env: Environment): Config {
     }
   }
   const config = values as Config;
-  for (const [name, problem] of [...streamProblems(config), ...chainProblems(config), ...productionProblems(config)]) {
-    if (!problems.has(name)) problems.set(name, problem);
-  }
+  for (const [name, problem] of crossProblems(config)) if (!problems.has(name)) problems.set(name, problem);
   if (problems.size > 0) throw new ConfigError([...problems].map(([name, problem]) => `${name}: ${problem}`));
   return config;
 }
 
-type Problem = readonly [name: keyof Config, problem: string];
-
-/** A peer that is pinged after its deadline would be closed without a chance to answer. */
-function streamProblems({ STREAM_PING_SECONDS, STREAM_DEAD_SECONDS }: Config): readonly Problem[] {
-  if (STREAM_PING_SECONDS < STREAM_DEAD_SECONDS) return [];
-  return [['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${STREAM_DEAD_SECONDS}`]];
-}
-
-function chainProblems(config: Config): readonly Problem[] {
-  if (config.CHAIN === 'none' || config.RPC_URL === undefined) return [];
-  const needed = ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const;
-  return needed.filter((name) => config[name] === undefined).map((name) => [name, 'is needed with RPC_URL']);
-}
-
-function productionProblems(config: Config): readonly Problem[] {
-  if (config.NODE_ENV !== 'production') return [];
-  const problems: Problem[] = [];
+/** Values that do not fit together. */
+function* crossProblems(config: Config): Generator<readonly [name: keyof Config, problem: string]> {
+  if (config.STREAM_PING_SECONDS >= config.STREAM_DEAD_SECONDS) {
+    // A peer that is pinged after its deadline would be closed without a chance to answer.
+    yield ['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${config.STREAM_DEAD_SECONDS}`];
+  }
+  if (config.CHAIN !== 'none' && config.RPC_URL !== undefined) {
+    for (const name of ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const) {
+      if (config[name] === undefined) yield [name, 'is needed with RPC_URL'];
+    }
+  }
+  if (config.NODE_ENV !== 'production') return;
   if (config.PUBLIC_URL.length === 0) {
     const why = 'else the Host header would decide what a signature covers';
-    problems.push(['PUBLIC_URL', `is needed with NODE_ENV=production, ${why}`]);
+    yield ['PUBLIC_URL', `is needed with NODE_ENV=production, ${why}`];
   }
-  if (config.DEV_ALLOW_UNSIGNED) problems.push(['DEV_ALLOW_UNSIGNED', 'must not be set with NODE_ENV=production']);
+  if (config.DEV_ALLOW_UNSIGNED) yield ['DEV_ALLOW_UNSIGNED', 'must not be set with NODE_ENV=production'];
   if (config.RPC_URL === undefined && config.CHAIN === undefined) {
-    problems.push(['RPC_URL', 'is needed with NODE_ENV=production (or CHAIN=none)']);
+    yield ['RPC_URL', 'is needed with NODE_ENV=production (or CHAIN=none)'];
   }
-  return problems;
 }

@@ -4,19 +4,20 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import type { BatchReport } from './forum/forum.ts';
 import type { Failure } from './http/context.ts';
-import { type Answered, withObserver } from './http/observe.ts';
+import { listen } from './http/http-server.ts';
 import type { Admission, Fetch } from './http/request-hardening.ts';
 import { requestIdOf } from './http/response.ts';
 import {
+  type Answered,
   addGauges,
   batchObserver,
+  createMetricsServer,
   createRegistry,
   type RouteOf,
   rejectionCounter,
   requestObserver,
   type Sources,
 } from './metrics/metrics.ts';
-import { serveMetrics } from './metrics/metrics-server.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
@@ -24,19 +25,28 @@ export interface Observation {
   observe(fetch: Fetch, routeOf: RouteOf): Fetch;
   /** The admission control, with its rejections counted where metrics are served. */
   watch(admission: Admission): Admission;
-  /** Where the metrics are served, if they are. */
-  serve(sources: Sources): Promise<{ readonly url?: string; close(): Promise<void> }>;
+  /** Serves the metrics on a port of their own, which the service's callers need not reach. */
+  serve(sources: Sources): Promise<{ close(): void }>;
 }
 
-export function openObservation(config: Config, logger: Logger): Observation {
-  const { METRICS_PORT: port, METRICS_HOST: host } = config;
+export function openObservation({ METRICS_PORT: port, METRICS_HOST: host }: Config, logger: Logger): Observation {
   const registry = port === undefined ? undefined : createRegistry();
   return {
     onBatch: registry && batchObserver(registry),
     observe: (fetch, routeOf) => {
       const counted = registry && requestObserver(registry, routeOf);
       const logged = logger.isLevelEnabled('debug') ? (answered: Answered) => logRequest(logger, answered) : undefined;
-      return [counted, logged].reduce((inner, each) => (each === undefined ? inner : withObserver(inner, each)), fetch);
+      if (counted === undefined && logged === undefined) return fetch;
+      return async (request, env) => {
+        const started = performance.now();
+        const response = await fetch(request, env);
+        const isUpgraded = env.outgoing === undefined && response.status === 200;
+        const status = isUpgraded ? 101 : response.status;
+        const answered = { incoming: env.incoming, status, millis: performance.now() - started };
+        counted?.(answered);
+        logged?.(answered);
+        return response;
+      };
     },
     watch: (admission) => {
       if (registry === undefined) return admission;
@@ -48,11 +58,11 @@ export function openObservation(config: Config, logger: Logger): Observation {
       };
     },
     serve: async (sources) => {
-      if (registry === undefined || port === undefined) return { close: async () => {} };
+      if (registry === undefined || port === undefined) return { close: () => {} };
       addGauges(registry, sources);
-      const served = await serveMetrics(registry, port, host);
-      logger.info({ url: served.url }, 'metrics');
-      return served;
+      const server = createMetricsServer(registry);
+      logger.info({ url: `${await listen(server, port, host)}/metrics` }, 'metrics');
+      return { close: () => server.close().closeAllConnections() };
     },
   };
 }

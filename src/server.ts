@@ -1,6 +1,5 @@
 // The service put together: log, forum, verifier, HTTP, streams and relayer, and how they stop without losing anything.
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import { AccessList } from './access-list.ts';
@@ -9,17 +8,15 @@ import { clientNetworkOf } from './client-address.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { AdmissionControl } from './http/admission.ts';
-import { createApp, httpRoutes } from './http/app.ts';
-import type { Failure } from './http/context.ts';
+import { createApp, httpRoutes, routeOf } from './http/app.ts';
 import { docsRoutes } from './http/docs/routes.ts';
-import { createHttpServer } from './http/http-server.ts';
+import { createHttpServer, listen } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
-import { routeOf } from './http/routes.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { Liveness } from './stream/liveness.ts';
 import { StreamQuota } from './stream/quota.ts';
-import { EVENTS_LIMIT, streamEndpoints, streamRoutes } from './stream/routes.ts';
+import { streamEndpoints, streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
 import type { Millis } from './vocabulary/values.ts';
 
@@ -38,13 +35,13 @@ export interface Service {
   readonly url: string;
   /** Reads the allow-list and the ban list again. */
   reloadAccess(): void;
-  /** Answers what is running, closes streams with 1012 and releases the log. */
+  /** Finishes requests under way, closes streams with 1012 and releases the log. */
   stop(): Promise<void>;
 }
 
 /** How long running requests and stream peers have to finish. */
 const STOP_GRACE_MS = 5_000;
-/** While stopping: a connection that is kept alive becomes idle only once its last answer is out. */
+/** While stopping: a connection that is kept alive becomes idle only once its last response is out. */
 const IDLE_SWEEP_MS = 20;
 /** After a crash the clock may seem to have gone back by no more than this. */
 const CLOCK_PERSIST_INTERVAL_MS = 5_000;
@@ -101,21 +98,34 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       burst: config.REGISTRATIONS_PER_ADDRESS_BURST,
     },
   });
-  const app = createApp({ ...httpOptions(options, forum, chain), verify: verifier.verify, networkOf });
+  const app = createApp({
+    forum,
+    verify: verifier.verify,
+    networkOf,
+    env: config.NODE_ENV,
+    version: options.version,
+    publicUrls: config.PUBLIC_URL,
+    allowUnsigned: config.DEV_ALLOW_UNSIGNED,
+    maxBodyBytes: config.MAX_BODY_BYTES,
+    chainStatus: chain.status,
+    ratePerDid: { perSecond: config.RATE_PER_DID_PER_SECOND, burst: config.RATE_PER_DID_BURST },
+    onFailure: (failure) => logFailure(logger, failure),
+  });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
   docsRoutes(app, {
     version: options.version,
     publicUrls: config.PUBLIC_URL,
-    limits: apiLimits(config),
+    limits: config,
     endpoints: [...httpRoutes, ...streamEndpoints],
   });
   const admission = observation.watch(admissionControl.reject.bind(admissionControl));
   const server = createHttpServer({
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     admission,
-    limits: limitsOf(config),
+    limits: config,
   });
-  let metrics: { close(): Promise<void> } | undefined;
+  let metrics: { close(): void } | undefined;
+  let url: string;
   try {
     metrics = await observation.serve({
       streams: () => quota.total,
@@ -123,13 +133,14 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
     });
-    await listen(server, config);
+    url = await listen(server, config.PORT, config.HOST);
   } catch (error) {
-    await Promise.all([verifier.close(), metrics?.close()]);
+    metrics?.close();
+    await verifier.close();
     throw error;
   }
   const clockTimer = setInterval(() => persistClock(forum), CLOCK_PERSIST_INTERVAL_MS).unref();
-  return { forum, url: urlOf(server, config.HOST), reloadAccess: () => access.reload({ isForced: true }), stop };
+  return { forum, url, reloadAccess: () => access.reload({ isForced: true }), stop };
 
   /** Rejects new requests, then finishes those under way, and closes the log last. */
   async function stop(): Promise<void> {
@@ -139,12 +150,14 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
     subscriptions.stop();
     const relayed = chain.stop();
-    await Promise.race([Promise.all([closed, relayed]), grace()]);
+    const grace = setTimeout(STOP_GRACE_MS, undefined, { ref: false });
+    await Promise.race([Promise.all([closed, relayed]), grace]);
     clearInterval(sweeping);
     liveness.close();
     server.closeAllConnections();
     await relayed;
-    await Promise.all([verifier.close(), metrics?.close()]);
+    metrics?.close();
+    await verifier.close();
     await forum.close();
     clearInterval(clockTimer);
     await persistClock(forum);
@@ -177,57 +190,4 @@ function rulesOf(config: Config) {
     stateCacheBytesMax: config.STATE_CACHE_BYTES_MAX,
     commitQueueMax: config.COMMIT_QUEUE_MAX,
   };
-}
-
-function limitsOf(config: Config) {
-  return {
-    headersTimeoutSeconds: config.HEADERS_TIMEOUT_SECONDS,
-    requestTimeoutSeconds: config.REQUEST_TIMEOUT_SECONDS,
-    keepAliveSeconds: config.KEEP_ALIVE_SECONDS,
-    stallSeconds: config.STALL_SECONDS,
-    headerBytesMax: config.HEADER_BYTES_MAX,
-    connectionsMax: config.CONNECTIONS_MAX,
-  };
-}
-
-/** The limits that the API documents name. */
-function apiLimits(config: Config) {
-  return {
-    bodyBytesMax: config.MAX_BODY_BYTES,
-    membersMax: config.MEMBERS_MAX,
-    ideasMax: config.IDEAS_MAX,
-    signatureMaxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS,
-    signatureMaxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS,
-    events: EVENTS_LIMIT,
-  };
-}
-
-function httpOptions({ config, version, logger }: ServiceOptions, forum: Forum, chain: ChainLink) {
-  return {
-    forum,
-    env: config.NODE_ENV,
-    version,
-    publicUrls: config.PUBLIC_URL,
-    allowUnsigned: config.DEV_ALLOW_UNSIGNED,
-    maxBodyBytes: config.MAX_BODY_BYTES,
-    chainStatus: () => chain.status(),
-    ratePerDid: { perSecond: config.RATE_PER_DID_PER_SECOND, burst: config.RATE_PER_DID_BURST },
-    onFailure: (failure: Failure) => logFailure(logger, failure),
-  };
-}
-
-function listen(server: Server, { PORT, HOST }: Config): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(new Error(`cannot listen on ${HOST}:${PORT}: ${error.message}`)));
-    server.listen(PORT, HOST, resolve);
-  });
-}
-
-function urlOf(server: Server, host: string): string {
-  const { port } = server.address() as AddressInfo;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function grace(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, STOP_GRACE_MS).unref());
 }

@@ -1,22 +1,20 @@
-// POST /register, GET /me, PUT /personality (specification, Endpoints, Accounts).
+// POST /register and GET /me (specification, Endpoints, Accounts).
 import * as v from 'valibot';
 import { type AccountView, accountView } from '../../projections/views.ts';
-import { changePersonality } from '../moves/change-personality.ts';
 import { parseBody } from '../moves/move.ts';
 import { register, registeredDid } from '../moves/register.ts';
 import { requireFresh } from '../moves/rules.ts';
 import * as sample from '../moves/samples.ts';
-import { jsonResponse } from '../vocabulary/endpoint.ts';
 import { address, did, personality, timestamp } from '../vocabulary/schemas.ts';
-import { moveEndpoint, moveRoute } from './moves.ts';
+import { type Route, readRoute } from './context.ts';
+import { moveEndpoint } from './moves.ts';
 import { readBody } from './request.ts';
 import { json } from './response.ts';
-import type { Route } from './routes.ts';
 
 const registerRoute: Route = {
   ...moveEndpoint(register),
   signed: 'optional',
-  handle: async (c, { auth, forum, maxBodyBytes }) => {
+  handle: async ({ auth, forum, maxBodyBytes }, c) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
     const did = signer?.did ?? registeredDid(parseBody(register, body));
@@ -35,38 +33,29 @@ const account: v.GenericSchema<AccountView> = v.strictObject({
   registeredAt: timestamp,
 });
 
-const meRoute: Route = {
-  method: 'get',
+const meRoute = readRoute({
   path: '/me',
   operationId: 'getMe',
   tag: 'Accounts',
   summary: 'The signer’s own account',
   description: 'A good first signed request: it changes nothing.',
   signed: 'always',
-  responses: {
-    200: jsonResponse({
-      description: 'The account.',
-      name: 'Account',
-      schema: account,
-      example: {
-        did: sample.ALICE,
-        walletAddress: sample.WALLET,
-        personality: sample.PERSONALITY,
-        registeredAt: '2030-01-01T11:58:12.041Z',
-      },
-    }),
+  returns: 'The account.',
+  name: 'Account',
+  schema: account,
+  example: {
+    did: sample.ALICE,
+    walletAddress: sample.WALLET,
+    personality: sample.PERSONALITY,
+    registeredAt: '2030-01-01T11:58:12.041Z',
   },
-  handle: async (c, { auth, forum, maxBodyBytes }) => {
+  handle: async ({ auth, forum, maxBodyBytes }, c) => {
     const caller = await auth.authenticate(c, await readBody(c, maxBodyBytes));
     // A signed read is not logged, so it may repeat while it is fresh.
     if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
     const account = await forum.account(caller.did);
     return json(account && accountView(account.state));
   },
-};
+});
 
-export const accountRoutes: readonly Route[] = [
-  registerRoute,
-  meRoute,
-  moveRoute('changePersonality', changePersonality),
-];
+export const accountRoutes: readonly Route[] = [registerRoute, meRoute];

@@ -3,13 +3,12 @@ import { Hono } from 'hono';
 import { ForumError } from '../vocabulary/errors.ts';
 import { accountRoutes } from './accounts.ts';
 import { Authenticator } from './authenticate.ts';
-import { allocationRoutes, chamberRoutes } from './chambers.ts';
-import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
+import { chamberRoutes } from './chambers.ts';
+import type { ForumApp, ForumContext, ForumEnv, HttpOptions, Route } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
 import { moveRoutes } from './moves.ts';
 import { proofRoutes } from './proofs.ts';
 import { errorResponse, preflight, requestIdOf } from './response.ts';
-import { addRoutes, allowedMethods, type Route } from './routes.ts';
 import { serviceRoutes } from './service.ts';
 
 /** Described for one path; every path has it. */
@@ -28,29 +27,35 @@ export const httpRoutes: readonly Route[] = [
   ...serviceRoutes,
   ...accountRoutes,
   ...chamberRoutes,
-  preflightRoute,
   ...moveRoutes,
-  ...allocationRoutes,
+  preflightRoute,
   ...ideaRoutes,
   ...proofRoutes,
 ];
 
 export function createApp(options: HttpOptions): ForumApp {
   const app = new Hono<ForumEnv>();
+  const context = { ...options, auth: new Authenticator(options) };
   app.options('*', preflight);
-  addRoutes(app, httpRoutes, { ...options, auth: new Authenticator(options) });
-  app.notFound((c) => errorResponse(noRoute(app, c)));
+  for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));
+  app.notFound((c) => errorResponse(noRoute(app, c.req)));
   app.onError((error, c) => failed(error, c, options));
   return app;
 }
 
-function noRoute(app: ForumApp, c: ForumContext): ForumError {
-  const allowed = allowedMethods(app, c.req.path);
-  if (allowed.length === 0) return new ForumError('FORUM_ERR_NOT_FOUND', `${c.req.path} not found`);
-  const allow = allowed.join(', ');
-  return new ForumError('FORUM_ERR_METHOD', `${c.req.path} takes ${allow}, not ${c.req.method}`, {
-    headers: { Allow: allow },
-  });
+/** A 405 names the methods that the path takes (RFC 9110, 15.5.6). */
+function noRoute(app: ForumApp, { method, path }: ForumContext['req']): ForumError {
+  const methods = ['GET', 'HEAD', 'POST', 'PUT'].filter((each) => routeOf(app, each, path) !== undefined);
+  if (methods.length === 0) return new ForumError('FORUM_ERR_NOT_FOUND', `${path} not found`);
+  const allow = [...methods, 'OPTIONS'].sort().join(', ');
+  return new ForumError('FORUM_ERR_METHOD', `${path} takes ${allow}, not ${method}`, { headers: { Allow: allow } });
+}
+
+/** The pattern of the route that serves a request, e.g. `/chambers/:id`: what hono's matchedRoutes reads, without a context. */
+export function routeOf(app: ForumApp, method: string, path: string): string | undefined {
+  const [matches] = app.router.match(method === 'HEAD' ? 'GET' : method, path);
+  const [handler] = matches.at(-1) ?? [];
+  return handler?.[1].path;
 }
 
 /** A failure of ours is logged with an id, which the response carries so that the caller can ask about it. */

@@ -9,9 +9,8 @@ import {
 } from '../../projections/views.ts';
 import { chamberNotFound } from '../forum/commands.ts';
 import type { Chamber } from '../forum/forum.ts';
-import { createChamber } from '../moves/create-chamber.ts';
 import * as sample from '../moves/samples.ts';
-import { jsonResponse, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
+import { LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import {
   allocation,
@@ -26,12 +25,8 @@ import {
   timestamp,
 } from '../vocabulary/schemas.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
-import type { ForumContext, HttpOptions } from './context.ts';
-import { moveRoute } from './moves.ts';
+import { type ForumContext, type HttpOptions, type Route, readRoute } from './context.ts';
 import { json } from './response.ts';
-import type { Route } from './routes.ts';
-
-export const LIST_LIMIT = { min: 1, max: 200, fallback: 50 } as const;
 
 const phase = v.picklist(PHASES);
 
@@ -70,7 +65,7 @@ const allocations: v.GenericSchema<AllocationsView> = v.strictObject({
   ),
 });
 
-const item = {
+const itemExample = {
   chamberId: sample.CHAMBER_ID,
   phase: 'DEBATE',
   name: 'Weather desk',
@@ -78,8 +73,7 @@ const item = {
 } as const;
 
 export const chamberRoutes: readonly Route[] = [
-  {
-    method: 'get',
+  readRoute({
     path: '/chambers',
     operationId: 'listChambers',
     tag: 'Chambers',
@@ -89,80 +83,62 @@ export const chamberRoutes: readonly Route[] = [
       limitParameter(LIST_LIMIT),
       query('before', 'only chambers with a smaller id: the next page', NATURAL),
     ],
-    responses: {
-      200: jsonResponse({
-        description: 'The chambers.',
-        name: 'ChamberItems',
-        schema: v.array(chamberItem),
-        example: [{ ...item, memberCount: 2 }],
-      }),
-    },
-    handle: async (c, { forum }) => {
+    returns: 'The chambers.',
+    name: 'ChamberItems',
+    schema: v.array(chamberItem),
+    example: [{ ...itemExample, memberCount: 2 }],
+    handle: async ({ forum }, c) => {
       const phase = parsePhase(c.req.query('phase'));
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       const before = parseCursor('before', c.req.query('before'));
       return json(await forum.chambers({ phase, limit, before }));
     },
-  },
-  moveRoute('createChamber', createChamber),
-  {
-    method: 'get',
+  }),
+  readRoute({
     path: '/chambers/:id',
     operationId: 'getChamber',
     tag: 'Chambers',
     summary: 'The full view of a chamber',
-    responses: {
-      200: jsonResponse({
-        description: 'The chamber.',
-        name: 'Chamber',
-        schema: chamber,
-        example: {
-          ...item,
-          minBackersForGraduation: 1,
-          turnSeconds: null,
-          members: [sample.ALICE, sample.BOB],
-          currentTurnAgent: sample.ALICE,
-          ideas: [{ ideaId: 'idea-1', ticker: 'RAIN', creator: sample.ALICE }],
-          merkleRoot: null,
-          committedAt: null,
-          committedTxHash: null,
-          commitStatus: 'open',
-        },
-      }),
+    returns: 'The chamber.',
+    name: 'Chamber',
+    schema: chamber,
+    example: {
+      ...itemExample,
+      minBackersForGraduation: 1,
+      turnSeconds: null,
+      members: [sample.ALICE, sample.BOB],
+      currentTurnAgent: sample.ALICE,
+      ideas: [{ ideaId: 'idea-1', ticker: 'RAIN', creator: sample.ALICE }],
+      merkleRoot: null,
+      committedAt: null,
+      committedTxHash: null,
+      commitStatus: 'open',
     },
-    handle: async (c, context) => {
+    handle: async (context, c) => {
       const { state } = await findChamber(c, context);
       return json(chamberView(state, context.forum.now()));
     },
-  },
-];
-
-export const allocationRoutes: readonly Route[] = [
-  {
-    method: 'get',
+  }),
+  readRoute({
     path: '/chambers/:id/allocations',
     operationId: 'getAllocations',
     tag: 'Allocations',
     summary: 'Commitments, reveals and the tally',
-    responses: {
-      200: jsonResponse({
-        description: 'The allocations.',
-        name: 'Allocations',
-        schema: allocations,
-        example: {
-          chamberId: sample.CHAMBER_ID,
-          phase: 'ALLOCATE_REVEAL',
-          committed: [{ did: sample.ALICE, commitment: sample.COMMITMENT }],
-          revealed: [{ did: sample.ALICE, allocations: sample.ALLOCATIONS, salt: sample.SALT }],
-          tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 6000 }],
-        },
-      }),
+    returns: 'The allocations.',
+    name: 'Allocations',
+    schema: allocations,
+    example: {
+      chamberId: sample.CHAMBER_ID,
+      phase: 'ALLOCATE_REVEAL',
+      committed: [{ did: sample.ALICE, commitment: sample.COMMITMENT }],
+      revealed: [{ did: sample.ALICE, allocations: sample.ALLOCATIONS, salt: sample.SALT }],
+      tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 6000 }],
     },
-    handle: async (c, context) => {
+    handle: async (context, c) => {
       const { state } = await findChamber(c, context);
       return json(allocationsView(state, context.forum.now()));
     },
-  },
+  }),
 ];
 
 /** The chamber of the path; throws FORUM_ERR_NOT_FOUND. */

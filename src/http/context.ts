@@ -1,21 +1,24 @@
-// What the routes are given: hono's context with Node's request beneath it, and the parts of the service they use.
+// What a route is, and what it is given: the parts of the service, and hono's context with Node's request beneath it.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import type * as v from 'valibot';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
+import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { RateLimits } from './admission.ts';
+import type { Authenticator } from './authenticate.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
 export type ForumContext = Context<ForumEnv>;
 export type ForumApp = Hono<ForumEnv>;
 
-/** State of the chain as GET /health tells it. */
+/** The state of the chain as GET /health reports it. */
 export interface ChainStatus {
   readonly ok: boolean;
   /** Extensions of GET /health, e.g. contract addresses and why it is not ok. */
   readonly details: Readonly<Record<string, unknown>>;
-  /** What the relayer has still to do and what failed; absent without one. */
+  /** Transactions to be done and deployments that failed; absent without a relayer. */
   readonly relayer?: { readonly pending: number; readonly failed: number };
 }
 
@@ -41,6 +44,30 @@ export interface HttpOptions {
   readonly chainStatus: () => ChainStatus;
   /** Signed requests of one agent. */
   readonly ratePerDid: RateLimits;
-  /** Told of every answer of 500 and above, with the id that the answer carries. */
+  /** Called for every response of 500 and above, with the id that the response carries. */
   readonly onFailure: (failure: Failure) => void;
+}
+
+export interface RouteContext extends HttpOptions {
+  readonly auth: Authenticator;
+}
+
+/** An endpoint's description with its handler. */
+export interface Route extends Endpoint {
+  readonly handle: (context: RouteContext, c: ForumContext) => Response | Promise<Response>;
+}
+
+interface ReadRoute<Body> extends Omit<Route, 'method' | 'body' | 'responses'>, Pick<ResponseDescription, 'headers'> {
+  /** Describes the response. */
+  readonly returns: string;
+  /** Of the component that holds the schema. */
+  readonly name: string;
+  readonly schema: v.GenericSchema<Body>;
+  readonly example: NoInfer<Body>;
+}
+
+/** A GET with a JSON response, its example checked against its schema's type. */
+export function readRoute<Body>({ returns, headers, name, schema, example, ...route }: ReadRoute<Body>): Route {
+  const content = { name, schema, example };
+  return { method: 'get', ...route, responses: { 200: { description: returns, headers, content } } };
 }

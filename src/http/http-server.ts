@@ -1,17 +1,19 @@
 // Node's HTTP server under the app: hardened before the adapter, with WebSocket upgrades, and the limits of both.
 import type { createServer, Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
 import { type Admission, type Fetch, hardenedServer, hardenSockets, withUpgradeErrors } from './request-hardening.ts';
 
+/** By their names in the configuration. */
 export interface ServerLimits {
-  readonly headersTimeoutSeconds: number;
-  readonly requestTimeoutSeconds: number;
-  readonly keepAliveSeconds: number;
+  readonly HEADERS_TIMEOUT_SECONDS: number;
+  readonly REQUEST_TIMEOUT_SECONDS: number;
+  readonly KEEP_ALIVE_SECONDS: number;
   /** Of a connection within a request or a response: neither a byte came, nor was one taken. */
-  readonly stallSeconds: number;
-  readonly headerBytesMax: number;
-  readonly connectionsMax: number;
+  readonly STALL_SECONDS: number;
+  readonly HEADER_BYTES_MAX: number;
+  readonly CONNECTIONS_MAX: number;
 }
 
 /** How often Node looks for connections that have timed out. */
@@ -19,7 +21,7 @@ const CONNECTIONS_CHECK_MS = 1_000;
 /** Consumers have nothing to say to a stream. */
 const MESSAGE_BYTES_MAX = 1_024;
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly fetch: Fetch;
   readonly admission: Admission;
   readonly limits: ServerLimits;
@@ -40,19 +42,28 @@ export function createHttpServer({ fetch, admission, limits }: HttpServerOptions
     websocket: { server: webSockets as WebSocketServerLike },
     createServer: hardenedServer(admission) as typeof createServer,
     serverOptions: {
-      headersTimeout: limits.headersTimeoutSeconds * 1000,
-      requestTimeout: limits.requestTimeoutSeconds * 1000,
-      keepAliveTimeout: limits.keepAliveSeconds * 1000,
-      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.HEADERS_TIMEOUT_SECONDS * 1000,
+      requestTimeout: limits.REQUEST_TIMEOUT_SECONDS * 1000,
+      keepAliveTimeout: limits.KEEP_ALIVE_SECONDS * 1000,
+      maxHeaderSize: limits.HEADER_BYTES_MAX,
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
       // Node would reject a missing Host without a body; request hardening rejects it in the usual form.
       requireHostHeader: false,
     },
   }) as Server;
-  server.maxConnections = limits.connectionsMax;
+  server.maxConnections = limits.CONNECTIONS_MAX;
   // Node would drop header lines beyond its default, a second Host among them; HEADER_BYTES_MAX bounds them.
   server.maxHeadersCount = 0;
-  server.timeout = limits.stallSeconds * 1000;
+  server.timeout = limits.STALL_SECONDS * 1000;
   hardenSockets(server, webSockets, admission);
   return server;
+}
+
+/** Returns the URL where the server listens. */
+export async function listen(server: Server, port: number, host: string): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`)));
+    server.listen(port, host, resolve);
+  });
+  return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
 }

@@ -3,13 +3,13 @@ import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { type IdeaView, ideaViews } from '../../projections/views.ts';
 import * as sample from '../moves/samples.ts';
-import { jsonResponse, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
+import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import { address, count, did, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
-import { findChamber, LIST_LIMIT } from './chambers.ts';
-import { json, jsonText } from './response.ts';
-import type { Route } from './routes.ts';
+import { findChamber } from './chambers.ts';
+import { type Route, readRoute } from './context.ts';
+import { JSON_HEADERS, json } from './response.ts';
 
 const idea: v.GenericSchema<IdeaView> = v.strictObject({
   ideaId,
@@ -44,60 +44,66 @@ const graduated: IdeaView = {
 const proposed: IdeaView = { ...graduated, tokenAddress: null, graduatedAt: null, deployStatus: 'none' };
 
 export const ideaRoutes: readonly Route[] = [
-  {
-    method: 'get',
+  readRoute({
     path: '/chambers/:id/ideas',
     operationId: 'listChamberIdeas',
     tag: 'Ideas',
     summary: 'The ideas of a chamber, by slot',
-    responses: { 200: jsonResponse({ description: 'The ideas.', name: 'Ideas', schema: ideas, example: [proposed] }) },
-    handle: async (c, context) => jsonText(ideasText((await findChamber(c, context)).state)),
-  },
-  {
-    method: 'get',
+    returns: 'The ideas.',
+    name: 'Ideas',
+    schema: ideas,
+    example: [proposed],
+    handle: async (context, c) => {
+      const { state } = await findChamber(c, context);
+      return new Response(ideasText(state), { headers: JSON_HEADERS });
+    },
+  }),
+  readRoute({
     path: '/ideas',
     operationId: 'listIdeas',
     tag: 'Ideas',
     summary: 'Ideas with a token, newest graduation first',
     parameters: [limitParameter(LIST_LIMIT)],
-    responses: { 200: jsonResponse({ description: 'The ideas.', name: 'Ideas', schema: ideas, example: [graduated] }) },
-    handle: async (c, { forum }) => {
+    returns: 'The ideas.',
+    name: 'Ideas',
+    schema: ideas,
+    example: [graduated],
+    handle: async ({ forum }, c) => {
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       return json(await forum.log.listGraduatedIdeas(limit));
     },
-  },
-  {
-    method: 'get',
+  }),
+  readRoute({
     path: '/ideas/:ticker',
     operationId: 'getIdea',
     tag: 'Ideas',
     summary: 'One idea by its ticker',
     description: 'Tickers are unique in a chamber only: of several, one with a token comes first, then the newest.',
     parameters: [query('chamberId', 'only of this chamber', POSITIVE)],
-    responses: { 200: jsonResponse({ description: 'The idea.', name: 'Idea', schema: idea, example: graduated }) },
-    handle: async (c, { forum }) => {
+    returns: 'The idea.',
+    name: 'Idea',
+    schema: idea,
+    example: graduated,
+    handle: async ({ forum }, c) => {
       const ticker = c.req.param('ticker') ?? '';
       const idea = await forum.log.findIdea(ticker, parseChamberId(c.req.query('chamberId')));
       if (idea !== undefined) return json(idea);
       throw new ForumError('FORUM_ERR_NOT_FOUND', `idea ${JSON.stringify(ticker)} not found`);
     },
-  },
+  }),
 ];
 
 const ideasTexts = new WeakMap<ChamberState, Uint8Array<ArrayBuffer>>();
 
-/** Made once for a state: it may be megabytes, which all readers share, however slowly they read. */
+/** JSON, made once for a state: it may be megabytes, which all readers share, however slowly they read. */
 function ideasText(state: ChamberState): Uint8Array<ArrayBuffer> {
-  const known = ideasTexts.get(state);
-  if (known !== undefined) return known;
-  const text = Buffer.from(JSON.stringify(ideaViews(state)));
+  const text = ideasTexts.get(state) ?? Buffer.from(JSON.stringify(ideaViews(state)));
   ideasTexts.set(state, text);
   return text;
 }
 
 function parseChamberId(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
   const chamberId = parseId(text);
-  if (chamberId === undefined) throw invalid('chamberId', 'must be a positive integer');
+  if (text !== undefined && chamberId === undefined) throw invalid('chamberId', 'must be a positive integer');
   return chamberId;
 }

@@ -1,27 +1,30 @@
 // The signed moves as routes, made from their slices.
 import type { CreateCommand, MoveCommand, PersonalityCommand } from '../forum/commands.ts';
+import { changePersonality } from '../moves/change-personality.ts';
 import type { Move } from '../moves/move.ts';
-import { type ChamberMoveOperation, chamberMoves } from '../moves/registry.ts';
+import { moves } from '../moves/registry.ts';
 import type { Endpoint } from '../vocabulary/endpoint.ts';
 import { parseId } from '../vocabulary/parameters.ts';
+import type { Route } from './context.ts';
 import { readBody } from './request.ts';
 import { json } from './response.ts';
-import type { Route } from './routes.ts';
 
 type Command = MoveCommand | CreateCommand | PersonalityCommand;
 
-/** The route of a move whose caller is registered. */
-export function moveRoute(operation: Command['operation'], move: Move): Route {
+/** Every move whose caller is registered. */
+export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePersonality }).map((move: Move) => {
+  // The slices' names are the commands', which a slice's own type does not say.
+  const operation = move.operation as Command['operation'];
   return {
     ...moveEndpoint(move),
-    handle: async (c, { auth, forum, maxBodyBytes }) => {
+    handle: async ({ auth, forum, maxBodyBytes }, c) => {
       const body = await readBody(c, maxBodyBytes);
       const caller = await auth.authenticate(c, body);
       const chamberId = parseId(c.req.param('id'));
       return json(move.answer(await forum.submit<Command>({ operation, chamberId, body, caller })));
     },
   };
-}
+});
 
 export function moveEndpoint({ operation, method, path, ...move }: Move): Endpoint & { readonly signed: 'always' } {
   const { tag, summary, description, answered, errors } = move.texts;
@@ -33,19 +36,10 @@ export function moveEndpoint({ operation, method, path, ...move }: Move): Endpoi
     operationId: operation,
     tag,
     summary,
-    ...(description === undefined ? {} : { description }),
+    description,
     signed: 'always',
-    body: {
-      name: `${name}Body`,
-      schema: move.body,
-      example: move.example.body,
-      isOptional: move.isBodyOptional ?? false,
-    },
+    body: { name: `${name}Body`, schema: move.body, example: move.example.body, isOptional: move.isBodyOptional },
     responses: { 200: { description: answered, content: response } },
     errors: path.includes(':id') ? ['FORUM_ERR_PHASE', ...errors] : errors,
   };
 }
-
-export const moveRoutes: readonly Route[] = Object.entries(chamberMoves).map(([operation, move]) =>
-  moveRoute(operation as ChamberMoveOperation, move),
-);

@@ -4,68 +4,57 @@ import { foldPeaks, peakRefs, rootOf } from '../crypto/merkle.ts';
 import { consistencyProof, inclusionProof, type ReadNodes } from '../crypto/merkle-proof.ts';
 import { merklePreview } from '../forum/forum.ts';
 import * as sample from '../moves/samples.ts';
-import { jsonResponse, POSITIVE, query } from '../vocabulary/endpoint.ts';
+import { POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { toHex } from '../vocabulary/hex.ts';
 import { invalid, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import { hash, id } from '../vocabulary/schemas.ts';
 import { findChamber } from './chambers.ts';
-import type { HttpOptions } from './context.ts';
+import { type HttpOptions, type Route, readRoute } from './context.ts';
 import { json } from './response.ts';
-import type { Route } from './routes.ts';
 
 export const proofRoutes: readonly Route[] = [
-  {
-    method: 'get',
+  readRoute({
     path: '/chambers/:id/merkle-preview',
     operationId: 'previewRoot',
     tag: 'Events',
     summary: 'The Merkle root so far',
     description: 'Over all signed moves, which are events 1 to eventCount. After the reveal deadline it is final.',
-    responses: {
-      200: jsonResponse({
-        description: 'The root.',
-        headers: ['Log-Id'],
-        name: 'MerklePreview',
-        schema: v.strictObject({
-          root: hash('Merkle root over the events 1 to eventCount'),
-          eventCount: id,
-          asOfEventId: id,
-        }),
-        example: { root: sample.ROOT, eventCount: 9, asOfEventId: 9 },
-      }),
-    },
-    handle: async (c, context) => json(merklePreview(await findChamber(c, context)), logId(context)),
-  },
-  {
-    method: 'get',
+    returns: 'The root.',
+    headers: ['Log-Id'],
+    name: 'MerklePreview',
+    schema: v.strictObject({
+      root: hash('Merkle root over the events 1 to eventCount'),
+      eventCount: id,
+      asOfEventId: id,
+    }),
+    example: { root: sample.ROOT, eventCount: 9, asOfEventId: 9 },
+    handle: async (context, c) => json(merklePreview(await findChamber(c, context)), logId(context)),
+  }),
+  readRoute({
     path: '/chambers/:id/events/:eventId/proof',
     operationId: 'proveInclusion',
     tag: 'Events',
     summary: 'Proof that an event is in the tree',
     description: 'The proof passes OpenZeppelin’s `MerkleProof.verify`; leaf = keccak256(keccak256(line)).',
-    responses: {
-      200: jsonResponse({
-        description: 'The proof.',
-        headers: ['Log-Id'],
-        name: 'InclusionProof',
-        schema: v.strictObject({
-          eventId: id,
-          leaf: hash('leaf of the event'),
-          proof: v.pipe(v.array(hash('sibling')), v.description('siblings from the leaf up')),
-          root: hash('the same as in merkle-preview'),
-          eventCount: id,
-        }),
-        example: {
-          eventId: 3,
-          leaf: sample.PREV,
-          proof: [sample.SIBLING, sample.PREV],
-          root: sample.ROOT,
-          eventCount: 9,
-        },
-      }),
+    returns: 'The proof.',
+    headers: ['Log-Id'],
+    name: 'InclusionProof',
+    schema: v.strictObject({
+      eventId: id,
+      leaf: hash('leaf of the event'),
+      proof: v.pipe(v.array(hash('sibling')), v.description('siblings from the leaf up')),
+      root: hash('the same as in merkle-preview'),
+      eventCount: id,
+    }),
+    example: {
+      eventId: 3,
+      leaf: sample.PREV,
+      proof: [sample.SIBLING, sample.PREV],
+      root: sample.ROOT,
+      eventCount: 9,
     },
-    handle: async (c, context) => {
+    handle: async (context, c) => {
       const { state, tree } = await findChamber(c, context);
       const eventId = requireLeaf(c.req.param('eventId'), state.moveCount);
       const read = nodesOf(context, state.chamberId);
@@ -79,9 +68,8 @@ export const proofRoutes: readonly Route[] = [
       };
       return json(proof, logId(context));
     },
-  },
-  {
-    method: 'get',
+  }),
+  readRoute({
     path: '/chambers/:id/consistency',
     operationId: 'proveConsistency',
     tag: 'Events',
@@ -90,20 +78,16 @@ export const proofRoutes: readonly Route[] = [
       { ...query('from', 'size of the smaller tree', POSITIVE), example: 2, required: true },
       { ...query('to', 'size of the larger tree', POSITIVE), example: 9, required: true },
     ],
-    responses: {
-      200: jsonResponse({
-        description: 'The proof.',
-        headers: ['Log-Id'],
-        name: 'ConsistencyProof',
-        schema: v.strictObject({
-          fromRoot: hash('root of the first `from` events'),
-          toRoot: hash('root of the first `to` events'),
-          proof: v.pipe(v.array(hash('node')), v.description('as in RFC 9162, 2.1.4')),
-        }),
-        example: { fromRoot: sample.PREV, toRoot: sample.ROOT, proof: [sample.SIBLING] },
-      }),
-    },
-    handle: async (c, context) => {
+    returns: 'The proof.',
+    headers: ['Log-Id'],
+    name: 'ConsistencyProof',
+    schema: v.strictObject({
+      fromRoot: hash('root of the first `from` events'),
+      toRoot: hash('root of the first `to` events'),
+      proof: v.pipe(v.array(hash('node')), v.description('as in RFC 9162, 2.1.4')),
+    }),
+    example: { fromRoot: sample.PREV, toRoot: sample.ROOT, proof: [sample.SIBLING] },
+    handle: async (context, c) => {
       const { state } = await findChamber(c, context);
       const to = requireSize('to', c.req.query('to'), state.moveCount);
       const from = requireSize('from', c.req.query('from'), to);
@@ -115,7 +99,7 @@ export const proofRoutes: readonly Route[] = [
       };
       return json(proof, logId(context));
     },
-  },
+  }),
 ];
 
 function logId({ forum }: HttpOptions) {

@@ -1,6 +1,5 @@
 // What a handler reads of a request: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
@@ -43,43 +42,40 @@ const JSON_TYPE = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
 /** Throws FORUM_ERR_TOO_LARGE, FORUM_ERR_MEDIA_TYPE or FORUM_ERR_VALIDATION, in this order. */
 export async function readBody(c: ForumContext, maxBytes: number): Promise<RequestBody> {
-  if (Number(header(c, 'content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  // The adapter reads on for half a second, so that a client that is still sending gets the response, and then cuts it off.
+  const tooLarge = () => new ForumError('FORUM_ERR_TOO_LARGE', `body: at most ${maxBytes} bytes are accepted`);
+  if (Number(header(c, 'content-length') ?? 0) > maxBytes) throw tooLarge();
   const { incoming } = c.env;
-  // Read from the socket's stream where there is one: a body of unknown length is cut off at the limit.
-  const bytes =
-    incoming === undefined ? new Uint8Array(await c.req.arrayBuffer()) : await readStream(incoming, maxBytes);
-  if (bytes.length > maxBytes) throw tooLarge(maxBytes);
+  const chunks: Uint8Array[] = incoming === undefined ? [new Uint8Array(await c.req.arrayBuffer())] : [];
+  if (incoming !== undefined) {
+    // From the socket's stream: a body of unknown length is cut off at the limit.
+    await new Promise<void>((resolve, reject) => {
+      let size = 0;
+      incoming.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size <= maxBytes) chunks.push(chunk);
+        else reject(tooLarge());
+      });
+      incoming.once('end', resolve);
+      // Without this listener Node does not report that the client went away; for others it makes no error.
+      incoming.once('error', () => reject(invalid('body: the connection was closed within it')));
+    });
+  }
+  const [first = NO_BODY.bytes] = chunks;
+  const bytes = chunks.length > 1 ? Buffer.concat(chunks) : first;
+  if (bytes.length > maxBytes) throw tooLarge();
   if (bytes.length === 0) return NO_BODY;
-  const encoding = header(c, 'content-encoding');
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+  if ((header(c, 'content-encoding') ?? 'identity').toLowerCase() !== 'identity') {
     throw new ForumError('FORUM_ERR_MEDIA_TYPE', 'Content-Encoding: compressed bodies are not accepted');
   }
   if (!JSON_TYPE.test(header(c, 'content-type') ?? '')) {
     throw new ForumError('FORUM_ERR_MEDIA_TYPE', 'Content-Type: must be application/json');
   }
-  if (!isUtf8(bytes)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: the bytes are not UTF-8');
+  if (!isUtf8(bytes)) throw invalid('body: the bytes are not UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
   return { bytes, text, json: parseJson(text) };
 }
 
-function readStream(incoming: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    incoming.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= maxBytes) chunks.push(chunk);
-      else reject(tooLarge(maxBytes));
-    });
-    incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    // Without this listener Node does not report that the client went away; for others it makes no error.
-    incoming.once('error', () =>
-      reject(new ForumError('FORUM_ERR_VALIDATION', 'body: the connection was closed within it')),
-    );
-  });
-}
-
-/** The adapter reads on for half a second, so that a client that is still sending gets the response, and then cuts it off. */
-function tooLarge(maxBytes: number): ForumError {
-  return new ForumError('FORUM_ERR_TOO_LARGE', `body: at most ${maxBytes} bytes are accepted`);
+function invalid(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', detail);
 }

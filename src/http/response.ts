@@ -16,7 +16,7 @@ const PREFLIGHT_HEADERS = {
   'Access-Control-Max-Age': '86400',
 };
 
-const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', ...CORS_HEADERS } as const;
+export const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', ...CORS_HEADERS } as const;
 
 /** Any origin may call, on every path. */
 export function preflight(): Response {
@@ -25,14 +25,7 @@ export function preflight(): Response {
 
 /** 200 with a value as JSON. */
 export function json(body: unknown, headers?: Readonly<Record<string, string>>): Response {
-  return new Response(JSON.stringify(body), {
-    headers: headers === undefined ? JSON_HEADERS : { ...JSON_HEADERS, ...headers },
-  });
-}
-
-/** 200 with text that is JSON already. */
-export function jsonText(text: string | Uint8Array<ArrayBuffer>): Response {
-  return new Response(text, { headers: JSON_HEADERS });
+  return new Response(JSON.stringify(body), { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
 }
 
 /** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, and nothing inner is shown. */
@@ -50,9 +43,7 @@ let count = 0;
 
 /** An id that ties a response to the log entry of its request; made when asked for, the same for the same request. */
 export function requestIdOf(request: object): string {
-  const known = ids.get(request);
-  if (known !== undefined) return known;
-  const id = `${PROCESS}-${(++count).toString(36)}`;
+  const id = ids.get(request) ?? `${PROCESS}-${(++count).toString(36)}`;
   ids.set(request, id);
   return id;
 }

@@ -1,10 +1,9 @@
 // GET / and GET /health (specification, Endpoints, Service).
 import * as v from 'valibot';
 import * as sample from '../moves/samples.ts';
-import { jsonResponse } from '../vocabulary/endpoint.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
+import { type Route, readRoute } from './context.ts';
 import { json } from './response.ts';
-import type { Route } from './routes.ts';
 
 const SERVICE_NAME = 'Chamber Coordination Service';
 
@@ -32,49 +31,39 @@ const health = v.strictObject({
 });
 
 export const serviceRoutes: readonly Route[] = [
-  {
-    method: 'get',
+  readRoute({
     path: '/',
     operationId: 'getService',
     tag: 'Service',
     summary: 'Name and version',
-    responses: {
-      200: jsonResponse({
-        description: 'The service.',
-        name: 'Service',
-        schema: v.strictObject({ name: v.string(), version: v.string() }),
-        example: { name: SERVICE_NAME, version: '0.1.0' },
-      }),
-    },
-    handle: (_c, { version }) => json({ name: SERVICE_NAME, version }, { Link: LINK }),
-  },
-  {
-    method: 'get',
+    returns: 'The service.',
+    name: 'Service',
+    schema: v.strictObject({ name: v.string(), version: v.string() }),
+    example: { name: SERVICE_NAME, version: '0.1.0' },
+    handle: ({ version }) => json({ name: SERVICE_NAME, version }, { Link: LINK }),
+  }),
+  readRoute({
     path: '/health',
     operationId: 'getHealth',
     tag: 'Service',
     summary: 'Health of the service and its relayer',
     description: '`ok` is false when the relayer cannot do its work; `chain.relayer.reason` says why.',
-    responses: {
-      200: jsonResponse({
-        description: 'The state of the service.',
-        name: 'Health',
-        schema: health,
-        example: {
-          ok: true,
-          env: 'production',
-          chain: {
-            chainId: 31337,
-            registryAddress: sample.TOKEN,
-            factoryAddress: sample.WALLET,
-            relayer: { pending: 0, failed: 0 },
-          },
-        },
-      }),
+    returns: 'The state of the service.',
+    name: 'Health',
+    schema: health,
+    example: {
+      ok: true,
+      env: 'production',
+      chain: {
+        chainId: 31337,
+        registryAddress: sample.TOKEN,
+        factoryAddress: sample.WALLET,
+        relayer: { pending: 0, failed: 0 },
+      },
     },
-    handle: (_c, { env, chainStatus }) => {
+    handle: ({ env, chainStatus }) => {
       const { ok, details } = chainStatus();
       return json({ ok, env, ...details });
     },
-  },
+  }),
 ];

@@ -1,12 +1,13 @@
-// What the service tells Prometheus about itself. Counting costs a request about a microsecond; everything that can be read
+// What the service reports to Prometheus. Counting costs a request about a microsecond; everything that can be read
 // at the moment of the scrape is read only then.
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** Read when Prometheus asks. */
 export interface Sources {
   readonly streams: () => number;
-  /** Events that the consumer farthest behind its chamber's head has still to be sent. */
+  /** Events that the consumer farthest behind its chamber's head has yet to receive. */
   readonly streamLag: () => Promise<number>;
   readonly connections: () => Promise<number>;
   /** undefined without a relayer. */
@@ -17,16 +18,31 @@ const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const APPEND_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_EVENTS = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** With what Node tells of itself: memory, garbage collection, delay of the event loop. */
+/** With what Node reports of itself: memory, garbage collection, delay of the event loop. */
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   return registry;
 }
 
-export interface Answer {
-  readonly incoming: { readonly method?: string | undefined; readonly url?: string | undefined };
+/** GET /metrics alone. */
+export function createMetricsServer(registry: Registry): Server {
+  return createServer(async (request, response) => {
+    if (request.url !== '/metrics') return response.writeHead(404).end();
+    try {
+      const text = await registry.metrics();
+      return response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+    } catch {
+      return response.writeHead(500).end();
+    }
+  });
+}
+
+export interface Answered {
+  readonly incoming: IncomingMessage;
+  /** 101 for an accepted upgrade. */
   readonly status: number;
+  /** From the request's head to the response's. */
   readonly millis: Millis;
 }
 
@@ -40,7 +56,7 @@ const OTHER = 'other';
  * Labels are bounded: ids are replaced by the route's pattern, and unserved methods and paths are `other`. Each series is
  * kept by its own name, because prom-client would build its key anew each time.
  */
-export function requestObserver(registry: Registry, routeOf: RouteOf): (answer: Answer) => void {
+export function requestObserver(registry: Registry, routeOf: RouteOf): (answered: Answered) => void {
   const histogram = new Histogram({
     name: 'chambers_request_duration_seconds',
     help: 'Time from a request to its response; its count is the number of requests',
@@ -72,12 +88,7 @@ export function rejectionCounter(registry: Registry): (reason: string) => void {
   return (reason) => rejections.inc({ reason });
 }
 
-export interface Batch {
-  readonly events: number;
-  readonly appendMillis: Millis;
-}
-
-export function batchObserver(registry: Registry): (batch: Batch) => void {
+export function batchObserver(registry: Registry): (batch: { events: number; appendMillis: Millis }) => void {
   const registers = [registry];
   const appended = new Counter({
     name: 'chambers_events_appended_total',

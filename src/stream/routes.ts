@@ -7,7 +7,7 @@ import type { Forum } from '../forum/forum.ts';
 import type { ForumLog } from '../log/log.ts';
 import { type PageRange, readPages } from '../log/pages.ts';
 import { LOG_ID } from '../moves/samples.ts';
-import { type Endpoint, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
+import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
 import { eventSource } from './event-source.ts';
@@ -15,8 +15,6 @@ import type { Liveness } from './liveness.ts';
 import type { StreamQuota } from './quota.ts';
 import { type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
-
-export const EVENTS_LIMIT = { min: 1, max: 10_000, fallback: 1_000 } as const;
 
 const NOT_A_STREAM =
   'the stream needs a WebSocket handshake, or Accept: text/event-stream; pages are at /chambers/:id/events';

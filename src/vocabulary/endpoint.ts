@@ -10,12 +10,12 @@ export interface Endpoint {
   readonly operationId: string;
   readonly tag: 'Service' | 'Accounts' | 'Chambers' | 'Moves' | 'Allocations' | 'Ideas' | 'Events';
   readonly summary: string;
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Absent for an endpoint without signatures. */
   readonly signed?: 'always' | 'optional';
   /** Query parameters and headers; path parameters are described once for all endpoints. */
   readonly parameters?: readonly Parameter[];
-  readonly body?: JsonContent & { readonly isOptional: boolean };
+  readonly body?: JsonContent & { readonly isOptional: boolean | undefined };
   /** By status, without the errors. */
   readonly responses: Readonly<Record<number, ResponseDescription>>;
   /** Beyond those of every endpoint, every signed one and every one with a path parameter. */
@@ -34,7 +34,7 @@ export interface Parameter {
 
 export interface ResponseDescription {
   readonly description: string;
-  readonly headers?: readonly ('Log-Id' | 'Access-Control-Allow-Origin')[];
+  readonly headers?: readonly ('Log-Id' | 'Access-Control-Allow-Origin')[] | undefined;
   /** Absent for a response without a body. */
   readonly content?: JsonContent | TextContent;
 }
@@ -53,17 +53,6 @@ interface TextContent {
   readonly example: (line: string) => string;
 }
 
-interface JsonResponse<Body> extends Pick<ResponseDescription, 'description' | 'headers'> {
-  readonly name: string;
-  readonly schema: v.GenericSchema<Body>;
-  readonly example: NoInfer<Body>;
-}
-
-/** A JSON response, its example checked against its schema's type. */
-export function jsonResponse<Body>({ name, schema, example, ...rest }: JsonResponse<Body>): ResponseDescription {
-  return { ...rest, content: { name, schema, example } };
-}
-
 export const NATURAL = { type: 'integer', minimum: 0 } as const;
 export const POSITIVE = { type: 'integer', minimum: 1 } as const;
 
@@ -72,12 +61,9 @@ export function query(name: string, description: string, schema: Parameter['sche
 }
 
 /** The bounds of a list's `limit`, and the value that counts when it is absent. */
-export interface LimitRange {
-  readonly min: number;
-  readonly max: number;
-  readonly fallback: number;
-}
+export const LIST_LIMIT = { min: 1, max: 200, fallback: 50 } as const;
+export const EVENTS_LIMIT = { min: 1, max: 10_000, fallback: 1_000 } as const;
 
-export function limitParameter({ min, max, fallback }: LimitRange): Parameter {
+export function limitParameter({ min, max, fallback }: typeof LIST_LIMIT | typeof EVENTS_LIMIT): Parameter {
   return query('limit', 'maximum number of items', { type: 'integer', minimum: min, maximum: max, default: fallback });
 }

@@ -1,6 +1,6 @@
 // What every route has in common: CORS on every response, 404 and 405 in the usual form, preflight.
 import { describe, expect, it } from 'vitest';
-import { routeOf } from '../../src/http/routes.ts';
+import { routeOf } from '../../src/http/app.ts';
 import { openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
 

@@ -1,18 +1,15 @@
 // Every error code with its meaning, what to do about it, and an example, for the API description and the guide.
 import * as sample from '../../moves/samples.ts';
 import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
+import { workedSignature } from './worked-example.ts';
 
 interface Meaning {
   readonly when: string;
   /** What the caller should do. */
   readonly remedy: string;
+  /** An example. */
   readonly detail: string;
 }
-
-const EXPECTED = {
-  signatureBase: `"@method": POST\n"@target-uri": https://chambers.example.org/chambers/7/join\n"content-digest": sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:\n"@signature-params": ("@method" "@target-uri" "content-digest");created=1893499200;keyid="${sample.ALICE}";alg="ed25519";nonce="qL9zR1mV"`,
-  contentDigest: 'sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:',
-};
 
 const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_VALIDATION: {
@@ -93,19 +90,13 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   },
 };
 
-export interface ErrorDescription extends Meaning {
-  readonly code: ErrorCode;
-  readonly status: number;
-  readonly example: ErrorBody;
-}
-
-export function describeError(code: ErrorCode): ErrorDescription {
-  const meaning = MEANINGS[code];
-  const expected = code === 'FORUM_ERR_SIGNATURE' ? { expected: EXPECTED } : {};
-  return { ...meaning, code, status: statusOf(code), example: { error: code, detail: meaning.detail, ...expected } };
-}
-
-export const ERRORS: readonly ErrorDescription[] = ERROR_CODES.map(describeError);
+export const ERRORS = ERROR_CODES.map((code) => {
+  const { detail, ...meaning } = MEANINGS[code];
+  const { signatureBase, contentDigest } = workedSignature();
+  const expected = { signatureBase, contentDigest };
+  const example: ErrorBody = { error: code, detail, ...(code === 'FORUM_ERR_SIGNATURE' ? { expected } : {}) };
+  return { code, status: statusOf(code), ...meaning, example };
+});
 
 export function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

@@ -10,29 +10,22 @@ import { type ChamberEvent, fromLine, type ServicePayloads, toLine } from '../..
 import { did, hash, id, timestamp } from '../../vocabulary/schemas.ts';
 import { NO_PREVIOUS } from '../../vocabulary/values.ts';
 import { type Schema, toJsonSchemas } from './json-schema.ts';
+import { EXAMPLE_PARAMS, EXAMPLE_URL } from './worked-example.ts';
 
-export interface EventDocument {
-  readonly $schema: string;
-  readonly title: string;
-  readonly description: string;
-  readonly oneOf: readonly { readonly $ref: string }[];
-  /** By type, each with an example. */
-  readonly $defs: Readonly<Record<string, Schema & { readonly examples: readonly unknown[] }>>;
-}
+export type EventDocument = ReturnType<typeof eventDocument>;
 
 /** A schema that fits exactly the lines that a stream, a page or an export of a chamber holds. */
-export function eventDocument(): EventDocument {
-  const schemas = toJsonSchemas({ ...moveSchemas(), ...serviceSchemas() }, '#/$defs/');
-  const defs = [...moveExamples(), ...serviceExamples()].map((event) => [
-    event.type,
-    { ...schemas[event.type], examples: [fromLine(toLine(event))] },
-  ]);
+export function eventDocument() {
+  const schemas = toJsonSchemas(Object.fromEntries([...moveSchemas(), ...serviceSchemas()]), '#/$defs/');
+  const defs = [...moveExamples(), ...serviceExamples()].map(
+    (event) => [event.type, { ...schemas[event.type], examples: [fromLine(toLine(event))] }] as const,
+  );
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Event of a chamber',
     description: 'One line of a chamber’s log: canonical JSON (RFC 8785), as streamed, exported and hashed.',
     oneOf: Object.keys(schemas).map((type) => ({ $ref: `#/$defs/${type}` })),
-    $defs: Object.fromEntries(defs),
+    $defs: Object.fromEntries<Schema & { readonly examples: readonly unknown[] }>(defs),
   };
 }
 
@@ -52,59 +45,44 @@ const evidence = v.pipe(
   }),
   v.description('the signed request, exactly as received'),
 );
-const request = v.pipe(v.nullable(evidence), v.description('null in development mode only'));
+const signer = { did, request: v.pipe(v.nullable(evidence), v.description('null in development mode only')) };
+const service = { did: v.null(), request: v.null() };
 
 function moveSchemas() {
-  const schemas = Object.values(moves).map(({ event, payload }: Move) => [
-    event,
-    eventSchema(event, payload, { did, request }),
-  ]);
-  return Object.fromEntries(schemas);
+  return Object.values(moves).map(({ event, payload }: Move) => [event, eventSchema(event, payload, signer)] as const);
 }
 
 function serviceSchemas() {
-  const author = { did: v.null(), request: v.null() };
-  const schemas = Object.entries(servicePayloads).map(([type, payload]) => [type, eventSchema(type, payload, author)]);
-  return Object.fromEntries(schemas);
+  return Object.entries(servicePayloads).map(([type, payload]) => [type, eventSchema(type, payload, service)] as const);
 }
 
-function eventSchema(
-  type: string,
-  payload: v.GenericSchema,
-  { did, request }: Record<'did' | 'request', v.GenericSchema>,
-) {
+function eventSchema(type: string, payload: v.GenericSchema, author: typeof signer | typeof service) {
   return v.strictObject({
     eventId: v.pipe(id, v.description('1, 2, 3 … within the chamber, without gaps')),
     chamberId: id,
     type: v.literal(type),
-    did,
+    did: author.did,
     ts: v.pipe(timestamp, v.description("the service's clock when it decided; never falls within a log")),
     prev: hash('leaf hash of the event before it, zeros for the first'),
     payload,
-    request,
+    request: author.request,
   });
 }
 
 /** One event of each move, in the order of a chamber's life. Hashes and signatures are made up. */
 function moveExamples(): readonly ChamberEvent[] {
-  return Object.values(moves).map((move: Move, index) => {
-    const { event: type, example } = move;
-    const author = { did: sample.ALICE, request: evidenceExample(move) };
-    // The type and its payload come from one slice, which a union can't express.
-    return { ...envelope(index + 1), ...author, type, payload: example.payload } as ChamberEvent;
+  return Object.values(moves).map(({ event: type, method, path, example }: Move, index) => {
+    const body = JSON.stringify(example.body);
+    const request = {
+      method,
+      targetUri: EXAMPLE_URL + path.replace(':id', String(sample.CHAMBER_ID)),
+      body,
+      contentDigest: contentDigestOf(Buffer.from(body)),
+      signatureInput: `sig1=${EXAMPLE_PARAMS}`,
+      signature: `sig1=:${'k'.repeat(86)}==:`,
+    };
+    return exampleOf(index + 1, { type, payload: example.payload, did: sample.ALICE, request });
   });
-}
-
-function evidenceExample({ method, path, example }: Move) {
-  const body = JSON.stringify(example.body);
-  return {
-    method,
-    targetUri: `https://chambers.example.org${path.replace(':id', String(sample.CHAMBER_ID))}`,
-    body,
-    contentDigest: contentDigestOf(Buffer.from(body)),
-    signatureInput: `sig1=("@method" "@target-uri" "content-digest");created=1893499200;keyid="${sample.ALICE}";alg="ed25519";nonce="qL9zR1mV"`,
-    signature: `sig1=:${'k'.repeat(86)}==:`,
-  };
 }
 
 const transaction = { chainId: 31337, nonce: 3, txHash: sample.TX_HASH, rawTransaction: sample.RAW_TRANSACTION };
@@ -129,14 +107,14 @@ const servicePayloadExamples: ServicePayloads = {
 };
 
 function serviceExamples(): readonly ChamberEvent[] {
-  return Object.entries(servicePayloadExamples).map(
-    ([type, payload], index) =>
-      // As above: the type and its payload belong together.
-      ({ ...envelope(index + 10), did: null, request: null, type, payload }) as ChamberEvent,
+  return Object.entries(servicePayloadExamples).map(([type, payload], index) =>
+    exampleOf(index + 10, { type, payload, did: null, request: null }),
   );
 }
 
-function envelope(eventId: number) {
+function exampleOf(eventId: number, own: Record<'type' | 'payload' | 'did' | 'request', unknown>): ChamberEvent {
   const ts = `2030-01-01T12:${String(eventId * 3).padStart(2, '0')}:00.000Z`;
-  return { chamberId: sample.CHAMBER_ID, eventId, ts, prev: eventId === 1 ? NO_PREVIOUS : sample.PREV };
+  const prev = eventId === 1 ? NO_PREVIOUS : sample.PREV;
+  // A type and its payload belong together, which a union can't express.
+  return { chamberId: sample.CHAMBER_ID, eventId, ts, prev, ...own } as ChamberEvent;
 }

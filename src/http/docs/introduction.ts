@@ -1,18 +1,15 @@
 // The opening of the API description, in Markdown.
-import type { LimitRange } from '../../vocabulary/endpoint.ts';
+import { EVENTS_LIMIT, LIST_LIMIT } from '../../vocabulary/endpoint.ts';
 import { BPS_TOTAL, NAME_CHARS_MAX, REFINEMENT_DEPTH_MAX, TEXT_CHARS_MAX } from '../../vocabulary/schemas.ts';
 import { PHASES } from '../../vocabulary/values.ts';
-import { LIST_LIMIT } from '../chambers.ts';
 
-/** The configured limits that a caller meets. */
+/** The limits that a caller meets, by their names in the configuration. */
 export interface ApiLimits {
-  readonly bodyBytesMax: number;
-  readonly membersMax: number;
-  readonly ideasMax: number;
-  readonly signatureMaxAgeSeconds: number;
-  readonly signatureMaxSkewSeconds: number;
-  /** GET /chambers/:id/events. */
-  readonly events: LimitRange;
+  readonly MAX_BODY_BYTES: number;
+  readonly MEMBERS_MAX: number;
+  readonly IDEAS_MAX: number;
+  readonly SIGNATURE_MAX_AGE_SECONDS: number;
+  readonly SIGNATURE_MAX_SKEW_SECONDS: number;
 }
 
 export function introduction(limits: ApiLimits): string {
@@ -42,11 +39,11 @@ Every error is \`{ error, detail }\`; programs read \`error\`, people \`detail\`
 
 ## Limits
 
-- Body: ${limits.bodyBytesMax} bytes, JSON nested at most 32 deep, no member name twice, no unknown members.
-- \`created\`: at most ${limits.signatureMaxAgeSeconds} s old and ${limits.signatureMaxSkewSeconds} s ahead.
-- Chamber: ${limits.membersMax} members, ${limits.ideasMax} ideas.
+- Body: ${limits.MAX_BODY_BYTES} bytes, JSON nested at most 32 deep, no member name twice, no unknown members.
+- \`created\`: at most ${limits.SIGNATURE_MAX_AGE_SECONDS} s old and ${limits.SIGNATURE_MAX_SKEW_SECONDS} s ahead.
+- Chamber: ${limits.MEMBERS_MAX} members, ${limits.IDEAS_MAX} ideas.
 - Texts in UTF-16 units: names ${NAME_CHARS_MAX}, descriptions and comments ${TEXT_CHARS_MAX}; \`refinement\` ${REFINEMENT_DEPTH_MAX} levels deep.
 - Allocations: each idea once, integers of basis points, at most ${BPS_TOTAL} together.
-- Lists: ${LIST_LIMIT.fallback} items without \`limit\`, at most ${LIST_LIMIT.max}; events: ${limits.events.fallback}, at most ${limits.events.max}.
+- Lists: ${LIST_LIMIT.fallback} items without \`limit\`, at most ${LIST_LIMIT.max}; events: ${EVENTS_LIMIT.fallback}, at most ${EVENTS_LIMIT.max}.
 - Too many requests: 429 with \`Retry-After\`.`;
 }

@@ -1,9 +1,8 @@
 // The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
 import type { Endpoint } from '../../vocabulary/endpoint.ts';
-import { ERROR_CODES, type ErrorCode } from '../../vocabulary/errors.ts';
 import { deadlines, did } from '../../vocabulary/schemas.ts';
 import { chamberItem } from '../chambers.ts';
-import { describeError, ERRORS, sentence } from './errors.ts';
+import { ERRORS, sentence } from './errors.ts';
 import { type ApiLimits, introduction } from './introduction.ts';
 import { type Definitions, type Schema, type Schemas, toJsonSchemas } from './json-schema.ts';
 import { exampleRef, type OperationObject, operationOf, SCHEMAS } from './operation.ts';
@@ -30,6 +29,7 @@ const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
 
 export function openApiDocument({ version, publicUrls, limits, endpoints }: DocumentOptions) {
   const schemas: Schemas = { ...errorSchemas(), ...toJsonSchemas(definitionsOf(endpoints), SCHEMAS) };
+  const examples = ERRORS.map(({ code, when, example }) => [code, { summary: sentence(when), value: example }]);
   return {
     openapi: '3.1.0',
     info: {
@@ -41,14 +41,13 @@ export function openApiDocument({ version, publicUrls, limits, endpoints }: Docu
     servers: publicUrls.length === 0 ? [{ url: '/' }] : publicUrls.map((url) => ({ url })),
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: pathsOf(endpoints),
-    components: { securitySchemes, headers, responses, examples: errorExamples(), schemas },
+    components: { securitySchemes, headers, responses, examples: Object.fromEntries(examples), schemas },
   };
 }
 
-type Paths = Record<string, Partial<Record<Endpoint['method'], OperationObject>>>;
-
-function pathsOf(endpoints: readonly Endpoint[]): Readonly<Paths> {
-  const paths: Paths = {};
+/** In the order of the tags. */
+function pathsOf(endpoints: readonly Endpoint[]) {
+  const paths: Record<string, Partial<Record<Endpoint['method'], OperationObject>>> = {};
   for (const tag of Object.keys(TAGS)) {
     for (const endpoint of endpoints.filter((each) => each.tag === tag)) {
       const path = endpoint.path.replace(/:(\w+)/g, '{$1}');
@@ -60,28 +59,10 @@ function pathsOf(endpoints: readonly Endpoint[]): Readonly<Paths> {
 
 /** Bodies and responses, and the parts that several of them refer to. */
 function definitionsOf(endpoints: readonly Endpoint[]): Definitions {
-  const bodies = endpoints.flatMap(({ body }) => (body === undefined ? [] : [body]));
-  const contents = endpoints.flatMap(({ responses }) => Object.values(responses).map(({ content }) => content));
-  const named = [...bodies, ...contents].flatMap((content) =>
-    content !== undefined && 'schema' in content ? [[content.name, content.schema] as const] : [],
-  );
+  const named = endpoints
+    .flatMap(({ body, responses }) => [body, ...Object.values(responses).map(({ content }) => content)])
+    .flatMap((content) => (content && 'schema' in content ? [[content.name, content.schema] as const] : []));
   return { Did: did, Deadlines: deadlines, ChamberItem: chamberItem, ...Object.fromEntries(named) };
-}
-
-function errorExamples() {
-  return Object.fromEntries(
-    ERRORS.map(({ code, when, example }) => [code, { summary: sentence(when), value: example }]),
-  );
-}
-
-function errorSchemas(): Schemas {
-  const schemas = ERROR_CODES.map((code) => [code, errorSchema(code)] as const);
-  const anyError = {
-    description: 'Any error.',
-    oneOf: ERROR_CODES.map((code) => ({ $ref: SCHEMAS + code })),
-    discriminator: { propertyName: 'error' },
-  };
-  return { ...Object.fromEntries(schemas), Error: anyError };
 }
 
 const expected = {
@@ -92,19 +73,27 @@ const expected = {
   additionalProperties: false,
 };
 
-function errorSchema(code: ErrorCode): Schema {
-  const { when, remedy, status } = describeError(code);
-  return {
-    type: 'object',
-    description: `${status}. ${sentence(when)} ${sentence(remedy)}`,
-    properties: {
-      error: { type: 'string', const: code },
-      detail: { type: 'string', description: 'for people' },
-      ...(code === 'FORUM_ERR_SIGNATURE' ? { expected } : {}),
+function errorSchemas(): Schemas {
+  const schemas = ERRORS.map(({ code, status, when, remedy }): [string, Schema] => [
+    code,
+    {
+      type: 'object',
+      description: `${status}. ${sentence(when)} ${sentence(remedy)}`,
+      properties: {
+        error: { type: 'string', const: code },
+        detail: { type: 'string', description: 'for people' },
+        ...(code === 'FORUM_ERR_SIGNATURE' && { expected }),
+      },
+      required: ['error', 'detail'],
+      additionalProperties: false,
     },
-    required: ['error', 'detail'],
-    additionalProperties: false,
+  ]);
+  const anyError = {
+    description: 'Any error.',
+    oneOf: ERRORS.map(({ code }) => ({ $ref: SCHEMAS + code })),
+    discriminator: { propertyName: 'error' },
   };
+  return { ...Object.fromEntries(schemas), Error: anyError };
 }
 
 const responses = {

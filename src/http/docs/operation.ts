@@ -11,17 +11,14 @@ export type OperationObject = ReturnType<typeof operationOf>;
 
 export function operationOf(endpoint: Endpoint) {
   const { operationId, tag, summary, description, signed, body } = endpoint;
-  const parameters = parametersOf(endpoint);
   return {
     operationId,
     tags: [tag],
     summary,
-    ...(description === undefined ? {} : { description }),
+    ...(description !== undefined && { description }),
     security: SECURITY[signed ?? 'never'],
-    ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined
-      ? {}
-      : { requestBody: { required: !body.isOptional, content: { 'application/json': mediaOf(body) } } }),
+    parameters: parametersOf(endpoint),
+    ...(body && { requestBody: { required: !body.isOptional, content: { 'application/json': mediaOf(body) } } }),
     responses: responsesOf(endpoint),
   };
 }
@@ -56,20 +53,23 @@ interface MediaObject {
   readonly examples?: Readonly<Record<string, { readonly $ref: string }>>;
 }
 
-type Responses = Readonly<Record<string, ResponseObject>>;
-
 const REJECTED = { $ref: '#/components/responses/Rejected', description: 'Rejected before it reached the endpoint' };
 
-function responsesOf(endpoint: Endpoint): Responses {
+function responsesOf(endpoint: Endpoint): Readonly<Record<string, ResponseObject>> {
   const successes = Object.entries(endpoint.responses).map(([status, response]) => [status, successOf(response)]);
-  return { ...Object.fromEntries(successes), ...errorsOf(endpoint), default: REJECTED };
+  const codes = errorCodesOf(endpoint);
+  // A status may have several codes.
+  const errors = codes
+    .map((code) => statusOf(code))
+    .map((status) => [status, errorOf(codes.filter((each) => statusOf(each) === status))]);
+  return { ...Object.fromEntries([...successes, ...errors]), default: REJECTED };
 }
 
 function successOf({ description, headers, content }: ResponseDescription): ResponseObject {
   const refs = headers?.map((name) => [name, { $ref: `#/components/headers/${name}` }]);
   return {
     description,
-    ...(refs === undefined ? {} : { headers: Object.fromEntries(refs) }),
+    ...(refs && { headers: Object.fromEntries(refs) }),
     ...(content && { content: { ['type' in content ? content.type : 'application/json']: mediaOf(content) } }),
   };
 }
@@ -77,15 +77,6 @@ function successOf({ description, headers, content }: ResponseDescription): Resp
 function mediaOf(content: NonNullable<ResponseDescription['content']>): MediaObject {
   if ('schema' in content) return { schema: { $ref: SCHEMAS + content.name }, example: content.example };
   return { schema: { type: 'string', description: content.description }, example: content.example(sampleLine()) };
-}
-
-/** One response for each status, which may have several codes. */
-function errorsOf(endpoint: Endpoint): Responses {
-  const codes = errorCodesOf(endpoint);
-  const statuses = [...new Set(codes.map(statusOf))];
-  return Object.fromEntries(
-    statuses.map((status) => [status, errorOf(codes.filter((code) => statusOf(code) === status))]),
-  );
 }
 
 const ALWAYS = ['FORUM_ERR_VALIDATION', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'] as const;
@@ -101,13 +92,12 @@ function errorCodesOf({ method, path, signed, errors = [] }: Endpoint): readonly
 
 function errorOf(codes: readonly ErrorCode[]): ResponseObject {
   const refs = codes.map((code) => ({ $ref: SCHEMAS + code }));
-  const [first = {}, ...others] = refs;
-  const schema = others.length === 0 ? first : { oneOf: refs };
+  const [schema = {}] = refs.length === 1 ? refs : [{ oneOf: refs }];
   const examples = Object.fromEntries(codes.map((code) => [code, exampleRef(code)]));
   const isRetryable = codes.some((code) => code === 'FORUM_ERR_RATE' || code === 'FORUM_ERR_UNAVAILABLE');
   return {
     description: codes.join(' or '),
-    ...(isRetryable ? { headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } } : {}),
+    ...(isRetryable && { headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } }),
     content: { 'application/json': { schema, examples } },
   };
 }

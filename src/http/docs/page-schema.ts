@@ -2,8 +2,10 @@
 import { escapeHtml, Html, html, inline } from './html.ts';
 import type { Schema, Schemas } from './json-schema.ts';
 
-interface Row {
+export interface Row {
   readonly name: string;
+  /** Stands after the name. */
+  readonly note?: string;
   readonly schema: Schema;
   readonly isRequired: boolean;
 }
@@ -11,25 +13,24 @@ interface Row {
 /** A table of the members, nested ones by their path. */
 export function schemaTable(schema: Schema, schemas: Schemas): Html {
   const rows = membersOf(schema, schemas, '');
-  if (rows.length === 0) return html`<p>An object without members: <code>{}</code></p>`;
-  return html`<table><thead><tr><th>member</th><th>type</th><th>rule</th></tr></thead><tbody>${rows.map(
-    ({ name, schema: member, isRequired }) => html`<tr>
-      <td><code>${name}</code></td>
-      <td>${typeOf(member, schemas)}${isRequired ? '' : html` <i>optional</i>`}</td>
-      <td>${ruleOf(member, schemas)}</td></tr>`,
+  return rows.length === 0 ? html`<p>An object without members: <code>{}</code></p>` : table('member', rows, schemas);
+}
+
+export function table(title: string, rows: readonly Row[], schemas: Schemas): Html {
+  return html`<table><thead><tr><th>${title}</th><th>type</th><th>rule</th></tr></thead><tbody>${rows.map(
+    ({ name, note, schema, isRequired }) => html`<tr>
+      <td><code>${name}</code>${note === undefined ? '' : html` <i>${note}</i>`}</td>
+      <td>${typeOf(schema, schemas)}${isRequired ? '' : html` <i>optional</i>`}</td>
+      <td>${ruleOf(schema, schemas)}</td></tr>`,
   )}</tbody></table>`;
 }
 
 function membersOf(given: Schema, schemas: Schemas, path: string): readonly Row[] {
-  const schema = resolve(given, schemas);
-  if (schema.type === 'array') return membersOf(schema.items ?? {}, schemas, `${path}[]`);
-  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
-    const row = {
-      name: path === '' ? name : `${path}.${name}`,
-      schema: member,
-      isRequired: schema.required?.includes(name) ?? false,
-    };
-    return [row, ...membersOf(notNull(member), schemas, row.name)];
+  const { type, items = {}, properties = {}, required = [] } = resolve(given, schemas);
+  if (type === 'array') return membersOf(items, schemas, `${path}[]`);
+  return Object.entries(properties).flatMap(([member, schema]) => {
+    const name = path === '' ? member : `${path}.${member}`;
+    return [{ name, schema, isRequired: required.includes(member) }, ...membersOf(notNull(schema), schemas, name)];
   });
 }
 
@@ -42,7 +43,7 @@ function notNull(schema: Schema): Schema {
   return schema.anyOf?.find(({ type }) => type !== 'null') ?? schema;
 }
 
-export function typeOf(given: Schema, schemas: Schemas): string {
+function typeOf(given: Schema, schemas: Schemas): string {
   const schema = resolve(given, schemas);
   if (schema.anyOf !== undefined) return schema.anyOf.map((option) => typeOf(option, schemas)).join(' or ');
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -51,7 +52,7 @@ export function typeOf(given: Schema, schemas: Schemas): string {
 }
 
 /** The rules for a value beyond its type. */
-export function ruleOf(given: Schema, schemas: Schemas): Html {
+function ruleOf(given: Schema, schemas: Schemas): Html {
   const own = resolve(given, schemas);
   const schema = { ...resolve(notNull(own), schemas), ...own };
   const rules = [

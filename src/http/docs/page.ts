@@ -5,7 +5,7 @@ import { type Html, html, inline, markdown } from './html.ts';
 import type { Schemas } from './json-schema.ts';
 import type { OpenApiDocument } from './openapi.ts';
 import type { OperationObject, ResponseObject } from './operation.ts';
-import { example, ruleOf, schemaTable, typeOf } from './page-schema.ts';
+import { example, schemaTable, table } from './page-schema.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
 export function referencePage(document: OpenApiDocument, events: EventDocument): string {
@@ -41,18 +41,14 @@ ${eventSection(events)}
 `.text;
 }
 
-interface Operation {
-  readonly method: string;
-  readonly path: string;
-  readonly operation: OperationObject;
-}
+type Operation = ReturnType<typeof operationsOf>[number];
 
 interface Group {
   readonly name: string;
   readonly operations: readonly Operation[];
 }
 
-function operationsOf({ paths }: OpenApiDocument, tag: string): readonly Operation[] {
+function operationsOf({ paths }: OpenApiDocument, tag: string) {
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter(([, operation]) => operation.tags.some((name) => name === tag))
@@ -61,7 +57,7 @@ function operationsOf({ paths }: OpenApiDocument, tag: string): readonly Operati
 }
 
 function navigation(groups: readonly Group[], events: EventDocument): Html {
-  return html`<a class="home" href="#"><strong>API reference</strong></a>
+  return html`<a href="#"><strong>API reference</strong></a>
 <ul><li><a href="#phases">Phases</a></li><li><a href="#signed-requests">Signed requests</a></li><li><a href="#limits">Limits</a></li></ul>
 ${groups.map(
   ({ name, operations }) =>
@@ -76,26 +72,27 @@ ${groups.map(
 }
 
 function operationSection({ method, path, operation }: Operation, schemas: Schemas): Html {
-  const { operationId, summary, description = '', security } = operation;
+  const { operationId, summary, description = '', security, responses } = operation;
+  const successes = Object.entries(responses).filter(([status]) => status < '300');
   const signed = security.length === 0 ? '' : security.length === 1 ? 'signed' : 'may be signed';
   return html`<section class="operation" id="${operationId}">
     <h3><span class="method ${method}">${method}</span> <code>${path}</code>${signed && html` <em>${signed}</em>`}</h3>
     <p><strong>${summary}.</strong> ${inline(description)}</p>
     ${parameterTable(operation, schemas)}
     ${requestPart(operation, schemas)}
-    ${successes(operation).map(([status, response]) => responsePart(status, response, schemas))}
+    ${successes.map(([status, response]) => responsePart(status, response, schemas))}
     ${errorList(operation)}
   </section>`;
 }
 
 function parameterTable({ parameters }: OperationObject, schemas: Schemas): Html | string {
-  if (parameters === undefined) return '';
-  return html`<table><thead><tr><th>parameter</th><th>type</th><th>rule</th></tr></thead><tbody>${parameters.map(
-    (parameter) => html`<tr>
-      <td><code>${parameter.name}</code> <i>${parameter.in}</i></td>
-      <td>${typeOf(parameter.schema, schemas)}${parameter.required ? '' : html` <i>optional</i>`}</td>
-      <td>${ruleOf({ ...parameter.schema, description: parameter.description }, schemas)}</td></tr>`,
-  )}</tbody></table>`;
+  const rows = parameters.map(({ name, in: note, schema, description, required }) => ({
+    name,
+    note,
+    schema: { ...schema, description },
+    isRequired: required,
+  }));
+  return rows.length === 0 ? '' : table('parameter', rows, schemas);
 }
 
 function requestPart({ requestBody }: OperationObject, schemas: Schemas): Html | string {
@@ -103,10 +100,6 @@ function requestPart({ requestBody }: OperationObject, schemas: Schemas): Html |
   const { schema, example: value } = requestBody.content['application/json'];
   return html`<h4>Body${requestBody.required ? '' : html` <i>optional</i>`}</h4>
     ${schemaTable(schema, schemas)}${JSON.stringify(value) === '{}' ? '' : example(value)}`;
-}
-
-function successes({ responses }: OperationObject): readonly (readonly [string, ResponseObject])[] {
-  return Object.entries(responses).filter(([status]) => status < '300');
 }
 
 function responsePart(status: string, { description, content = {} }: ResponseObject, schemas: Schemas): Html {
@@ -123,12 +116,8 @@ function errorList({ responses }: OperationObject): Html {
   const rows = Object.entries(responses).filter(([status]) => status >= '400' && status !== 'default');
   return html`<h4>Errors</h4><p class="errors-of">${rows.map(
     ([status, { description }]) =>
-      html`<span><span class="status">${status}</span> ${description.split(' or ').map(codeLink)}</span> `,
+      html`<span><span class="status">${status}</span> ${description.split(' or ').map((code) => html`<a href="#${code}"><code>${code}</code></a> `)}</span> `,
   )}</p>`;
-}
-
-function codeLink(code: string): Html {
-  return html`<a href="#${code}"><code>${code}</code></a> `;
 }
 
 function errorSection(): Html {

@@ -1,11 +1,9 @@
 // The documents that describe the service to programs, people and language models. Each is made when first asked for, and kept.
-import type { Context } from 'hono';
 import { LRUCache } from 'lru-cache';
-import type { ForumApp } from '../context.ts';
+import type { ForumApp, ForumContext } from '../context.ts';
 import { CORS_HEADERS } from '../response.ts';
-import { agentGuide } from './agent-guide.ts';
+import { agentGuide, llmsText } from './agent-texts.ts';
 import { eventDocument } from './events.ts';
-import { llmsText } from './llms.ts';
 import { type DocumentOptions, openApiDocument } from './openapi.ts';
 import { referencePage } from './page.ts';
 
@@ -15,36 +13,29 @@ const PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'no
 const BASE_URLS_KEPT_MAX = 8;
 
 export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
-  const document = once(() => openApiDocument(options));
-  const events = once(eventDocument);
-  const openApiText = once(() => JSON.stringify(document()));
-  const eventsText = once(() => JSON.stringify(events()));
-  const page = once(() => referencePage(document(), events()));
-  const llms = perBaseUrl(llmsText);
-  const guide = perBaseUrl((baseUrl) => agentGuide(baseUrl, options.limits));
+  let made: ReturnType<typeof makeReference> | undefined;
+  const reference = () => (made ??= makeReference(options));
+  const guides = new LRUCache<string, string>({
+    max: BASE_URLS_KEPT_MAX,
+    memoMethod: (baseUrl) => agentGuide(baseUrl, options.limits),
+  });
 
-  app.get('/openapi.json', () => respond(openApiText(), 'application/json'));
-  app.get('/schemas/events.json', () => respond(eventsText(), 'application/schema+json'));
-  app.get('/docs', () => respond(page(), 'text/html', { 'Content-Security-Policy': PAGE_POLICY }));
-  app.get('/llms.txt', (c) => respond(llms(baseUrlOf(c, options.publicUrls)), 'text/plain'));
-  app.get('/agent-guide', (c) => respond(guide(baseUrlOf(c, options.publicUrls)), 'text/markdown'));
+  app.get('/openapi.json', () => respond(reference().openApi, 'application/json'));
+  app.get('/schemas/events.json', () => respond(reference().events, 'application/schema+json'));
+  app.get('/docs', () => respond(reference().page, 'text/html', { 'Content-Security-Policy': PAGE_POLICY }));
+  app.get('/agent-guide', (c) => respond(guides.memo(baseUrlOf(c, options)), 'text/markdown'));
+  app.get('/llms.txt', (c) => respond(llmsText(baseUrlOf(c, options)), 'text/plain'));
 }
 
-function once<Value>(make: () => Value): () => Value {
-  let made: { readonly value: Value } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
-}
-
-function perBaseUrl(make: (baseUrl: string) => string): (baseUrl: string) => string {
-  const made = new LRUCache<string, string>({ max: BASE_URLS_KEPT_MAX, memoMethod: make });
-  return (baseUrl) => made.memo(baseUrl);
+function makeReference(options: DocumentOptions) {
+  const document = openApiDocument(options);
+  const events = eventDocument();
+  const page = referencePage(document, events);
+  return { openApi: JSON.stringify(document), events: JSON.stringify(events), page };
 }
 
 /** As the client knows the service: signatures must cover this address. */
-function baseUrlOf(c: Context, publicUrls: readonly string[]): string {
+function baseUrlOf(c: ForumContext, { publicUrls }: DocumentOptions): string {
   const host = c.req.header('host') ?? new URL(c.req.url).host;
   return publicUrls.find((url) => url.endsWith(`//${host}`)) ?? publicUrls[0] ?? `http://${host}`;
 }

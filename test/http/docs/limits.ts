@@ -1,9 +1,8 @@
 // The limits that descriptions are made with in tests.
 export const LIMITS = {
-  bodyBytesMax: 65_536,
-  membersMax: 256,
-  ideasMax: 256,
-  signatureMaxAgeSeconds: 300,
-  signatureMaxSkewSeconds: 60,
-  events: { min: 1, max: 10_000, fallback: 1_000 },
+  MAX_BODY_BYTES: 65_536,
+  MEMBERS_MAX: 256,
+  IDEAS_MAX: 256,
+  SIGNATURE_MAX_AGE_SECONDS: 300,
+  SIGNATURE_MAX_SKEW_SECONDS: 60,
 };
