@@ -58,7 +58,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onProblem: (error) => logger.error({ err: error }, 'access list not read: the previous one stays in force'),
     });
     const permits = access.permits.bind(access);
-    const forum = new Forum({ log, clock, onFatal, permits, ...rulesOf(config), ...(onBatch && { onBatch }) });
+    const forum = new Forum({
+      log,
+      clock,
+      onFatal,
+      permits,
+      limits: {
+        membersMax: config.MEMBERS_MAX,
+        ideasMax: config.IDEAS_MAX,
+        openChambersPerDidMax: config.CHAMBERS_OPEN_PER_DID_MAX,
+      },
+      ages: { maxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS, maxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS },
+      stateCacheBytesMax: config.STATE_CACHE_BYTES_MAX,
+      commitQueueMax: config.COMMIT_QUEUE_MAX,
+      ...(onBatch && { onBatch }),
+    });
     warnIfClockIsBehind(forum, logger);
     const chain = await openChain({ config, forum, logger });
     return await serve(options, { forum, chain, observation, access }).catch(async (error: unknown) => {
@@ -177,17 +191,4 @@ function warnIfClockIsBehind(forum: Forum, logger: Logger): void {
   if (behindMillis < CLOCK_BEHIND_MS) return;
   const logTime = new Date(forum.now()).toISOString();
   logger.warn({ behindMillis, logTime }, 'the clock is behind the log: phases do not advance until it catches up');
-}
-
-function rulesOf(config: Config) {
-  return {
-    limits: {
-      membersMax: config.MEMBERS_MAX,
-      ideasMax: config.IDEAS_MAX,
-      openChambersPerDidMax: config.CHAMBERS_OPEN_PER_DID_MAX,
-    },
-    ages: { maxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS, maxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS },
-    stateCacheBytesMax: config.STATE_CACHE_BYTES_MAX,
-    commitQueueMax: config.COMMIT_QUEUE_MAX,
-  };
 }

@@ -67,7 +67,7 @@ export function rateError(wait: Millis, whose: string): ForumError {
   });
 }
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   /** The network that a request counts against. */
   readonly networkOf: (incoming: IncomingMessage) => string;
   readonly perAddress: RateLimits;
@@ -81,10 +81,10 @@ export class AdmissionControl {
   readonly #registrations: RateLimit;
   #isClosed = false;
 
-  constructor(options: AdmissionOptions) {
-    this.#networkOf = options.networkOf;
-    this.#rate = new RateLimit(options.perAddress);
-    this.#registrations = new RateLimit(options.registrationsPerAddress);
+  constructor({ networkOf, perAddress, registrationsPerAddress }: AdmissionOptions) {
+    this.#networkOf = networkOf;
+    this.#rate = new RateLimit(perAddress);
+    this.#registrations = new RateLimit(registrationsPerAddress);
   }
 
   /** From now on every request is rejected with FORUM_ERR_UNAVAILABLE. */

@@ -29,20 +29,12 @@ import { type ForumContext, type HttpOptions, type Route, readRoute } from './co
 import { json } from './response.ts';
 
 const phase = v.picklist(PHASES);
+const item = { chamberId: id, phase, name: v.string(), deadlines };
 
-export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({
-  chamberId: id,
-  phase,
-  name: v.string(),
-  deadlines,
-  memberCount: count,
-});
+export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({ ...item, memberCount: count });
 
 const chamber: v.GenericSchema<ChamberView> = v.strictObject({
-  chamberId: id,
-  phase,
-  name: v.string(),
-  deadlines,
+  ...item,
   minBackersForGraduation: id,
   turnSeconds: v.pipe(v.nullable(id), v.description('seconds a turn lasts; null: without limit')),
   members: v.pipe(v.array(did), v.description('in turn order')),

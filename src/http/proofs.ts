@@ -113,10 +113,8 @@ function nodesOf({ forum }: HttpOptions, chamberId: number): ReadNodes {
 function requireLeaf(text: string | undefined, moveCount: number): number {
   const eventId = parseId(text);
   if (eventId !== undefined && eventId <= moveCount) return eventId;
-  throw new ForumError(
-    'FORUM_ERR_NOT_FOUND',
-    `event ${JSON.stringify(text)} not found: the tree holds 1 to ${moveCount}`,
-  );
+  const detail = `event ${JSON.stringify(text)} not found: the tree holds 1 to ${moveCount}`;
+  throw new ForumError('FORUM_ERR_NOT_FOUND', detail);
 }
 
 function requireSize(name: 'from' | 'to', text: string | undefined, max: number): number {

@@ -3,6 +3,7 @@
 import {
   createServer,
   type IncomingMessage,
+  type RequestListener,
   type Server,
   type ServerOptions,
   type ServerResponse,
@@ -12,10 +13,8 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { HttpBindings } from '@hono/node-server';
 import type { WebSocketServer } from 'ws';
-import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
+import { ForumError } from '../vocabulary/errors.ts';
 import { errorResponse } from './response.ts';
-
-type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 /** Why a request is rejected before anything of it is read: too many from its address, or the service is stopping. */
 export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
@@ -24,8 +23,8 @@ export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
  * Makes node:http's createServer, with rejected and ambiguous requests answered before the adapter sees them, and one
  * request of a connection under way at a time.
  */
-export function hardenedServer(admission: Admission): (options: ServerOptions, listener: Listener) => Server {
-  return (options, listener) => {
+export function hardenedServer(admission: Admission) {
+  return (options: ServerOptions, listener: RequestListener): Server => {
     const server = createServer(options, function handle(incoming, outgoing): void {
       // Node hands in every pipelined request that it has parsed. One whose response is not the connection's current one
       // waits until it is, and nothing more is read meanwhile.
@@ -39,17 +38,15 @@ export function hardenedServer(admission: Admission): (options: ServerOptions, l
       }
       const problem = admission(incoming) ?? targetProblem(incoming);
       if (problem === undefined) listener(incoming, outgoing);
-      else respond(outgoing, problem, problem.status);
+      else respond(outgoing, problem);
     });
     return server.on('checkExpectation', (_incoming, outgoing: ServerResponse) => {
-      respond(outgoing, invalid('Expect: only 100-continue is supported'), EXPECTATION_FAILED);
+      respond(outgoing, invalid('Expect: only 100-continue is supported'), 417);
     });
   };
 }
 
-const EXPECTATION_FAILED = 417;
-
-function respond(outgoing: ServerResponse, problem: ForumError, status: number): void {
+function respond(outgoing: ServerResponse, problem: ForumError, status: number = problem.status): void {
   const body = Buffer.from(JSON.stringify(problem.toBody()));
   const headers = Object.fromEntries(errorResponse(problem).headers);
   outgoing.writeHead(status, { ...headers, 'Content-Length': body.length, Connection: 'close' }).end(body);
@@ -63,11 +60,8 @@ const ORDINARY_HOST = /^[\w.-]+(:[1-5]?\d{1,4})?$/;
 const ORDINARY_TARGET = /^\/[\w\-/?=&.]*$/;
 
 /** A Host or Content-Type twice (Node takes the first, others may not), an absolute-form or a non-ASCII target. */
-function targetProblem({
-  url: target = '',
-  headers: { host = '' },
-  rawHeaders,
-}: IncomingMessage): ForumError | undefined {
+function targetProblem({ url: target = '', headers, rawHeaders }: IncomingMessage): ForumError | undefined {
+  const { host = '' } = headers;
   let hosts = 0;
   let types = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -102,8 +96,6 @@ async function finishUpgrade(pending: Response | Promise<Response>, { incoming }
 }
 
 const STREAM_TARGET = /^[^?]*\/chambers\/[^/?]+\/stream(\?|$)/;
-const ALLOWED = 'GET, HEAD, OPTIONS, POST, PUT';
-const NOT_HTTP_STATUS: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
 export function hardenSockets(server: Server, webSockets: WebSocketServer, admission: Admission): void {
   // First of the listeners: the adapter ignores a request whose Upgrade header is gone.
@@ -120,13 +112,18 @@ export function hardenSockets(server: Server, webSockets: WebSocketServer, admis
     void writeResponse(socket, errorResponse(invalid(`handshake: ${error.message}`)));
   });
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    const headers = { Allow: ALLOWED };
+    const headers = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
     const problem = new ForumError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', { headers });
     void writeResponse(socket, errorResponse(problem));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else void writeResponse(socket, errorResponse(notHttp(error)), NOT_HTTP_STATUS[error.code ?? '']);
+    else if (error.code === 'HPE_HEADER_OVERFLOW') {
+      const problem = new ForumError('FORUM_ERR_TOO_LARGE', 'the request head is too large');
+      void writeResponse(socket, errorResponse(problem), 431);
+    } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      void writeResponse(socket, errorResponse(invalid('the request did not arrive in time')), 408);
+    } else void writeResponse(socket, errorResponse(invalid('the bytes are not an HTTP request')));
   });
 }
 
@@ -157,26 +154,14 @@ async function writeResponse(socket: Duplex, response: Response, status = respon
     socket.destroy();
     return;
   }
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-    'Connection: close',
-    `Content-Length: ${body.length}`,
-  ];
-  response.headers.forEach((value, name) => {
-    head.push(`${name}: ${value}`);
-  });
+  const headers = [...response.headers, ['Content-Length', body.length], ['Connection', 'close']];
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...headers.map((header) => header.join(': '))];
   socket.end(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'), body]));
   const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(lingering));
   socket.resume();
 }
 
-function notHttp({ code }: NodeJS.ErrnoException): ForumError {
-  if (code === 'HPE_HEADER_OVERFLOW') return invalid('the request head is too large', 'FORUM_ERR_TOO_LARGE');
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return invalid('the request did not arrive in time');
-  return invalid('the bytes are not an HTTP request');
-}
-
-function invalid(detail: string, code: ErrorCode = 'FORUM_ERR_VALIDATION'): ForumError {
-  return new ForumError(code, detail);
+function invalid(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', detail);
 }

@@ -8,7 +8,7 @@ import type { Consumer, Subscription } from './subscription.ts';
 
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
-export interface EventSourceOptions {
+interface EventSourceOptions {
   readonly subscribe: (consumer: Consumer) => Subscription;
   /** Exclusive: where the subscription starts. */
   readonly after: number;

@@ -2,17 +2,14 @@
 import type { IncomingMessage } from 'node:http';
 import { ForumError } from '../vocabulary/errors.ts';
 
-const RETRY_AFTER_SECONDS = '5';
-
 export class StreamQuota {
-  readonly #streamsPerAddressMax: number;
+  readonly #perNetworkMax: number;
   readonly #networkOf: (incoming: IncomingMessage) => string;
   readonly #open = new Map<string, number>();
   #total = 0;
 
-  /** `networkOf` returns the network that a request counts against. */
-  constructor(streamsPerAddressMax: number, networkOf: (incoming: IncomingMessage) => string) {
-    this.#streamsPerAddressMax = streamsPerAddressMax;
+  constructor(perNetworkMax: number, networkOf: (incoming: IncomingMessage) => string) {
+    this.#perNetworkMax = perNetworkMax;
     this.#networkOf = networkOf;
   }
 
@@ -22,22 +19,20 @@ export class StreamQuota {
 
   /** Counts a stream until its socket closes; throws FORUM_ERR_RATE. */
   hold(incoming: IncomingMessage): void {
-    const { socket } = incoming;
     const network = this.#networkOf(incoming);
     const open = this.#open.get(network) ?? 0;
-    if (open >= this.#streamsPerAddressMax) {
-      const detail = `too many streams from your address: at most ${this.#streamsPerAddressMax} may be open`;
-      throw new ForumError('FORUM_ERR_RATE', detail, { headers: { 'Retry-After': RETRY_AFTER_SECONDS } });
+    if (open >= this.#perNetworkMax) {
+      const detail = `too many streams from your address: at most ${this.#perNetworkMax} may be open`;
+      throw new ForumError('FORUM_ERR_RATE', detail, { headers: { 'Retry-After': '5' } });
     }
-    if (socket.closed) return;
-    this.#open.set(network, open + 1);
-    this.#total++;
-    socket.once('close', () => this.#release(network));
+    if (incoming.socket.closed) return;
+    this.#add(network, 1);
+    incoming.socket.once('close', () => this.#add(network, -1));
   }
 
-  #release(network: string): void {
-    this.#total--;
-    const open = (this.#open.get(network) ?? 0) - 1;
+  #add(network: string, change: 1 | -1): void {
+    this.#total += change;
+    const open = (this.#open.get(network) ?? 0) + change;
     if (open > 0) this.#open.set(network, open);
     else this.#open.delete(network);
   }

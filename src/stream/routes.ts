@@ -41,9 +41,10 @@ export function streamRoutes(
     const start = await readStart(c, forum, isSocket ? undefined : c.req.header('last-event-id'));
     const { chamberId, after = start.lastEventId } = start;
     const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, consumer);
-    const socket = incomingOf(c).socket;
+    const incoming = incomingOf(c);
+    const { socket } = incoming;
     if (isSocket) {
-      quota.hold(incomingOf(c));
+      quota.hold(incoming);
       const response = await serveWebSocket(c, { subscribe, socket, liveness });
       for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
       return response;
@@ -52,7 +53,7 @@ export function streamRoutes(
     const init = { headers: { ...logHeaders, ...eventHeaders } };
     // The stream of a HEAD would never be read or ended.
     if (c.req.method === 'HEAD') return new Response(null, init);
-    quota.hold(incomingOf(c));
+    quota.hold(incoming);
     return new Response(eventSource({ subscribe, after, socket, liveness }), init);
   });
 
@@ -98,11 +99,12 @@ async function readStart(c: Context, forum: Forum, lastEventIdHeader?: string) {
   return { chamberId, after, lastEventId };
 }
 
-/** Each ended by a line break. */
+/** Each line ended by a line break. */
 async function* storedLines(log: ForumLog, range: PageRange): AsyncGenerator<Uint8Array> {
   for await (const { ndjson } of readPages(log, range)) yield ndjson;
 }
 
+/** Always there: streams are served over sockets. */
 function incomingOf(c: Context): IncomingMessage {
   return c.env.incoming;
 }

@@ -28,12 +28,8 @@ export function escapeHtml(text: string): string {
 
 /** Headings, with their words as id, paragraphs and lists. Not for texts of others. */
 export function markdown(text: string): Html {
-  return new Html(
-    text
-      .split(/\n{2,}/)
-      .map(block)
-      .join('\n'),
-  );
+  const blocks = text.split(/\n{2,}/).map(block);
+  return new Html(blocks.join('\n'));
 }
 
 function block(text: string): string {
@@ -52,9 +48,8 @@ function block(text: string): string {
 /** One line: code spans and links. */
 export function inline(text: string): Html {
   const parts = escapeHtml(text).split('`');
-  return new Html(parts.map((part, index) => (index % 2 === 1 ? `<code>${part}</code>` : links(part))).join(''));
-}
-
-function links(text: string): string {
-  return text.replace(/\[([^\]]+)\]\(([^)]+)\)/g, '<a href="$2">$1</a>');
+  const marked = parts.map((part, index) =>
+    index % 2 === 1 ? `<code>${part}</code>` : part.replace(/\[([^\]]+)\]\(([^)]+)\)/g, '<a href="$2">$1</a>'),
+  );
+  return new Html(marked.join(''));
 }

@@ -46,33 +46,17 @@ type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfi
 
 /** Objects are closed, as the validation has them; arbitrary JSON objects are the one custom schema. */
 const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema }) => {
-  switch (valibotSchema.type) {
-    case 'object':
-      return { ...jsonSchema, additionalProperties: false };
-    case 'custom':
-      return { type: 'object', additionalProperties: true };
-    default:
-      return undefined;
-  }
+  if (valibotSchema.type === 'object') return { ...jsonSchema, additionalProperties: false };
+  return valibotSchema.type === 'custom' ? { type: 'object', additionalProperties: true } : undefined;
 };
 
 /** A check that JSON Schema cannot express becomes the description. */
 const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema }) => {
-  switch (valibotAction.type) {
-    case 'check':
-    case 'regex': {
-      const message = 'message' in valibotAction ? valibotAction.message : undefined;
-      if (typeof message !== 'string') return jsonSchema;
-      return { ...jsonSchema, description: joined(jsonSchema.description, message) };
-    }
-    case 'transform':
-      return jsonSchema;
-    default:
-      return undefined;
-  }
-};
-
-function joined(before: string | undefined, message: string): string {
+  if (valibotAction.type === 'transform') return jsonSchema;
+  if (valibotAction.type !== 'check' && valibotAction.type !== 'regex') return undefined;
+  const message = 'message' in valibotAction ? valibotAction.message : undefined;
+  if (typeof message !== 'string') return jsonSchema;
   const rule = message.replace(/^must be /, '');
-  return before === undefined ? rule : `${before}; ${rule}`;
-}
+  const { description } = jsonSchema;
+  return { ...jsonSchema, description: description === undefined ? rule : `${description}; ${rule}` };
+};
