@@ -2,8 +2,8 @@
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
+import { afterPass, FIRST_TURN, type TurnState } from './phase.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
-import { afterPass, FIRST_TURN, type TurnState } from './turn.ts';
 
 export interface Idea {
   readonly ideaId: string;

@@ -1,4 +1,4 @@
-// The phase of a chamber: a pure function of its deadlines, its log and the clock.
+// The phase of a chamber and whose turn it is: pure functions of its deadlines, its log and the clock.
 import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import type { Settlement } from './settlement.ts';
 
@@ -34,4 +34,55 @@ export function isClosed(state: PhaseState, now: Millis): boolean {
 export function phaseStart(state: PhaseState, phase: Exclude<Phase, 'LOBBY'>): Millis {
   const before = DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName;
   return state.deadlines[before];
+}
+
+// Turns: join order, wrapping round, from turn 0 in each phase that has them.
+
+export type TurnPhase = 'PROPOSAL' | 'DEBATE';
+
+/** Where the turns were set last by a pass; null before the first pass. */
+export interface TurnStart {
+  readonly phase: TurnPhase | null;
+  readonly turnOrder: number;
+  readonly since: Millis;
+}
+
+/** The part of a chamber's state that its turns follow from. */
+export interface TurnState extends PhaseState {
+  readonly chamberId: number;
+  readonly turnSeconds: number | null;
+  /** In turn order; the index is the turnOrder. */
+  readonly members: readonly string[];
+  readonly turn: TurnStart;
+}
+
+export const FIRST_TURN: TurnStart = { phase: null, turnOrder: 0, since: 0 };
+
+export function hasTurns(phase: Phase): phase is TurnPhase {
+  return phase === 'PROPOSAL' || phase === 'DEBATE';
+}
+
+/** The turn at `now`; null outside PROPOSAL and DEBATE, and without members. */
+export function turnAt(state: TurnState, now: Millis) {
+  const phase = phaseAt(state, now);
+  if (!hasTurns(phase) || state.members.length === 0) return null;
+  const start = state.turn.phase === phase ? state.turn : { turnOrder: 0, since: phaseStart(state, phase) };
+  const limitMillis = state.turnSeconds === null ? Number.POSITIVE_INFINITY : state.turnSeconds * 1000;
+  // How many turns have expired since the last pass, or since the phase began.
+  const expired = Math.floor((Math.max(now, state.lastAt) - start.since) / limitMillis);
+  const turnOrder = (start.turnOrder + expired) % state.members.length;
+  return { phase, turnOrder, expired, endsAt: start.since + (expired + 1) * limitMillis };
+}
+
+/** The DID of the member in turn at `now`, or null. */
+export function turnHolderAt(state: TurnState, now: Millis): string | null {
+  const turn = turnAt(state, now);
+  return turn === null ? null : (state.members[turn.turnOrder] ?? null);
+}
+
+/** The turns after the member in turn has passed at `at`. */
+export function afterPass(state: TurnState, at: Millis): TurnStart {
+  const turn = turnAt(state, at);
+  if (turn === null) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
+  return { phase: turn.phase, turnOrder: (turn.turnOrder + 1) % state.members.length, since: at };
 }

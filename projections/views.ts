@@ -1,11 +1,18 @@
 // The views behind the read endpoints, made from the folded state and the clock (specification, Resources and their fields).
-import type { Allocation, Deadlines, Hex, Millis, Phase } from '../src/vocabulary/values.ts';
-import { DEADLINES, type Personality, toTimestamp } from '../src/vocabulary/values.ts';
+import {
+  type Allocation,
+  DEADLINES,
+  type Deadlines,
+  type Hex,
+  type Millis,
+  type Personality,
+  type Phase,
+  toTimestamp,
+} from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
 import { graduates, type Tally, tallies } from './allocations.ts';
 import type { ChamberState, Idea, Reveal } from './chamber.ts';
-import { isClosed, phaseAt } from './phase.ts';
-import { turnHolderAt } from './turn.ts';
+import { isClosed, phaseAt, turnHolderAt } from './phase.ts';
 
 /** GET /me. */
 export interface AccountView {

@@ -87,7 +87,7 @@ function readSource(path: string): Source {
   return { path, layer: layerOf(path), text, imports: [...text.matchAll(IMPORT)].map((match) => match[1] ?? '') };
 }
 
-/** src/http/app.ts is of http, src/server.ts of server, projections/turn.ts of projections. */
+/** src/http/app.ts is of http, src/server.ts of server, projections/phase.ts of projections. */
 function layerOf(path: string): string {
   const [first = '', second = ''] = path.split('/');
   return first === 'src' ? second.replace(/\.ts$/, '') : first;

@@ -8,7 +8,7 @@ import type { ForumClient } from '../src/client/index.ts';
 import { VARIABLES } from '../src/config.ts';
 import { commitmentHash } from '../src/crypto/commitment.ts';
 import { leafHash, nodeHash } from '../src/crypto/merkle.ts';
-import { toHex } from '../src/vocabulary/hex.ts';
+import { toHex } from '../src/vocabulary/values.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './client/stage.ts';
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';

@@ -3,9 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { graduates } from '../projections/allocations.ts';
 import type { ChamberState } from '../projections/chamber.ts';
-import { isClosed, phaseAt } from '../projections/phase.ts';
+import { isClosed, phaseAt, turnHolderAt } from '../projections/phase.ts';
 import { deploymentOf } from '../projections/settlement.ts';
-import { turnHolderAt } from '../projections/turn.ts';
 import { type ChamberMoveOperation, chamberMoves } from '../src/moves/registry.ts';
 import type { ServiceFact } from '../src/vocabulary/events.ts';
 import { type Phase, toTimestamp } from '../src/vocabulary/values.ts';

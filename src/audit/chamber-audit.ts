@@ -2,8 +2,7 @@
 // and the checks need nothing of Node: where lines come from and which tree computes the root is for the caller.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
-import { toHex } from '../vocabulary/hex.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import { type Hex, toHex } from '../vocabulary/values.ts';
 import { Decisions } from './decisions.ts';
 import { EvidenceChecks, type EvidenceOptions } from './evidence.ts';
 import { Findings } from './findings.ts';

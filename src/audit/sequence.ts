@@ -2,8 +2,7 @@
 // one from an altered, a repeated and a moved one, so that the finding names the right event.
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { toHex } from '../vocabulary/hex.ts';
-import { type Hex, NO_PREVIOUS } from '../vocabulary/values.ts';
+import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import type { Findings } from './findings.ts';
 
 export interface Position {

@@ -1,9 +1,16 @@
 // An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
-import { hasTurns } from '../../projections/turn.ts';
+import { hasTurns } from '../../projections/phase.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
-import { toHex } from '../vocabulary/hex.ts';
-import type { Allocation, DeadlineName, Hex, JsonObject, Personality, Phase } from '../vocabulary/values.ts';
+import {
+  type Allocation,
+  type DeadlineName,
+  type Hex,
+  type JsonObject,
+  type Personality,
+  type Phase,
+  toHex,
+} from '../vocabulary/values.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import { type Call, type CallOptions, exchange } from './exchange.ts';

@@ -1,8 +1,7 @@
 // Watches a chamber: phases and turns follow from its events and the clock. The service confirms each change before it is
 // emitted, because clocks differ and lines may still be in transit.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { phaseAt } from '../../projections/phase.ts';
-import { type TurnPhase, turnAt, turnHolderAt } from '../../projections/turn.ts';
+import { phaseAt, type TurnPhase, turnAt, turnHolderAt } from '../../projections/phase.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import { nullIfRetryable } from './error.ts';

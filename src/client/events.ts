@@ -2,8 +2,7 @@
 // detects any change: no line is returned that does not follow the cursor.
 import { leafHash } from '../crypto/merkle.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { toHex } from '../vocabulary/hex.ts';
-import { type Hex, NO_PREVIOUS } from '../vocabulary/values.ts';
+import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { ClientError, nullIfRetryable } from './error.ts';
 import { type CallOptions, exchange, parseJson, type Service } from './exchange.ts';
 import type { CursorStore } from './stores.ts';

@@ -2,8 +2,7 @@
 import type { AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { fromHex } from '../vocabulary/hex.ts';
-import type { Hex, Phase } from '../vocabulary/values.ts';
+import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import { type FollowOptions, history, lines, type VerifiedLine } from './events.ts';

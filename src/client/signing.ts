@@ -4,8 +4,7 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js';
 import { base64, base64urlnopad } from '@scure/base';
 import { toDid } from '../crypto/did-key.ts';
 import { signatureBase } from '../crypto/http-signature.ts';
-import { fromHex, toHex } from '../vocabulary/hex.ts';
-import type { Hex, Millis } from '../vocabulary/values.ts';
+import { fromHex, type Hex, type Millis, toHex } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 
 // Pages without TLS have no WebCrypto digest, so noble's is used.

@@ -1,8 +1,7 @@
 // Where keys, commitments and cursors are kept: in memory, in a browser's storage, in files. Node's modules are loaded at
 // run time, so that a browser bundle contains none of them.
 import type { Opening } from '../crypto/commitment.ts';
-import { fromHex, toHex } from '../vocabulary/hex.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import type { Cursor } from './events.ts';
 import { randomSeed, toSigner } from './signing.ts';

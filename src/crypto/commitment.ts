@@ -1,7 +1,6 @@
 // The commitment to an allocation: what a member commits to before the reveal, bound to chamber and agent.
 import { encodeAbiParameters } from 'viem';
-import { fromHex, toHex } from '../vocabulary/hex.ts';
-import type { Allocation, Hex } from '../vocabulary/values.ts';
+import { type Allocation, fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { keccak256 } from './keccak.ts';
 
 export interface Opening {

@@ -14,8 +14,7 @@ import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../crypto/merkle.ts';
 import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
-import { fromHex, toHex } from '../vocabulary/hex.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 
 /** From the sources as from what is built of them. */
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));

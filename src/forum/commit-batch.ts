@@ -22,8 +22,7 @@ import {
   isMove,
   toLine,
 } from '../vocabulary/events.ts';
-import { toHex } from '../vocabulary/hex.ts';
-import { type Millis, NO_PREVIOUS, toTimestamp } from '../vocabulary/values.ts';
+import { type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
 import {
   type Caller,
   type Command,

@@ -7,8 +7,7 @@ import { type Accumulator, EMPTY_TREE, leafHash, peakRefs, restoreTree } from '.
 import type { ForumLog, StreamId } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import { type AccountEvent, type ChamberEvent, fromLine } from '../vocabulary/events.ts';
-import { toHex } from '../vocabulary/hex.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import { type Hex, toHex } from '../vocabulary/values.ts';
 
 /** A chamber as its log has it: immutable, replaced as a whole by each event. */
 export interface Chamber {

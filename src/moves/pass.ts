@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { afterPass } from '../../projections/turn.ts';
+import { afterPass } from '../../projections/phase.ts';
 import { did, exactly, id } from '../vocabulary/schemas.ts';
 import { defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';

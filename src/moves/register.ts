@@ -2,10 +2,9 @@ import * as v from 'valibot';
 import type { AccountState } from '../../projections/account.ts';
 import { toDid, weaknessOf } from '../crypto/did-key.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { fromHex } from '../vocabulary/hex.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
 import { address, did, exactly, hexString, personality, sentHash, walletAddress } from '../vocabulary/schemas.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import { fromHex, type Hex } from '../vocabulary/values.ts';
 import type { Move } from './move.ts';
 import * as sample from './samples.ts';
 

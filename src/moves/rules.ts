@@ -1,6 +1,5 @@
 // The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
-import { isClosed, phaseAt } from '../../projections/phase.ts';
-import { turnHolderAt } from '../../projections/turn.ts';
+import { isClosed, phaseAt, turnHolderAt } from '../../projections/phase.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext } from './move.ts';

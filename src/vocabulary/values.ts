@@ -1,4 +1,5 @@
-// The values that commands, events and views are made of.
+// The values that commands, events and views are made of, in Node and browsers alike.
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js';
 
 /** 0x-prefixed lower-case hexadecimal. */
 export type Hex = `0x${string}`;
@@ -48,4 +49,15 @@ export interface Allocation {
 
 export function toTimestamp(millis: Millis): string {
   return new Date(millis).toISOString();
+}
+
+/** The bytes as lower-case hexadecimal with 0x in front. */
+export function toHex(bytes: Uint8Array): Hex {
+  return `0x${bytesToHex(bytes)}`;
+}
+
+/** The bytes of 0x-prefixed hexadecimal in any case; throws a RangeError on anything else. */
+export function fromHex(hex: string): Uint8Array {
+  if (!hex.startsWith('0x')) throw new RangeError('hexadecimal must start with 0x');
+  return hexToBytes(hex.slice(2));
 }

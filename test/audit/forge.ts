@@ -7,9 +7,8 @@ import { readLines } from '../../src/audit/input.ts';
 import { MerkleTreeJs } from '../../src/audit/merkle-root.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
 import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
-import { toHex } from '../../src/vocabulary/hex.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
-import { type Hex, NO_PREVIOUS } from '../../src/vocabulary/values.ts';
+import { type Hex, NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
 import { PUBLIC_URL } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { MerkleTreeJs } from '../../src/audit/merkle-root.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
-import { toHex } from '../../src/vocabulary/hex.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
 
 test('the checks need nothing of Node but the digest of a body', async () => {
   const input = fileURLToPath(new URL('../../src/audit/chamber-audit.ts', import.meta.url));

@@ -4,7 +4,7 @@ import dids from '../../fixtures/vectors/did-key.json' with { type: 'json' };
 import publicKeys from '../../fixtures/vectors/public-keys.json' with { type: 'json' };
 import { parseDid, toDid, weaknessOf } from '../../src/crypto/did-key.ts';
 import { isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
-import { fromHex } from '../../src/vocabulary/hex.ts';
+import { fromHex } from '../../src/vocabulary/values.ts';
 
 const KEY = fc.uint8Array({ minLength: 32, maxLength: 32 });
 

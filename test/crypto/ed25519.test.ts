@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/ed25519.json' with { type: 'json' };
 import { weaknessOf } from '../../src/crypto/did-key.ts';
 import { isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
-import { fromHex } from '../../src/vocabulary/hex.ts';
+import { fromHex } from '../../src/vocabulary/values.ts';
 
 describe('an Ed25519 signature', () => {
   it.each(vectors)('is judged by the rule: $comment', (vector) => {

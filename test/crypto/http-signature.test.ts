@@ -13,7 +13,7 @@ import {
   signatureBase,
 } from '../../src/crypto/http-signature.ts';
 
-import { fromHex } from '../../src/vocabulary/hex.ts';
+import { fromHex } from '../../src/vocabulary/values.ts';
 
 // The test key of RFC 9421, B.1.4.
 const X = 'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs';

@@ -1,7 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { keccak256 } from '../../src/crypto/keccak.ts';
-import { toHex } from '../../src/vocabulary/hex.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
 
 // Around the block of 136 bytes, where padding changes, and beyond what WebAssembly takes in one piece.
 const LENGTHS = [0, 1, 32, 64, 135, 136, 137, 271, 272, 273, 5000, 16_384, 16_385, 70_000];

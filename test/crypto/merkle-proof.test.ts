@@ -11,7 +11,7 @@ import {
   verifyConsistency,
   verifyInclusion,
 } from '../../src/crypto/merkle-proof.ts';
-import { toHex } from '../../src/vocabulary/hex.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
 import { type GrownTree, grow, lineOf } from './growing-tree.ts';
 
 const MERKLETREEJS_SIZES = Array.from({ length: 70 }, (_, i) => i + 1);

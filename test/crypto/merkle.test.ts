@@ -12,7 +12,7 @@ import {
   restoreTree,
   rootOf,
 } from '../../src/crypto/merkle.ts';
-import { toHex } from '../../src/vocabulary/hex.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
 import { grow, lineOf } from './growing-tree.ts';
 
 const SIZES = Array.from({ length: 70 }, (_, i) => i + 1);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { verifyConsistency, verifyInclusion } from '../../src/crypto/merkle-proof.ts';
 import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
-import { fromHex, toHex } from '../../src/vocabulary/hex.ts';
+import { fromHex, toHex } from '../../src/vocabulary/values.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
 

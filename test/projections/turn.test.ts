@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { turnHolderAt } from '../../projections/turn.ts';
+import { turnHolderAt } from '../../projections/phase.ts';
 import { fold, HOURS, type Past } from '../kit/given.ts';
 import { ANN, BOB, CYD, created, DEADLINES_HOURLY, joined, passed } from '../kit/pasts.ts';
 

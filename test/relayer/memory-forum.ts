@@ -14,8 +14,7 @@ import {
   type ServicePayloads,
   toLine,
 } from '../../src/vocabulary/events.ts';
-import { toHex } from '../../src/vocabulary/hex.ts';
-import { type Hex, NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
+import { type Hex, NO_PREVIOUS, toHex, toTimestamp } from '../../src/vocabulary/values.ts';
 
 export class MemoryForum implements RelayerForum {
   readonly events = new Map<number, ChamberEvent[]>();

@@ -7,7 +7,7 @@ import { type ChamberState, evolveChamber } from '../../../projections/chamber.t
 import { listingsOf } from '../../../projections/listings.ts';
 import { leafHash } from '../../crypto/merkle.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
-import { toHex } from '../../vocabulary/hex.ts';
+import { toHex } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
 import { placeChambers } from './chamber-phases.ts';
 import { readClock } from './clock.ts';

@@ -15,8 +15,7 @@ import {
   isMove,
   toLine,
 } from '../../vocabulary/events.ts';
-import { toHex } from '../../vocabulary/hex.ts';
-import { type Hex, type Millis, NO_PREVIOUS, toTimestamp } from '../../vocabulary/values.ts';
+import { type Hex, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
 import { reasonOf, requireOneName } from './database-file.ts';
 import { SCHEMA_VERSION } from './schema.ts';

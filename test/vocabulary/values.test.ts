@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fromHex, toHex } from '../../src/vocabulary/hex.ts';
+import { fromHex, toHex } from '../../src/vocabulary/values.ts';
 
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 
