@@ -116,6 +116,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     forum,
     verify: verifier.verify,
     networkOf,
+    requireRegistration: admissionControl.requireRegistration.bind(admissionControl),
     env: config.NODE_ENV,
     version: options.version,
     publicUrls: config.PUBLIC_URL,

@@ -14,11 +14,12 @@ import { json } from './response.ts';
 const registerRoute: Route = {
   ...moveEndpoint(register),
   signed: 'optional',
-  handle: async ({ auth, forum, maxBodyBytes }, c) => {
+  handle: async ({ auth, forum, maxBodyBytes, requireRegistration }, c) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
     const did = signer?.did ?? registeredDid(parseBody(register, body));
     const caller = signer ?? { did, request: null, signature: null, times: null };
+    if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
     const event = await forum.submit({ operation: 'register', body, caller });
     if (event !== null) return json(register.answer(event as Parameters<typeof register.answer>[0]));
     const account = await forum.account(did);

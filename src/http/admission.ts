@@ -103,8 +103,8 @@ export class AdmissionControl {
   }
 
   /** Takes a token for an unsigned registration of a new key, which anybody can make up; throws FORUM_ERR_RATE. */
-  requireRegistration(incoming: IncomingMessage): void {
-    const wait = this.#registrations.take(this.#networkOf(incoming));
+  requireRegistration(incoming: IncomingMessage | undefined): void {
+    const wait = this.#registrations.take(incoming === undefined ? '' : this.#networkOf(incoming));
     if (wait > 0) throw rateError(wait, 'your address for registrations');
   }
 }

@@ -11,7 +11,7 @@ import { chamberNotFound } from '../forum/commands.ts';
 import type { Chamber } from '../forum/forum.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
-import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
+import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import {
   allocation,
   count,
@@ -80,6 +80,7 @@ export const chamberRoutes: readonly Route[] = [
     schema: v.array(chamberItem),
     example: [{ ...itemExample, memberCount: 2 }],
     handle: async ({ forum }, c) => {
+      requireQuery(c.req.url, ['phase', 'limit', 'before']);
       const phase = parsePhase(c.req.query('phase'));
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       const before = parseCursor('before', c.req.query('before'));

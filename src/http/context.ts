@@ -42,6 +42,8 @@ export interface HttpOptions {
   readonly allowUnsigned: boolean;
   readonly maxBodyBytes: number;
   readonly chainStatus: () => ChainStatus;
+  /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
+  readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
   /** Signed requests of one agent. */
   readonly ratePerDid: RateLimits;
   /** Called for every response of 500 and above, with the id that the response carries. */

@@ -5,7 +5,7 @@ import { type IdeaView, ideaViews } from '../../projections/views.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { invalid, parseId, parseInteger } from '../vocabulary/parameters.ts';
+import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { address, count, did, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import { findChamber } from './chambers.ts';
 import { type Route, readRoute } from './context.ts';
@@ -69,6 +69,7 @@ export const ideaRoutes: readonly Route[] = [
     schema: ideas,
     example: [graduated],
     handle: async ({ forum }, c) => {
+      requireQuery(c.req.url, ['limit']);
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       return json(await forum.log.listGraduatedIdeas(limit));
     },
@@ -86,6 +87,7 @@ export const ideaRoutes: readonly Route[] = [
     example: graduated,
     handle: async ({ forum }, c) => {
       const ticker = c.req.param('ticker') ?? '';
+      requireQuery(c.req.url, ['chamberId']);
       const idea = await forum.log.findIdea(ticker, parseChamberId(c.req.query('chamberId')));
       if (idea !== undefined) return json(idea);
       throw new ForumError('FORUM_ERR_NOT_FOUND', `idea ${JSON.stringify(ticker)} not found`);

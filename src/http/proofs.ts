@@ -6,7 +6,7 @@ import { merklePreview } from '../forum/forum.ts';
 import * as sample from '../moves/samples.ts';
 import { POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { invalid, parseId, parseInteger } from '../vocabulary/parameters.ts';
+import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { hash, id } from '../vocabulary/schemas.ts';
 import { toHex } from '../vocabulary/values.ts';
 import { findChamber } from './chambers.ts';
@@ -89,6 +89,7 @@ export const proofRoutes: readonly Route[] = [
     example: { fromRoot: sample.PREV, toRoot: sample.ROOT, proof: [sample.SIBLING] },
     handle: async (context, c) => {
       const { state } = await findChamber(c, context);
+      requireQuery(c.req.url, ['from', 'to']);
       const to = requireSize('to', c.req.query('to'), state.moveCount);
       const from = requireSize('from', c.req.query('from'), to);
       const read = nodesOf(context, state.chamberId);

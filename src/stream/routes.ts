@@ -9,7 +9,7 @@ import { type PageRange, readPages } from '../log/pages.ts';
 import { LOG_ID } from '../moves/samples.ts';
 import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { invalid, parseCursor, parseId, parseInteger } from '../vocabulary/parameters.ts';
+import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { eventSource } from './event-source.ts';
 import type { Liveness } from './liveness.ts';
 import type { StreamQuota } from './quota.ts';
@@ -38,7 +38,7 @@ export function streamRoutes(
   app.get('/chambers/:id/stream', async (c) => {
     const isSocket = isWebSocket(c);
     if (!isSocket && !wantsEventSource(c)) throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
-    const start = await readStart(c, forum, isSocket ? undefined : c.req.header('last-event-id'));
+    const start = await readStart(c, forum, ['after', 'log'], isSocket ? undefined : c.req.header('last-event-id'));
     const { chamberId, after = start.lastEventId } = start;
     const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, consumer);
     const incoming = incomingOf(c);
@@ -58,7 +58,7 @@ export function streamRoutes(
   });
 
   app.get('/chambers/:id/events', async (c) => {
-    const { chamberId, after = 0, lastEventId } = await readStart(c, forum);
+    const { chamberId, after = 0, lastEventId } = await readStart(c, forum, ['after', 'limit', 'log']);
     const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
     const until = Math.min(lastEventId, after + limit);
     return new Response(ReadableStream.from(storedLines(forum.log, { stream: chamberId, after, until })), {
@@ -83,10 +83,11 @@ function wantsEventSource(c: Context): boolean {
 }
 
 /** The cursor of a request; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_CONFLICT (another log) or FORUM_ERR_VALIDATION. */
-async function readStart(c: Context, forum: Forum, lastEventIdHeader?: string) {
+async function readStart(c: Context, forum: Forum, known: readonly string[], lastEventIdHeader?: string) {
   const chamberId = parseId(c.req.param('id'));
   const chamber = chamberId === undefined ? undefined : await forum.chamber(chamberId);
   if (chamberId === undefined || chamber === undefined) throw chamberNotFound();
+  requireQuery(c.req.url, known);
   const { logId } = forum.log;
   if ((c.req.query('log') ?? logId) !== logId) {
     throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);

@@ -18,6 +18,16 @@ export function parseCursor(name: string, text: string | undefined): number | un
   throw invalid(name, 'must be a non-negative integer');
 }
 
+/** Rejects query parameters that the endpoint does not know, or that come twice. Throws FORUM_ERR_VALIDATION. */
+export function requireQuery(url: string, known: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const name of new URL(url).searchParams.keys()) {
+    if (!known.includes(name)) throw invalid(name || 'query', `unknown query parameter; known: ${known.join(', ')}`);
+    if (seen.has(name)) throw invalid(name, 'must not be given twice');
+    seen.add(name);
+  }
+}
+
 export interface Bounds {
   readonly min: number;
   readonly max: number;

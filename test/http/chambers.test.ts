@@ -99,6 +99,23 @@ describe('GET /chambers', () => {
     expect([await ids('ALLOCATE_REVEAL'), await ids('COMMITTED')]).toEqual([[second], [first]]);
   });
 
+  it.each([
+    ['/chambers?member=x', 'member: unknown query parameter; known: phase, limit, before'],
+    ['/chambers?limit=1&limit=2', 'limit: must not be given twice'],
+    ['/ideas?phase=LOBBY', 'phase: unknown'],
+    ['/ideas/ABC?chamberid=1', 'chamberid: unknown'],
+  ])('rejects %s', async (path, detail) => {
+    expect(await new House().request('GET', path)).toMatchObject({
+      status: 400,
+      body: { error: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(detail) },
+    });
+  });
+
+  it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('serves %s: it takes no query', async (path) => {
+    const house = new House();
+    expect((await house.app.request(path)).status).toBe(path.startsWith('/docs') ? 404 : 200);
+  });
+
   it.each(['?limit=0', '?limit=201', '?limit=ten', '?limit=', '?phase=lobby', '?phase=', '?before=-1', '?before=x'])(
     'refuses %s by the name of the parameter',
     async (query) => {

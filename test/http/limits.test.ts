@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { consume, openSource, subscribe } from '../kit/consumers.ts';
+import { registrationOf } from '../kit/house.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { call, debating, newAgent, type Running, run } from '../kit/service.ts';
-import type { Signer } from '../kit/signer.ts';
+import { Signer } from '../kit/signer.ts';
 import { get, prepare, send } from '../kit/wire.ts';
 
 const RATE_REFUSAL = { status: 429, body: { error: 'FORUM_ERR_RATE' } };
@@ -85,6 +86,22 @@ describe('the streams of an address', () => {
       await consume(running, `/chambers/${id}/stream`),
     ];
     expect(consumers).toHaveLength(2);
+  });
+});
+
+describe('unsigned registrations of new keys', () => {
+  it('are limited by address; a repeat of one is not counted', async () => {
+    const { url } = await run({ REGISTRATIONS_PER_ADDRESS_PER_MINUTE: '1', REGISTRATIONS_PER_ADDRESS_BURST: '2' });
+    const register = async (signer: Signer) => {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json' } };
+      const response = await fetch(`${url}/register`, { ...init, body: JSON.stringify(registrationOf(signer)) });
+      return [response.status, response.headers.get('retry-after')];
+    };
+    const [first, second, third] = [new Signer(), new Signer(), new Signer()];
+    expect([await register(first), await register(first), await register(second), await register(first)]).toEqual(
+      Array.from({ length: 4 }, () => [200, null]),
+    );
+    expect(await register(third)).toEqual([429, expect.stringMatching(/^(59|60)$/)]);
   });
 });
 

@@ -86,6 +86,7 @@ export class House {
     const given = { publicUrls, allowUnsigned, maxBodyBytes };
     const settings = {
       networkOf: () => '127.0.0.1',
+      requireRegistration: () => {},
       env: 'test',
       version: '1.2.3',
       chainStatus,
