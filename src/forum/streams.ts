@@ -125,7 +125,7 @@ export class Streams {
     let last: string | undefined;
     let after = 0;
     for (let until = await this.#log.lastEventId(stream); after < until; until = await this.#log.lastEventId(stream)) {
-      for await (const { ndjson } of readPages(this.#log, { stream, after, until })) {
+      for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
         for (const line of ndjson.toString().trimEnd().split('\n')) {
           evolve(line);
           last = line;

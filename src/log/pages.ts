@@ -1,11 +1,16 @@
-// Reading from a cursor, page by page: pages are bounded in bytes and readers take turns, so that no read blocks the process,
-// however long the log is and however many readers it has.
-import { setImmediate as nextTick } from 'node:timers/promises';
+// Reading from a cursor, page by page: pages are bounded in bytes and readers take turns in two lanes, so that no read blocks
+// the process, and nobody's single read waits for those who read whole logs, however many they are.
 import type { ForumLog, Page, StreamId } from './log.ts';
 
 /** A page ends with the line that reaches this size. */
 export const PAGE_BYTES = 262_144;
 export const PAGE_LINES_MAX = 1_000;
+
+/** `foreground`: somebody waits for a fold or a short answer. `bulk`: pages of history. */
+export type Lane = 'foreground' | 'bulk';
+
+/** Short pages: folding a line takes several times as long as sending it. */
+const LINES_PER_PAGE: Readonly<Record<Lane, number>> = { foreground: 250, bulk: PAGE_LINES_MAX };
 
 export interface PageRange {
   readonly stream: StreamId;
@@ -13,17 +18,18 @@ export interface PageRange {
   readonly after: number;
   /** Inclusive. */
   readonly until: number;
+  readonly lane: Lane;
 }
 
 /** Yields the pages of the range in order. */
-export async function* readPages(log: ForumLog, { stream, after, until }: PageRange): AsyncGenerator<Page> {
+export async function* readPages(log: ForumLog, { stream, after, until, lane }: PageRange): AsyncGenerator<Page> {
   let cursor = after;
   while (cursor < until) {
-    const page = await log.readPage(stream, cursor, Math.min(PAGE_LINES_MAX, until - cursor));
+    await takeTurn(lane);
+    const page = await log.readPage(stream, cursor, Math.min(LINES_PER_PAGE[lane], until - cursor));
     if (page.count === 0) return;
     cursor += page.count;
     yield page;
-    if (cursor < until) await readersTurn();
   }
 }
 
@@ -32,10 +38,34 @@ export function isFull({ ndjson, count }: Page): boolean {
   return count === PAGE_LINES_MAX || ndjson.length >= PAGE_BYTES;
 }
 
-let lastTurn: Promise<void> = Promise.resolve();
+/** Pages that are read in one turn of the event loop: the lanes share it, and a reader in one never waits for the other. */
+const PAGES_PER_TURN: Readonly<Record<Lane, number>> = { foreground: 4, bulk: 1 };
 
-/** Resolves in a turn of the event loop of its own: one page is read in each, and other work comes between. */
-export function readersTurn(): Promise<void> {
-  lastTurn = lastTurn.then(() => nextTick());
-  return lastTurn;
+/** While a lane has a page left in this turn, nobody waits in it. */
+const left = { ...PAGES_PER_TURN };
+const waiting: Readonly<Record<Lane, (() => void)[]>> = { foreground: [], bulk: [] };
+let isTurnDue = false;
+
+/** Resolves when the caller may read a page: at once while this turn of the event loop has one left, else in a later one. */
+export function takeTurn(lane: Lane): Promise<void> {
+  beginTurnSoon();
+  if (left[lane] === 0) return new Promise((resolve) => waiting[lane].push(resolve));
+  left[lane]--;
+  return Promise.resolve();
+}
+
+function beginTurnSoon(): void {
+  if (isTurnDue) return;
+  isTurnDue = true;
+  setImmediate(beginTurn);
+}
+
+function beginTurn(): void {
+  isTurnDue = false;
+  for (const lane of ['foreground', 'bulk'] as const) {
+    const next = waiting[lane].splice(0, PAGES_PER_TURN[lane]);
+    left[lane] = PAGES_PER_TURN[lane] - next.length;
+    for (const resolve of next) resolve();
+    if (next.length > 0) beginTurnSoon();
+  }
 }

@@ -16,6 +16,9 @@ import type { StreamQuota } from './quota.ts';
 import { type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
+/** An answer of no more lines does not wait for those who read whole logs. */
+const SHORT_ANSWER_LINES = 100;
+
 const NOT_A_STREAM =
   'the stream needs a WebSocket handshake, or Accept: text/event-stream; pages are at /chambers/:id/events';
 
@@ -61,7 +64,8 @@ export function streamRoutes(
     const { chamberId, after = 0, lastEventId } = await readStart(c, forum, ['after', 'limit', 'log']);
     const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
     const until = Math.min(lastEventId, after + limit);
-    return new Response(ReadableStream.from(storedLines(forum.log, { stream: chamberId, after, until })), {
+    const lane = until - after <= SHORT_ANSWER_LINES ? 'foreground' : 'bulk';
+    return new Response(ReadableStream.from(storedLines(forum.log, { stream: chamberId, after, until, lane })), {
       headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
     });
   });

@@ -12,7 +12,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
 import type { ForumLog, Page } from '../log/log.ts';
-import { isFull, PAGE_LINES_MAX, readersTurn } from '../log/pages.ts';
+import { isFull, PAGE_LINES_MAX, takeTurn } from '../log/pages.ts';
 
 export interface Consumer {
   /** Takes the next lines; a promise resolves when there is room for more. */
@@ -120,7 +120,7 @@ class Subscription {
     try {
       const room = this.#consumer.take(page);
       // A socket that takes whatever it is given would otherwise have the process to itself.
-      return isFull(page) ? Promise.resolve(room).then(readersTurn) : room;
+      return isFull(page) ? Promise.resolve(room).then(() => takeTurn('bulk')) : room;
     } catch (error) {
       this.stop(error);
       return undefined;

@@ -13,22 +13,40 @@ describe('reading page by page', () => {
   it('gives every line once, and ends a page with the line that fills it', async () => {
     const log = await heavyLog();
     const counts: number[] = [];
-    for await (const { count } of readPages(log, { stream: 1, after: 1, until: LINES })) counts.push(count);
+    for await (const { count } of readPages(log, { stream: 1, after: 1, until: LINES, lane: 'bulk' }))
+      counts.push(count);
     expect(counts).toEqual([2, 2, 2, 2, 1]);
   });
 
-  it('lets no two readers go on in the same turn of the event loop', async () => {
+  it('lets no two bulk readers read in the same turn of the event loop', async () => {
     const log = await heavyLog();
     const turns = countTurns();
     const readers = Array.from({ length: 3 }, async () => {
       const seen: number[] = [];
-      for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES })) seen.push(turns.passed());
-      return seen.slice(1);
+      for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES, lane: 'bulk' }))
+        seen.push(turns.passed());
+      return seen;
     });
     const seen = (await Promise.all(readers)).flat();
     turns.stop();
-    expect(seen).toHaveLength(12);
-    expect(new Set(seen).size).toBe(12);
+    expect(seen).toHaveLength(15);
+    expect(new Set(seen).size).toBe(15);
+  });
+
+  it('lets a foreground reader read at once, however many bulk readers wait', async () => {
+    const log = await heavyLog();
+    let bulkPages = 0;
+    const bulk = Array.from({ length: 100 }, async () => {
+      for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES, lane: 'bulk' })) bulkPages++;
+    });
+    const counts: number[] = [];
+    for await (const { count } of readPages(log, { stream: 1, after: 0, until: LINES, lane: 'foreground' })) {
+      counts.push(count);
+    }
+    expect(counts).toEqual([2, 2, 2, 2, 2]);
+    expect(bulkPages).toBeLessThan(10);
+    await Promise.all(bulk);
+    expect(bulkPages).toBe(500);
   });
 });
 
