@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';
 import type { ChainStatus } from './http/context.ts';
+import { StreamDamaged } from './log/log.ts';
 import type { RelayerConfig, RelayerForum } from './relayer/context.ts';
 import { type DevChain, startDevChain } from './relayer/dev-chain.ts';
 import { probeChain } from './relayer/identity.ts';
@@ -91,7 +92,11 @@ function relayerForum(forum: Forum): RelayerForum {
     unsettledChambers: (limit) => forum.log.listUnsettled(forum.now(), limit),
     settledChambers: (limit) => forum.log.listSettled(limit),
     chamber: async (chamberId) => {
-      const chamber = await forum.chamber(chamberId);
+      // A damaged chamber is not relayed, and holds up no other.
+      const chamber = await forum.chamber(chamberId).catch((error: unknown) => {
+        if (error instanceof StreamDamaged) return undefined;
+        throw error;
+      });
       return chamber && { state: chamber.state, root: merklePreview(chamber).root };
     },
     record: async (chamberId, fact) => {

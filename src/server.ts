@@ -48,7 +48,11 @@ const CLOCK_PERSIST_INTERVAL_MS = 5_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, clock = Date.now, onFatal } = options;
-  const log = openSqliteLog(config.DATABASE_PATH, { onCorruption: onFatal });
+  const log = openSqliteLog(config.DATABASE_PATH, {
+    onCorruption: onFatal,
+    onDamage: ({ stream, eventId, message }) =>
+      logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`),
+  });
   try {
     const observation = openObservation(config, logger);
     const { onBatch } = observation;

@@ -3,6 +3,7 @@
 import { evolveAccount } from '../../projections/account.ts';
 import { evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
+import { isSnapshotDue } from '../../projections/snapshot.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../crypto/merkle.ts';
 import type { LogEntry, StreamId } from '../log/log.ts';
 import { changePersonality } from '../moves/change-personality.ts';
@@ -33,7 +34,7 @@ import {
   type RecordCommand,
   type RegisterCommand,
 } from './commands.ts';
-import { type Account, type Chamber, grownBytes } from './streams.ts';
+import { type Account, type Chamber, grownBytes, snapshotOf } from './streams.ts';
 
 export interface Rules {
   readonly limits: ChamberLimits;
@@ -175,10 +176,21 @@ export class CommitBatch {
     const tree = before?.tree ?? EMPTY_TREE;
     const grown = isMove(event) ? appendLeaf(tree, leaf) : { tree, nodes: null };
     const bytes = grownBytes(before?.bytes, event, line.length);
-    this.#options.streams.set(chamberId, { state, tree: grown.tree, headHash: toHex(leaf), bytes });
+    const after: Chamber = { state, tree: grown.tree, headHash: toHex(leaf), bytes };
+    const snapshot = isSnapshotDue(state) ? snapshotOf(after) : undefined;
+    this.#options.streams.set(chamberId, after);
     this.touched.add(chamberId);
     const listings = listingsOf(before?.state ?? null, state);
-    this.entries.push({ stream: chamberId, eventId: event.eventId, at, line, signature, nodes: grown.nodes, listings });
+    this.entries.push({
+      stream: chamberId,
+      eventId: event.eventId,
+      at,
+      line,
+      signature,
+      nodes: grown.nodes,
+      listings,
+      snapshot,
+    });
     return event;
   }
 

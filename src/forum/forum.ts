@@ -3,7 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
-import type { ForumLog, StreamId } from '../log/log.ts';
+import { type ForumLog, StreamDamaged, type StreamId } from '../log/log.ts';
 import type { SignatureAges } from '../moves/rules.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
@@ -108,7 +108,11 @@ export class Forum {
     const signatures: string[] = [];
     const batch: Pending[] = [];
     for (const pending of queued) {
-      if (!(await this.#load(pending, streams, openChambers))) continue;
+      const isLoaded = await this.#load(pending, streams, openChambers).catch((error: unknown) => {
+        if (!(error instanceof StreamDamaged)) throw error;
+        pending.reject(error);
+      });
+      if (!isLoaded) continue;
       batch.push(pending);
       const { command } = pending;
       if (command.operation !== 'record' && command.caller.signature !== null)
@@ -132,7 +136,9 @@ export class Forum {
     for (const { command, resolve, reject } of batch) {
       const isSigned = command.operation !== 'record' && command.caller.signature !== null;
       try {
-        const event = staged.decide(command, isSigned ? retried.next().value : undefined);
+        const found = isSigned ? retried.next().value : undefined;
+        if (found instanceof StreamDamaged) throw found;
+        const event = staged.decide(command, found);
         answers.push(resolve.bind(undefined, event));
       } catch (error) {
         answers.push(reject.bind(undefined, error));

@@ -1,13 +1,15 @@
 // The streams in memory: each is folded from the log when first needed, a page at a time, and cached within a bound in bytes.
+// A chamber is folded from its latest snapshot on; every line of a fold is checked against the hash of the one before it.
 // The log is the truth: a state that is evicted, or dropped after a failed batch, is folded again.
 import { LRUCache } from 'lru-cache';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { type Accumulator, EMPTY_TREE, leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
-import type { ForumLog, StreamId } from '../log/log.ts';
+import { decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
+import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
+import { type ForumLog, type Snapshot, StreamDamaged, type StreamId } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
-import { type AccountEvent, type ChamberEvent, fromLine } from '../vocabulary/events.ts';
-import { type Hex, toHex } from '../vocabulary/values.ts';
+import { type AccountEvent, type ChamberEvent, type ForumEvent, fromLine, isMove } from '../vocabulary/events.ts';
+import { fromHex, type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 
 /** A chamber as its log has it: immutable, replaced as a whole by each event. */
 export interface Chamber {
@@ -51,12 +53,12 @@ export class Streams {
     this.#cache = new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes });
   }
 
-  /** The state in memory, if it is there. */
+  /** The state in memory, if it is there and no damage of the stream is known. */
   cached(chamberId: number): Chamber | undefined;
   cached(did: string): Account | undefined;
   cached(stream: StreamId): Chamber | Account | undefined;
   cached(stream: StreamId): Chamber | Account | undefined {
-    return this.#cache.get(stream);
+    return this.#log.damageOf(stream) === undefined ? this.#cache.get(stream) : undefined;
   }
 
   /** Makes a state whose events are in the log the current one. A fold that was under way is older, and not cached. */
@@ -79,6 +81,8 @@ export class Streams {
   load(did: string): Promise<Account | undefined>;
   load(stream: StreamId): Promise<Chamber | Account | undefined>;
   async load(stream: StreamId): Promise<Chamber | Account | undefined> {
+    const damage = this.#log.damageOf(stream);
+    if (damage !== undefined) throw damage;
     const running = this.#loading.get(stream);
     if (running !== undefined) return running;
     const loading = typeof stream === 'number' ? this.#loadChamber(stream) : this.#loadAccount(stream);
@@ -94,49 +98,97 @@ export class Streams {
   }
 
   async #loadChamber(chamberId: number): Promise<Chamber | undefined> {
-    let state: ChamberState | null = null;
-    let bytes: number | undefined;
-    const lastLine = await this.#fold(chamberId, (line) => {
-      const event = fromLine(line) as ChamberEvent;
-      state = evolveChamber(state, event);
-      bytes = grownBytes(bytes, event, line.length);
+    let chamber = await this.#restore(chamberId);
+    let due: Chamber | undefined;
+    await this.#fold(chamberId, chamber, (event, leaf, lineBytes) => {
+      const chamberEvent = event as ChamberEvent;
+      const tree = chamber?.tree ?? EMPTY_TREE;
+      chamber = {
+        state: evolveChamber(chamber?.state ?? null, chamberEvent),
+        tree: isMove(chamberEvent) ? appendLeaf(tree, leaf).tree : tree,
+        headHash: toHex(leaf),
+        bytes: grownBytes(chamber?.bytes, chamberEvent, lineBytes),
+      };
+      if (isSnapshotDue(chamber.state)) due = chamber;
+      return chamber.headHash;
     });
-    if (lastLine === undefined || state === null || bytes === undefined) return undefined;
-    const { moveCount } = state as ChamberState;
-    const tree =
-      moveCount === 0 ? EMPTY_TREE : restoreTree(moveCount, await this.#log.readNodes(chamberId, peakRefs(moveCount)));
-    return { state, tree, headHash: hashLine(lastLine), bytes };
+    // One that can't be written now is written after another fold.
+    if (due !== undefined) await this.#log.writeSnapshot(chamberId, snapshotOf(due)).catch(() => {});
+    return chamber;
+  }
+
+  /** The chamber after its snapshot, if that belongs to the log. */
+  async #restore(chamberId: number): Promise<Chamber | undefined> {
+    const snapshot = await this.#log.readSnapshot(chamberId);
+    if (snapshot === undefined) return undefined;
+    const { eventId, leaf, state: text } = snapshot;
+    const { ndjson } = await this.#log.readPage(chamberId, eventId - 1, 1);
+    if (ndjson.length === 0 || !Buffer.from(leaf).equals(leafHash(ndjson.subarray(0, -1)))) {
+      await this.#log.dropSnapshot(chamberId).catch(() => {});
+      return undefined;
+    }
+    const state = decodeState(text);
+    const peaks = await this.#log.readNodes(chamberId, peakRefs(state.moveCount));
+    const bytes = STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * text.length;
+    return { state, tree: restoreTree(state.moveCount, peaks), headHash: toHex(leaf), bytes };
   }
 
   async #loadAccount(did: string): Promise<Account | undefined> {
-    let state: AccountState | null = null;
-    let bytes: number | undefined;
-    const lastLine = await this.#fold(did, (line) => {
-      const event = fromLine(line) as AccountEvent;
-      state = evolveAccount(state, event);
-      bytes = grownBytes(bytes, event, line.length);
+    let account: Account | undefined;
+    await this.#fold(did, account, (event, leaf, lineBytes) => {
+      const accountEvent = event as AccountEvent;
+      account = {
+        state: evolveAccount(account?.state ?? null, accountEvent),
+        headHash: toHex(leaf),
+        bytes: grownBytes(account?.bytes, accountEvent, lineBytes),
+      };
+      return account.headHash;
     });
-    if (lastLine === undefined || state === null || bytes === undefined) return undefined;
-    return { state, headHash: hashLine(lastLine), bytes };
+    return account;
   }
 
-  /** Calls `evolve` with every line up to the head and returns the last; events appended during the fold are folded too. */
-  async #fold(stream: StreamId, evolve: (line: string) => void): Promise<string | undefined> {
-    let last: string | undefined;
-    let after = 0;
+  /** Calls `evolve` with every event up to the head, also with those appended meanwhile; it returns the new head's hash. */
+  async #fold(
+    stream: StreamId,
+    from: Chamber | Account | undefined,
+    evolve: (event: ForumEvent, leaf: Uint8Array, lineBytes: number) => Hex,
+  ): Promise<void> {
+    let after = from?.state.lastEventId ?? 0;
+    let head = from?.headHash ?? NO_PREVIOUS;
     for (let until = await this.#log.lastEventId(stream); after < until; until = await this.#log.lastEventId(stream)) {
       for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
-        for (const line of ndjson.toString().trimEnd().split('\n')) {
-          evolve(line);
-          last = line;
+        for (let start = 0; start < ndjson.length; ) {
+          const end = ndjson.indexOf(LINE_BREAK, start);
+          const line = ndjson.subarray(start, end);
+          start = end + 1;
+          try {
+            const event = fromLine(line.toString());
+            requireNext(event, { stream, eventId: ++after, prev: head });
+            head = evolve(event, leafHash(line), line.length);
+          } catch (error) {
+            throw this.#log.noteDamage(new StreamDamaged(stream, after, `event ${after}: ${(error as Error).message}`));
+          }
         }
       }
-      after = until;
     }
-    return last;
   }
 }
 
-function hashLine(line: string): Hex {
-  return toHex(leafHash(Buffer.from(line)));
+const LINE_BREAK = 0x0a;
+
+interface Expected {
+  readonly stream: StreamId;
+  readonly eventId: number;
+  readonly prev: Hex;
+}
+
+function requireNext(event: ForumEvent, { stream, eventId, prev }: Expected): void {
+  if (event.eventId !== eventId) throw new Error(`its eventId is ${event.eventId}`);
+  if ((event.chamberId ?? event.did) !== stream) throw new Error('it is of another stream');
+  if (event.prev !== prev) throw new Error('its prev is not the hash of the event before it');
+}
+
+/** Of a chamber whose state calls for one. */
+export function snapshotOf({ state, headHash }: Chamber): Snapshot {
+  return { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) };
 }

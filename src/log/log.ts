@@ -20,6 +20,8 @@ export interface LogEntry {
   readonly nodes: Uint8Array | null;
   /** Rows of the derived tables, written in the same transaction. */
   readonly listings: readonly Listing[];
+  /** Of the chamber after this event; written in the same transaction. */
+  readonly snapshot?: Snapshot | undefined;
   /** Personal data: kept in a table of its own, never in the line. */
   readonly operatorEmail?: string;
 }
@@ -30,6 +32,29 @@ export class LogCorruption extends Error {
     super(message, options);
     this.name = 'LogCorruption';
   }
+}
+
+/** What is stored of one stream is not what was written: its reads fail, the process and the other streams go on. */
+export class StreamDamaged extends Error {
+  readonly stream: StreamId;
+  /** Null if no single event is damaged. */
+  readonly eventId: number | null;
+
+  constructor(stream: StreamId, eventId: number | null, problem: string) {
+    super(`${typeof stream === 'number' ? 'chamber' : 'account'} ${stream} is damaged: ${problem}`);
+    this.name = 'StreamDamaged';
+    this.stream = stream;
+    this.eventId = eventId;
+  }
+}
+
+/** The folded state of a chamber after an event. */
+export interface Snapshot {
+  readonly eventId: number;
+  /** Leaf hash of that event. */
+  readonly leaf: Uint8Array;
+  /** projections/snapshot.ts has its form. */
+  readonly state: string;
 }
 
 /** Consecutive lines of a stream, each ended by a line break. */
@@ -58,10 +83,21 @@ export interface ForumLog {
   append(entries: readonly LogEntry[]): Promise<void>;
 
   /** For each signatureKey the line that holds it, or undefined. */
-  findBySignature(keys: readonly string[]): Promise<readonly (string | undefined)[]>;
-  /** The lines from event `after` + 1 on: at most `limit`, and none after the line that reaches PAGE_BYTES. */
+  findBySignature(keys: readonly string[]): Promise<readonly (string | StreamDamaged | undefined)[]>;
+  /**
+   * The lines from event `after` + 1 on: at most `limit`, and none after the line that reaches PAGE_BYTES. Each is as it was
+   * written, or the read throws StreamDamaged; so do the other reads of a stream.
+   */
   readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   lastEventId(stream: StreamId): Promise<number>;
+  /** The damage that was met in the stream since the start. */
+  damageOf(stream: StreamId): StreamDamaged | undefined;
+  /** Notes damage that a reader of the lines met, and returns it. */
+  noteDamage(damage: StreamDamaged): StreamDamaged;
+  /** The latest snapshot of a chamber that is whole and of this version. */
+  readSnapshot(chamberId: number): Promise<Snapshot | undefined>;
+  writeSnapshot(chamberId: number, snapshot: Snapshot): Promise<void>;
+  dropSnapshot(chamberId: number): Promise<void>;
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;
   operatorEmail(did: string): Promise<string | undefined>;
 

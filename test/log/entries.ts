@@ -1,18 +1,23 @@
 // Entries for the log itself: lines of the right form, whatever they say.
 import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
+import { leafHash } from '../../src/crypto/merkle.ts';
 import type { LogEntry, StreamId } from '../../src/log/log.ts';
+import { type ForumEvent, toLine } from '../../src/vocabulary/events.ts';
+import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { atEnd } from '../kit/temporary.ts';
 
 export function entry(stream: StreamId, eventId: number, changes: Partial<LogEntry> = {}): LogEntry {
   const ts = new Date(eventId).toISOString();
   const chamberId = typeof stream === 'number' ? stream : null;
-  const line = Buffer.from(JSON.stringify({ chamberId, eventId, ts }));
+  const did = typeof stream === 'string' ? stream : null;
+  const event = { chamberId, did, eventId, payload: {}, prev: NO_PREVIOUS, request: null, ts, type: 'test' };
+  const line = changes.line ?? Buffer.from(toLine(event as unknown as ForumEvent));
   const usual = {
     at: eventId,
     line,
     signature: randomBytes(72).toString('latin1'),
-    nodes: randomBytes(32),
+    nodes: leafHash(line),
     listings: [],
   };
   return { stream, eventId, ...usual, ...changes };

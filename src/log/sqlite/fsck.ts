@@ -1,8 +1,12 @@
 // Checks a whole database against its raw lines, read-only and beside a running service: the file, every line and the columns
 // beside it, the derived tables, the index and the log's id.
 import { isDeepStrictEqual } from 'node:util';
+import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
+import type { ChamberState } from '../../../projections/chamber.ts';
 import { listingsOf } from '../../../projections/listings.ts';
+import { encodeState, STATE_VERSION } from '../../../projections/snapshot.ts';
+import { type Hex, toHex } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
 import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
@@ -10,6 +14,7 @@ import { reasonOf } from './database-file.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
 import { Listings } from './listings.ts';
 import { DERIVED_TABLES, type INDEX_TABLES, migrate } from './schema.ts';
+import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
   accountEvents,
   chamberEvents,
@@ -54,6 +59,11 @@ export function fsckDatabase(path: string, report: (fault: Fault) => void): Fsck
   }
 }
 
+interface Checksums {
+  readonly line_crc: number | null;
+  readonly nodes_crc: number | null;
+}
+
 const LOG_ID = /^[0-9a-f]{32}$/;
 
 class Fsck {
@@ -64,6 +74,8 @@ class Fsck {
   readonly #schema: number;
   readonly #faults: Fault[] = [];
   readonly #badStreams = new Set<StreamId>();
+  /** The events of those that are not checked yet, by chamber. */
+  readonly #snapshots = new Map<number, number>();
 
   constructor(db: Database.Database, scratch: Database.Database) {
     this.#db = db;
@@ -80,11 +92,16 @@ class Fsck {
     if (!LOG_ID.test(logId)) this.#note(null, 'the log has no logId of 32 hex digits');
     this.#read('the file', () => this.#checkFile());
     this.#read('the order of the log', () => this.#checkOrder());
+    this.#read('the checksums', () => this.#checkChecksums());
+    this.#read('the snapshots', () => this.#readSnapshots());
     const chambers = this.#read('the chambers', () => this.#checkStreams(chamberEvents(this.#db))) ?? 0;
     const accounts = this.#read('the accounts', () => this.#checkStreams(accountEvents(this.#db))) ?? 0;
     this.#read('the signatures', () => this.#checkSignatures());
     this.#read('the derived tables', () => this.#checkTables());
     this.#read('the phases', () => this.#checkPhases());
+    for (const chamberId of this.#snapshots.keys()) {
+      if (!this.#badStreams.has(chamberId)) this.#faults.push(derivedFault('snapshots', chamberId));
+    }
     this.#read('the index', () => this.#checkIndex());
     const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
     for (const fault of this.#faults.sort((a, b) => orderOf(a) - orderOf(b))) report(fault);
@@ -106,6 +123,26 @@ class Fsck {
     for (const { integrity_check } of rows) {
       if (integrity_check !== 'ok') this.#note(null, `the file is damaged: ${integrity_check.trim()}`);
     }
+  }
+
+  /** Events of earlier schemas have none. */
+  #checkChecksums(): void {
+    if (this.#schema < 3) return;
+    const events = this.#db.prepare<[], StoredEvent & Checksums>(
+      `SELECT position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, nodes, line_crc, nodes_crc
+       FROM events WHERE line_crc IS NOT NULL OR nodes_crc IS NOT NULL`,
+    );
+    for (const stored of events.iterate()) {
+      const { line, nodes, line_crc, nodes_crc } = stored;
+      const isRight = line_crc === crc32(line) && nodes_crc === (nodes && crc32(nodes));
+      if (!isRight) this.#note(stored, 'its checksums do not match its line and its tree nodes');
+    }
+  }
+
+  #readSnapshots(): void {
+    if (this.#schema < 3) return;
+    const query = this.#db.prepare<[], [number, number]>('SELECT chamber_id, event_id FROM snapshots');
+    for (const [chamberId, eventId] of query.raw().iterate()) this.#snapshots.set(chamberId, eventId);
   }
 
   #checkOrder(): void {
@@ -146,6 +183,8 @@ class Fsck {
       const { chamber } = verified;
       if (chamber !== null) {
         for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing, chamber.lastAt);
+        if (this.#snapshots.get(chamber.chamberId) === chamber.lastEventId)
+          this.#checkSnapshot(chamber, verified.headHash);
       }
       return verified;
     } catch (error) {
@@ -166,6 +205,17 @@ class Fsck {
         this.#faults.push(derivedFault(table, stream));
       }
     }
+  }
+
+  /** One of another version is dropped when it is met. */
+  #checkSnapshot(chamber: ChamberState, headHash: Hex): void {
+    this.#snapshots.delete(chamber.chamberId);
+    const query = 'SELECT * FROM snapshots WHERE chamber_id = ?';
+    const row = this.#db.prepare<[number], SnapshotRow>(query).get(chamber.chamberId);
+    if (row === undefined || row.version !== STATE_VERSION) return;
+    const isRight =
+      toHex(row.leaf) === headHash && row.state === encodeState(chamber) && row.checksum.equals(checksumOf(row));
+    if (!isRight) this.#faults.push(derivedFault('snapshots', chamber.chamberId));
   }
 
   /** A row may be overdue, but not ahead of the log's clock. */

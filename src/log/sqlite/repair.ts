@@ -5,6 +5,7 @@ import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { listingsOf } from '../../../projections/listings.ts';
+import { encodeState, isSnapshotDue } from '../../../projections/snapshot.ts';
 import { leafHash } from '../../crypto/merkle.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { toHex } from '../../vocabulary/values.ts';
@@ -24,6 +25,7 @@ import {
   INDEXES,
   LAGGING_TABLES,
 } from './schema.ts';
+import { Snapshots } from './snapshots.ts';
 import { chamberEvents, openReader, type StoredEvent, streamOf } from './stored-events.ts';
 
 export interface RebuildSummary {
@@ -39,7 +41,7 @@ export function rebuildDatabase(path: string): RebuildSummary {
     target.exec(DERIVED + INDEXES);
     indexEverything(target);
     requireConsecutive(target);
-    derive(chamberEvents(source), new Listings(target));
+    derive(chamberEvents(source), new Listings(target), new Snapshots(target));
     target.exec('DELETE FROM chamber_phases');
     placeChambers(target, readClock(target));
     return { chambers: count(target, 'chambers'), ideas: count(target, 'ideas') };
@@ -73,10 +75,20 @@ function requireConsecutive(db: Database): void {
 }
 
 /** Folds one chamber after another, so that one state is in memory at a time. */
-function derive(events: Iterable<StoredEvent>, listings: Listings): void {
+function derive(events: Iterable<StoredEvent>, listings: Listings, snapshots: Snapshots): void {
   let state: ChamberState | null = null;
+  let due: { readonly state: ChamberState; readonly line: Buffer } | undefined;
+  const writeDue = () => {
+    if (due === undefined) return;
+    const { state, line } = due;
+    snapshots.write(state.chamberId, { eventId: state.lastEventId, leaf: leafHash(line), state: encodeState(state) });
+    due = undefined;
+  };
   for (const { chamber_id, event_id, line } of events) {
-    if (state?.chamberId !== chamber_id) state = null;
+    if (state?.chamberId !== chamber_id) {
+      state = null;
+      writeDue();
+    }
     try {
       const event = fromLine(line.toString()) as ChamberEvent;
       const before: ChamberState | null = state;
@@ -87,7 +99,9 @@ function derive(events: Iterable<StoredEvent>, listings: Listings): void {
         cause: error,
       });
     }
+    if (isSnapshotDue(state)) due = { state, line };
   }
+  writeDue();
 }
 
 function count(db: Database, table: (typeof DERIVED_TABLES)[number]): number {

@@ -1,9 +1,10 @@
 // The log in one SQLite file: WAL, synchronous=FULL, one writer. An append that resolved is on disk. Every failure of the
 // store is one of two: nothing was written and a retry may succeed, or memory and disk may differ and the process must stop.
+import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import type { ChamberListing } from '../../../projections/listings.ts';
 import type { IdeaView } from '../../../projections/views.ts';
-import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
+import { HASH_BYTES, type NodeRef, nodeHash } from '../../crypto/merkle.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import {
@@ -12,24 +13,33 @@ import {
   LogCorruption,
   type LogEntry,
   type Page,
+  type Snapshot,
+  StreamDamaged,
   type StreamId,
 } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { EventIndex, type FlushProgress } from './event-index.ts';
+import { isWhole, matchesChecksum } from './line-check.ts';
 import { Listings } from './listings.ts';
+import { Snapshots } from './snapshots.ts';
 
 export interface SqliteLogOptions {
   /** Called before anybody else sees the error, whichever method met it: the process must stop. */
   readonly onCorruption?: (error: LogCorruption) => void;
+  /** Called once for each stream in which damage is met. */
+  readonly onDamage?: (damage: StreamDamaged) => void;
 }
 
 /** Opens or creates the log in `path`, or in memory for ':memory:'. Throws an Error of one line. */
-export function openSqliteLog(path: string, { onCorruption = () => {} }: SqliteLogOptions = {}): SqliteLog {
+export function openSqliteLog(
+  path: string,
+  { onCorruption = () => {}, onDamage = () => {} }: SqliteLogOptions = {},
+): SqliteLog {
   const file = openDatabaseFile(path);
   try {
-    return new SqliteLog(file, onCorruption);
+    return new SqliteLog(file, { onCorruption, onDamage });
   } catch (error) {
     file.close();
     throw cannotOpen(path, error);
@@ -40,14 +50,17 @@ export function openSqliteLog(path: string, { onCorruption = () => {} }: SqliteL
 const PHASES_PER_STEP = 100;
 const PHASE_STEP_PAUSE_MS = 20;
 
+const LINE_BREAK = Buffer.from('\n');
 const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
 
 class SqliteLog implements ForumLog {
   readonly logId: string;
   readonly #file: DatabaseFile;
-  readonly #onCorruption: (error: LogCorruption) => void;
+  readonly #options: Required<SqliteLogOptions>;
+  readonly #damages = new Map<StreamId, StreamDamaged>();
   readonly #statements: Statements;
   readonly #listings: Listings;
+  readonly #snapshots: Snapshots;
   readonly #index: EventIndex;
   readonly #write: (entries: readonly LogEntry[]) => FlushProgress;
   readonly #persistClock: (at: Millis) => number;
@@ -55,12 +68,13 @@ class SqliteLog implements ForumLog {
   #lastAt: Millis;
   #phaseStep: NodeJS.Timeout | undefined;
 
-  constructor(file: DatabaseFile, onCorruption: (error: LogCorruption) => void) {
+  constructor(file: DatabaseFile, options: Required<SqliteLogOptions>) {
     const { db } = file;
     this.#file = file;
-    this.#onCorruption = onCorruption;
+    this.#options = options;
     this.#statements = prepare(db);
     this.#listings = new Listings(db);
+    this.#snapshots = new Snapshots(db);
     this.#write = db.transaction(this.#writeEntries.bind(this)).immediate;
     this.#persistClock = db.transaction(this.#persistAndAdvance.bind(this)).immediate;
     this.#index = new EventIndex(db);
@@ -93,33 +107,37 @@ class SqliteLog implements ForumLog {
 
   #writeEntries(entries: readonly LogEntry[]): FlushProgress {
     let position = this.#position;
-    for (const { stream, eventId, at, line, signature, nodes, listings, operatorEmail } of entries) {
+    for (const { stream, eventId, at, line, signature, nodes, listings, operatorEmail, snapshot } of entries) {
       const chamberId = typeof stream === 'number' ? stream : null;
       const account = typeof stream === 'string' ? stream : null;
       const signatureBytes = signature === null ? null : Buffer.from(signature, 'latin1');
-      this.#statements.insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes);
+      this.#statements.insert.run({
+        position: ++position,
+        ...{ chamberId, account, eventId, line, signature: signatureBytes, nodes },
+        lineCrc: crc32(line),
+        nodesCrc: nodes && crc32(nodes),
+      });
       for (const listing of listings) this.#listings.write(listing, at);
+      if (snapshot !== undefined && chamberId !== null) this.#snapshots.write(chamberId, snapshot);
       if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
     }
     return this.#index.writeChunk(entries.length);
   }
 
-  async findBySignature(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
-    try {
-      const lines: (string | undefined)[] = [];
-      for (const key of keys) {
+  async findBySignature(keys: readonly string[]): Promise<readonly (string | StreamDamaged | undefined)[]> {
+    return this.#run(() =>
+      keys.map((key) => {
         const position = this.#index.positionOfSignature(key);
-        lines.push(position === undefined ? undefined : this.#statements.line.get(position));
-      }
-      return lines;
-    } catch (error) {
-      throw this.#failure(error);
-    }
+        const stored = position === undefined ? undefined : this.#statements.stored.get(position);
+        if (stored === undefined) return undefined;
+        return this.#damageIn(stored.line, stored) ?? stored.line.toString();
+      }),
+    );
   }
 
   /** The newest lines by their positions in memory; before them a page of history, which SQLite joins into one buffer. */
   async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
-    try {
+    return this.#run(() => {
       let positions = this.#index.recentPositions(stream, after, limit);
       const indexed = positions.length > 0 ? NO_LINES : this.#readIndexed(stream, after, limit);
       let { count } = indexed;
@@ -128,26 +146,85 @@ class SqliteLog implements ForumLog {
       const parts = count > 0 ? [indexed.ndjson] : [];
       for (const position of positions) {
         if (bytes >= PAGE_BYTES) break;
-        const line = this.#statements.lineBytes.get(position) as Buffer;
-        parts.push(line);
-        bytes += line.length;
-        count++;
+        const line = this.#readRecent(stream, after + ++count, position);
+        parts.push(line, LINE_BREAK);
+        bytes += line.length + 1;
       }
+      if (count === 0 && after < this.#index.lastEventId(stream)) throw this.#lost(stream, after + 1);
       return parts.length === 0 ? NO_LINES : { ndjson: Buffer.concat(parts, bytes), count };
-    } catch (error) {
-      throw this.#failure(error);
-    }
+    });
+  }
+
+  #readRecent(stream: StreamId, eventId: number, position: number): Buffer {
+    const stored = this.#statements.stored.get(position);
+    if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
+    const damage = this.#damageIn(stored.line, stored);
+    if (damage !== undefined) throw damage;
+    return stored.line;
   }
 
   #readIndexed(stream: StreamId, after: number, limit: number): Page {
+    const seals: Seal[] = [];
     let bytes = 0;
-    let count = 0;
-    for (const length of this.#statements.lengths.iterate(stream, after, limit)) {
-      count++;
+    for (const seal of this.#statements.seals.iterate(stream, after, limit)) {
+      seals.push(seal);
+      const [length, , eventId, isOfStream] = seal;
+      if (eventId !== after + seals.length || isOfStream !== 1) throw this.#lost(stream, after + seals.length);
       bytes += length + 1;
       if (bytes >= PAGE_BYTES) break;
     }
-    return count === 0 ? NO_LINES : { ndjson: this.#statements.lines.get(stream, after, count) as Buffer, count };
+    if (seals.length === 0) return NO_LINES;
+    const ndjson = this.#statements.lines.get(stream, after, seals.length) as Buffer;
+    let from = 0;
+    for (const [length, checksum, event_id, , position] of seals) {
+      const line = ndjson.subarray(from, from + length);
+      from += length + 1;
+      if (matchesChecksum(line, checksum)) continue;
+      const damage = this.#damageIn(line, { position, stream, event_id, line_crc: checksum });
+      if (damage !== undefined) throw damage;
+    }
+    return { ndjson, count: seals.length };
+  }
+
+  #damageIn(line: Buffer, { position, stream, event_id: eventId, line_crc: checksum }: StoredLine) {
+    if (matchesChecksum(line, checksum)) return undefined;
+    const isSound = checksum === null && isWhole(line, this.#statements.nodes.get(position)?.nodes ?? null);
+    if (isSound) return undefined;
+    return this.noteDamage(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+  }
+
+  #lost(stream: StreamId, eventId: number): StreamDamaged {
+    return this.noteDamage(new StreamDamaged(stream, eventId, `event ${eventId} is not where the index has it`));
+  }
+
+  damageOf(stream: StreamId): StreamDamaged | undefined {
+    return this.#damages.get(stream);
+  }
+
+  noteDamage(damage: StreamDamaged): StreamDamaged {
+    if (!this.#damages.has(damage.stream)) {
+      this.#damages.set(damage.stream, damage);
+      this.#options.onDamage(damage);
+    }
+    return damage;
+  }
+
+  async readSnapshot(chamberId: number): Promise<Snapshot | undefined> {
+    return this.#run(() => this.#snapshots.read(chamberId));
+  }
+
+  async writeSnapshot(chamberId: number, snapshot: Snapshot): Promise<void> {
+    this.#run(() => {
+      this.#file.requireUnchanged();
+      this.#snapshots.write(chamberId, snapshot);
+    });
+  }
+
+  async dropSnapshot(chamberId: number): Promise<void> {
+    this.#run(() => {
+      this.#file.requireUnchanged();
+      this.#snapshots.drop(chamberId);
+    });
   }
 
   async lastEventId(stream: StreamId): Promise<number> {
@@ -160,10 +237,29 @@ class SqliteLog implements ForumLog {
 
   #readNode(chamberId: number, { eventId, level }: NodeRef): Uint8Array {
     const position = this.#index.positionOf(chamberId, eventId);
-    const nodes = position === undefined ? undefined : this.#statements.nodes.get(position);
+    const stored = position === undefined ? undefined : this.#statements.nodes.get(position);
+    if (stored?.stream !== chamberId || stored.event_id !== eventId) throw this.#lost(chamberId, eventId);
+    const { nodes, nodes_crc: checksum, line } = stored;
     const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
-    if (node?.length === HASH_BYTES) return node;
-    throw new LogCorruption(`chamber ${chamberId} has no tree node of level ${level} at event ${eventId}`);
+    const isIntact =
+      nodes &&
+      (checksum === null ? this.#areNodesSound(chamberId, eventId, { nodes, line }) : checksum === crc32(nodes));
+    if (isIntact && node?.length === HASH_BYTES) return node;
+    const problem = `event ${eventId} has other tree nodes than those written`;
+    throw this.noteDamage(new StreamDamaged(chamberId, eventId, problem));
+  }
+
+  /** Without a checksum, in events of earlier schemas: the leaf is the line's, and every parent that of its two children. */
+  #areNodesSound(chamberId: number, eventId: number, { nodes, line }: Pick<StoredNodes, 'line'> & { nodes: Buffer }) {
+    const nodeAt = (of: Buffer, level: number) => of.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+    if (!isWhole(line, nodes)) return false;
+    for (let level = 1; level < nodes.length / HASH_BYTES; level++) {
+      const position = this.#index.positionOf(chamberId, eventId - 2 ** (level - 1));
+      const left = position === undefined ? undefined : this.#statements.nodes.get(position)?.nodes;
+      if (!left || !nodeAt(nodes, level).equals(nodeHash(nodeAt(left, level - 1), nodeAt(nodes, level - 1))))
+        return false;
+    }
+    return true;
   }
 
   async operatorEmail(did: string): Promise<string | undefined> {
@@ -236,7 +332,7 @@ class SqliteLog implements ForumLog {
 
   #failure(error: unknown): unknown {
     const failure = toLogError(error);
-    if (failure instanceof LogCorruption) this.#onCorruption(failure);
+    if (failure instanceof LogCorruption) this.#options.onCorruption(failure);
     return failure;
   }
 }
@@ -261,8 +357,27 @@ function toLogError(error: unknown): unknown {
   });
 }
 
+/** What is stored beside a line of history, as a row without names: there are many of them. */
+type Seal = [bytes: number, line_crc: number | null, event_id: number, is_of_stream: number, position: number];
+
+interface StoredLine {
+  readonly position: number;
+  readonly stream: StreamId;
+  readonly event_id: number;
+  readonly line_crc: number | null;
+}
+
+interface StoredNodes {
+  readonly stream: StreamId;
+  readonly event_id: number;
+  readonly line: Buffer;
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: number | null;
+}
+
 type Range = [stream: StreamId, after: number, limit: number];
 
+const STREAM = 'coalesce(chamber_id, account) AS stream';
 const RANGE = `FROM stream_events AS entry CROSS JOIN events ON events.position = entry.position
   WHERE entry.stream = ? AND entry.event_id > ? ORDER BY entry.event_id LIMIT ?`;
 
@@ -271,15 +386,21 @@ type Statements = ReturnType<typeof prepare>;
 function prepare(db: Database.Database) {
   return {
     insert: db.prepare(
-      `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes)
-       VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?)`,
+      `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
+       VALUES (@position, @chamberId, @account, @eventId, CAST(@line AS TEXT), @signature, @nodes, @lineCrc, @nodesCrc)`,
     ),
-    line: db.prepare<[number], string>('SELECT line FROM events WHERE position = ?').pluck(),
-    lineBytes: db
-      .prepare<[number], Buffer>('SELECT CAST(line || char(10) AS BLOB) FROM events WHERE position = ?')
-      .pluck(),
-    nodes: db.prepare<[number], Buffer>('SELECT nodes FROM events WHERE position = ?').pluck(),
-    lengths: db.prepare<Range, number>(`SELECT octet_length(line) ${RANGE}`).pluck(),
+    stored: db.prepare<[number], StoredLine & { readonly line: Buffer }>(
+      `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events WHERE position = ?`,
+    ),
+    nodes: db.prepare<[number], StoredNodes>(
+      `SELECT ${STREAM}, event_id, CAST(line AS BLOB) AS line, nodes, nodes_crc FROM events WHERE position = ?`,
+    ),
+    seals: db
+      .prepare<Range, Seal>(
+        `SELECT octet_length(line), line_crc, events.event_id, coalesce(chamber_id, account) = entry.stream,
+           entry.position ${RANGE}`,
+      )
+      .raw(),
     lines: db
       .prepare<Range, Buffer>(
         `SELECT CAST(group_concat(line, char(10)) || char(10) AS BLOB) FROM (SELECT line ${RANGE})`,

@@ -37,8 +37,7 @@ async function expectWhole(log: ForumLog, entries: readonly LogEntry[]): Promise
     expect(await readAll(log, stream, 117)).toEqual(lines);
     expect(await log.lastEventId(stream)).toBe(own.length);
     // A page that begins in the index ends at the head all the same.
-    const { count } = await log.readPage(stream, own.length - 900, 1_000);
-    if (own.length > 900) expect(count).toBe(900);
+    if (own.length > 900) expect((await log.readPage(stream, own.length - 900, 1_000)).count).toBe(900);
   }
   const keys = entries.map(({ signature }) => signature as string);
   expect(await log.findBySignature(keys)).toEqual(entries.map(({ line }) => Buffer.from(line).toString()));

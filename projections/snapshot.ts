@@ -1,0 +1,56 @@
+// A chamber's state as text, from which a cold chamber is folded on. The log stays the truth: a snapshot can be dropped.
+import { canonicalJson } from '../src/vocabulary/json.ts';
+import type { ChamberState, Reveal } from './chamber.ts';
+import type { Deployment } from './settlement.ts';
+
+/** Raised whenever ChamberState changes: snapshots of another version are dropped. */
+export const STATE_VERSION = 1;
+
+export const SNAPSHOT_EVERY_EVENTS = 1_000;
+/** A state with more text gets snapshots as many times more seldom, so that they cost each event the same. */
+const TEXT_PER_INTERVAL = 1_048_576;
+
+/** Whether a snapshot is made after the state's last event. */
+export function isSnapshotDue(state: ChamberState): boolean {
+  if (state.lastEventId % SNAPSHOT_EVERY_EVENTS !== 0) return false;
+  const intervals = Math.max(1, Math.ceil(textLength(state) / TEXT_PER_INTERVAL));
+  return (state.lastEventId / SNAPSHOT_EVERY_EVENTS) % intervals === 0;
+}
+
+/** Of what makes a state large. */
+function textLength({ ideas, settlement }: ChamberState): number {
+  let length = 0;
+  for (const { description } of ideas) length += description.length;
+  for (const { submitted } of settlement.deployments.values()) {
+    for (const { rawTransaction } of submitted) length += rawTransaction.length;
+  }
+  return length;
+}
+
+/** Canonical JSON: equal states have one text. */
+export function encodeState(state: ChamberState): string {
+  const { commitments, reveals, settlement, ...rest } = state;
+  const maps = { commitments: [...commitments], reveals: [...reveals], deployments: [...settlement.deployments] };
+  return canonicalJson({ ...rest, ...maps, settlement: { ...settlement, deployments: null } });
+}
+
+interface EncodedState extends Omit<ChamberState, 'commitments' | 'reveals' | 'settlement'> {
+  readonly commitments: readonly (readonly [
+    string,
+    ChamberState['commitments'] extends ReadonlyMap<string, infer V> ? V : never,
+  ])[];
+  readonly reveals: readonly (readonly [string, Reveal])[];
+  readonly deployments: readonly (readonly [string, Deployment])[];
+  readonly settlement: Omit<ChamberState['settlement'], 'deployments'>;
+}
+
+/** Of a text that encodeState made, in this version. */
+export function decodeState(text: string): ChamberState {
+  const { commitments, reveals, deployments, settlement, ...rest } = JSON.parse(text) as EncodedState;
+  return {
+    ...rest,
+    commitments: new Map(commitments),
+    reveals: new Map(reveals),
+    settlement: { ...settlement, deployments: new Map(deployments) },
+  };
+}

@@ -1,0 +1,117 @@
+// One bit of a closed file is flipped: whatever reads it meets the damage or returns the bytes that were written.
+import { copyFileSync } from 'node:fs';
+import { get } from 'node:http';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
+import { subscribe } from '../kit/consumers.ts';
+import { debating, type Running, run } from '../kit/service.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+import { asSchema2 } from './entries.ts';
+
+const DEBATES = 20;
+
+/** Two chambers, one with some debates; closed. */
+async function write(finish: (path: string) => void) {
+  const path = temporaryDatabase();
+  const running = await run({ DATABASE_PATH: path });
+  const { id, debate } = await debating(running);
+  for (let move = 0; move < DEBATES; move++) await debate(`comment ${move}`);
+  const other = await debating(running);
+  await running.stop();
+  finish(path);
+  return { path, id, other: other.id, clock: running.clock };
+}
+
+type Written = Awaited<ReturnType<typeof write>>;
+
+function paths(id: number): readonly string[] {
+  const tails = ['', '/events', '/events?after=9&limit=3', '/ideas', '/allocations', '/merkle-preview'];
+  return [...tails, '/events/7/proof', `/consistency?from=7&to=${DEBATES + 2}`].map((tail) => `/chambers/${id}${tail}`);
+}
+
+/** A copy of the database in which one bit of one column of an event is flipped. */
+function flipped(
+  { path }: Written,
+  { column, position, bit }: { column: string; position: number; bit: number },
+): string {
+  const copy = temporaryDatabase();
+  copyFileSync(path, copy);
+  const db = new Database(copy);
+  db.exec('DROP TRIGGER events_refuse_update');
+  const bytes = db
+    .prepare(`SELECT CAST(${column} AS BLOB) FROM events WHERE position = ?`)
+    .pluck()
+    .get(position) as Buffer;
+  const at = Math.floor(bit / 8) % bytes.length;
+  bytes[at] = (bytes[at] as number) ^ (1 << (bit % 8));
+  const value = column === 'line' ? 'CAST(? AS TEXT)' : '?';
+  db.prepare(`UPDATE events SET ${column} = ${value} WHERE position = ?`).run(bytes, position);
+  db.exec("CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'no'); END");
+  db.close();
+  return copy;
+}
+
+/** Status and body of a response that came whole; an aborted one is null. */
+function fetched(url: string): Promise<{ readonly status: number; readonly body: string } | null> {
+  return new Promise((resolve) => {
+    get(url, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (part) => {
+        body += part;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body })).on('error', () => resolve(null));
+    }).on('error', () => resolve(null));
+  });
+}
+
+async function readAll(path: string, { id, other, clock }: Written) {
+  const running = await run({ DATABASE_PATH: path }, clock);
+  const answers = new Map<string, Awaited<ReturnType<typeof fetched>>>();
+  for (const each of [...paths(id), ...paths(id), `/chambers/${other}/events`, '/chambers']) {
+    answers.set(each, await fetched(running.url + each));
+  }
+  const streamed = await stream(running, id);
+  await running.stop();
+  return { answers, streamed };
+}
+
+/** What a WebSocket gets of the chamber before it is refused or closed, or until it has everything. */
+async function stream(running: Running, id: number): Promise<string> {
+  const opened = await subscribe(running, `/chambers/${id}/stream?after=0`);
+  if ('refusal' in opened) return '';
+  const { consumer } = opened;
+  await Promise.race([consumer.until(DEBATES + 2), consumer.closed()]).catch(() => {});
+  return consumer.lines.join('\n');
+}
+
+describe.each([
+  ['read from memory', () => {}],
+  ['read by the index', rebuildDatabase],
+  ['of an earlier schema', asSchema2],
+])('a flipped bit in an event that is %s', (_title, finish) => {
+  it('is never served: the chamber answers 500, the others as before', async () => {
+    const written = await write(finish);
+    const copy = temporaryDatabase();
+    copyFileSync(written.path, copy);
+    const sound = await readAll(copy, written);
+    for (const answer of sound.answers.values()) expect(answer?.status).toBe(200);
+    let met = 0;
+    for (let round = 0; round < 24; round++) {
+      const column = round % 3 === 2 ? 'nodes' : 'line';
+      const position = 3 + ((round * 5) % DEBATES);
+      const damaged = flipped(written, { column, position, bit: round * 97 });
+      const { answers, streamed } = await readAll(damaged, written);
+      expect(sound.streamed.startsWith(streamed)).toBe(true);
+      for (const [path, answer] of answers) {
+        if (answer?.status === 200)
+          expect({ round, path, answer }).toEqual({ round, path, answer: sound.answers.get(path) });
+        else met++;
+        if (answer !== null && answer.status !== 200) expect(answer.status).toBe(500);
+      }
+      expect(answers.get(`/chambers/${written.other}/events`)?.status).toBe(200);
+      if (column === 'line') expect(answers.get(`/chambers/${written.id}`)?.status).toBe(500);
+    }
+    expect(met).toBeGreaterThan(24);
+  }, 120_000);
+});
