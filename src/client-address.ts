@@ -1,24 +1,14 @@
 // The network that a request counts against, for limits only: its socket's, or what a trusted proxy says. Never for signatures.
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP, type Socket } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import { networkOf } from './vocabulary/network.ts';
 
-/** `192.0.2.1`, or the /64 of an IPv6 address. */
-export type ClientNetwork = (incoming: IncomingMessage) => string;
-
-/** `trustedProxies` are addresses in CIDR notation; Forwarded (RFC 7239) or X-Forwarded-For counts from their sockets alone. */
-export function clientNetworkOf(trustedProxies: readonly string[]): ClientNetwork {
-  const trusted = toBlockList(trustedProxies);
-  const networks = new WeakMap<Socket, string>();
-  return ({ socket, headers }) => {
-    const known = networks.get(socket);
-    if (known !== undefined) return known;
-    const peer = socket.remoteAddress ?? '';
-    if (isTrusted(trusted, peer)) return networkOf(clientAddress(trusted, headers) ?? peer);
-    const network = networkOf(peer);
-    networks.set(socket, network);
-    return network;
-  };
+/** The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied` if it may differ on the next request. */
+export function clientNetwork(trustedProxies: BlockList, { socket, headers }: IncomingMessage) {
+  const peer = socket.remoteAddress ?? '';
+  const isProxied = isTrusted(trustedProxies, peer);
+  const address = isProxied ? (clientAddress(trustedProxies, headers) ?? peer) : peer;
+  return { network: networkOf(address), isProxied };
 }
 
 /** Throws a TypeError for anything but an address or `address/prefix`. */

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import { AccessList } from './access-list.ts';
 import { type ChainLink, openChain } from './chain.ts';
-import { clientNetworkOf } from './client-address.ts';
+import { toBlockList } from './client-address.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { AdmissionControl } from './http/admission.ts';
@@ -106,16 +106,16 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
   });
-  const networkOf = clientNetworkOf(config.TRUSTED_PROXIES);
-  const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX, networkOf);
   const admissionControl = new AdmissionControl({
-    networkOf,
+    trustedProxies: toBlockList(config.TRUSTED_PROXIES),
     perAddress: { perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST },
     registrationsPerAddress: {
       perSecond: config.REGISTRATIONS_PER_ADDRESS_PER_MINUTE / 60,
       burst: config.REGISTRATIONS_PER_ADDRESS_BURST,
     },
   });
+  const networkOf = admissionControl.networkOf.bind(admissionControl);
+  const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX, networkOf);
   const app = createApp({
     forum,
     verify: verifier.verify,

@@ -1,13 +1,13 @@
 // The network that a request counts against: its socket's, or what trusted proxies say, and nothing that a client makes up.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { clientNetworkOf, toBlockList } from '../src/client-address.ts';
+import { clientNetwork, toBlockList } from '../src/client-address.ts';
 
 function request(remoteAddress: string, headers: Readonly<Record<string, string>> = {}): IncomingMessage {
   return { socket: { remoteAddress }, headers } as unknown as IncomingMessage;
 }
 
-const networkOf = clientNetworkOf(['127.0.0.1', '10.0.0.0/8', '::1']);
+const PROXIES = toBlockList(['127.0.0.1', '10.0.0.0/8', '::1']);
 
 describe('the network of a request', () => {
   it.each([
@@ -23,7 +23,7 @@ describe('the network of a request', () => {
     ['::1', { forwarded: 'proto=https;for=198.51.100.1', 'x-forwarded-for': '192.0.2.66' }, '198.51.100.1'],
     ['::1', { forwarded: 'for=_hidden' }, '0:0:0:0::/64'],
   ])('from %s with %j is %s', (address, headers, network) => {
-    expect(networkOf(request(address, headers))).toBe(network);
+    expect(clientNetwork(PROXIES, request(address, headers)).network).toBe(network);
   });
 });
 

@@ -43,7 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   verifier: ['vocabulary', 'crypto'],
   forum: [...PURE, 'log'],
   // The edges never import each other.
-  http: SPINE,
+  http: [...SPINE, 'client-address'],
   stream: SPINE,
   relayer: SPINE,
   metrics: PURE,

@@ -1,5 +1,7 @@
 // Admission control: nothing is accepted from an address or an agent that sends too much, nor once the service is stopping.
 import type { IncomingMessage } from 'node:http';
+import type { BlockList, Socket } from 'node:net';
+import { clientNetwork } from '../client-address.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
@@ -68,23 +70,32 @@ export function rateError(wait: Millis, whose: string): ForumError {
 }
 
 interface AdmissionOptions {
-  /** The network that a request counts against. */
-  readonly networkOf: (incoming: IncomingMessage) => string;
+  readonly trustedProxies: BlockList;
   readonly perAddress: RateLimits;
   /** Of keys that are not registered yet. */
   readonly registrationsPerAddress: RateLimits;
 }
 
 export class AdmissionControl {
-  readonly #networkOf: AdmissionOptions['networkOf'];
+  readonly #trustedProxies: BlockList;
+  readonly #networks = new WeakMap<Socket, string>();
   readonly #rate: RateLimit;
   readonly #registrations: RateLimit;
   #isClosed = false;
 
-  constructor({ networkOf, perAddress, registrationsPerAddress }: AdmissionOptions) {
-    this.#networkOf = networkOf;
+  constructor({ trustedProxies, perAddress, registrationsPerAddress }: AdmissionOptions) {
+    this.#trustedProxies = trustedProxies;
     this.#rate = new RateLimit(perAddress);
     this.#registrations = new RateLimit(registrationsPerAddress);
+  }
+
+  /** The network that a request counts against. */
+  networkOf(incoming: IncomingMessage): string {
+    const known = this.#networks.get(incoming.socket);
+    if (known !== undefined) return known;
+    const { network, isProxied } = clientNetwork(this.#trustedProxies, incoming);
+    if (!isProxied) this.#networks.set(incoming.socket, network);
+    return network;
   }
 
   /** From now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
@@ -98,13 +109,13 @@ export class AdmissionControl {
       const headers = { 'Retry-After': '1' };
       return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { headers });
     }
-    const wait = this.#rate.take(this.#networkOf(incoming));
+    const wait = this.#rate.take(this.networkOf(incoming));
     return wait > 0 ? rateError(wait, 'your address') : undefined;
   }
 
   /** Takes a token for an unsigned registration of a new key, which anybody can make up; throws FORUM_ERR_RATE. */
   requireRegistration(incoming: IncomingMessage | undefined): void {
-    const wait = this.#registrations.take(incoming === undefined ? '' : this.#networkOf(incoming));
+    const wait = this.#registrations.take(incoming === undefined ? '' : this.networkOf(incoming));
     if (wait > 0) throw rateError(wait, 'your address for registrations');
   }
 }
