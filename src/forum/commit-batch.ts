@@ -3,7 +3,7 @@
 import { evolveAccount } from '../../projections/account.ts';
 import { evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
-import { isSnapshotDue } from '../../projections/snapshot.ts';
+import { isSnapshotDue, SNAPSHOT_EVERY_EVENTS } from '../../projections/snapshot.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../crypto/merkle.ts';
 import type { LogEntry, StreamId } from '../log/log.ts';
 import { changePersonality } from '../moves/change-personality.ts';
@@ -177,7 +177,8 @@ export class CommitBatch {
     const grown = isMove(event) ? appendLeaf(tree, leaf) : { tree, nodes: null };
     const bytes = grownBytes(before?.bytes, event, line.length);
     const after: Chamber = { state, tree: grown.tree, headHash: toHex(leaf), bytes };
-    const snapshot = isSnapshotDue(state) ? snapshotOf(after) : undefined;
+    const mayBeDue = event.eventId % SNAPSHOT_EVERY_EVENTS === 0;
+    const snapshot = mayBeDue && isSnapshotDue(state) ? snapshotOf(after) : undefined;
     this.#options.streams.set(chamberId, after);
     this.touched.add(chamberId);
     const listings = listingsOf(before?.state ?? null, state);

@@ -33,11 +33,6 @@ export async function* readPages(log: ForumLog, { stream, after, until, lane }: 
   }
 }
 
-/** Whether the page reached a limit, so that more lines may follow. */
-export function isFull({ ndjson, count }: Page): boolean {
-  return count === PAGE_LINES_MAX || ndjson.length >= PAGE_BYTES;
-}
-
 /** Pages that are read in one turn of the event loop: the lanes share it, and a reader in one never waits for the other. */
 const PAGES_PER_TURN: Readonly<Record<Lane, number>> = { foreground: 4, bulk: 1 };
 

@@ -12,7 +12,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
 import type { ForumLog, Page } from '../log/log.ts';
-import { isFull, PAGE_LINES_MAX, takeTurn } from '../log/pages.ts';
+import { PAGE_BYTES, PAGE_LINES_MAX, takeTurn } from '../log/pages.ts';
 
 export interface Consumer {
   /** Takes the next lines; a promise resolves when there is room for more. */
@@ -200,4 +200,9 @@ class ChamberTopic {
     this.#isWaking = false;
     this.reads.clear();
   }
+}
+
+/** Whether the page reached a limit: a reader's way through history, rather than its head. */
+function isFull({ ndjson, count }: Page): boolean {
+  return count === PAGE_LINES_MAX || ndjson.length >= PAGE_BYTES;
 }

@@ -1,13 +1,9 @@
-// Whether a line is as it was written. A checksum beside each line costs a read a tenth of what its hash would; it finds what
-// a disk or a slip does to a file. A fold, fsck and the auditor check the hashes, which also find what somebody forged.
+// Whether a line without a checksum, of an earlier schema, is as it was written. Newer lines have a checksum beside them, which
+// costs a read a tenth of what a hash would and finds what a disk or a slip does to a file. A fold, fsck and the auditor check
+// the hashes, which also find what somebody forged.
 import { isUtf8 } from 'node:buffer';
-import { crc32 } from 'node:zlib';
 import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
 import { fromLine, toLine } from '../../vocabulary/events.ts';
-
-export function matchesChecksum(line: Uint8Array, checksum: number | null): boolean {
-  return checksum !== null && checksum === crc32(line);
-}
 
 /** For events of earlier schemas, which have no checksum: their leaf in the tree, or, outside of it, their form. */
 export function isWhole(line: Buffer, nodes: Buffer | null): boolean {

@@ -21,7 +21,7 @@ import { PAGE_BYTES } from '../pages.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { EventIndex, type FlushProgress } from './event-index.ts';
-import { isWhole, matchesChecksum } from './line-check.ts';
+import { isWhole } from './line-check.ts';
 import { Listings } from './listings.ts';
 import { Snapshots } from './snapshots.ts';
 
@@ -125,19 +125,22 @@ class SqliteLog implements ForumLog {
   }
 
   async findBySignature(keys: readonly string[]): Promise<readonly (string | StreamDamaged | undefined)[]> {
-    return this.#run(() =>
-      keys.map((key) => {
+    const found: (string | StreamDamaged | undefined)[] = [];
+    try {
+      for (const key of keys) {
         const position = this.#index.positionOfSignature(key);
         const stored = position === undefined ? undefined : this.#statements.stored.get(position);
-        if (stored === undefined) return undefined;
-        return this.#damageIn(stored.line, stored) ?? stored.line.toString();
-      }),
-    );
+        found.push(stored && (this.#damageIn(stored.line, stored) ?? stored.line.toString()));
+      }
+    } catch (error) {
+      throw this.#failure(error);
+    }
+    return found;
   }
 
   /** The newest lines by their positions in memory; before them a page of history, which SQLite joins into one buffer. */
   async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
-    return this.#run(() => {
+    try {
       let positions = this.#index.recentPositions(stream, after, limit);
       const indexed = positions.length > 0 ? NO_LINES : this.#readIndexed(stream, after, limit);
       let { count } = indexed;
@@ -146,21 +149,19 @@ class SqliteLog implements ForumLog {
       const parts = count > 0 ? [indexed.ndjson] : [];
       for (const position of positions) {
         if (bytes >= PAGE_BYTES) break;
-        const line = this.#readRecent(stream, after + ++count, position);
-        parts.push(line, LINE_BREAK);
-        bytes += line.length + 1;
+        const stored = this.#statements.stored.get(position);
+        const eventId = after + ++count;
+        if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
+        const damage = this.#damageIn(stored.line, stored);
+        if (damage !== undefined) throw damage;
+        parts.push(stored.line, LINE_BREAK);
+        bytes += stored.line.length + 1;
       }
       if (count === 0 && after < this.#index.lastEventId(stream)) throw this.#lost(stream, after + 1);
       return parts.length === 0 ? NO_LINES : { ndjson: Buffer.concat(parts, bytes), count };
-    });
-  }
-
-  #readRecent(stream: StreamId, eventId: number, position: number): Buffer {
-    const stored = this.#statements.stored.get(position);
-    if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
-    const damage = this.#damageIn(stored.line, stored);
-    if (damage !== undefined) throw damage;
-    return stored.line;
+    } catch (error) {
+      throw this.#failure(error);
+    }
   }
 
   #readIndexed(stream: StreamId, after: number, limit: number): Page {
@@ -179,7 +180,7 @@ class SqliteLog implements ForumLog {
     for (const [length, checksum, event_id, , position] of seals) {
       const line = ndjson.subarray(from, from + length);
       from += length + 1;
-      if (matchesChecksum(line, checksum)) continue;
+      if (checksum === crc32(line)) continue;
       const damage = this.#damageIn(line, { position, stream, event_id, line_crc: checksum });
       if (damage !== undefined) throw damage;
     }
@@ -187,7 +188,7 @@ class SqliteLog implements ForumLog {
   }
 
   #damageIn(line: Buffer, { position, stream, event_id: eventId, line_crc: checksum }: StoredLine) {
-    if (matchesChecksum(line, checksum)) return undefined;
+    if (checksum === crc32(line)) return undefined;
     const isSound = checksum === null && isWhole(line, this.#statements.nodes.get(position)?.nodes ?? null);
     if (isSound) return undefined;
     return this.noteDamage(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
