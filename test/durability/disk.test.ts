@@ -3,17 +3,15 @@
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
-import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
+import { startProcess } from '../kit/service-process.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-import { get, prepare, send, type WireAnswer } from '../kit/wire.ts';
+import { get, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
-import { must, type Player, seatPlayers } from './players.ts';
+import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
-const LOBBY_MS = 1_000;
 const COMMENT = 'x'.repeat(8_000);
 
 /** A small file system in memory; undefined where this user may not mount one. */
@@ -28,15 +26,12 @@ function smallDisk(size: string): string | undefined {
   }
 }
 
-async function newPlayer(url: string): Promise<Player> {
-  const [player] = await seatPlayers(url, 1, Date.now() + LOBBY_MS);
-  await sleep(LOBBY_MS + 100);
-  return player as Player;
+async function newPlayer(databasePath: string): Promise<Player> {
+  return (await seatPlayers(databasePath, 1))[0] as Player;
 }
 
-function debateOf({ signer, debating }: Player) {
-  const options = { by: signer, body: { comment: COMMENT }, publicUrl: PUBLIC_URL };
-  return prepare('POST', `/chambers/${debating}/debate`, options);
+function longDebate(player: Player): Wire {
+  return debateOf(player, { comment: COMMENT });
 }
 
 describe('a full disk', () => {
@@ -45,16 +40,16 @@ describe('a full disk', () => {
     if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
+    const player = await newPlayer(path);
     const service = await startProcess(path);
-    const player = await newPlayer(service.url);
     const ballast = join(folder, 'ballast');
     writeFileSync(ballast, Buffer.alloc(1_500_000));
 
     let refused: WireAnswer | undefined;
-    let request = debateOf(player);
+    let request = longDebate(player);
     let answered = 0;
     for (; refused === undefined; answered++) {
-      request = debateOf(player);
+      request = longDebate(player);
       const answer = await send(service.url, request);
       if (answer.status !== 200) refused = answer;
     }
@@ -67,7 +62,7 @@ describe('a full disk', () => {
 
     rmSync(ballast);
     await must(service.url, request);
-    await must(service.url, debateOf(player));
+    await must(service.url, longDebate(player));
     expect(await service.kill('SIGTERM')).toMatchObject({ code: 0 });
     const { signature = '' } = request.headers;
     expect(eventsBySignature(path).has(signature)).toBe(true);
@@ -81,24 +76,25 @@ describe('a full disk', () => {
     if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
+    const player = await newPlayer(path);
     const before = await startProcess(path);
-    const player = await newPlayer(before.url);
+    await must(before.url, longDebate(player));
     await before.kill('SIGKILL');
     fill(join(folder, 'ballast'));
     const after = await startProcess(path);
     expect(await get(after.url, `/chambers/${player.debating}`)).toMatchObject({ status: 200 });
-    expect(await send(after.url, debateOf(player))).toMatchObject({ status: 503 });
+    expect(await send(after.url, longDebate(player))).toMatchObject({ status: 503 });
     rmSync(join(folder, 'ballast'));
-    await must(after.url, debateOf(player));
+    await must(after.url, longDebate(player));
   });
 });
 
 describe('a damaged disk', () => {
   it('ends the process with 1 when a read meets corruption', async () => {
     const path = temporaryDatabase();
+    const player = await newPlayer(path);
     const first = await startProcess(path);
-    const player = await newPlayer(first.url);
-    for (let move = 0; move < 50; move++) await must(first.url, debateOf(player));
+    for (let move = 0; move < 50; move++) await must(first.url, longDebate(player));
     await first.kill('SIGTERM');
     // Indexes every event: the start would meet the damage in those that are not.
     rebuildDatabase(path);
@@ -114,12 +110,13 @@ describe('a damaged disk', () => {
 
   it('ends the process with 1 when the file is gone from under it', async () => {
     const path = temporaryDatabase();
+    const player = await newPlayer(path);
     const service = await startProcess(path);
-    const player = await newPlayer(service.url);
+    await must(service.url, longDebate(player));
     copyFileSync(path, `${path}.other`);
     rmSync(path);
     rmSync(`${path}-wal`);
-    const answer = await send(service.url, debateOf(player)).catch(() => undefined);
+    const answer = await send(service.url, longDebate(player)).catch(() => undefined);
     expect(answer?.status).not.toBe(200);
     expect((await service.exited).code).toBe(1);
   });
@@ -131,10 +128,11 @@ describe('a damaged disk', () => {
     ['-shm', 'truncated', truncateSync],
   ] as const)('ends the process with 1 before the next answer when the %s was %s', async (suffix, how, damage) => {
     const path = temporaryDatabase();
+    const player = await newPlayer(path);
     const service = await startProcess(path);
-    const player = await newPlayer(service.url);
+    await must(service.url, longDebate(player));
     damage(path + suffix);
-    const answer = await send(service.url, debateOf(player)).catch(() => undefined);
+    const answer = await send(service.url, longDebate(player)).catch(() => undefined);
     expect(answer?.status).not.toBe(200);
     const { code, stderr } = await service.exited;
     expect(code).toBe(1);

@@ -4,13 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
+import { startProcess } from '../kit/service-process.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { prepare } from '../kit/wire.ts';
-import { must, seatPlayers } from './players.ts';
+import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
 const MOVES = 50;
-const LOBBY_MS = 1_500;
 
 function hasStrace(): boolean {
   try {
@@ -37,14 +35,10 @@ it('an answer follows the fsync of its move', { timeout: 60_000 }, async ({ skip
     '-o',
     trace,
   ];
-  const service = await startProcess(join(folder, 'chambers.db'), {}, wrapper);
-  const [player] = await seatPlayers(service.url, 1, Date.now() + LOBBY_MS);
-  if (player === undefined) throw new Error('nobody is seated');
-  await sleep(LOBBY_MS + 100);
-  for (let move = 0; move < MOVES; move++) {
-    const options = { by: player.signer, body: { comment: `move ${move}` }, publicUrl: PUBLIC_URL };
-    await must(service.url, prepare('POST', `/chambers/${player.debating}/debate`, options));
-  }
+  const path = join(folder, 'chambers.db');
+  const player = (await seatPlayers(path, 1))[0] as Player;
+  const service = await startProcess(path, {}, wrapper);
+  for (let move = 0; move < MOVES; move++) await must(service.url, debateOf(player, { comment: `move ${move}` }));
   await service.kill('SIGTERM');
 
   const steps = stepsOf(await traced(trace, service.pid));

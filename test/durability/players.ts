@@ -1,9 +1,11 @@
 // Signed load against a service that may die at any moment: every request is kept with what became of it.
 import { DEADLINES } from '../../src/vocabulary/values.ts';
+import { TestClock } from '../kit/clock.ts';
+import { House, registrationOf } from '../kit/house.ts';
 import type { Random } from '../kit/random.ts';
 import { PUBLIC_URL } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
-import { prepare, registrationOf, send, type Wire } from '../kit/wire.ts';
+import { prepare, send, type Wire } from '../kit/wire.ts';
 
 export interface Attempt {
   readonly request: Wire;
@@ -18,27 +20,40 @@ export interface Player {
   readonly debating: number;
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 
-export async function seatPlayers(url: string, count: number, lobbyEndsAt: number): Promise<readonly Player[]> {
-  return Promise.all(Array.from({ length: count }, () => seatPlayer(url, lobbyEndsAt)));
+/** Writes the players and their chambers into a new database, an hour ago: no phase is waited for, and none ends in a test. */
+export async function seatPlayers(databasePath: string, count: number): Promise<readonly Player[]> {
+  const clock = new TestClock();
+  clock.set(Date.now() - HOUR_MS);
+  const house = new House({ path: databasePath, clock, publicUrls: [PUBLIC_URL] });
+  const players = await Promise.all(Array.from({ length: count }, () => seatPlayer(house)));
+  await house.close();
+  return players;
 }
 
-async function seatPlayer(url: string, lobbyEndsAt: number): Promise<Player> {
-  const signer = new Signer();
-  await must(url, prepare('POST', '/register', { body: registrationOf(signer), publicUrl: PUBLIC_URL }));
-  const proposing = await seat(url, signer, [lobbyEndsAt, lobbyEndsAt + DAY_MS]);
-  const debating = await seat(url, signer, [lobbyEndsAt, lobbyEndsAt, lobbyEndsAt + DAY_MS]);
+async function seatPlayer(house: House): Promise<Player> {
+  const signer = await house.agent();
+  const [begun, far] = [house.clock.read() + HOUR_MS / 2, house.clock.read() + 24 * HOUR_MS];
+  const proposing = await seat(house, signer, [begun, far]);
+  const debating = await seat(house, signer, [begun, begun, far]);
   return { signer, proposing, debating };
 }
 
-async function seat(url: string, by: Signer, deadlines: readonly number[]): Promise<number> {
+async function seat(house: House, by: Signer, deadlines: readonly number[]): Promise<number> {
   const last = deadlines.at(-1) ?? 0;
   const entries = DEADLINES.map((name, index) => [name, new Date(deadlines[index] ?? last).toISOString()]);
-  const body = { name: 'Seat', ...Object.fromEntries(entries) };
-  const { chamberId } = await must(url, prepare('POST', '/chambers', { by, body, publicUrl: PUBLIC_URL }));
-  await must(url, prepare('POST', `/chambers/${chamberId}/join`, { by, publicUrl: PUBLIC_URL }));
+  const { chamberId } = await house.must('POST', '/chambers', {
+    by,
+    body: { name: 'Seat', ...Object.fromEntries(entries) },
+  });
+  await house.must('POST', `/chambers/${chamberId}/join`, { by });
   return chamberId;
+}
+
+/** A move of the player in the chamber in DEBATE. */
+export function debateOf({ signer, debating }: Player, body: Readonly<Record<string, unknown>>): Wire {
+  return prepare('POST', `/chambers/${debating}/debate`, { by: signer, body, publicUrl: PUBLIC_URL });
 }
 
 /** Plays until the service no longer answers; a refusal is a failure of the test. */
@@ -63,12 +78,13 @@ async function attempt(url: string, request: Wire): Promise<unknown> {
   }
 }
 
-function nextMove({ signer, proposing, debating }: Player, random: Random, round: number): Wire {
+function nextMove(player: Player, random: Random, round: number): Wire {
+  const { signer, proposing, debating } = player;
   const unique = `${random.below(2 ** 31)}.${round}`;
   const signed = (method: string, path: string, body: unknown) =>
     prepare(method, path, { by: signer, body, publicUrl: PUBLIC_URL });
   return random.pick([
-    () => signed('POST', `/chambers/${debating}/debate`, { comment: unique }),
+    () => debateOf(player, { comment: unique }),
     () => signed('POST', `/chambers/${debating}/pass`, undefined),
     () => signed('POST', `/chambers/${proposing}/propose`, { name: unique, ticker: unique }),
     () => signed('PUT', '/personality', { patch: { style: unique } }),

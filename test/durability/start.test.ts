@@ -1,12 +1,10 @@
-// What the service says when it cannot start: one clear line and exit code 1, at once.
+// What the service says when it cannot start: one clear line and exit code 1.
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { type Exit, runService, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
-
-const REFUSAL_MS_MAX = 2_000;
 
 async function refusal(databasePath: string, wrapper: readonly string[] = []): Promise<Exit> {
   const { exited } = await runService({ DATABASE_PATH: databasePath }, wrapper);
@@ -43,9 +41,7 @@ describe('a start that cannot succeed', () => {
   it('is refused while another process serves the file, which goes on', async () => {
     const path = temporaryDatabase();
     const first = await startProcess(path);
-    const second = await runService({ DATABASE_PATH: path });
-    const ended = await Promise.race([second.exited, new Promise((resolve) => setTimeout(resolve, REFUSAL_MS_MAX))]);
-    expectOneLine(ended as Exit, 'another process is using it');
+    expectOneLine(await refusal(path), 'another process is using it');
     expect((await fetch(`${first.url}/health`)).status).toBe(200);
   });
 

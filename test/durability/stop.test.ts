@@ -8,12 +8,12 @@ import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { ROOT } from '../kit/programs.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { PUBLIC_URL, type ServiceProcess, startProcess } from '../kit/service-process.ts';
+import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { prepare, registrationOf } from '../kit/wire.ts';
+import { registrationOf } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
-import { must, play, seatPlayers } from './players.ts';
+import { debateOf, must, type Player, play, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
 const STOP_MS_MAX = 10_000;
@@ -25,19 +25,19 @@ async function expectGoodEnd(service: ServiceProcess): Promise<void> {
   expect(await Promise.race([stopped, late])).toMatchObject({ code: 0, signal: null });
 }
 
-async function newChamber(url: string): Promise<number> {
-  const [player] = await seatPlayers(url, 1, Date.now() + 60_000);
-  return player?.debating ?? 0;
+/** A service with a chamber in DEBATE. */
+async function withChamber() {
+  const path = temporaryDatabase();
+  const player = (await seatPlayers(path, 1))[0] as Player;
+  return { service: await startProcess(path), chamberId: player.debating, player };
 }
 
 describe('SIGTERM', { timeout: 60_000 }, () => {
   it('loses no answered move under load, and refuses or answers every other', async () => {
     const random = seededBy('STOP_SEED');
     const path = temporaryDatabase();
+    const players = await seatPlayers(path, 8);
     const service = await startProcess(path);
-    const lobbyEndsAt = Date.now() + 1_500;
-    const players = await seatPlayers(service.url, 8, lobbyEndsAt);
-    await sleep(lobbyEndsAt - Date.now());
     const playing = Promise.allSettled(players.map((player) => play(service.url, player, random)));
     await sleep(300);
     await expectGoodEnd(service);
@@ -68,8 +68,7 @@ describe('SIGTERM', { timeout: 60_000 }, () => {
   });
 
   it('ends WebSocket streams with 1012', async () => {
-    const service = await startProcess(':memory:');
-    const chamberId = await newChamber(service.url);
+    const { service, chamberId } = await withChamber();
     const socket = new WebSocket(`${service.url.replace('http', 'ws')}/chambers/${chamberId}/stream?after=0`);
     await once(socket, 'open');
     const closed = once(socket, 'close');
@@ -78,8 +77,7 @@ describe('SIGTERM', { timeout: 60_000 }, () => {
   });
 
   it('ends server-sent events where a line ends', async () => {
-    const service = await startProcess(':memory:');
-    const chamberId = await newChamber(service.url);
+    const { service, chamberId } = await withChamber();
     const headers = { accept: 'text/event-stream' };
     const response = await fetch(`${service.url}/chambers/${chamberId}/stream?after=0`, { headers });
     const text = response.text();
@@ -88,14 +86,8 @@ describe('SIGTERM', { timeout: 60_000 }, () => {
   });
 
   it('is not held up by whoever hangs on', async () => {
-    const service = await startProcess(':memory:');
-    const [player] = await seatPlayers(service.url, 1, Date.now() + 1_000);
-    const chamberId = player?.debating ?? 0;
-    await sleep(1_100);
-    const debate = { by: player?.signer as Signer, body: { comment: 'x'.repeat(8_000) }, publicUrl: PUBLIC_URL };
-    for (let move = 0; move < 400; move++) {
-      await must(service.url, prepare('POST', `/chambers/${chamberId}/debate`, debate));
-    }
+    const { service, chamberId, player } = await withChamber();
+    for (let move = 0; move < 400; move++) await must(service.url, debateOf(player, { comment: 'x'.repeat(8_000) }));
     const hangers = {
       'an idle connection that was kept': HEALTH,
       'a connection that never spoke': '',

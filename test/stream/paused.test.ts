@@ -3,21 +3,20 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { must, type Player, seatPlayers } from '../durability/players.ts';
+import { debateOf, must, type Player, seatPlayers } from '../durability/players.ts';
 import { Consumer } from '../kit/consumers.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
-import { atEnd } from '../kit/temporary.ts';
-import { prepare } from '../kit/wire.ts';
+import { startProcess } from '../kit/service-process.ts';
+import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
 
 const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
 const PAUSE_MS = 4_000;
-const LOBBY_MS = 60_000;
 
 it('a pause longer than STREAM_DEAD_SECONDS cuts no living consumer', { timeout: 60_000 }, async () => {
-  const { url, pid } = await startProcess(':memory:', SETTINGS);
-  const [one, other] = (await seatPlayers(url, 2, Date.now() + LOBBY_MS)) as [Player, Player];
-  const path = `/chambers/${one.proposing}/stream?after=0`;
+  const database = temporaryDatabase();
+  const player = (await seatPlayers(database, 1))[0] as Player;
+  const { url, pid } = await startProcess(database, SETTINGS);
+  const path = `/chambers/${player.debating}/stream?after=0`;
   const webSocket = new WebSocket(url.replace('http', 'ws') + path);
   atEnd(() => webSocket.terminate());
   const consumer = new Consumer(webSocket);
@@ -29,7 +28,7 @@ it('a pause longer than STREAM_DEAD_SECONDS cuts no living consumer', { timeout:
   await sleep(PAUSE_MS);
   process.kill(pid, 'SIGCONT');
   await sleep(1_000);
-  await must(url, prepare('POST', `/chambers/${one.proposing}/join`, { by: other.signer, publicUrl: PUBLIC_URL }));
+  await must(url, debateOf(player, { comment: 'after the pause' }));
   await Promise.all([consumer.until(3), source.receive('id: 3')]);
   expect(consumer.eventIds).toEqual([1, 2, 3]);
 });

@@ -1,0 +1,7 @@
+// Loaded by --import before a program: SIGUSR2 makes it collect all garbage, so that what it holds can be measured.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+setFlagsFromString('--expose-gc');
+const collect: () => void = runInNewContext('gc');
+process.on('SIGUSR2', collect);
