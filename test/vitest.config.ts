@@ -1,13 +1,50 @@
+// Four projects: `quick` runs in process in seconds, `long` in process for many rounds, `service` opens sockets and starts
+// processes or browsers, `chain` starts Anvil. A file that no list names is quick.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+
+const LONG = [
+  'test/simulation.test.ts',
+  'test/audit/bytes.test.ts',
+  'test/log/sqlite/{event-index,signature-filter}.test.ts',
+];
+const SERVICE = [
+  'test/{cli,durability,examples,hostile,stream,verifier}/**/*.test.ts',
+  'test/client/{agent,browser,events,exchange,turns}.test.ts',
+  'test/{doctor,readme}.test.ts',
+  'test/http/{limits,raw-requests}.test.ts',
+  'test/http/docs/{journey,pages}.test.ts',
+  'test/log/sqlite/{failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
+  'test/metrics/*.test.ts',
+];
+const CHAIN = [
+  'test/{demo,relayer}/**/*.test.ts',
+  'test/audit/{mutations,service}.test.ts',
+  'test/http/proofs.test.ts',
+  'test/journey.test.ts',
+];
 
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
-    include: ['test/**/*.test.ts'],
     // Processes that tests start need not strip and compile the sources each time anew.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'quick',
+          include: ['test/**/*.test.ts'],
+          exclude: [...LONG, ...SERVICE, ...CHAIN],
+          // One module graph for all of them: half of the time went into loading the same modules anew for each file.
+          isolate: false,
+        },
+      },
+      { extends: true, test: { name: 'long', include: LONG, testTimeout: 120_000 } },
+      { extends: true, test: { name: 'service', include: SERVICE } },
+      { extends: true, test: { name: 'chain', include: CHAIN } },
+    ],
   },
 });

@@ -2,16 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach } from 'vitest';
-
-const endings: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end();
-});
+import { onTestFinished } from 'vitest';
 
 /** Runs at the end of the test, last registered first. */
 export function atEnd(end: () => Promise<void> | void): void {
-  endings.push(end);
+  onTestFinished(end);
 }
 
 export function temporaryFolder(): string {
