@@ -1,8 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { evolveChamber } from '../../projections/chamber.ts';
-import { type ChamberListing, type Listing, listingsOf } from '../../projections/listings.ts';
+import { type ChamberListing, chamberItemView, type Listing, listingsOf } from '../../projections/listings.ts';
 import { eventsOf, fold, HOURS, type Past } from '../kit/given.ts';
-import { ANN, BOB, committed, created, joined, passed, proposed, revealed, settled } from '../kit/pasts.ts';
+import {
+  ANN,
+  BOB,
+  committed,
+  created,
+  DEADLINES_HOURLY,
+  joined,
+  passed,
+  proposed,
+  revealed,
+  settled,
+} from '../kit/pasts.ts';
 
 function changedRows(past: readonly Past[]): readonly Listing[] {
   const last = eventsOf(past).at(-1);
@@ -48,5 +59,54 @@ describe('the rows that an event changes', () => {
     expect(isSettled(...MEMBERS, settled)).toBe(true);
     expect(isSettled(...BACKED, settled)).toBe(false);
     expect(isSettled(...BACKED, settled, FAILED)).toBe(true);
+  });
+
+  it('hold the view of an idea, its tally and, once the chamber is committed, whether it graduates', () => {
+    const ideaRows = (...past: readonly Past[]) => changedRows(past).filter((row) => row.table === 'ideas');
+    expect(ideaRows(...BACKED)).toEqual([
+      {
+        table: 'ideas',
+        proposedAt: HOURS.proposal,
+        idea: expect.objectContaining({ ideaId: 'idea-2', backers: 1, totalBps: 1, deployStatus: 'none' }),
+      },
+    ]);
+    expect(ideaRows(...BACKED, settled).map(({ idea }) => [idea.ideaId, idea.deployStatus])).toEqual([
+      ['idea-1', 'none'],
+      ['idea-2', 'pending'],
+    ]);
+  });
+
+  it('are those of a second reveal, not of the first again', () => {
+    expect(rowsAfter(...BACKED, revealed(BOB, { 'idea-1': 1 }))).toEqual(['idea-1']);
+  });
+
+  it('are those of the idea whose deployment moved on, not of another', () => {
+    const payload = { ideaId: 'idea-1', txHash: null, reason: 'taken' };
+    const other: Past = [HOURS.end, null, { type: 'idea.deploy_failed', payload }];
+    expect(rowsAfter(...IDEAS, revealed(ANN, { 'idea-1': 1, 'idea-2': 1 }), settled, FAILED, other)).toEqual([
+      'chamber',
+      'idea-1',
+    ]);
+  });
+});
+
+describe('an item of the list of chambers', () => {
+  const item = (...past: readonly Past[]) => {
+    const row = changedRows(past).find((each): each is ChamberListing => each.table === 'chambers');
+    return (now: number) => chamberItemView(row as ChamberListing, now);
+  };
+
+  it('has the phase of the moment', () => {
+    expect(item(...MEMBERS)(HOURS.debate)).toEqual({
+      chamberId: 7,
+      phase: 'DEBATE',
+      name: 'Test',
+      deadlines: DEADLINES_HOURLY,
+      memberCount: 2,
+    });
+  });
+
+  it('is committed once the root is on the chain', () => {
+    expect(item(...MEMBERS, settled)(HOURS.debate).phase).toBe('COMMITTED');
   });
 });

@@ -151,10 +151,24 @@ describe('the view of allocations', () => {
 
   it('shows reveals and the tally from then on', () => {
     const view = allocationsView(fold(REVEALED), HOURS.reveal);
-    expect(view.revealed.map(({ did }) => did)).toEqual([ANN, BOB]);
+    const salt = `0x${'aa'.repeat(16)}`;
+    const ofIdeas = (one: number, two: number) => [
+      { ideaId: 'idea-1', bps: one },
+      { ideaId: 'idea-2', bps: two },
+    ];
+    expect(view.revealed).toEqual([
+      { did: ANN, allocations: ofIdeas(6_000, 1), salt },
+      { did: BOB, allocations: ofIdeas(10_000, 0), salt },
+    ]);
     expect(view.tally).toEqual([
       { ideaId: 'idea-1', backers: 2, totalBps: 16_000 },
       { ideaId: 'idea-2', backers: 1, totalBps: 1 },
     ]);
+  });
+
+  it('shows reveals and the tally once the chamber is committed', () => {
+    const view = allocationsView(fold([...REVEALED, settled]), HOURS.end);
+    expect(view).toMatchObject({ phase: 'COMMITTED', revealed: [{ did: ANN }, { did: BOB }] });
+    expect(view.tally).toHaveLength(2);
   });
 });

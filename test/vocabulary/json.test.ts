@@ -42,6 +42,11 @@ describe('parsing hostile JSON', () => {
     expect(outcomeOf(() => parseJson(objects))).toEqual(refusal('deeper than 32'));
   });
 
+  it('counts only the levels that are open, however many were closed before', () => {
+    const siblings = { objects: Array(1_000).fill({}), arrays: Array(1_000).fill([]) };
+    expect(parseJson(JSON.stringify(siblings))).toEqual(siblings);
+  });
+
   it('refuses a million levels without overflowing the stack, closed or not', () => {
     expect(outcomeOf(() => parseJson(nested(1_000_000)))).toEqual(refusal('deeper than 32'));
     expect(outcomeOf(() => parseJson('['.repeat(1_000_000)))).toEqual(refusal('deeper than 32'));

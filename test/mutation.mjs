@@ -1,0 +1,76 @@
+// Changes the pure code in one place at a time and runs the tests that reach it: a change that no test notices survives.
+// Fails when fewer than 90 % of a folder's changes are noticed. Folders or files to change may be named as arguments.
+// Stryker is no dependency of the project: it is installed beside the other caches, at the versions named here.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const STRYKER_VERSION = '10.1.1';
+const PACKAGES = ['core', 'vitest-runner'].map((name) => `@stryker-mutator/${name}@${STRYKER_VERSION}`);
+/** Inside of node_modules, so that Stryker resolves the project's own vitest. */
+const HOME = join(ROOT, 'node_modules/.cache', `stryker-${STRYKER_VERSION}`);
+const FOLDERS = ['src/moves', 'projections', 'src/crypto', 'src/vocabulary'];
+const SANDBOX = '.mutation';
+const SCORE_MIN = 90;
+const NOTICED = ['Killed', 'Timeout'];
+const MISSED = ['Survived', 'NoCoverage'];
+
+if (!existsSync(join(HOME, 'node_modules/@stryker-mutator/core'))) install();
+process.chdir(ROOT);
+const words = process.argv.slice(2);
+const mutants = await mutate(words.length > 0 ? words : FOLDERS);
+process.exitCode = FOLDERS.map(isGoodEnough).includes(false) ? 1 : 0;
+
+function install() {
+  mkdirSync(HOME, { recursive: true });
+  writeFileSync(join(HOME, 'package.json'), '{ "private": true }\n');
+  const flags = ['--no-save', '--legacy-peer-deps', '--ignore-scripts', '--no-audit', '--no-fund'];
+  execFileSync('npm', ['install', '--prefix', HOME, ...flags, ...PACKAGES], { cwd: HOME, stdio: 'inherit' });
+}
+
+async function mutate(places) {
+  const main = join(HOME, 'node_modules/@stryker-mutator/core/dist/src/index.js');
+  const { Stryker } = await import(pathToFileURL(main).href);
+  const stryker = new Stryker({
+    mutate: places.map((place) => (place.endsWith('.ts') ? place : `${place}/**/*.ts`)),
+    plugins: [pathToFileURL(join(HOME, 'node_modules/@stryker-mutator/vitest-runner/dist/src/index.js')).href],
+    testRunner: 'vitest',
+    vitest: { configFile: 'test/mutation.config.ts', related: true },
+    coverageAnalysis: 'perTest',
+    reporters: ['progress-append-only', 'clear-text', 'html'],
+    clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: true },
+    htmlReporter: { fileName: join(HOME, 'report.html') },
+    // Its rewriting of the file needs an older TypeScript.
+    tsconfigFile: 'none',
+    checkers: [],
+    concurrency: 2,
+    // On a busy machine a change is not called noticed because its tests were slow.
+    timeoutMS: 20_000,
+    // What is made when a module is loaded, mostly texts and schemas: each change there would run all tests.
+    ignoreStatic: true,
+    // Inside of the project, whose node_modules it uses.
+    tempDirName: SANDBOX,
+    symlinkNodeModules: false,
+    ignorePatterns: ['.git', 'dist', 'data'],
+    allowConsoleColors: false,
+    thresholds: { high: 95, low: SCORE_MIN, break: null },
+  });
+  try {
+    return await stryker.runMutationTest();
+  } finally {
+    rmSync(join(ROOT, SANDBOX), { recursive: true, force: true });
+  }
+}
+
+/** Prints the folder's score; a folder of which nothing was changed is good enough. */
+function isGoodEnough(folder) {
+  const inside = mutants.filter(({ fileName }) => relative(ROOT, fileName).startsWith(`${folder}/`));
+  const count = (statuses) => inside.filter(({ status }) => statuses.includes(status)).length;
+  const [noticed, missed] = [count(NOTICED), count(MISSED)];
+  if (noticed + missed === 0) return true;
+  const score = (100 * noticed) / (noticed + missed);
+  process.stdout.write(`${folder}: ${score.toFixed(1)} % (${noticed} noticed, ${missed} missed)\n`);
+  return score >= SCORE_MIN;
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { evolveAccount } from '../../projections/account.ts';
+import { accountView } from '../../projections/views.ts';
+import type { AccountEvent, AccountFact } from '../../src/vocabulary/events.ts';
+import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { ANN } from '../kit/pasts.ts';
+
+const REGISTERED = {
+  agentId: ANN,
+  pubkeyHex: `0x${'11'.repeat(32)}`,
+  walletAddress: `0x${'ab'.repeat(20)}`,
+  operatorEmailHash: `0x${'22'.repeat(32)}`,
+  personality: { style: 'dry' },
+} as const;
+
+function event(eventId: number, fact: object): AccountEvent {
+  const ts = toTimestamp(START + eventId * HOUR);
+  return {
+    eventId,
+    did: ANN,
+    ts,
+    prev: NO_PREVIOUS,
+    request: null,
+    ...(fact as AccountFact),
+  } as unknown as AccountEvent;
+}
+
+const registered = (eventId: number, changes: object = {}) =>
+  event(eventId, { type: 'agent.registered', payload: { ...REGISTERED, ...changes } });
+const changed = (eventId: number, personality: object) =>
+  event(eventId, { type: 'agent.personality_changed', payload: { personality } });
+
+describe('an account', () => {
+  it('is what its registration says', () => {
+    expect(evolveAccount(null, registered(1))).toMatchObject({
+      did: ANN,
+      agentId: ANN,
+      pubkeyHex: REGISTERED.pubkeyHex,
+      walletAddress: REGISTERED.walletAddress,
+      personality: { style: 'dry' },
+      registeredPersonality: { style: 'dry' },
+      registeredAt: toTimestamp(START + HOUR),
+      lastEventId: 1,
+      lastAt: START + HOUR,
+    });
+  });
+
+  it('keeps the time of its first registration through another one', () => {
+    const state = [registered(1), registered(2, { personality: { style: 'wet' } })].reduce(
+      evolveAccount,
+      null as never,
+    );
+    expect(state).toMatchObject({
+      personality: { style: 'wet' },
+      registeredPersonality: { style: 'wet' },
+      registeredAt: toTimestamp(START + HOUR),
+      lastEventId: 2,
+      lastAt: START + 2 * HOUR,
+    });
+  });
+
+  it('remembers what it was registered with when the personality changes', () => {
+    const state = [registered(1), changed(2, { style: 'loud' })].reduce(evolveAccount, null as never);
+    expect(state).toMatchObject({
+      did: ANN,
+      personality: { style: 'loud' },
+      registeredPersonality: { style: 'dry' },
+      lastEventId: 2,
+      lastAt: START + 2 * HOUR,
+    });
+  });
+
+  it('shows its owner what was registered, and nothing of the e-mail address', () => {
+    expect(accountView(evolveAccount(null, registered(1)))).toEqual({
+      did: ANN,
+      walletAddress: REGISTERED.walletAddress,
+      personality: { style: 'dry' },
+      registeredAt: toTimestamp(START + HOUR),
+    });
+  });
+
+  it('cannot start with a change', () => {
+    expect(() => evolveAccount(null, changed(1, {}))).toThrow(`account ${ANN} starts with agent.personality_changed`);
+  });
+
+  it('is not folded from an event of an unknown type', () => {
+    expect(() => evolveAccount(null, event(1, { type: 'agent.renamed' }))).toThrow();
+  });
+});

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import { evolveChamber } from '../../projections/chamber.ts';
+import { evolveSettlement, isDeployed, NOT_SETTLED } from '../../projections/settlement.ts';
+import { afterPass } from '../../projections/turn.ts';
+import type { ChamberEvent, ServiceEvent } from '../../src/vocabulary/events.ts';
+import { toTimestamp } from '../../src/vocabulary/values.ts';
+import { eventsOf, fold, HOURS } from '../kit/given.ts';
+import { ANN, BOB, committed, created, joined, passed, proposed, revealed, settled } from '../kit/pasts.ts';
+
+const HASH = `0x${'33'.repeat(32)}` as const;
+const TRANSACTION = { chainId: 1, nonce: 4, txHash: HASH, rawTransaction: '0x00' } as const;
+
+describe('a chamber', () => {
+  it('is the fold of its events', () => {
+    const past = [
+      created({ turnSeconds: 60, minBackersForGraduation: 2 }),
+      ...joined(ANN, BOB),
+      proposed(ANN, 1, 'ONE'),
+      passed(HOURS.debate, ANN, BOB),
+      committed(ANN, HASH),
+      revealed(ANN, { 'idea-1': 6_000 }),
+      settled,
+    ];
+    expect(fold(past)).toEqual({
+      chamberId: 7,
+      name: 'Test',
+      creatorDid: ANN,
+      deadlines: {
+        lobbyDeadline: HOURS.proposal,
+        proposalDeadline: HOURS.debate,
+        debateDeadline: HOURS.commit,
+        allocateCommitDeadline: HOURS.reveal,
+        allocateRevealDeadline: HOURS.end,
+      },
+      minBackersForGraduation: 2,
+      turnSeconds: 60,
+      members: [ANN, BOB],
+      ideas: [
+        {
+          ideaId: 'idea-1',
+          slot: 1,
+          ticker: 'ONE',
+          name: 'Idea ONE',
+          description: '',
+          creatorDid: ANN,
+          creatorWallet: `wallet of ${ANN}`,
+          proposedAt: HOURS.proposal,
+        },
+      ],
+      turn: { phase: 'DEBATE', turnOrder: 1, since: HOURS.debate },
+      commitments: new Map([[ANN, HASH]]),
+      reveals: new Map([[ANN, { allocations: [{ ideaId: 'idea-1', bps: 6_000 }], salt: `0x${'aa'.repeat(16)}` }]]),
+      settlement: { ...NOT_SETTLED, committed: settled[2].payload },
+      // The commitment on the chain is no move.
+      moveCount: 7,
+      lastEventId: 8,
+      lastAt: HOURS.end,
+    });
+  });
+
+  it('has had no turn, no settlement and one move when it is created', () => {
+    expect(fold([created()])).toMatchObject({
+      members: [],
+      ideas: [],
+      turn: { phase: null, turnOrder: 0, since: 0 },
+      settlement: { commitSubmitted: [], committed: null, deployments: new Map() },
+      moveCount: 1,
+      lastEventId: 1,
+      lastAt: HOURS.lobby,
+    });
+  });
+
+  it('starts with chamber.created', () => {
+    const [event] = eventsOf(joined(ANN)) as readonly [ChamberEvent];
+    expect(() => evolveChamber(null, event)).toThrow('chamber 7 starts with chamber.joined');
+  });
+
+  it('is not folded from an event of an unknown type', () => {
+    const unknown = { ...eventsOf(joined(ANN))[0], type: 'chamber.renamed' } as unknown as ChamberEvent;
+    expect(() => evolveChamber(fold([created()]), unknown)).toThrow();
+    expect(() => evolveSettlement(NOT_SETTLED, unknown as unknown as ServiceEvent)).toThrow();
+  });
+
+  it.each([
+    ['in LOBBY', [created(), ...joined(ANN)], HOURS.lobby],
+    ['without members', [created()], HOURS.proposal],
+  ])('has no turn to pass %s', (_when, past, at) => {
+    expect(() => afterPass(fold(past), at)).toThrow('no turn to pass in chamber 7');
+  });
+});
+
+describe('the deployment of an idea', () => {
+  const submitted = { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...TRANSACTION } } as const;
+  const deployment = (...facts: readonly (typeof submitted)[]) =>
+    fold([created(), settled, ...facts.map((fact) => [HOURS.end, null, fact] as const)]).settlement.deployments;
+
+  it('names its transactions, oldest first', () => {
+    const raised = { ...submitted, payload: { ...submitted.payload, rawTransaction: '0x01' } } as const;
+    const expected = { submitted: [TRANSACTION, { ...TRANSACTION, rawTransaction: '0x01' }], outcome: null };
+    expect(deployment(submitted, raised as unknown as typeof submitted)).toEqual(new Map([['idea-1', expected]]));
+  });
+
+  it('has an outcome without a transaction of its own where another account deployed it', () => {
+    const payload = { ideaId: 'idea-1', tokenAddress: HASH, txHash: HASH, graduatedAt: toTimestamp(HOURS.end) };
+    const state = fold([created(), settled, [HOURS.end, null, { type: 'idea.deployed', payload }]]);
+    expect(state.settlement.deployments.get('idea-1')).toEqual({ submitted: [], outcome: payload });
+    expect(isDeployed(payload)).toBe(true);
+  });
+
+  it('is told from a failed one and from one that is awaited', () => {
+    expect(isDeployed(null)).toBe(false);
+    expect(isDeployed({ ideaId: 'idea-1', txHash: HASH, reason: 'taken' })).toBe(false);
+  });
+});
