@@ -76,7 +76,7 @@ describe('a clock set back', () => {
     const lines: string[] = [];
     await run(settings, new TestClock(), pino({}, { write: (line) => void lines.push(line) }));
     expect(lines.map((line) => JSON.parse(line))).toContainEqual(
-      expect.objectContaining({ behindMillis: HOUR, known: '2030-01-01T01:00:00.000Z' }),
+      expect.objectContaining({ behindMillis: HOUR, logTime: '2030-01-01T01:00:00.000Z' }),
     );
   });
 });

@@ -1,7 +1,7 @@
 // A chamber from its creation to its token, on a real chain: every response and every line fits the documents.
 
 import { writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { commitmentHash } from '../../../src/crypto/commitment.ts';
 import { ERROR_CODES } from '../../../src/vocabulary/errors.ts';
@@ -21,12 +21,12 @@ const ALLOCATIONS = [
 ];
 
 let live: LiveService;
-beforeAll(async () => {
+beforeEach(async () => {
   const banList = `${temporaryFolder()}/banned`;
   writeFileSync(banList, banned.did);
   live = await startLive({ CHAIN: '', MEMBERS_MAX: '2', BAN_LIST_FILE: banList });
 }, 60_000);
-afterAll(() => live.stop());
+afterEach(() => live.stop());
 
 test('a journey through every endpoint is as the document says', { timeout: 60_000 }, async () => {
   await readService();
