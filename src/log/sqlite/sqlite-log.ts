@@ -169,19 +169,21 @@ class SqliteLog implements ForumLog {
     let bytes = 0;
     for (const seal of this.#statements.seals.iterate(stream, after, limit)) {
       seals.push(seal);
-      const [length, , eventId, isOfStream] = seal;
-      if (eventId !== after + seals.length || isOfStream !== 1) throw this.#lost(stream, after + seals.length);
-      bytes += length + 1;
+      bytes += seal[0] + 1;
       if (bytes >= PAGE_BYTES) break;
     }
     if (seals.length === 0) return NO_LINES;
-    const ndjson = this.#statements.lines.get(stream, after, seals.length) as Buffer;
+    const [ndjson, lastEventId] = this.#statements.lines.get(stream, after, seals.length) as [Buffer, number];
+    if (lastEventId !== after + seals.length) throw this.#lost(stream, after + 1);
     let from = 0;
-    for (const [length, checksum, event_id, , position] of seals) {
+    let eventId = after;
+    for (const [length, checksum] of seals) {
+      eventId++;
       const line = ndjson.subarray(from, from + length);
       from += length + 1;
       if (checksum === crc32(line)) continue;
-      const damage = this.#damageIn(line, { position, stream, event_id, line_crc: checksum });
+      const position = this.#index.positionOf(stream, eventId) as number;
+      const damage = this.#damageIn(line, { position, stream, event_id: eventId, line_crc: checksum });
       if (damage !== undefined) throw damage;
     }
     return { ndjson, count: seals.length };
@@ -359,7 +361,7 @@ function toLogError(error: unknown): unknown {
 }
 
 /** What is stored beside a line of history, as a row without names: there are many of them. */
-type Seal = [bytes: number, line_crc: number | null, event_id: number, is_of_stream: number, position: number];
+type Seal = [bytes: number, line_crc: number | null];
 
 interface StoredLine {
   readonly position: number;
@@ -379,7 +381,9 @@ interface StoredNodes {
 type Range = [stream: StreamId, after: number, limit: number];
 
 const STREAM = 'coalesce(chamber_id, account) AS stream';
+/** An entry of the index that leads to another event finds nothing, so that the page ends with too high an event. */
 const RANGE = `FROM stream_events AS entry CROSS JOIN events ON events.position = entry.position
+  AND events.event_id = entry.event_id AND coalesce(chamber_id, account) = entry.stream
   WHERE entry.stream = ? AND entry.event_id > ? ORDER BY entry.event_id LIMIT ?`;
 
 type Statements = ReturnType<typeof prepare>;
@@ -396,17 +400,13 @@ function prepare(db: Database.Database) {
     nodes: db.prepare<[number], StoredNodes>(
       `SELECT ${STREAM}, event_id, CAST(line AS BLOB) AS line, nodes, nodes_crc FROM events WHERE position = ?`,
     ),
-    seals: db
-      .prepare<Range, Seal>(
-        `SELECT octet_length(line), line_crc, events.event_id, coalesce(chamber_id, account) = entry.stream,
-           entry.position ${RANGE}`,
+    seals: db.prepare<Range, Seal>(`SELECT octet_length(line), line_crc ${RANGE}`).raw(),
+    lines: db
+      .prepare<Range, [Buffer, number]>(
+        `SELECT CAST(group_concat(line, char(10)) || char(10) AS BLOB), max(event_id)
+         FROM (SELECT line, events.event_id ${RANGE})`,
       )
       .raw(),
-    lines: db
-      .prepare<Range, Buffer>(
-        `SELECT CAST(group_concat(line, char(10)) || char(10) AS BLOB) FROM (SELECT line ${RANGE})`,
-      )
-      .pluck(),
     recall: db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck(),
     remember: db.prepare<[string, string]>('INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)'),
     persist: db.prepare<[string, string]>('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
