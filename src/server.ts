@@ -149,6 +149,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     metrics = await observation.serve({
       streams: () => quota.total,
       streamLag: () => subscriptions.lag(),
+      stateCacheBytes: () => forum.cachedBytes,
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
     });

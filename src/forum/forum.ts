@@ -240,6 +240,11 @@ export class Forum {
     return this.#options.clock();
   }
 
+  /** Of the states in memory, estimated. */
+  get cachedBytes(): number {
+    return this.#streams.bytes;
+  }
+
   /** At its head; undefined for a chamber that does not exist. */
   async chamber(chamberId: number): Promise<Chamber | undefined> {
     return this.#streams.cached(chamberId) ?? (await this.#streams.load(chamberId));

@@ -129,7 +129,7 @@ export class Streams {
     }
     const state = decodeState(text);
     const peaks = await this.#log.readNodes(chamberId, peakRefs(state.moveCount));
-    const bytes = STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * text.length;
+    const bytes = STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * Buffer.byteLength(text);
     return { state, tree: restoreTree(state.moveCount, peaks), headHash: toHex(leaf), bytes };
   }
 

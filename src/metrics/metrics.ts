@@ -10,6 +10,8 @@ export interface Sources {
   /** Events that the consumer farthest behind its chamber's head has yet to receive. */
   readonly streamLag: () => Promise<number>;
   readonly connections: () => Promise<number>;
+  /** An estimate, in bytes. */
+  readonly stateCacheBytes: () => number;
   /** undefined without a relayer. */
   readonly relayer: () => { readonly pending: number; readonly failed: number } | undefined;
 }
@@ -115,10 +117,14 @@ export function batchObserver(registry: Registry): (batch: { events: number; app
   };
 }
 
-export function addGauges(registry: Registry, { streams, streamLag, connections, relayer }: Sources): void {
+export function addGauges(
+  registry: Registry,
+  { streams, streamLag, connections, stateCacheBytes, relayer }: Sources,
+): void {
   gauge(registry, 'chambers_stream_consumers', 'Open streams', streams);
   gauge(registry, 'chambers_stream_lag_events', 'Events that the slowest consumer is behind', streamLag);
   gauge(registry, 'chambers_connections', 'Open connections', connections);
+  gauge(registry, 'chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', stateCacheBytes);
   gauge(registry, 'chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
   gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
 }

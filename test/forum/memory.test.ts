@@ -1,0 +1,19 @@
+// The cache is bounded by an estimate of what states take in memory: it is not below what they really take.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const PROGRAM = fileURLToPath(new URL('./memory-program.ts', import.meta.url));
+
+it.each(['chambers', 'short-chambers', 'accounts'])(
+  'the estimate covers the heap of %s',
+  (what) => {
+    const args = ['--expose-gc', '--no-warnings', PROGRAM, what];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    const { heap, estimate } = JSON.parse(stdout || `{"error":${JSON.stringify(stderr)}}`);
+    expect(heap).toBeGreaterThan(1_000_000);
+    expect(estimate / heap).toBeGreaterThan(1);
+    expect(estimate / heap).toBeLessThan(10);
+  },
+  60_000,
+);
