@@ -117,7 +117,8 @@ const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?|[
  * FORUM_ERR_VALIDATION. Lines of earlier releases may hold such numbers, so the auditor does not ask for this.
  */
 export function requireExactNumbers(text: string, opaque: string): void {
-  if (!/\d[.eE]|\d{18}/.test(text)) return;
+  // Others are exact: no exponent, and at most 15 significant digits.
+  if (!/\d[\d.]{15}|\d[eE][-+\d]/.test(text)) return;
   let depth = 0;
   let member = '';
   for (const [token, colon, whole, fraction = '', exponent = '0'] of text.matchAll(TOKEN)) {
