@@ -10,7 +10,7 @@ export interface Caller {
   readonly did: string;
   /** Kept in the event; null for unsigned requests. */
   readonly request: RequestEvidence | null;
-  /** The signatureKey; null for unsigned requests. */
+  /** The signatureKey, which identifies a signature in the log; null for unsigned requests. */
   readonly signature: string | null;
   /** null for unsigned requests. */
   readonly times: SignatureTimes | null;

@@ -1,5 +1,5 @@
 // A batch while it is decided: each command on what those before it in the batch have done, each accepted one staged as an
-// event. Synchronous throughout: nothing is suspended between a check and its effect. Nothing outside changes until publish.
+// event. Synchronous throughout: nothing is suspended between a check and its effect. The forum publishes the staged states after the append.
 import { evolveAccount } from '../../projections/account.ts';
 import { evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
@@ -55,8 +55,8 @@ export interface BatchOptions extends Rules {
   readonly openChambers: Map<string, number>;
 }
 
-/** Members of a chamber may finish: bans stop these alone. */
-const ADMITTING: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
+/** Bans stop only these. A banned member may finish its chambers. */
+const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
 export class CommitBatch {
   readonly entries: LogEntry[];
@@ -86,7 +86,7 @@ export class CommitBatch {
     const { signature, times } = command.caller;
     const twin = signature === null ? undefined : this.#accepted.get(signature);
     if (twin !== undefined) return twin;
-    if (ADMITTING.has(command.operation) && !this.#options.permits(command.caller.did)) {
+    if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(command.caller.did)) {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${command.caller.did} is not allowed here`);
     }
     if (times !== null) requireFresh(times, this.#options.wallClock, this.#options.ages);
@@ -151,7 +151,7 @@ export class CommitBatch {
     return this.stageAccount({ type: changePersonality.event, payload }, caller);
   }
 
-  /** Appends an event of a chamber to the batch, undecided. */
+  /** Appends an event of a chamber to the batch without checking any rule. */
   stage(
     chamberId: number,
     { type, payload }: Pick<ChamberEvent, 'type' | 'payload'>,
@@ -195,7 +195,7 @@ export class CommitBatch {
     return event;
   }
 
-  /** Appends an event of an account to the batch, undecided. */
+  /** Appends an event of an account to the batch without checking any rule. */
   stageAccount(
     { type, payload }: AccountFact,
     { did, request, signature }: Omit<Caller, 'times'>,

@@ -46,8 +46,10 @@ interface Pending {
   readonly command: Command;
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
-  /** Its streams were loaded before: if the cache has evicted them since, the batch waits for them. */
-  wasCold: boolean;
+  /** The signatureKey of a signed request. */
+  readonly signature: string | null;
+  /** Its streams were loaded once. If the cache has evicted them since, the batch loads them itself. */
+  wasLoaded: boolean;
 }
 
 export class Forum {
@@ -77,7 +79,8 @@ export class Forum {
       if (this.#queue.length + this.#warming >= this.#options.commitQueueMax) {
         throw unavailable('too many moves are waiting to be committed, retry');
       }
-      this.#queue.push({ command, resolve: resolve as Pending['resolve'], reject, wasCold: false });
+      const signature = command.operation === 'record' ? null : command.caller.signature;
+      this.#queue.push({ command, signature, resolve: resolve as Pending['resolve'], reject, wasLoaded: false });
       this.#draining ??= this.#drain();
     });
   }
@@ -87,12 +90,7 @@ export class Forum {
     while (this.#queue.length > 0) {
       // Commands that arrive in this tick join the batch.
       await nextTick();
-      const batch = this.#queue.splice(0, BATCH_COMMANDS_MAX);
-      try {
-        await this.#commit(batch);
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
+      await this.#commit(this.#queue.splice(0, BATCH_COMMANDS_MAX));
     }
     this.#draining = undefined;
   }
@@ -102,96 +100,85 @@ export class Forum {
    * Nothing is suspended between the checks and the append, and nobody is answered before the commit is on disk.
    */
   async #commit(queued: readonly Pending[]): Promise<void> {
-    const { log, clock, limits, ages, permits, onBatch } = this.#options;
+    const { clock, limits, ages, permits, onBatch } = this.#options;
     const streams = new Map<StreamId, Chamber | Account>();
     const openChambers = new Map<string, number>();
     const signatures: string[] = [];
     const batch: Pending[] = [];
     for (const pending of queued) {
-      const isLoaded = await this.#load(pending, streams, openChambers).catch((error: unknown) => {
-        if (!(error instanceof StreamDamaged)) throw error;
-        pending.reject(error);
-      });
-      if (!isLoaded) continue;
-      batch.push(pending);
-      const { command } = pending;
-      if (command.operation !== 'record' && command.caller.signature !== null)
-        signatures.push(command.caller.signature);
-    }
-    const retried = (await log.findBySignature(signatures)).values();
-
-    const lastChamberId = this.#lastChamberId;
-    const wallClock = clock();
-    const staged = new CommitBatch({
-      now: this.now(),
-      wallClock,
-      limits,
-      ages,
-      permits,
-      lastChamberId,
-      streams,
-      openChambers,
-    });
-    const answers: (() => void)[] = [];
-    for (const { command, resolve, reject } of batch) {
-      const isSigned = command.operation !== 'record' && command.caller.signature !== null;
+      const { command, signature } = pending;
       try {
-        const found = isSigned ? retried.next().value : undefined;
-        if (found instanceof StreamDamaged) throw found;
-        const event = staged.decide(command, found);
-        answers.push(resolve.bind(undefined, event));
-      } catch (error) {
-        answers.push(reject.bind(undefined, error));
-      }
-    }
-
-    const appendMillis = await this.#append(staged);
-    this.#lastChamberId = staged.lastChamberId;
-    for (const stream of staged.touched) this.#streams.publish(stream, streams.get(stream) as Chamber | Account);
-    for (const answer of answers) answer();
-    for (const stream of staged.touched) {
-      if (typeof stream === 'number') for (const wake of this.#followers.get(stream) ?? []) wake();
-    }
-    onBatch?.({ commands: batch.length, events: staged.entries.length, appendMillis });
-  }
-
-  /**
-   * Puts the command's streams into `streams`, without suspending where they are in memory. False for a command that must
-   * wait until its streams are folded: it comes back to the queue then, and holds up nobody else meanwhile.
-   */
-  async #load(
-    pending: Pending,
-    streams: Map<StreamId, Chamber | Account>,
-    openChambers: Map<string, number>,
-  ): Promise<boolean> {
-    const { command } = pending;
-    const needed: StreamId[] = command.operation === 'record' ? [] : [command.caller.did];
-    if ('chamberId' in command && command.chamberId !== undefined) needed.push(command.chamberId);
-    for (const stream of needed) {
-      if (streams.has(stream)) continue;
-      let state = this.#streams.cached(stream);
-      if (state === undefined) {
-        if (!pending.wasCold) {
-          void this.#warm(pending, needed);
-          return false;
+        const cold = this.#hold(command, streams);
+        if (cold !== undefined && !pending.wasLoaded) {
+          // It comes back to the queue when its streams are folded, and holds up nobody else meanwhile.
+          void this.#warm(pending, cold);
+          continue;
         }
-        state = await this.#streams.load(stream);
+        for (const stream of cold ?? []) {
+          const state = await this.#streams.load(stream);
+          if (state !== undefined) streams.set(stream, state);
+        }
+        if (command.operation === 'createChamber' && !openChambers.has(command.caller.did)) {
+          const { did } = command.caller;
+          openChambers.set(did, await this.log.countOpenChambers(did, limits.openChambersPerDidMax));
+        }
+      } catch (error) {
+        pending.reject(error);
+        continue;
       }
-      if (state !== undefined) streams.set(stream, state);
+      batch.push(pending);
+      if (signature !== null) signatures.push(signature);
     }
-    if (command.operation === 'createChamber') {
-      const { did } = command.caller;
-      if (!openChambers.has(did))
-        openChambers.set(did, await this.log.countOpenChambers(did, this.#options.limits.openChambersPerDidMax));
+    try {
+      const retried = (await this.log.findBySignature(signatures)).values();
+      const times = { now: this.now(), wallClock: clock() };
+      const lastChamberId = this.#lastChamberId;
+      const staged = new CommitBatch({ ...times, limits, ages, permits, lastChamberId, streams, openChambers });
+      const answers: (() => void)[] = [];
+      for (const { command, signature, resolve, reject } of batch) {
+        // In the order of the signatures above.
+        const found = signature === null ? undefined : retried.next().value;
+        try {
+          if (found instanceof StreamDamaged) throw found;
+          answers.push(resolve.bind(undefined, staged.decide(command, found)));
+        } catch (error) {
+          answers.push(reject.bind(undefined, error));
+        }
+      }
+
+      const appendMillis = await this.#append(staged);
+      this.#lastChamberId = staged.lastChamberId;
+      for (const stream of staged.touched) this.#streams.publish(stream, streams.get(stream) as Chamber | Account);
+      for (const answer of answers) answer();
+      for (const stream of staged.touched) {
+        if (typeof stream === 'number') for (const wake of this.#followers.get(stream) ?? []) wake();
+      }
+      onBatch?.({ commands: batch.length, events: staged.entries.length, appendMillis });
+    } catch (error) {
+      // Only these: commands that wait for their streams are committed later, and answered then.
+      for (const { reject } of batch) reject(error);
     }
-    return true;
   }
 
-  async #warm(pending: Pending, needed: readonly StreamId[]): Promise<void> {
+  /** Puts the command's streams that are in memory into `streams`; returns the others, if there are any. */
+  #hold(command: Command, streams: Map<StreamId, Chamber | Account>): readonly StreamId[] | undefined {
+    let cold: StreamId[] | undefined;
+    const did = command.operation === 'record' ? undefined : command.caller.did;
+    const chamberId = 'chamberId' in command ? command.chamberId : undefined;
+    for (const stream of [did, chamberId]) {
+      if (stream === undefined || streams.has(stream)) continue;
+      const state = this.#streams.cached(stream);
+      if (state === undefined) cold = [...(cold ?? []), stream];
+      else streams.set(stream, state);
+    }
+    return cold;
+  }
+
+  async #warm(pending: Pending, cold: readonly StreamId[]): Promise<void> {
     this.#warming++;
     try {
-      for (const stream of needed) await this.#streams.load(stream);
-      pending.wasCold = true;
+      for (const stream of cold) await this.#streams.load(stream);
+      pending.wasLoaded = true;
       this.#queue.push(pending);
       this.#draining ??= this.#drain();
     } catch (error) {

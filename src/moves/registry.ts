@@ -1,5 +1,5 @@
 // Every kind of signed event. A new move is its file here, its place in this list, its payload type in vocabulary/events.ts
-// and its case in projections/chamber.ts; the compiler asks for whatever is forgotten.
+// and its case in projections/chamber.ts. The compiler reports a missing place.
 import type { MoveFact, MovePayloads } from '../vocabulary/events.ts';
 import { changePersonality } from './change-personality.ts';
 import { commit } from './commit-allocation.ts';

@@ -119,7 +119,7 @@ class Subscription {
     this.cursor += page.count;
     try {
       const room = this.#consumer.take(page);
-      // A socket that takes whatever it is given would otherwise have the process to itself.
+      // A fast consumer must not keep the process busy.
       return isFull(page) ? Promise.resolve(room).then(() => takeTurn('bulk')) : room;
     } catch (error) {
       this.stop(error);
@@ -191,7 +191,7 @@ class ChamberTopic {
       let woken = 0;
       for (const subscription of this.subscriptions) {
         if (++woken % WAKES_PER_TICK === 0) await nextTick();
-        // The first at a cursor reads for all; each that needs the page meets a failure again.
+        // The first subscription at a cursor reads the page for all. If that fails, each reads again and gets the error.
         const { isWaiting, cursor } = subscription;
         if (isWaiting && this.reads.get(cursor)?.page === undefined) await this.read(cursor).catch(() => {});
         subscription.wake();

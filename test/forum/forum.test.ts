@@ -1,9 +1,11 @@
 // The spine: decided in order, appended in one transaction, answered when it is on disk, at a time that never falls.
 import { describe, expect, it } from 'vitest';
 import type { ForumLog, LogEntry } from '../../src/log/log.ts';
+import { ForumError } from '../../src/vocabulary/errors.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { House } from '../kit/house.ts';
+import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
 /** The log with something before each append. */
@@ -66,6 +68,27 @@ describe('group commit', () => {
     release?.();
     expect((await answer).status).toBe(200);
     expect(await preview()).toMatchObject({ eventCount: earlier.eventCount + 1 });
+  });
+
+  it('rejects only the commands of a failed append: one that waits for its streams is committed and answered', async () => {
+    const path = temporaryDatabase();
+    const before = new House({ path });
+    const [warm, cold] = [await before.agent(), await before.agent()];
+    const [warmId, coldId] = [await openChamber(before, [warm]), await openChamber(before, [cold])];
+    await before.close();
+    let failures = 1;
+    const failOnce = async () => {
+      if (failures-- > 0) throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
+    };
+    const house = new House({ path, clock: before.clock, wrapLog: beforeAppend(failOnce) });
+    await house.must('GET', `/chambers/${warmId}`);
+    await house.must('GET', '/me', { by: warm });
+    await enterPhase(house, warmId, 'DEBATE');
+    const debate = (by: Signer, id: number) =>
+      house.request('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+    const answers = await Promise.all([debate(warm, warmId), debate(cold, coldId)]);
+    expect(answers.map(({ status }) => status)).toEqual([503, 200]);
+    expect([await house.log.lastEventId(warmId), await house.log.lastEventId(coldId)]).toEqual([2, 3]);
   });
 
   it('decides each command on what those before it in the batch have done', async () => {
