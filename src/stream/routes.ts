@@ -65,7 +65,7 @@ export function streamRoutes(
     const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
     const until = Math.min(lastEventId, after + limit);
     const lane = until - after <= SHORT_ANSWER_LINES ? 'foreground' : 'bulk';
-    return new Response(ReadableStream.from(storedLines(forum.log, { stream: chamberId, after, until, lane })), {
+    return new Response(storedLines(forum.log, { stream: chamberId, after, until, lane }), {
       headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
     });
   });
@@ -104,9 +104,19 @@ async function readStart(c: Context, forum: Forum, known: readonly string[], las
   return { chamberId, after, lastEventId };
 }
 
-/** Each line ended by a line break. */
-async function* storedLines(log: ForumLog, range: PageRange): AsyncGenerator<Uint8Array> {
-  for await (const { ndjson } of readPages(log, range)) yield ndjson;
+/** Each line ended by a line break. The next page is read while the socket takes the last one. */
+function storedLines(log: ForumLog, range: PageRange): ReadableStream<Uint8Array> {
+  const pages = readPages(log, range);
+  return new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const { done, value } = await pages.next();
+      if (done) controller.close();
+      else controller.enqueue(value.ndjson);
+    },
+    cancel: async () => {
+      await pages.return(undefined);
+    },
+  });
 }
 
 /** Always there: streams are served over sockets. */

@@ -22,7 +22,7 @@ const MORE_READERS = 100;
  * A page each, of 262,144 bytes and the rest of the line that fills it, is 40 MB. Readers that were not held back would take
  * 3.6 GB.
  */
-const GROWTH_BYTES_MAX = 100_000_000;
+const GROWTH_BYTES_MAX = 150_000_000;
 const COLLECTS_GARBAGE = { NODE_OPTIONS: `--import=${new URL('../kit/collect-garbage.ts', import.meta.url)}` };
 
 function residentBytes({ pid }: ServiceProcess): number {
