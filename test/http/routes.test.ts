@@ -122,8 +122,6 @@ describe('a method that a path does not take', () => {
 });
 
 describe('the route of a request', () => {
-  const { app } = new House();
-
   it.each([
     ['GET', '/', '/'],
     ['HEAD', '/chambers/1', '/chambers/:id'],
@@ -136,6 +134,6 @@ describe('the route of a request', () => {
     ['GET', '/chambers/1/ideas/2', undefined],
     ['GET', '/constructor/__proto__', undefined],
   ])('%s %s is %s', (method, path, route) => {
-    expect(routeOf(app, method, path)).toBe(route);
+    expect(routeOf(new House().app, method, path)).toBe(route);
   });
 });
