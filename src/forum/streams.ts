@@ -8,6 +8,7 @@ import { decodeState, encodeState, isSnapshotDue } from '../../projections/snaps
 import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
 import { type ForumLog, type Snapshot, StreamDamaged, type StreamId } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
+import { moveOfEvent } from '../moves/registry.ts';
 import { type AccountEvent, type ChamberEvent, type ForumEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { fromHex, type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 
@@ -33,14 +34,10 @@ export const STATE_BYTES_MIN = 2_048;
 /** A line in memory: strings of two bytes a character at worst, and the objects that hold them. */
 const MEMORY_BYTES_PER_LINE_BYTE = 2;
 
-/** The estimate after one more event. Debate and turns leave nothing in a chamber's state. */
-export function grownBytes(
-  before: number | undefined,
-  { type }: ChamberEvent | AccountEvent,
-  lineBytes: number,
-): number {
-  if (type === 'chamber.debated' || type === 'chamber.passed') return before ?? STATE_BYTES_MIN;
-  return (before ?? STATE_BYTES_MIN) + MEMORY_BYTES_PER_LINE_BYTE * lineBytes;
+/** The estimate after one more event. */
+export function grownBytes(before = STATE_BYTES_MIN, event: ForumEvent, lineBytes: number): number {
+  const isTransient = event.chamberId !== null && isMove(event) && moveOfEvent[event.type].isTransient;
+  return isTransient ? before : before + MEMORY_BYTES_PER_LINE_BYTE * lineBytes;
 }
 
 export class Streams {

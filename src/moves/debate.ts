@@ -41,6 +41,7 @@ export const debate = defineMove({
     comment,
     ...(refinement === null ? {} : { refinement }),
   }),
+  isTransient: true,
   narrate: ({ ideaId, comment }, names) => `on ${names.idea(ideaId)}: “${comment}”`,
 
   texts: {

@@ -35,6 +35,8 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   }): unknown;
   /** The body that asks for what the payload says, without what the service assigned. */
   impliedBody(payload: Payloads[Type]): JsonValue;
+  /** Whether the chamber's state keeps nothing of the payload, so that the event takes no memory. */
+  readonly isTransient?: boolean;
   /** What happened, in one line for people. */
   narrate(payload: Payloads[Type], names: Names): string;
   readonly texts: MoveTexts;

@@ -25,6 +25,7 @@ export const pass = defineMove({
   },
   answer: ({ eventId, payload }) => ({ eventId, nextTurnAgent: payload.nextTurnAgent }),
   impliedBody: () => ({}),
+  isTransient: true,
   narrate: ({ nextTurnAgent }, names) => `passes; the turn is ${names.agent(nextTurnAgent)}'s`,
 
   texts: {

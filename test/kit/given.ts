@@ -1,17 +1,22 @@
 // given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
 import { expect } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import type { ChamberLimits } from '../../src/moves/move.ts';
-import { type ChamberCommand, decideMove } from '../../src/moves/registry.ts';
+import { type ChamberLimits, parseBody } from '../../src/moves/move.ts';
+import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
 import type { ChamberEvent, MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
-import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
+import { type JsonValue, NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from './clock.ts';
 
 export const LIMITS: ChamberLimits = { membersMax: 256, ideasMax: 256, openChambersPerDidMax: 1_000 };
 
 /** One event in short: who, what, and when; `did` is null for the service. */
 export type Past = readonly [at: number, did: string | null, fact: MoveFact | ServiceFact];
+
+interface ChamberCommand {
+  readonly operation: ChamberMoveOperation;
+  readonly body: JsonValue;
+}
 
 export interface Attempt {
   readonly at: number;
@@ -36,9 +41,13 @@ export function fold(past: readonly Past[]): ChamberState {
 export function given(...past: readonly Past[]) {
   const state = fold(past);
   return {
-    when(command: ChamberCommand, { at, by, limits }: Attempt) {
+    when({ operation, body }: ChamberCommand, { at, by, limits }: Attempt) {
+      const move: AnyChamberMove = chamberMoves[operation];
       const context = { state, did: by, wallet: walletOf(by), now: at, limits: { ...LIMITS, ...limits } };
-      const outcome = outcomeOf(() => decideMove(command, context));
+      const outcome = outcomeOf(() => ({
+        type: move.event,
+        payload: move.decide(parseBody(move, { json: body }), context),
+      }));
       return {
         gives: (fact: MoveFact) => expect(outcome).toEqual(fact),
         refuses: (code: ErrorCode, detail: string) =>

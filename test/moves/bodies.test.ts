@@ -1,7 +1,9 @@
 // One row for each rule of a body's field: what is taken, and what is refused by the name of the field.
 import { describe, expect, it } from 'vitest';
+import { changePersonality } from '../../src/moves/change-personality.ts';
 import { type Move, parseBody } from '../../src/moves/move.ts';
-import { accountMoves, moves } from '../../src/moves/registry.ts';
+import { register } from '../../src/moves/register.ts';
+import { moves } from '../../src/moves/registry.ts';
 import type { JsonValue } from '../../src/vocabulary/values.ts';
 import { outcomeOf } from '../kit/given.ts';
 import { DEADLINES_HOURLY } from '../kit/pasts.ts';
@@ -9,7 +11,7 @@ import { DEADLINES_HOURLY } from '../kit/pasts.ts';
 const CHECKSUMMED = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const HASH = `0x${'aB'.repeat(32)}`;
 
-const SLICES = { ...accountMoves, ...moves };
+const SLICES = { register, changePersonality, ...moves };
 type Operation = keyof typeof SLICES;
 
 function bodyOf(operation: Operation, body: JsonValue | undefined): unknown {

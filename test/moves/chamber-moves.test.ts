@@ -1,5 +1,4 @@
 import { describe, it } from 'vitest';
-import type { ChamberCommand } from '../../src/moves/registry.ts';
 import { given, HOURS } from '../kit/given.ts';
 import {
   ANN,
@@ -15,8 +14,6 @@ import {
   revealed,
   settled,
 } from '../kit/pasts.ts';
-
-type Reveal = Extract<ChamberCommand, { operation: 'reveal' }>;
 
 const JOIN = { operation: 'join', body: {} } as const;
 const PASS = { operation: 'pass', body: {} } as const;
@@ -203,10 +200,8 @@ describe('commit', () => {
 describe('reveal', () => {
   // keccak256(abi.encode(7, ANN, [("idea-1", 6000)], 0xaa × 16)).
   const salt = `0x${'aa'.repeat(16)}` as const;
-  const reveal = (bps: number): Reveal => ({
-    operation: 'reveal',
-    body: { allocations: [{ ideaId: 'idea-1', bps }], salt },
-  });
+  const reveal = (bps: number) =>
+    ({ operation: 'reveal', body: { allocations: [{ ideaId: 'idea-1', bps }], salt } }) as const;
   const COMMITMENT = '0x5daf50671148cb1acc38f4c43ed27e7ec95d32665b6733e6e1a4f12bab02097b';
   const past = [...LOBBY, proposed(ANN, 1, 'ABC'), committed(ANN, COMMITMENT)];
   const at = HOURS.reveal;
