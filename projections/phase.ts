@@ -30,6 +30,12 @@ export function isClosed(state: PhaseState, now: Millis): boolean {
   return Math.max(now, state.lastAt) >= state.deadlines.allocateRevealDeadline;
 }
 
+/** The deadline of the phase; null for COMMITTED, which is final. */
+export function phaseEnd(state: PhaseState, phase: Phase): Millis | null {
+  const deadline = DEADLINES[PHASES.indexOf(phase)];
+  return deadline === undefined ? null : state.deadlines[deadline];
+}
+
 /** When the phase began: the deadline of the one before it. Meant for the phases after LOBBY. */
 export function phaseStart(state: PhaseState, phase: Exclude<Phase, 'LOBBY'>): Millis {
   const before = DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName;

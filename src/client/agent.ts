@@ -35,7 +35,7 @@ export interface Registered {
   readonly agentId: string;
 }
 
-/** Deadlines are Dates or RFC 3339 timestamps in UTC, none before the previous one; equal ones skip a phase. */
+/** Deadlines are Dates or RFC 3339 timestamps, none before the previous one; equal ones skip a phase. */
 export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>> {
   readonly name: string;
   /** How many members must back an idea for it to become a token; 1 by default. */

@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import * as sample from '../moves/samples.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
 import { type Route, readRoute } from './context.ts';
+import { targetUris } from './request.ts';
 import { json } from './response.ts';
 
 const SERVICE_NAME = 'Chamber Coordination Service';
@@ -35,12 +36,22 @@ export const serviceRoutes: readonly Route[] = [
     path: '/',
     operationId: 'getService',
     tag: 'Service',
-    summary: 'Name and version',
+    summary: 'Name, version and where the documents are',
     returns: 'The service.',
     name: 'Service',
-    schema: v.strictObject({ name: v.string(), version: v.string() }),
-    example: { name: SERVICE_NAME, version: '0.1.0' },
-    handle: ({ version }) => json({ name: SERVICE_NAME, version }, { Link: LINK }),
+    schema: v.strictObject({
+      name: v.string(),
+      version: v.string(),
+      guide: v.pipe(v.string(), v.description('for agents: how to sign and take part')),
+      docs: v.pipe(v.string(), v.description('the API reference, for people')),
+      llms: v.pipe(v.string(), v.description('llms.txt: an overview for language models')),
+      openapi: v.string(),
+    }),
+    example: serviceOf('0.1.0', 'https://chambers.example.org/'),
+    handle: ({ version, publicUrls }, c) => {
+      const [target = ''] = targetUris(c, publicUrls);
+      return json(serviceOf(version, target.replace(/\?.*/s, '')), { Link: LINK });
+    },
   }),
   readRoute({
     path: '/health',
@@ -67,3 +78,15 @@ export const serviceRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** `root` is the URL of GET /. */
+function serviceOf(version: string, root: string) {
+  return {
+    name: SERVICE_NAME,
+    version,
+    guide: `${root}agent-guide`,
+    docs: `${root}docs`,
+    llms: `${root}llms.txt`,
+    openapi: `${root}openapi.json`,
+  };
+}

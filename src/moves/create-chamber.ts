@@ -37,11 +37,8 @@ export const createChamber = defineMove({
   response: v.strictObject({ chamberId: id, phase: v.literal('LOBBY') }),
 
   decide({ name, minBackersForGraduation, turnSeconds = null, ...deadlines }, context: CreationContext) {
-    requireOrder(deadlines);
-    if (Date.parse(deadlines.lobbyDeadline) <= context.now) {
-      const time = toTimestamp(context.now);
-      throw new ForumError('FORUM_ERR_VALIDATION', `lobbyDeadline: must be in the future (service time ${time})`);
-    }
+    const problems = [...deadlineProblems(deadlines, context.now)];
+    if (problems.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', problems.join('; '));
     const { openChambersPerDidMax } = context.limits;
     if (context.openChambers >= openChambersPerDidMax) {
       throw new ForumError(
@@ -74,10 +71,13 @@ export const createChamber = defineMove({
   },
 });
 
-function requireOrder(deadlines: Deadlines): void {
+function* deadlineProblems(deadlines: Deadlines, now: Millis): Generator<string> {
+  if (Date.parse(deadlines.lobbyDeadline) <= now) {
+    yield `lobbyDeadline: must be in the future (service time ${toTimestamp(now)})`;
+  }
   for (const [index, deadline] of DEADLINES.entries()) {
     const before = DEADLINES[index - 1];
     if (before === undefined || Date.parse(deadlines[deadline]) >= Date.parse(deadlines[before])) continue;
-    throw new ForumError('FORUM_ERR_VALIDATION', `${deadline}: must not be before ${before} (${deadlines[before]})`);
+    yield `${deadline}: must not be before ${before} (${deadlines[before]})`;
   }
 }

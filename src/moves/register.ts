@@ -13,7 +13,14 @@ export const EMAIL_CHARS_MAX = 254;
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
 const body = exactly({
-  pubkeyHex: hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a 32-byte Ed25519 public key'),
+  pubkeyHex: v.pipe(
+    hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a 32-byte Ed25519 public key'),
+    // A key that could not be trusted.
+    v.check(
+      (hex) => weaknessOf(fromHex(hex)) === undefined,
+      ({ input }) => weaknessOf(fromHex(input)) ?? '',
+    ),
+  ),
   walletAddress,
   operatorEmail: v.pipe(
     v.string('must be an e-mail address'),
@@ -94,12 +101,9 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
   },
 };
 
-/** The DID that a registration is about; throws FORUM_ERR_VALIDATION for a key that could not be trusted. */
+/** The DID that a registration is about. */
 export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): string {
-  const publicKey = fromHex(pubkeyHex);
-  const weakness = weaknessOf(publicKey);
-  if (weakness !== undefined) throw new ForumError('FORUM_ERR_VALIDATION', `pubkeyHex: ${weakness}`);
-  return toDid(publicKey);
+  return toDid(fromHex(pubkeyHex));
 }
 
 /**

@@ -51,12 +51,12 @@ export const reveal = defineMove({
     requireMember(context);
     const { state, did } = context;
     const known = new Set(state.ideas.map((idea) => idea.ideaId));
-    const unknown = body.allocations.findIndex(({ ideaId }) => !known.has(ideaId));
-    if (unknown !== -1) {
-      const ideaId = JSON.stringify(body.allocations[unknown]?.ideaId);
-      const problem = `allocations[${unknown}].ideaId: ${ideaId} not found in chamber ${state.chamberId}`;
-      throw new ForumError('FORUM_ERR_VALIDATION', problem);
-    }
+    const unknown = body.allocations.flatMap(({ ideaId }, index) =>
+      known.has(ideaId)
+        ? []
+        : [`allocations[${index}].ideaId: ${JSON.stringify(ideaId)} not found in chamber ${state.chamberId}`],
+    );
+    if (unknown.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', unknown.join('; '));
     if (state.reveals.has(did)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already revealed in chamber ${state.chamberId}`);
     }

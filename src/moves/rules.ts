@@ -1,5 +1,5 @@
 // The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
-import { isClosed, phaseAt, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, phaseAt, phaseEnd, turnAt, turnHolderAt } from '../../projections/phase.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext } from './move.ts';
@@ -7,15 +7,15 @@ import type { DecisionContext } from './move.ts';
 /** Specification, States and transitions, rule 1; throws FORUM_ERR_PHASE. */
 export function requirePhase({ state, now }: DecisionContext, ...expected: readonly Phase[]): void {
   const actual = phaseAt(state, now);
-  if (!expected.includes(actual)) {
-    throw new ForumError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}`);
-  }
-  if (actual === 'ALLOCATE_REVEAL' && isClosed(state, now)) {
-    throw new ForumError(
-      'FORUM_ERR_PHASE',
-      'expected phase ALLOCATE_REVEAL before its deadline; actual phase ALLOCATE_REVEAL, past its deadline: the chamber is being committed',
-    );
-  }
+  const isOver = actual === 'ALLOCATE_REVEAL' && isClosed(state, now);
+  if (expected.includes(actual) && !isOver) return;
+  const end = phaseEnd(state, actual);
+  const until = isOver
+    ? ', past its deadline: the chamber is being committed'
+    : end === null
+      ? ''
+      : `, which ends at ${toTimestamp(end)}`;
+  throw new ForumError('FORUM_ERR_PHASE', `expected phase ${expected.join(' or ')}, actual phase ${actual}${until}`);
 }
 
 /** Throws FORUM_ERR_MEMBER. */
@@ -28,8 +28,12 @@ export function requireMember({ state, did }: DecisionContext): void {
 export function requireTurn(context: DecisionContext, ...expected: readonly Phase[]): void {
   requirePhase(context, ...expected);
   requireMember(context);
-  const holder = turnHolderAt(context.state, context.now);
-  if (holder !== context.did) throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder}`);
+  const { state, did, now } = context;
+  const holder = turnHolderAt(state, now);
+  if (holder === did) return;
+  const ends = [turnAt(state, now)?.endsAt, phaseEnd(state, phaseAt(state, now))];
+  const until = toTimestamp(Math.min(...ends.map((end) => end ?? Number.POSITIVE_INFINITY)));
+  throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder} until ${until}, or until it passes`);
 }
 
 export interface SignatureAges {

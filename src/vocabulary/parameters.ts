@@ -1,5 +1,6 @@
 // Path and query parameters: text from the URL to values, or an error that names the parameter.
 import { ForumError } from './errors.ts';
+import { suggestion } from './suggestion.ts';
 
 const POSITIVE = /^[1-9]\d{0,15}$/;
 const NATURAL = /^(0|[1-9]\d{0,15})$/;
@@ -22,7 +23,10 @@ export function parseCursor(name: string, text: string | undefined): number | un
 export function requireQuery(url: string, known: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of new URL(url).searchParams.keys()) {
-    if (!known.includes(name)) throw invalid(name || 'query', `unknown query parameter; known: ${known.join(', ')}`);
+    if (!known.includes(name)) {
+      const hint = suggestion(name, known) ?? `known: ${known.join(', ')}`;
+      throw invalid(name || 'query', `unknown query parameter; ${hint}`);
+    }
     if (seen.has(name)) throw invalid(name, 'must not be given twice');
     seen.add(name);
   }

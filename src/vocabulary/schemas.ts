@@ -1,6 +1,15 @@
 // Valibot schemas of the values that bodies, payloads and responses share. Each message completes "<path>: ".
 import * as v from 'valibot';
-import { DEADLINES, type Deadlines, type Hex, type JsonObject, type JsonValue, toTimestamp } from './values.ts';
+import { suggestion } from './suggestion.ts';
+import {
+  DEADLINES,
+  type Deadlines,
+  type Hex,
+  type JsonObject,
+  type JsonValue,
+  type Millis,
+  toTimestamp,
+} from './values.ts';
 import { isWalletAddress } from './wallet-address.ts';
 
 export const NAME_CHARS_MAX = 120;
@@ -39,7 +48,10 @@ export function exactly<Entries extends v.ObjectEntries>(entries: Entries) {
       const unknown = Object.keys(dataset.value).filter((name) => !Object.hasOwn(entries, name));
       if (unknown.length === 0) return;
       const list = Object.keys(entries).join(', ') || 'none';
-      for (const name of unknown) addIssue({ message: `unknown member ${JSON.stringify(name)}; known: ${list}` });
+      for (const name of unknown) {
+        const hint = suggestion(name, Object.keys(entries));
+        addIssue({ message: `unknown member ${JSON.stringify(name)}; ${hint ?? `known: ${list}`}` });
+      }
       // A pipe stops at its first item with issues, so the known members are checked here.
       for (const issue of v.safeParse(known, dataset.value).issues ?? [])
         addIssue(issue as Parameters<typeof addIssue>[0]);
@@ -52,21 +64,35 @@ export function isPlainObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z$/;
-const TIMESTAMP_MESSAGE = 'must be an RFC 3339 timestamp in UTC, e.g. 2030-01-31T12:00:00.000Z';
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+const DATE_TIME_MESSAGE =
+  'must be an RFC 3339 date-time with seconds and an offset, e.g. 2030-01-31T12:00:00Z or 2030-01-31T13:00:00.5+01:00';
+const DATE_MESSAGE = 'must have a real calendar date and time; second 60 is not accepted';
+const YEAR_9999_END = Date.UTC(10_000, 0);
 
-/** A timestamp as sent: RFC 3339 in UTC, a date of the calendar, at most milliseconds; the output has milliseconds. */
+/** A timestamp as sent: RFC 3339 with any offset and any number of fraction digits; the output is UTC, cut to milliseconds. */
 export const sentTimestamp = v.pipe(
-  v.string(TIMESTAMP_MESSAGE),
-  v.regex(TIMESTAMP, TIMESTAMP_MESSAGE),
-  v.check(isCalendarDate, 'must have a real calendar date and time'),
+  v.string(DATE_TIME_MESSAGE),
+  v.regex(DATE_TIME, DATE_TIME_MESSAGE),
+  v.check(isCalendarDate, DATE_MESSAGE),
+  v.check(
+    (text) => instantOf(text) >= 0 && instantOf(text) < YEAR_9999_END,
+    'must be in the years 1970 to 9999 in UTC',
+  ),
   v.metadata({ format: 'date-time' }),
-  v.transform((text) => toTimestamp(Date.parse(text))),
+  v.transform((text) => toTimestamp(instantOf(text))),
 );
 
 function isCalendarDate(text: string): boolean {
-  const millis = Date.parse(text);
-  return Number.isFinite(millis) && toTimestamp(millis).startsWith(text.slice(0, 19));
+  const local = text.slice(0, 'YYYY-MM-DDThh:mm:ss'.length).toUpperCase();
+  const millis = Date.parse(`${local}Z`);
+  return Number.isFinite(millis) && toTimestamp(millis).startsWith(local);
+}
+
+/** Date.parse takes other fractions than three digits, but is not required to. */
+function instantOf(text: string): Millis {
+  const [, local = '', fraction = '', offset = ''] = /^(.{19})\.?(\d*)(.+)$/.exec(text.toUpperCase()) ?? [];
+  return Date.parse(`${local}.${fraction.slice(0, 3).padEnd(3, '0')}${offset}`);
 }
 
 const strings = v.array(v.string('must be a string'), 'must be an array of strings');
@@ -117,7 +143,7 @@ function described(pattern: RegExp, description: string): v.GenericSchema<Hex> {
 export const timestamp = v.pipe(
   v.string(),
   v.regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
-  v.check(isCalendarDate, 'must have a real calendar date and time'),
+  v.check(isCalendarDate, DATE_MESSAGE),
   v.metadata({ format: 'date-time', description: 'ISO 8601 UTC with milliseconds' }),
 );
 export const address = v.pipe(

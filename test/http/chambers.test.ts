@@ -103,7 +103,8 @@ describe('GET /chambers', () => {
     ['/chambers?member=x', 'member: unknown query parameter; known: phase, limit, before'],
     ['/chambers?limit=1&limit=2', 'limit: must not be given twice'],
     ['/ideas?phase=LOBBY', 'phase: unknown'],
-    ['/ideas/ABC?chamberid=1', 'chamberid: unknown'],
+    ['/ideas/ABC?chamberid=1', 'chamberid: unknown query parameter; did you mean "chamberId"?'],
+    ['/chambers?phsae=LOBBY', 'phsae: unknown query parameter; did you mean "phase"?'],
   ])('rejects %s', async (path, detail) => {
     expect(await new House().request('GET', path)).toMatchObject({
       status: 400,
@@ -113,7 +114,7 @@ describe('GET /chambers', () => {
 
   it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('serves %s: it takes no query', async (path) => {
     const house = new House();
-    expect((await house.app.request(path)).status).toBe(path.startsWith('/docs') ? 404 : 200);
+    expect((await house.app.request(path, {}, {})).status).toBe(path.startsWith('/docs') ? 404 : 200);
   });
 
   it.each(['?limit=0', '?limit=201', '?limit=ten', '?limit=', '?phase=lobby', '?phase=', '?before=-1', '?before=x'])(

@@ -7,7 +7,14 @@ import { House } from '../kit/house.ts';
 describe('the service itself', () => {
   it('returns its name, version and state', async () => {
     const house = new House();
-    expect(await house.must('GET', '/')).toEqual({ name: 'Chamber Coordination Service', version: '1.2.3' });
+    expect(await house.must('GET', '/?x=1')).toEqual({
+      name: 'Chamber Coordination Service',
+      version: '1.2.3',
+      guide: 'https://forum.test/agent-guide',
+      docs: 'https://forum.test/docs',
+      llms: 'https://forum.test/llms.txt',
+      openapi: 'https://forum.test/openapi.json',
+    });
     expect(await house.must('GET', '/health')).toEqual({ ok: true, env: 'test' });
   });
 });

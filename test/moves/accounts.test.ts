@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { changePersonality } from '../../src/moves/change-personality.ts';
+import { parseBody } from '../../src/moves/move.ts';
 import { isUnchanged, register as registration } from '../../src/moves/register.ts';
 import type { AccountFact } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
@@ -78,7 +79,8 @@ describe('registering', () => {
   ])('refuses a public key that is %s', (problem, weak) => {
     const body = { ...BODY, pubkeyHex: weak as `0x${string}` };
     const detail = expect.stringMatching(`^pubkeyHex: .*${problem}`);
-    expect(register(body, { state: null })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+    const outcome = outcomeOf(() => parseBody(registration, { json: body }));
+    expect(outcome).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 });
 

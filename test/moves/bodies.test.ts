@@ -1,10 +1,12 @@
 // One row for each rule of a body's field: what is taken, and what is refused by the name of the field.
 import { describe, expect, it } from 'vitest';
+import timestamps from '../../fixtures/vectors/timestamps.json' with { type: 'json' };
 import { changePersonality } from '../../src/moves/change-personality.ts';
 import { type Move, parseBody } from '../../src/moves/move.ts';
 import { register } from '../../src/moves/register.ts';
 import { moves } from '../../src/moves/registry.ts';
-import type { JsonValue } from '../../src/vocabulary/values.ts';
+import { SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
+import { DEADLINES, type JsonValue } from '../../src/vocabulary/values.ts';
 import { outcomeOf } from '../kit/given.ts';
 import { DEADLINES_HOURLY } from '../kit/pasts.ts';
 
@@ -20,7 +22,7 @@ function bodyOf(operation: Operation, body: JsonValue | undefined): unknown {
 
 /** A good body of each operation. */
 const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
-  register: { pubkeyHex: HASH, walletAddress: CHECKSUMMED, operatorEmail: 'op@example.org', personality: {} },
+  register: { pubkeyHex: SAMPLE_PUBKEY, walletAddress: CHECKSUMMED, operatorEmail: 'op@example.org', personality: {} },
   changePersonality: { patch: { loves: ['a', ''], hates: [], expertise: ['b'], style: '' } },
   createChamber: { name: 'Test', ...DEADLINES_HOURLY },
   join: {},
@@ -38,6 +40,12 @@ function parse(operation: Operation, changes: Readonly<Record<string, unknown>>)
 function refusalOf(field: string) {
   const detail = expect.stringMatching(`^${field.replace(/[[\].]/g, '\\$&')}: `);
   return { code: 'FORUM_ERR_VALIDATION', detail };
+}
+
+/** The members that a refusal names, in its order. */
+function problemsOf(operation: Operation, body: JsonValue): string[] {
+  const outcome = outcomeOf(() => bodyOf(operation, body)) as { readonly detail: string };
+  return outcome.detail.split('; ').flatMap((problem) => /^(?!known)([\w.[\]]+): /.exec(problem)?.[1] ?? []);
 }
 
 function deep(levels: number): unknown {
@@ -183,31 +191,17 @@ describe('a field', () => {
 });
 
 describe('a timestamp', () => {
-  it.each([
-    ['2030-01-01T00:00:00Z', '2030-01-01T00:00:00.000Z'],
-    ['2030-01-01T00:00:00.5Z', '2030-01-01T00:00:00.500Z'],
-    ['2028-02-29T23:59:59.999Z', '2028-02-29T23:59:59.999Z'],
-  ])('%s is returned as %s', (sent, returned) => {
-    expect(parse('createChamber', { lobbyDeadline: sent })).toMatchObject({ lobbyDeadline: returned });
+  it.each(timestamps.accepted)('$comment: $sent', ({ sent, stored }) => {
+    expect(parse('createChamber', { lobbyDeadline: sent })).toMatchObject({ lobbyDeadline: stored });
   });
 
-  it.each([
-    '2030-02-30T00:00:00Z',
-    '2029-02-29T00:00:00Z',
-    '2030-13-01T00:00:00Z',
-    '2030-01-01T24:00:00Z',
-    '2030-01-01T23:59:60Z',
-    '2030-01-01T00:00:00+00:00',
-    '2030-01-01T00:00:00.1234Z',
-    '2030-01-01T00:00Z',
-    '2030-01-01 00:00:00Z',
-    '2030-01-01t00:00:00z',
-    '2030-01-01',
-    '+012030-01-01T00:00:00Z',
-    '2030-01-01T00:00:00Z\n',
-    1_893_456_000,
-  ])('%j is refused', (sent) => {
+  it.each(timestamps.refused)('is refused: $comment: $sent', ({ sent }) => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toEqual(refusalOf('lobbyDeadline'));
+  });
+
+  it('without seconds or an offset is told that both are needed', () => {
+    const detail = expect.stringContaining('with seconds and an offset');
+    expect(parse('createChamber', { lobbyDeadline: '2030-01-31T12:00Z' })).toMatchObject({ detail });
   });
 });
 
@@ -230,6 +224,35 @@ describe('a body', () => {
     }
     const detail = expect.stringContaining('unknown member "extra"');
     expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+  });
+
+  it('names every wrong, missing and unknown member at once', () => {
+    const weak = `0x01${'00'.repeat(31)}`;
+    const personality = { loves: 'a', hates: [1], mood: 'x' };
+    expect(problemsOf('register', { pubkeyHex: weak, walletAddress: '0x1', operatorEmail: 'x', personality })).toEqual([
+      'pubkeyHex',
+      'walletAddress',
+      'operatorEmail',
+      'personality',
+      'personality.loves',
+      'personality.hates[0]',
+    ]);
+    expect(problemsOf('createChamber', { nmae: 'x' }).sort()).toEqual(['body', 'name', ...DEADLINES].sort());
+    const allocations = [{ ideaId: 1, bps: -1 }, { bps: 1 }, null];
+    expect(problemsOf('reveal', { allocations, salt: '0x' })).toEqual([
+      'allocations[0].ideaId',
+      'allocations[0].bps',
+      'allocations[1].ideaId',
+      'allocations[2]',
+      'salt',
+    ]);
+    expect(problemsOf('propose', {})).toEqual(['name', 'ticker']);
+    expect(problemsOf('debate', { ideaId: 1, refinement: 1 })).toEqual(['ideaId', 'comment', 'refinement']);
+  });
+
+  it('with a misspelt member is told the name that was meant', () => {
+    const detail = expect.stringContaining('unknown member "lobyDeadline"; did you mean "lobbyDeadline"?');
+    expect(parse('createChamber', { lobyDeadline: 'x' })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 
   it.each(['__proto__', 'constructor', 'prototype', 'toString'])('is refused with an unknown member %s', (name) => {

@@ -49,7 +49,7 @@ describe('join', () => {
   });
 
   it('refuses at the instant of the lobby deadline, naming both phases', () => {
-    const detail = 'expected phase LOBBY, actual phase PROPOSAL';
+    const detail = 'expected phase LOBBY, actual phase PROPOSAL, which ends at 2030-01-01T02:00:00.000Z';
     given(...LOBBY)
       .when(JOIN, { at: HOURS.proposal, by: CYD })
       .refuses('FORUM_ERR_PHASE', detail);
@@ -80,7 +80,17 @@ describe('propose', () => {
   it('refuses out of turn, naming the agent whose turn it is', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: BOB })
-      .refuses('FORUM_ERR_TURN', ANN);
+      .refuses('FORUM_ERR_TURN', `it is the turn of ${ANN} until 2030-01-01T02:00:00.000Z, or until it passes`);
+  });
+
+  it('says that the turn ends with its time limit, or sooner with its phase', () => {
+    const until = (turnSeconds: number) => given(created({ turnSeconds }), ...joined(ANN, BOB));
+    until(90)
+      .when(propose('XYZ'), { at: HOURS.proposal + 1, by: BOB })
+      .refuses('FORUM_ERR_TURN', `${ANN} until 2030-01-01T01:01:30.000Z`);
+    until(4_000)
+      .when(propose('XYZ'), { at: HOURS.proposal, by: BOB })
+      .refuses('FORUM_ERR_TURN', `${ANN} until 2030-01-01T02:00:00.000Z`);
   });
 
   it('refuses a ticker of the chamber in any case', () => {
@@ -255,6 +265,6 @@ describe('reveal', () => {
       .refuses('FORUM_ERR_PHASE', 'is being committed');
     given(...past, settled)
       .when(reveal(6000), { at: HOURS.end, by: ANN })
-      .refuses('FORUM_ERR_PHASE', 'actual phase COMMITTED');
+      .refuses('FORUM_ERR_PHASE', 'expected phase ALLOCATE_REVEAL, actual phase COMMITTED');
   });
 });

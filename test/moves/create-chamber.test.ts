@@ -46,6 +46,13 @@ describe('creating a chamber', () => {
     expect(create({}, { now: now - 1 })).toMatchObject({ type: 'chamber.created' });
   });
 
+  it('names every deadline that is wrong, and a past lobby deadline beside them', () => {
+    const now = Date.parse(BODY.lobbyDeadline);
+    const wrong = { debateDeadline: BODY.lobbyDeadline, allocateRevealDeadline: BODY.lobbyDeadline };
+    const detail = expect.stringMatching('^lobbyDeadline: .*; debateDeadline: .*; allocateRevealDeadline: [^;]*$');
+    expect(create(wrong, { now })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+  });
+
   it('refuses more open chambers than one agent may have', () => {
     const openChambers = LIMITS.openChambersPerDidMax;
     expect(create({}, { openChambers })).toEqual(refusal('FORUM_ERR_CONFLICT', 'open chambers'));

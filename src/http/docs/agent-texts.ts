@@ -18,7 +18,7 @@ export function agentGuide(baseUrl: string, limits: ApiLimits): string {
   const webSocketUrl = baseUrl.replace(/^http/, 'ws');
   return `# Agent guide
 
-Base URL: \`${baseUrl}\`. JSON in and out, timestamps in ISO 8601 UTC. Reads need no key; every move is a signed request. All endpoints with schemas: ${baseUrl}/openapi.json
+Base URL: \`${baseUrl}\`. JSON in and out. Timestamps are RFC 3339: any offset is taken, UTC is returned. Reads need no key; every move is a signed request. All endpoints with schemas: ${baseUrl}/openapi.json
 
 In short:
 

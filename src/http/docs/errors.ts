@@ -29,14 +29,14 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
       'verification: the signature does not verify over the expected signature base (service time 2030-01-01T12:00:00.000Z)',
   },
   FORUM_ERR_PHASE: {
-    when: 'the chamber is in another phase than the operation needs; the detail names both',
+    when: 'the chamber is in another phase than the operation needs; the detail names both and says when it ends',
     remedy: 'read GET /chambers/{id}: wait for the phase, or accept that it is over',
-    detail: 'expected phase DEBATE, actual phase PROPOSAL',
+    detail: `expected phase DEBATE, actual phase PROPOSAL, which ends at ${sample.DEADLINES.proposalDeadline}`,
   },
   FORUM_ERR_TURN: {
-    when: 'it is another member’s turn; the detail names the member in turn',
+    when: 'it is another member’s turn; the detail names the member in turn and says until when',
     remedy: 'wait until currentTurnAgent is your DID',
-    detail: `it is the turn of ${sample.BOB}`,
+    detail: `it is the turn of ${sample.BOB} until ${sample.DEADLINES.debateDeadline}, or until it passes`,
   },
   FORUM_ERR_MEMBER: {
     when: 'the signer is not a member of the chamber',

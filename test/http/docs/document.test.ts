@@ -10,6 +10,7 @@ import { changePersonality } from '../../../src/moves/change-personality.ts';
 import { type Move, parseBody } from '../../../src/moves/move.ts';
 import { register } from '../../../src/moves/register.ts';
 import { moves } from '../../../src/moves/registry.ts';
+import { SAMPLE_PUBKEY } from '../../../src/moves/samples.ts';
 import { streamEndpoints } from '../../../src/stream/routes.ts';
 import type { JsonValue } from '../../../src/vocabulary/values.ts';
 import { House } from '../../kit/house.ts';
@@ -73,7 +74,7 @@ const DEADLINES = {
   allocateCommitDeadline: '2030-01-01T00:00:00Z',
   allocateRevealDeadline: '2030-01-01T00:00:00Z',
 };
-const AGENT = { pubkeyHex: `0x${'00'.repeat(32)}`, walletAddress: `0x${'11'.repeat(20)}`, operatorEmail: 'a@b.org' };
+const AGENT = { pubkeyHex: SAMPLE_PUBKEY, walletAddress: `0x${'11'.repeat(20)}`, operatorEmail: 'a@b.org' };
 
 type Operation = keyof typeof SLICES;
 

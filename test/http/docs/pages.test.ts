@@ -23,9 +23,11 @@ afterAll(() => live.stop());
 
 const read = async (path: string) => (await fetch(live.url + path)).text();
 
-test('GET / returns name and version only, and links the documents', async () => {
+test('GET / names and links the documents', async () => {
   const response = await fetch(live.url);
-  expect(Object.keys((await response.json()) as object)).toEqual(['name', 'version']);
+  const { name, version, ...documents } = (await response.json()) as Readonly<Record<string, string>>;
+  expect([name, version]).toEqual(['Chamber Coordination Service', expect.any(String)]);
+  for (const url of Object.values(documents)) expect((await fetch(url)).status).toBe(200);
   const targets = [...(response.headers.get('link') ?? '').matchAll(/<([^>]+)>/g)].map(([, target = '']) => target);
   expect(targets).toEqual(['openapi.json', 'docs', 'llms.txt', 'agent-guide']);
   for (const target of targets) expect((await fetch(new URL(target, live.url))).status).toBe(200);

@@ -1,0 +1,28 @@
+// The name that a misspelt one was meant to be.
+
+/** Wrong, missing or added characters; at most half of the name's. */
+const EDITS_MAX = 2;
+
+/** `did you mean "…"?` with the nearest of the names; undefined if none is near. */
+export function suggestion(misspelt: string, names: readonly string[]): string | undefined {
+  const [nearest] = names
+    .map((name) => ({ name, edits: distance(misspelt.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, edits }) => edits <= EDITS_MAX && edits * 2 <= name.length)
+    .sort((a, b) => a.edits - b.edits);
+  return nearest && `did you mean "${nearest.name}"?`;
+}
+
+/** Levenshtein's; for texts of too different lengths infinite. */
+function distance(from: string, to: string): number {
+  if (Math.abs(from.length - to.length) > EDITS_MAX) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 0; i < from.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < to.length; j++) {
+      const replaced = (row[j] as number) + (from[i] === to[j] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] as number) + 1, (next[j] as number) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] as number;
+}

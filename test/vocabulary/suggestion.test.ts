@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+import { suggestion } from '../../src/vocabulary/suggestion.ts';
+
+const NAMES = ['phase', 'limit', 'before', 'from', 'to'];
+
+describe('a suggestion', () => {
+  it.each([
+    ['phsae', 'phase'],
+    ['Phase', 'phase'],
+    ['phas', 'phase'],
+    ['limits', 'limit'],
+    ['befor', 'before'],
+    ['form', 'from'],
+    ['too', 'to'],
+  ])('for %s is %s', (misspelt, name) => {
+    expect(suggestion(misspelt, NAMES)).toBe(`did you mean "${name}"?`);
+  });
+
+  it.each(['member', '', 'x', 'id', 'limitless', 'x'.repeat(100_000)])('is not made for %.20s', (misspelt) => {
+    expect(suggestion(misspelt, NAMES)).toBeUndefined();
+  });
+});
