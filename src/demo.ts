@@ -1,11 +1,9 @@
 // A chamber from lobby to committed in under a minute: five agents, signed HTTP, a stream, a chain. Succeeds only if the
 // root on the chain is the one that the streamed lines give, and every graduate has its token.
-import './require-node.ts';
 import { setMaxListeners } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { tallies } from '../projections/allocations.ts';
 import type { ChamberState } from '../projections/chamber.ts';
 import { interruptible } from './cli/environment.ts';
@@ -15,7 +13,7 @@ import { Agent } from './client/agent.ts';
 import { linkedSignal } from './client/time.ts';
 import { CAST, play } from './demo/cast.ts';
 import { openStage, readChain, type Testimony, witness } from './demo/stage.ts';
-import { exitWithOutput, paint } from './terminal.ts';
+import { paint } from './terminal.ts';
 
 const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;
 /** From when the service listens. */
@@ -96,12 +94,4 @@ function conclude({ root }: Testimony, chain: Awaited<ReturnType<typeof readChai
     console.log(`token of ${ticker.padEnd(10)}          ${address ?? paint('red', 'MISSING')}`);
   }
   return isSame && chain.tokens.every(({ address }) => address !== null);
-}
-
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  exitWithOutput();
-  process.exitCode = await demoMain().catch((error: unknown) => {
-    console.error(`The demo failed: ${error instanceof Error ? error.message : String(error)}`);
-    return 1;
-  });
 }

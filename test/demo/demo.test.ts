@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/main.ts';
-import { DEMO } from '../kit/programs.ts';
+import { CLI } from '../kit/programs.ts';
 
 const TIMEOUT_MILLIS = 150_000;
 
 it('the demo ends with the same root on the chain and a token for each graduate', {
   timeout: TIMEOUT_MILLIS,
 }, async () => {
-  const demo = spawn(process.execPath, [DEMO], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const demo = spawn(process.execPath, [CLI, 'demo'], { stdio: ['ignore', 'pipe', 'pipe'] });
   const [out, err, [exitCode]] = await Promise.all([text(demo.stdout), text(demo.stderr), once(demo, 'exit')]);
   expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
   const roots = [...out.matchAll(/^root .*(0x[0-9a-f]{64})/gm)].map(([, root]) => root);

@@ -5,4 +5,3 @@ import { fileURLToPath } from 'node:url';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const MAIN = join(ROOT, 'src/main.ts');
 export const CLI = join(ROOT, 'src/cli.ts');
-export const DEMO = join(ROOT, 'src/demo.ts');
