@@ -1,8 +1,8 @@
 // The configuration: every variable with its rule, read in one place. Every wrong value is named at once.
 
 import { toBlockList } from './client-address.ts';
+import { isWalletAddress } from './vocabulary/schemas.ts';
 import type { Hex } from './vocabulary/values.ts';
-import { isWalletAddress } from './vocabulary/wallet-address.ts';
 
 interface Variable<Value> {
   /** Used when the variable is absent or empty; undefined leaves the value undefined. */

@@ -1,5 +1,5 @@
 // The evidence of one move: the signed request in its line, checked as the service had to check it (RFC 9421, RFC 9530).
-import { hasDigest } from '../crypto/content-digest.ts';
+import { digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { type ParsedSignature, parseSignature, SignatureError, signatureBase } from '../crypto/http-signature.ts';
 import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
@@ -38,12 +38,12 @@ export class EvidenceChecks {
   check(event: MoveEvent, eventId: number): void {
     const { request } = event;
     if (request === null) {
-      const problem = `event ${eventId} (${event.type}) has no signature: it is forged, or was accepted in development mode`;
-      this.#findings.judge('signature', [eventId], problem);
+      const unsigned = `event ${eventId} (${event.type}) has no signature: it is forged, or was accepted in development mode`;
+      this.#findings.judge('signature', [eventId], unsigned);
       return;
     }
-    const digest = hasDigest(request.contentDigest, utf8.encode(request.body ?? ''));
-    this.#findings.judge('digest', [eventId], !digest.ok && `event ${eventId}: ${digest.problem}`);
+    const problem = digestProblem(request.contentDigest, utf8.encode(request.body ?? ''));
+    this.#findings.judge('digest', [eventId], problem && `event ${eventId}: ${problem}`);
     this.#checkTarget(event, request, eventId);
     try {
       const parsed = this.#verified(request, event.did);

@@ -3,8 +3,8 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { plain } from '../terminal.ts';
+import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import { isWalletAddress } from '../vocabulary/wallet-address.ts';
 import { AuditedChain, compareChain } from './chain.ts';
 import { ChamberAudit } from './chamber-audit.ts';
 import { readLines, Unreachable, UnusableInput } from './input.ts';
@@ -80,7 +80,7 @@ export async function auditFile(path: string, { chamberId, chain, onProgress }: 
   audit.conclude();
   const reason = 'the input is a file: audit the URL of a service to compare its responses';
   audit.findings.notEvaluated(reason, 'preview', 'views');
-  await compareChain(audit, chain, chamberId ?? audit.state?.chamberId);
+  await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
   return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null });
 }
 

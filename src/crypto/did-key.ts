@@ -20,18 +20,10 @@ export function toDid(publicKey: Uint8Array): string {
  */
 export function parseDid(did: string): Uint8Array | undefined {
   if (did.length !== DID_CHARS || !did.startsWith(PREFIX)) return undefined;
-  const bytes = decodeBase58(did.slice(PREFIX.length));
+  const bytes = orUndefined(() => base58.decode(did.slice(PREFIX.length)));
   if (bytes?.length !== ED25519_MULTICODEC.length + KEY_BYTES) return undefined;
   const isEd25519 = ED25519_MULTICODEC.every((byte, i) => bytes[i] === byte);
   return isEd25519 ? bytes.slice(ED25519_MULTICODEC.length) : undefined;
-}
-
-function decodeBase58(digits: string): Uint8Array | undefined {
-  try {
-    return base58.decode(digits);
-  } catch {
-    return undefined;
-  }
 }
 
 /**
@@ -40,16 +32,16 @@ function decodeBase58(digits: string): Uint8Array | undefined {
  */
 export function weaknessOf(publicKey: Uint8Array): string | undefined {
   if (publicKey.length !== KEY_BYTES) return `an Ed25519 public key has ${KEY_BYTES} bytes`;
-  const point = decodePoint(publicKey, { isLax: false });
+  const point = orUndefined(() => Point.fromBytes(publicKey));
   if (point !== undefined) return point.isSmallOrder() ? 'the public key is a point of small order' : undefined;
-  const isPoint = decodePoint(publicKey, { isLax: true }) !== undefined;
+  // The lax rules of ZIP 215 also take encodings of y not below p, and of x = 0 with the sign bit set.
+  const isPoint = orUndefined(() => Point.fromBytes(publicKey, true)) !== undefined;
   return isPoint ? 'the public key is not canonically encoded' : 'the public key is not a point of the curve';
 }
 
-/** The lax rules are those of ZIP 215: encodings of y not below p, and of x = 0 with the sign bit set, count too. */
-function decodePoint(publicKey: Uint8Array, { isLax }: { readonly isLax: boolean }): Point | undefined {
+function orUndefined<Value>(decode: () => Value): Value | undefined {
   try {
-    return Point.fromBytes(publicKey, isLax);
+    return decode();
   } catch {
     return undefined;
   }

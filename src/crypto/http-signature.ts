@@ -126,13 +126,7 @@ const COVERED = `"${COMPONENTS.join('" "')}"`;
 const OPENING = /^ *sig1=\(([^()]*)\)/;
 const TYPES = { created: 'number', keyid: 'string', alg: 'string', nonce: 'string', expires: 'number' } as const;
 /** As requireParameter leaves them. */
-interface Parameters {
-  readonly created: number;
-  readonly keyid: string;
-  readonly alg: string;
-  readonly nonce: string;
-  readonly expires: number;
-}
+type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg: string };
 
 /** Any Signature-Input of the profile: RFC 8941's optional spaces are taken, and `params` is the canonical form. */
 function parseInput(header: string): SignatureInput {
@@ -181,7 +175,7 @@ function parseList(header: string): { readonly params: string; readonly paramete
 }
 
 function requireParameter(name: string, value: BareItem): void {
-  const type = Object.hasOwn(TYPES, name) ? TYPES[name as keyof Parameters] : undefined;
+  const type = Object.hasOwn(TYPES, name) ? TYPES[name as keyof typeof TYPES] : undefined;
   if (type === undefined)
     throw inputError(`has the unknown parameter ${excerpt(name)}; known: ${Object.keys(TYPES).join(', ')}`);
   const isInteger = Number.isInteger(value) && (value as number) >= 0;

@@ -1,5 +1,5 @@
 // The signer of a request: the checks of its signature in the order form, digest, registration, verification (RFC 9421, Ed25519).
-import { contentDigestOf, hasDigest } from '../crypto/content-digest.ts';
+import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseSignature, SignatureError, signatureBase, signatureKey } from '../crypto/http-signature.ts';
 import type { Caller } from '../forum/commands.ts';
@@ -59,8 +59,8 @@ export class Authenticator {
       const parsed = parseSignature({ signatureInput, signature });
       const { keyid: did, created, expires } = parsed;
       if (contentDigest === '') throw new SignatureError('digest', 'the header Content-Digest is missing');
-      const digest = hasDigest(contentDigest, body.bytes);
-      if (!digest.ok) throw new SignatureError('digest', digest.problem);
+      const problem = digestProblem(contentDigest, body.bytes);
+      if (problem !== undefined) throw new SignatureError('digest', problem);
       const account = await this.#options.forum.account(did);
       const publicKey =
         account === undefined
@@ -119,7 +119,7 @@ function isSigned(c: ForumContext): boolean {
 /** What the service would have verified, made from the caller's own input alone, so that a signer can be fixed with it. */
 function expectedSignature(c: ForumContext, body: RequestBody, publicUrls: readonly string[]): ExpectedSignature {
   const received = header(c, 'content-digest') ?? '';
-  const contentDigest = hasDigest(received, body.bytes).ok ? received : contentDigestOf(body.bytes);
+  const contentDigest = digestProblem(received, body.bytes) === undefined ? received : contentDigestOf(body.bytes);
   const request = { method: c.req.method, targetUri: targetUris(c, publicUrls)[0] ?? '', contentDigest };
   return { signatureBase: baseOf(c, request), contentDigest };
 }

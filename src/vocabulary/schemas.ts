@@ -1,5 +1,6 @@
 // Valibot schemas of the values that bodies, payloads and responses share. Each message completes "<path>: ".
 import * as v from 'valibot';
+import { checksumAddress } from 'viem';
 import { suggestion } from './suggestion.ts';
 import {
   DEADLINES,
@@ -10,7 +11,6 @@ import {
   type Millis,
   toTimestamp,
 } from './values.ts';
-import { isWalletAddress } from './wallet-address.ts';
 
 export const NAME_CHARS_MAX = 120;
 export const TEXT_CHARS_MAX = 8192;
@@ -104,11 +104,21 @@ export const personality = exactly({
   style: v.exactOptional(v.string('must be a string')),
 });
 
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+
+/** Whether text is an EVM address: of one case, or mixed with the right checksum (EIP-55). */
+export function isWalletAddress(text: string): text is Hex {
+  if (!ADDRESS.test(text)) return false;
+  const digits = text.slice(2);
+  const isOneCase = digits === digits.toLowerCase() || digits === digits.toUpperCase();
+  return isOneCase || checksumAddress(text as Hex) === text;
+}
+
 const CHECKSUM_MESSAGE = 'must have a valid EIP-55 checksum where its case is mixed';
 const ADDRESS_MESSAGE = 'must be an EVM address: 0x and 40 hex digits';
 export const walletAddress = v.pipe(
   v.string(ADDRESS_MESSAGE),
-  v.regex(/^0x[0-9a-fA-F]{40}$/, ADDRESS_MESSAGE),
+  v.regex(ADDRESS, ADDRESS_MESSAGE),
   v.check(isWalletAddress, CHECKSUM_MESSAGE),
 );
 
@@ -148,7 +158,7 @@ export const timestamp = v.pipe(
 );
 export const address = v.pipe(
   v.string(),
-  v.regex(/^0x[0-9a-fA-F]{40}$/),
+  v.regex(ADDRESS),
   v.check(isWalletAddress, CHECKSUM_MESSAGE),
   v.description('EVM address'),
 );

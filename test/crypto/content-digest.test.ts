@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/content-digest.json' with { type: 'json' };
-import { contentDigestOf, hasDigest } from '../../src/crypto/content-digest.ts';
+import { contentDigestOf, digestProblem } from '../../src/crypto/content-digest.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -19,16 +19,14 @@ describe('Content-Digest', () => {
   });
 
   it.each(vectors.accepted)('is right: $comment', ({ header, body }) => {
-    expect(hasDigest(header, bytes(body))).toEqual({ ok: true });
+    expect(digestProblem(header, bytes(body))).toBeUndefined();
   });
 
   it('is quoted back in part only', () => {
-    const verdict = hasDigest('x'.repeat(10_000), new Uint8Array());
-    expect(JSON.stringify(verdict).length).toBeLessThan(300);
+    expect(digestProblem('x'.repeat(10_000), new Uint8Array())?.length).toBeLessThan(300);
   });
 
   it.each(vectors.refused)('is refused: $comment', ({ header, body, mentions }) => {
-    const verdict = hasDigest(header, bytes(body));
-    expect(verdict).toEqual({ ok: false, problem: expect.stringContaining(mentions) });
+    expect(digestProblem(header, bytes(body))).toContain(mentions);
   });
 });
