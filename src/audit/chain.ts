@@ -94,7 +94,8 @@ async function fetchOnce(url: string | URL | Request, init?: RequestInit): Promi
 }
 
 export async function compareChain(audit: ChamberAudit, chain?: AuditedChain, chamberId?: number): Promise<void> {
-  const { findings, claims, root } = audit;
+  const { findings, claims } = audit;
+  const root = audit.moves.root();
   if (chain === undefined || chamberId === undefined) {
     const reason = chain === undefined ? 'use --rpc and --registry to ask the chain' : 'the chamber is unknown';
     return findings.notEvaluated(reason, 'contract', 'receipts');

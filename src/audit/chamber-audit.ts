@@ -1,8 +1,6 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept. This file
 // and the checks need nothing of Node: where lines come from and which tree computes the root is for the caller.
-import type { ChamberState } from '../../projections/chamber.ts';
 import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
-import { type Hex, toHex } from '../vocabulary/values.ts';
 import { Decisions } from './decisions.ts';
 import { EvidenceChecks, type EvidenceOptions } from './evidence.ts';
 import { Findings } from './findings.ts';
@@ -33,11 +31,12 @@ export class ChamberAudit {
   /** What the log says happened on the chain. */
   readonly claims: Claim[] = [];
   lineCount = 0;
+  readonly decisions = new Decisions(this.findings);
+  /** Events that are leaves. */
+  readonly moves: MoveTree;
   readonly #sequence = new Sequence(this.findings);
-  readonly #decisions = new Decisions(this.findings);
   readonly #serviceEvents: ServiceEventChecks;
   readonly #evidence: EvidenceChecks;
-  readonly #moves: MoveTree;
   readonly #chamberId: number | undefined;
   /** By chamber, how many lines belong to it, and the first of them. */
   readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
@@ -47,27 +46,8 @@ export class ChamberAudit {
   constructor(options: AuditOptions) {
     this.#evidence = new EvidenceChecks(this.findings, options);
     this.#serviceEvents = new ServiceEventChecks(this.findings, options);
-    this.#moves = options.moves;
+    this.moves = options.moves;
     this.#chamberId = options.chamberId;
-  }
-
-  /** The chamber after the moves that hold; null while none created it. */
-  get state(): ChamberState | null {
-    return this.#decisions.state;
-  }
-
-  /** An event whose effect is unknown, so that the state is not reliable. */
-  get lostEventId(): number | undefined {
-    return this.#decisions.lostEventId;
-  }
-
-  get moveCount(): number {
-    return this.#moves.size;
-  }
-
-  get root(): Hex | null {
-    const root = this.#moves.root();
-    return root === undefined ? null : toHex(root);
   }
 
   /** Checks the next line. Throws UnusableInput when the lines are not events at all. */
@@ -79,8 +59,8 @@ export class ChamberAudit {
     const position = this.#sequence.place(event, line.bytes);
     const { eventId, kind, lostEventId, alteredEventId } = position;
     this.findings.judge('form', [eventId], problem && `event ${eventId} ${problem}`);
-    this.#decisions.lostEventId ??= lostEventId;
-    if (alteredEventId !== undefined) this.#decisions.distrust(alteredEventId);
+    this.decisions.lostEventId ??= lostEventId;
+    if (alteredEventId !== undefined) this.decisions.distrust(alteredEventId);
     if (kind === 'repeat') return;
     const { count, eventIds } = this.#linesByChamber.get(event.chamberId) ?? { count: 0, eventIds: [] };
     const named = eventIds.length < IDS_NAMED_MAX ? [...eventIds, eventId] : eventIds;
@@ -96,7 +76,7 @@ export class ChamberAudit {
     this.#evidence.conclude();
     this.#serviceEvents.conclude();
     this.#checkChamber();
-    if (this.state?.settlement.committed === null)
+    if (this.decisions.state?.settlement.committed === null)
       this.findings.notEvaluated('the chamber is not committed yet', 'root');
     this.findings.notEvaluated('the log of a chamber does not contain registrations', 'registration');
   }
@@ -106,11 +86,11 @@ export class ChamberAudit {
     if (isMove(event)) {
       this.#evidence.check(event, eventId);
       if (kind !== 'next') return;
-      this.#decisions.check(event, eventId);
-      this.#moves.push(leaf);
+      this.decisions.check(event, eventId);
+      this.moves.push(leaf);
     } else if (kind === 'next') {
-      await this.#serviceEvents.check(event, eventId, this.#decisions);
-      this.#decisions.fold(event);
+      await this.#serviceEvents.check(event, eventId, this.decisions);
+      this.decisions.fold(event);
       if (event.type === 'chamber.committed' || event.type === 'idea.deployed') this.claims.push({ event, eventId });
     }
   }

@@ -3,13 +3,14 @@
 import { Buffer } from 'node:buffer';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { MerkleTree } from 'merkletreejs';
+import { type Hex, toHex } from '../vocabulary/values.ts';
 
 /** The Merkle tree over the moves. */
 export interface MoveTree {
   readonly size: number;
   push(leaf: Uint8Array): void;
-  /** The root over all leaves so far; undefined without any. */
-  root(): Uint8Array | undefined;
+  /** The root over all leaves so far; null without any. */
+  root(): Hex | null;
 }
 
 /** merkletreejs keeps about 200 bytes for a leaf. */
@@ -18,24 +19,24 @@ const BLOCK_LEAVES = 16_384;
 export class MerkleTreeJs implements MoveTree {
   #blockRoots: Uint8Array[] = [];
   #block: Uint8Array[] = [];
-  #root: Uint8Array | undefined;
+  #root: Hex | null = null;
 
   get size(): number {
     return this.#blockRoots.length * BLOCK_LEAVES + this.#block.length;
   }
 
   push(leaf: Uint8Array): void {
-    this.#root = undefined;
+    this.#root = null;
     this.#block.push(leaf);
     if (this.#block.length < BLOCK_LEAVES) return;
     this.#blockRoots.push(rootOf(this.#block));
     this.#block = [];
   }
 
-  root(): Uint8Array | undefined {
-    if (this.size === 0 || this.#root !== undefined) return this.#root;
+  root(): Hex | null {
+    if (this.size === 0) return null;
     const open = this.#block.length === 0 ? [] : [rootOf(this.#block)];
-    this.#root = rootOf([...this.#blockRoots, ...open]);
+    this.#root ??= toHex(rootOf([...this.#blockRoots, ...open]));
     return this.#root;
   }
 }

@@ -1,12 +1,11 @@
 // One line to one event record, or what is wrong with it. The bytes must be exactly the record's canonical form, and its
 // members exactly the published ones: the payload schemas are those of the moves and of the service events.
 import * as v from 'valibot';
-import { moveOfEvent } from '../moves/registry.ts';
-import { servicePayloads } from '../moves/service-payloads.ts';
+import { recordSchemas } from '../moves/records.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
-import { hash, id, isPlainObject, timestamp } from '../vocabulary/schemas.ts';
+import { isPlainObject } from '../vocabulary/schemas.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import type { RawLine } from './input.ts';
 
@@ -38,8 +37,8 @@ export function readRecord({ bytes, isEnded }: RawLine): LineRecord {
 function toRecord(text: string, value: JsonValue): LineRecord {
   if (!isPlainObject(value)) return { problem: 'is not a JSON object' };
   const { type } = value as { readonly type?: unknown };
-  const schema = schemas.get(String(type));
-  if (schema === undefined) return { problem: problemOfType(type) };
+  const schema = typeof type === 'string' && Object.hasOwn(schemas, type) && schemas[type];
+  if (!schema) return { problem: problemOfType(type) };
   const result = v.safeParse(schema, value, { abortPipeEarly: true });
   if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
   // The schema has the members of the type, which the type system can't see through a table.
@@ -50,28 +49,8 @@ function toRecord(text: string, value: JsonValue): LineRecord {
   return { event };
 }
 
-const evidence = v.strictObject({
-  method: v.string(),
-  targetUri: v.string(),
-  body: v.string(),
-  contentDigest: v.string(),
-  signatureInput: v.string(),
-  signature: v.string(),
-});
-
-const COMMON = { eventId: id, chamberId: id, ts: timestamp, prev: hash('') };
 // A malformed DID is a finding of the check `signature`.
-const SIGNED = { ...COMMON, did: v.string(), request: v.nullable(evidence) };
-const UNSIGNED = { ...COMMON, did: v.null(), request: v.null() };
-
-const schemas: ReadonlyMap<string, v.GenericSchema> = new Map([
-  ...Object.values(moveOfEvent).map(({ event, payload }) => recordSchema(event, SIGNED, payload)),
-  ...Object.entries(servicePayloads).map(([type, payload]) => recordSchema(type, UNSIGNED, payload)),
-]);
-
-function recordSchema(type: string, common: v.ObjectEntries, payload: v.GenericSchema): [string, v.GenericSchema] {
-  return [type, v.strictObject({ ...common, type: v.literal(type), payload })];
-}
+const schemas = recordSchemas(v.string());
 
 function problemOfType(type: unknown): string {
   if (typeof type !== 'string') return 'has no type: it is not an event record';

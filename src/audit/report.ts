@@ -32,11 +32,11 @@ export function toReport(audit: ChamberAudit, { source, chamberId, logId }: Orig
   const named = new Set(checks.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
   return {
     source,
-    chamberId: chamberId ?? audit.state?.chamberId ?? null,
+    chamberId: chamberId ?? audit.decisions.state?.chamberId ?? null,
     logId,
     lines: audit.lineCount,
-    moves: audit.moveCount,
-    root: audit.root,
+    moves: audit.moves.size,
+    root: audit.moves.root(),
     verdict: broken === 0 ? 'verified' : 'broken',
     counts: { verified: count('verified'), broken, notEvaluated: count('not evaluated'), total: checks.length },
     brokenEvents: [...named].sort((a, b) => a - b),

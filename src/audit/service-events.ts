@@ -6,7 +6,7 @@ import { deploymentOf } from '../../projections/settlement.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import type { RelayTransaction, ServiceEvent, ServicePayloads } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
-import { type Hex, toHex } from '../vocabulary/values.ts';
+import type { Hex } from '../vocabulary/values.ts';
 import { readTransaction } from './chain.ts';
 import type { Decisions } from './decisions.ts';
 import type { Findings } from './findings.ts';
@@ -49,7 +49,7 @@ export class ServiceEventChecks {
 
   #checkRoot({ merkleRoot, eventCount }: ServicePayloads['chamber.committed'], eventId: number): void {
     const { size } = this.#moves;
-    const root = rootOf(this.#moves);
+    const root = this.#moves.root();
     const problem = `event ${eventId} commits ${merkleRoot} over ${eventCount} events, but the root of the ${size} moves is ${root}`;
     this.#findings.judge('root', [eventId], (merkleRoot !== root || eventCount !== size) && problem);
   }
@@ -71,7 +71,7 @@ export class ServiceEventChecks {
     const { settlement, chamberId } = state;
     switch (event.type) {
       case 'relay.commit_submitted':
-        return this.#checkCall(event.payload, eventId, toText('commitChamber', [chamberId, rootOf(this.#moves)]));
+        return this.#checkCall(event.payload, eventId, toText('commitChamber', [chamberId, this.#moves.root()]));
       case 'relay.deploy_submitted': {
         const idea = graduates(state).find(({ ideaId }) => ideaId === event.payload.ideaId);
         return this.#checkCall(event.payload, eventId, idea && deployCall(chamberId, idea));
@@ -113,10 +113,6 @@ export class ServiceEventChecks {
     if (submitted.length > 0) this.#findings.judge('transactions', [eventId], !isRecorded && problem);
     else this.#findings.notEvaluated(`${problem}: use --rpc to ask the chain`, 'transactions');
   }
-}
-
-function rootOf(moves: MoveTree): Hex {
-  return toHex(moves.root() ?? new Uint8Array());
 }
 
 /** The members in the order of the contract's interface. */

@@ -45,13 +45,14 @@ function messageOf(error: unknown): string {
 }
 
 function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview }: Responses): void {
-  const { findings, state, lostEventId, root, moveCount } = audit;
+  const { findings, moves } = audit;
+  const { state, lostEventId } = audit.decisions;
   const judge = (name: 'preview' | 'views', { path, json }: Response, viewAt: (now: Millis) => object) => {
     const differing = typeof json === 'string' ? [json] : leastDifferences(viewAt, state, json);
     const problem = `GET ${path} does not match the lines: ${differing.join(', ')}`;
     findings.judge(name, [], differing.length > 0 && problem);
   };
-  judge('preview', preview, () => ({ root, eventCount: moveCount, asOfEventId: moveCount }));
+  judge('preview', preview, () => ({ root: moves.root(), eventCount: moves.size, asOfEventId: moves.size }));
   if (state === null || lostEventId !== undefined) {
     findings.notEvaluated(`event ${lostEventId ?? 1} is lost, and the views depend on it`, 'views');
     return;

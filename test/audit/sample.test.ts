@@ -30,10 +30,11 @@ describe('the sample log', () => {
   test('gives the expected views and root', async () => {
     const audit = new ChamberAudit({ moves: new MerkleTreeJs() });
     for await (const line of readLines(createReadStream(pathOf(LINES)))) await audit.take(line);
-    const { state, root, moveCount } = audit;
+    const { decisions, moves } = audit;
+    const { state } = decisions;
     if (state === null) throw new Error('no chamber');
     const views = {
-      preview: { root, eventCount: moveCount, asOfEventId: moveCount },
+      preview: { root: moves.root(), eventCount: moves.size, asOfEventId: moves.size },
       chamber: chamberView(state, state.lastAt),
       ideas: ideaViews(state),
       allocations: allocationsView(state, state.lastAt),

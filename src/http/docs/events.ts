@@ -1,13 +1,12 @@
 // GET /schemas/events.json: what a line of a chamber's log may be, as JSON Schema with an example of each type. A move's
 // schema and example come from its slice.
-import * as v from 'valibot';
 import { contentDigestOf } from '../../crypto/content-digest.ts';
 import type { Move } from '../../moves/move.ts';
+import { recordSchemas } from '../../moves/records.ts';
 import { moves } from '../../moves/registry.ts';
 import * as sample from '../../moves/samples.ts';
-import { servicePayloads } from '../../moves/service-payloads.ts';
 import { type ChamberEvent, fromLine, type ServicePayloads, toLine } from '../../vocabulary/events.ts';
-import { did, hash, id, timestamp } from '../../vocabulary/schemas.ts';
+import { did } from '../../vocabulary/schemas.ts';
 import { NO_PREVIOUS } from '../../vocabulary/values.ts';
 import { type Schema, toJsonSchemas } from './json-schema.ts';
 import { EXAMPLE_PARAMS, EXAMPLE_URL } from './worked-example.ts';
@@ -16,7 +15,7 @@ export type EventDocument = ReturnType<typeof eventDocument>;
 
 /** A schema that fits exactly the lines that a stream, a page or an export of a chamber holds. */
 export function eventDocument() {
-  const schemas = toJsonSchemas(Object.fromEntries([...moveSchemas(), ...serviceSchemas()]), '#/$defs/');
+  const schemas = toJsonSchemas(recordSchemas(did), '#/$defs/');
   const defs = [...moveExamples(), ...serviceExamples()].map(
     (event) => [event.type, { ...schemas[event.type], examples: [fromLine(toLine(event))] }] as const,
   );
@@ -32,41 +31,6 @@ export function eventDocument() {
 /** A line of a log, as a stream sends it. */
 export function sampleLine(): string {
   return moveExamples().slice(1, 2).map(toLine).join('');
-}
-
-const evidence = v.pipe(
-  v.strictObject({
-    method: v.string(),
-    targetUri: v.string(),
-    body: v.pipe(v.string(), v.description('the raw text, empty for a request without a body')),
-    contentDigest: v.string(),
-    signatureInput: v.string(),
-    signature: v.string(),
-  }),
-  v.description('the signed request, exactly as received'),
-);
-const signer = { did, request: v.pipe(v.nullable(evidence), v.description('null in development mode only')) };
-const service = { did: v.null(), request: v.null() };
-
-function moveSchemas() {
-  return Object.values(moves).map(({ event, payload }: Move) => [event, eventSchema(event, payload, signer)] as const);
-}
-
-function serviceSchemas() {
-  return Object.entries(servicePayloads).map(([type, payload]) => [type, eventSchema(type, payload, service)] as const);
-}
-
-function eventSchema(type: string, payload: v.GenericSchema, author: typeof signer | typeof service) {
-  return v.strictObject({
-    eventId: v.pipe(id, v.description('1, 2, 3 … within the chamber, without gaps')),
-    chamberId: id,
-    type: v.literal(type),
-    did: author.did,
-    ts: v.pipe(timestamp, v.description("the service's clock when it decided; never falls within a log")),
-    prev: hash('leaf hash of the event before it, zeros for the first'),
-    payload,
-    request: author.request,
-  });
 }
 
 /** One event of each move, in the order of a chamber's life. Hashes and signatures are made up. */
