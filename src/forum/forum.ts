@@ -3,14 +3,30 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
-import { type ForumLog, StreamDamaged, type StreamId } from '../log/log.ts';
-import type { SignatureAges } from '../moves/rules.ts';
+import { type ForumLog, type LogEntry, StreamDamaged, type StreamId } from '../log/log.ts';
+import { changePersonality } from '../moves/change-personality.ts';
+import { createChamber } from '../moves/create-chamber.ts';
+import { type ChamberLimits, parseBody } from '../moves/move.ts';
+import { isUnchanged, register, registeredDid } from '../moves/register.ts';
+import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
+import { requireFresh, type SignatureAges } from '../moves/rules.ts';
+import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import type { ForumEvent } from '../vocabulary/events.ts';
+import { type AccountFact, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Hex, type Millis, type Phase, toHex } from '../vocabulary/values.ts';
-import type { Command, EventOf } from './commands.ts';
-import { CommitBatch, type Rules } from './commit-batch.ts';
-import { type Account, type Chamber, Streams } from './streams.ts';
+import {
+  type Caller,
+  type Command,
+  type CreateCommand,
+  chamberNotFound,
+  type EventOf,
+  type MoveCommand,
+  type PersonalityCommand,
+  type RecordCommand,
+  type RegisterCommand,
+} from './commands.ts';
+import { type Account, type Author, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
+import { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
@@ -21,8 +37,12 @@ export interface BatchReport {
   readonly appendMillis: number;
 }
 
-export interface ForumOptions extends Rules {
+export interface ForumOptions {
   readonly log: ForumLog;
+  readonly limits: ChamberLimits;
+  readonly ages: SignatureAges;
+  /** Whether an agent may register, create a chamber or join one. */
+  readonly permits: (did: string) => boolean;
   /** The wall clock in milliseconds; tests move it by hand. */
   readonly clock: () => Millis;
   readonly stateCacheBytesMax: number;
@@ -42,6 +62,11 @@ export interface MerklePreview {
   readonly asOfEventId: number;
 }
 
+/** Bans stop only these. A banned member may finish its chambers. */
+const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
+
+const SERVICE: Author = { did: null, request: null, signature: null };
+
 interface Pending {
   readonly command: Command;
   readonly resolve: (event: ForumEvent | null) => void;
@@ -50,6 +75,23 @@ interface Pending {
   readonly signature: string | null;
   /** Its streams were loaded once. If the cache has evicted them since, the batch loads them itself. */
   wasLoaded: boolean;
+}
+
+/** A batch while it is decided: each command on what those before it in the batch have done. */
+interface Batch {
+  /** For `ts` and phases: never falls. */
+  readonly now: Millis;
+  /** For the age of signatures. */
+  readonly wallClock: Millis;
+  /** At their heads; a stream without events is absent. They become the staged states. */
+  readonly streams: Map<StreamId, Chamber | Account>;
+  /** Each creator's chambers that are not committed. */
+  readonly openChambers: Map<string, number>;
+  readonly accepted: Map<string, ForumEvent | null>;
+  readonly entries: LogEntry[];
+  /** Streams with staged events. */
+  readonly touched: Set<StreamId>;
+  lastChamberId: number;
 }
 
 export class Forum {
@@ -100,64 +142,128 @@ export class Forum {
    * Nothing is suspended between the checks and the append, and nobody is answered before the commit is on disk.
    */
   async #commit(queued: readonly Pending[]): Promise<void> {
-    const { clock, limits, ages, permits, onBatch } = this.#options;
     const streams = new Map<StreamId, Chamber | Account>();
     const openChambers = new Map<string, number>();
     const signatures: string[] = [];
-    const batch: Pending[] = [];
+    const loaded: Pending[] = [];
     for (const pending of queued) {
-      const { command, signature } = pending;
       try {
-        const cold = this.#hold(command, streams);
+        const cold = this.#hold(pending.command, streams);
         if (cold !== undefined && !pending.wasLoaded) {
           // It comes back to the queue when its streams are folded, and holds up nobody else meanwhile.
           void this.#warm(pending, cold);
           continue;
         }
-        for (const stream of cold ?? []) {
-          const state = await this.#streams.load(stream);
-          if (state !== undefined) streams.set(stream, state);
-        }
-        if (command.operation === 'createChamber' && !openChambers.has(command.caller.did)) {
-          const { did } = command.caller;
-          openChambers.set(did, await this.log.countOpenChambers(did, limits.openChambersPerDidMax));
-        }
+        if (cold !== undefined) await this.#load(cold, streams);
+        if (pending.command.operation === 'createChamber') await this.#countOpen(pending.command.caller, openChambers);
       } catch (error) {
         pending.reject(error);
         continue;
       }
-      batch.push(pending);
-      if (signature !== null) signatures.push(signature);
+      loaded.push(pending);
+      if (pending.signature !== null) signatures.push(pending.signature);
     }
     try {
       const retried = (await this.log.findBySignature(signatures)).values();
-      const times = { now: this.now(), wallClock: clock() };
-      const lastChamberId = this.#lastChamberId;
-      const staged = new CommitBatch({ ...times, limits, ages, permits, lastChamberId, streams, openChambers });
+      const times = { now: this.now(), wallClock: this.#options.clock() };
+      const staged = { accepted: new Map(), entries: [], touched: new Set<StreamId>() };
+      const batch: Batch = { ...times, streams, openChambers, ...staged, lastChamberId: this.#lastChamberId };
       const answers: (() => void)[] = [];
-      for (const { command, signature, resolve, reject } of batch) {
+      for (const { command, signature, resolve, reject } of loaded) {
         // In the order of the signatures above.
         const found = signature === null ? undefined : retried.next().value;
         try {
           if (found instanceof StreamDamaged) throw found;
-          answers.push(resolve.bind(undefined, staged.decide(command, found)));
+          const event = found === undefined ? this.#decide(command, batch) : fromLine(found);
+          answers.push(resolve.bind(undefined, event));
         } catch (error) {
           answers.push(reject.bind(undefined, error));
         }
       }
 
-      const appendMillis = await this.#append(staged);
-      this.#lastChamberId = staged.lastChamberId;
-      for (const stream of staged.touched) this.#streams.publish(stream, streams.get(stream) as Chamber | Account);
+      const appendMillis = await this.#append(batch);
+      this.#lastChamberId = batch.lastChamberId;
+      for (const stream of batch.touched) this.#streams.publish(stream, streams.get(stream) as Chamber | Account);
       for (const answer of answers) answer();
-      for (const stream of staged.touched) {
+      for (const stream of batch.touched) {
         if (typeof stream === 'number') for (const wake of this.#followers.get(stream) ?? []) wake();
       }
-      onBatch?.({ commands: batch.length, events: staged.entries.length, appendMillis });
+      this.#options.onBatch?.({ commands: loaded.length, events: batch.entries.length, appendMillis });
     } catch (error) {
       // Only these: commands that wait for their streams are committed later, and answered then.
-      for (const { reject } of batch) reject(error);
+      for (const { reject } of loaded) reject(error);
     }
+  }
+
+  /** The event that answers the command, staged; null when it changes nothing. Throws ForumError, with nothing staged. */
+  #decide(command: Command, batch: Batch): ForumEvent | null {
+    if (command.operation === 'record') return this.#record(command, batch);
+    const { did, signature, times } = command.caller;
+    const twin = signature === null ? undefined : batch.accepted.get(signature);
+    if (twin !== undefined) return twin;
+    if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(did)) {
+      throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
+    }
+    if (times !== null) requireFresh(times, batch.wallClock, this.#options.ages);
+    let event: ForumEvent | null;
+    if (command.operation === 'createChamber') event = this.#create(command, batch);
+    else if (command.operation === 'register') event = this.#register(command, batch);
+    else if (command.operation === 'changePersonality') event = this.#changePersonality(command, batch);
+    else event = this.#move(command, batch);
+    if (signature !== null) batch.accepted.set(signature, event);
+    return event;
+  }
+
+  #move({ operation, chamberId, body, caller }: MoveCommand, batch: Batch): ForumEvent {
+    const { streams, now } = batch;
+    const chamber = chamberId === undefined ? undefined : (streams.get(chamberId) as Chamber | undefined);
+    if (chamberId === undefined || chamber === undefined) throw chamberNotFound();
+    const move: AnyChamberMove = chamberMoves[operation];
+    const parsed = parseBody(move, body);
+    const { did } = caller;
+    const wallet = (streams.get(did) as Account).state.walletAddress;
+    const { limits } = this.#options;
+    const payload = move.decide(parsed, { state: chamber.state, did, wallet, now, limits });
+    return stage(batch, chamberId, { type: move.event, payload }, caller);
+  }
+
+  #create({ body, caller }: CreateCommand, batch: Batch): ForumEvent {
+    const open = batch.openChambers.get(caller.did) ?? 0;
+    const context = { now: batch.now, openChambers: open, limits: this.#options.limits };
+    const payload = createChamber.decide(parseBody(createChamber, body), context);
+    batch.openChambers.set(caller.did, open + 1);
+    return stage(batch, ++batch.lastChamberId, { type: createChamber.event, payload }, caller);
+  }
+
+  #register({ body, caller }: RegisterCommand, batch: Batch): ForumEvent | null {
+    const parsed = parseBody(register, body);
+    const { did, signature } = caller;
+    const registered = registeredDid(parsed);
+    if (registered !== did) {
+      throw new ForumError('FORUM_ERR_SIGNATURE', `key: the registration of ${registered} is signed by ${did}`);
+    }
+    const { state = null } = (batch.streams.get(did) as Account | undefined) ?? {};
+    const context = { state, isSigned: signature !== null };
+    if (isUnchanged(parsed, context)) return null;
+    const payload = register.decide(parsed, context);
+    return stageAccount(batch, { type: register.event, payload }, caller, parsed.operatorEmail);
+  }
+
+  #changePersonality({ body, caller }: PersonalityCommand, batch: Batch): ForumEvent {
+    const patch = parseBody(changePersonality, body);
+    const { state } = batch.streams.get(caller.did) as Account;
+    const payload = changePersonality.decide(patch, { state });
+    return stageAccount(batch, { type: changePersonality.event, payload }, caller);
+  }
+
+  #record({ chamberId, fact }: RecordCommand, batch: Batch): ForumEvent {
+    const chamber = batch.streams.get(chamberId) as Chamber | undefined;
+    if (chamber === undefined) throw chamberNotFound();
+    decideServiceFact(chamber.state, fact, batch.now);
+    if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== toHex(rootOf(chamber.tree))) {
+      throw new ServiceFactRejected('chamber.committed has another root than the chamber');
+    }
+    return stage(batch, chamberId, fact, SERVICE);
   }
 
   /** Puts the command's streams that are in memory into `streams`; returns the others, if there are any. */
@@ -172,6 +278,18 @@ export class Forum {
       else streams.set(stream, state);
     }
     return cold;
+  }
+
+  async #load(cold: readonly StreamId[], into: Map<StreamId, Chamber | Account>): Promise<void> {
+    for (const stream of cold) {
+      const state = await this.#streams.load(stream);
+      if (state !== undefined) into.set(stream, state);
+    }
+  }
+
+  async #countOpen({ did }: Caller, into: Map<string, number>): Promise<void> {
+    if (!into.has(did))
+      into.set(did, await this.log.countOpenChambers(did, this.#options.limits.openChambersPerDidMax));
   }
 
   async #warm(pending: Pending, cold: readonly StreamId[]): Promise<void> {
@@ -189,7 +307,7 @@ export class Forum {
   }
 
   /** Durable when it resolves. After an error the streams of the batch are folded again. */
-  async #append({ entries, touched }: CommitBatch): Promise<Millis> {
+  async #append({ entries, touched }: Batch): Promise<Millis> {
     if (entries.length === 0) return 0;
     const started = performance.now();
     try {
@@ -261,6 +379,29 @@ export class Forum {
       if (wakes.size === 0 && this.#followers.get(chamberId) === wakes) this.#followers.delete(chamberId);
     };
   }
+}
+
+function stage(
+  batch: Batch,
+  chamberId: number,
+  fact: Pick<ChamberEvent, 'type' | 'payload'>,
+  author: Author,
+): ForumEvent {
+  const before = batch.streams.get(chamberId) as Chamber | undefined;
+  const { after, event, entry } = stageChamberEvent(before, chamberId, fact, { author, now: batch.now });
+  batch.streams.set(chamberId, after);
+  batch.touched.add(chamberId);
+  batch.entries.push(entry);
+  return event;
+}
+
+function stageAccount(batch: Batch, fact: AccountFact, caller: Caller, email?: string): ForumEvent {
+  const before = batch.streams.get(caller.did) as Account | undefined;
+  const { after, event, entry } = stageAccountEvent(before, fact, caller, { now: batch.now, email });
+  batch.streams.set(caller.did, after);
+  batch.touched.add(caller.did);
+  batch.entries.push(entry);
+  return event;
 }
 
 export function merklePreview({ state, tree }: Chamber): MerklePreview {

@@ -2,43 +2,13 @@
 // A chamber is folded from its latest snapshot on; every line of a fold is checked against the hash of the one before it.
 // The log is the truth: a state that is evicted, or dropped after a failed batch, is folded again.
 import { LRUCache } from 'lru-cache';
-import { type AccountState, evolveAccount } from '../../projections/account.ts';
-import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
-import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
-import { type ForumLog, type Snapshot, StreamDamaged, type StreamId } from '../log/log.ts';
+import { decodeState, isSnapshotDue } from '../../projections/snapshot.ts';
+import { leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
+import { type ForumLog, StreamDamaged, type StreamId } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
-import { moveOfEvent } from '../moves/registry.ts';
-import { type AccountEvent, type ChamberEvent, type ForumEvent, fromLine, isMove } from '../vocabulary/events.ts';
-import { fromHex, type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
-
-/** A chamber as its log has it: immutable, replaced as a whole by each event. */
-export interface Chamber {
-  readonly state: ChamberState;
-  /** Over the moves: events 1 to state.moveCount. */
-  readonly tree: Accumulator;
-  /** Leaf hash of the last event: `prev` of the next. */
-  readonly headHash: Hex;
-  /** An estimate of what the state takes in memory. */
-  readonly bytes: number;
-}
-
-export interface Account {
-  readonly state: AccountState;
-  readonly headHash: Hex;
-  readonly bytes: number;
-}
-
-/** Of a stream without texts: objects, maps and the entry in the cache. */
-export const STATE_BYTES_MIN = 2_048;
-/** A line in memory: strings of two bytes a character at worst, and the objects that hold them. */
-const MEMORY_BYTES_PER_LINE_BYTE = 2;
-
-/** The estimate after one more event. */
-export function grownBytes(before = STATE_BYTES_MIN, event: ForumEvent, lineBytes: number): number {
-  const isTransient = event.chamberId !== null && isMove(event) && moveOfEvent[event.type].isTransient;
-  return isTransient ? before : before + MEMORY_BYTES_PER_LINE_BYTE * lineBytes;
-}
+import { type AccountEvent, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
+import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
+import { type Account, type Chamber, grownAccount, grownChamber, restoredBytes, snapshotOf } from './staging.ts';
 
 export class Streams {
   readonly #log: ForumLog;
@@ -98,14 +68,7 @@ export class Streams {
     let chamber = await this.#restore(chamberId);
     let due: Chamber | undefined;
     await this.#fold(chamberId, chamber, (event, leaf, lineBytes) => {
-      const chamberEvent = event as ChamberEvent;
-      const tree = chamber?.tree ?? EMPTY_TREE;
-      chamber = {
-        state: evolveChamber(chamber?.state ?? null, chamberEvent),
-        tree: isMove(chamberEvent) ? appendLeaf(tree, leaf).tree : tree,
-        headHash: toHex(leaf),
-        bytes: grownBytes(chamber?.bytes, chamberEvent, lineBytes),
-      };
+      ({ chamber } = grownChamber(chamber, event as ChamberEvent, { leaf, lineBytes }));
       if (isSnapshotDue(chamber.state)) due = chamber;
       return chamber.headHash;
     });
@@ -126,19 +89,18 @@ export class Streams {
     }
     const state = decodeState(text);
     const peaks = await this.#log.readNodes(chamberId, peakRefs(state.moveCount));
-    const bytes = STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * Buffer.byteLength(text);
-    return { state, tree: restoreTree(state.moveCount, peaks), headHash: toHex(leaf), bytes };
+    return {
+      state,
+      tree: restoreTree(state.moveCount, peaks),
+      headHash: toHex(leaf),
+      bytes: restoredBytes(text),
+    };
   }
 
   async #loadAccount(did: string): Promise<Account | undefined> {
     let account: Account | undefined;
     await this.#fold(did, account, (event, leaf, lineBytes) => {
-      const accountEvent = event as AccountEvent;
-      account = {
-        state: evolveAccount(account?.state ?? null, accountEvent),
-        headHash: toHex(leaf),
-        bytes: grownBytes(account?.bytes, accountEvent, lineBytes),
-      };
+      account = grownAccount(account, event as AccountEvent, { leaf, lineBytes });
       return account.headHash;
     });
     return account;
@@ -183,9 +145,4 @@ function requireNext(event: ForumEvent, { stream, eventId, prev }: Expected): vo
   if (event.eventId !== eventId) throw new Error(`its eventId is ${event.eventId}`);
   if ((event.chamberId ?? event.did) !== stream) throw new Error('it is of another stream');
   if (event.prev !== prev) throw new Error('its prev is not the hash of the event before it');
-}
-
-/** Of a chamber whose state calls for one. */
-export function snapshotOf({ state, headHash }: Chamber): Snapshot {
-  return { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) };
 }

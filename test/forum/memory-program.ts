@@ -1,7 +1,7 @@
 // Folds fat streams from a log and prints what they take: `node --expose-gc memory-program.ts chambers|short-chambers|accounts`.
-import { CommitBatch } from '../../src/forum/commit-batch.ts';
-import { type Account, type Chamber, Streams } from '../../src/forum/streams.ts';
-import type { StreamId } from '../../src/log/log.ts';
+import { type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
+import { Streams } from '../../src/forum/streams.ts';
+import type { LogEntry, StreamId } from '../../src/log/log.ts';
 import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import type { AccountFact, MoveFact } from '../../src/vocabulary/events.ts';
 import { DEADLINES, type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
@@ -11,26 +11,16 @@ const MEMBERS = 256;
 const CJK = '議';
 
 const log = openSqliteLog(':memory:');
-const streams = new Map<StreamId, Chamber | Account>();
-
-function newBatch() {
-  const limits = { membersMax: MEMBERS, ideasMax: MEMBERS, openChambersPerDidMax: 1_000_000 };
-  const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
-  const permits = { requirePermitted: () => {} } as never;
-  const common = { now: NOW, wallClock: NOW, limits, ages, permits, lastChamberId: 0, openChambers: new Map() };
-  return new CommitBatch({ ...common, streams });
-}
 
 /** `text` of each idea; every member has committed to and revealed an allocation. */
 async function writeChamber(chamberId: number, text: string): Promise<void> {
-  const batch = newBatch();
+  const entries: LogEntry[] = [];
+  let chamber: Chamber | undefined;
   const stage = (did: string, fact: MoveFact) => {
-    batch.stage(
-      chamberId,
-      fact,
-      { did, request: null, signature: null },
-      streams.get(chamberId) as Chamber | undefined,
-    );
+    const author = { did, request: null, signature: null };
+    const staged = stageChamberEvent(chamber, chamberId, fact, { author, now: NOW });
+    chamber = staged.after;
+    entries.push(staged.entry);
   };
   const times = DEADLINES.map((name, index) => [name, toTimestamp(NOW + 3_600_000 * (index + 1))]);
   const deadlines = Object.fromEntries(times) as Deadlines;
@@ -47,11 +37,10 @@ async function writeChamber(chamberId: number, text: string): Promise<void> {
     const allocations = Array.from({ length: 20 }, (_, at) => ({ ideaId: `idea-${at + 1}`, bps: 500 }));
     stage(did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'ef'.repeat(16)}` } });
   }
-  await log.append(batch.entries);
+  await log.append(entries);
 }
 
 async function writeAccount(did: string): Promise<void> {
-  const batch = newBatch();
   const words = Array.from({ length: 50 }, (_, index) => CJK.repeat(100) + index);
   const personality = { loves: words, hates: words, expertise: words, style: CJK.repeat(500) };
   const payload = {
@@ -60,8 +49,9 @@ async function writeAccount(did: string): Promise<void> {
     walletAddress: `0x${'ab'.repeat(20)}`,
     personality,
   };
-  batch.stageAccount({ type: 'agent.registered', payload } as AccountFact, { did, request: null, signature: null });
-  await log.append(batch.entries);
+  const fact = { type: 'agent.registered', payload } as AccountFact;
+  const { entry } = stageAccountEvent(undefined, fact, { did, request: null, signature: null }, { now: NOW });
+  await log.append([entry]);
 }
 
 const [what] = process.argv.slice(2);
@@ -73,7 +63,6 @@ for (let at = 1; at <= count; at++) {
   else await writeChamber(stream, what === 'chambers' ? CJK.repeat(8_192) : '');
   ids.push(stream);
 }
-streams.clear();
 
 const cache = new Streams(log, 1_000_000_000);
 // Once, so that what the first fold allocates for good is not counted.

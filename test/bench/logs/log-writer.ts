@@ -1,16 +1,13 @@
 // Appends chambers to a log as the spine does, staged in batches, but for the signatures and a clock of its own.
-import { CommitBatch } from '../../../src/forum/commit-batch.ts';
-import type { Account, Chamber } from '../../../src/forum/streams.ts';
-import type { ForumLog, StreamId } from '../../../src/log/log.ts';
+import { type Chamber, stageAccountEvent, stageChamberEvent } from '../../../src/forum/staging.ts';
+import type { ForumLog, LogEntry } from '../../../src/log/log.ts';
 import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
-import { NO_LIMITS } from '../../../src/moves/move.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 import { type Agent, makeAgent } from '../load/agents.ts';
 import { creation, joining, move, registration } from './past.ts';
 
 const EVENTS_PER_APPEND = 2_000;
 const MEMBERS = 3;
-const AGES = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
 
 interface Growing {
   readonly chamberId: number;
@@ -19,20 +16,22 @@ interface Growing {
 
 export class LogWriter {
   readonly #log: ForumLog;
-  readonly #streams = new Map<StreamId, Chamber | Account>();
+  readonly #chambers = new Map<number, Chamber>();
   readonly #agents: readonly Agent[] = Array.from({ length: MEMBERS }, makeAgent);
   #now: Millis = Date.now();
   #lastChamberId = 0;
-  #batch: CommitBatch;
+  #entries: LogEntry[] = [];
 
   private constructor(log: ForumLog) {
     this.#log = log;
-    this.#batch = this.#newBatch();
   }
 
   static async open(path: string): Promise<LogWriter> {
     const writer = new LogWriter(openSqliteLog(path));
-    for (const agent of writer.#agents) writer.#batch.stageAccount(...registration(agent));
+    for (const agent of writer.#agents) {
+      const [fact, author] = registration(agent);
+      writer.#entries.push(stageAccountEvent(undefined, fact, author, { now: writer.#now }).entry);
+    }
     await writer.#commit();
     return writer;
   }
@@ -47,7 +46,7 @@ export class LogWriter {
       for (const { chamberId, size } of chambers) {
         if (events < size) this.#stage(chamberId, move(this.#agents, chamberId, events - 1 - MEMBERS));
       }
-      if (this.#batch.entries.length >= EVENTS_PER_APPEND) await this.#commit();
+      if (this.#entries.length >= EVENTS_PER_APPEND) await this.#commit();
     }
     await this.#commit();
   }
@@ -66,25 +65,14 @@ export class LogWriter {
   }
 
   #stage(chamberId: number, [fact, author]: ReturnType<typeof move>): void {
-    this.#batch.stage(chamberId, fact, author, this.#streams.get(chamberId) as Chamber | undefined);
+    const staged = stageChamberEvent(this.#chambers.get(chamberId), chamberId, fact, { author, now: this.#now });
+    this.#chambers.set(chamberId, staged.after);
+    this.#entries.push(staged.entry);
   }
 
   async #commit(): Promise<void> {
-    if (this.#batch.entries.length > 0) await this.#log.append(this.#batch.entries);
+    if (this.#entries.length > 0) await this.#log.append(this.#entries);
     this.#now++;
-    this.#batch = this.#newBatch();
-  }
-
-  #newBatch(): CommitBatch {
-    return new CommitBatch({
-      now: this.#now,
-      wallClock: this.#now,
-      limits: NO_LIMITS,
-      ages: AGES,
-      permits: () => true,
-      lastChamberId: this.#lastChamberId,
-      streams: this.#streams,
-      openChambers: new Map(),
-    });
+    this.#entries = [];
   }
 }

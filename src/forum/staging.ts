@@ -1,0 +1,154 @@
+// One event more of a stream: its line, the state after it, and the log's entry. Live events and events read back from the
+// log go through the same steps. Pure: nothing is checked here, the decision was made before.
+import { type AccountState, evolveAccount } from '../../projections/account.ts';
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { listingsOf } from '../../projections/listings.ts';
+import { encodeState, isSnapshotDue, SNAPSHOT_EVERY_EVENTS } from '../../projections/snapshot.ts';
+import { type Accumulator, appendLeaf, EMPTY_TREE, leafHash } from '../crypto/merkle.ts';
+import type { LogEntry, Snapshot } from '../log/log.ts';
+import { moveOfEvent } from '../moves/registry.ts';
+import {
+  type AccountEvent,
+  type AccountFact,
+  type ChamberEvent,
+  type ForumEvent,
+  fromLine,
+  isMove,
+  toLine,
+} from '../vocabulary/events.ts';
+import { fromHex, type Hex, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
+import type { Caller } from './commands.ts';
+
+/** A chamber as its log has it: immutable, replaced as a whole by each event. */
+export interface Chamber {
+  readonly state: ChamberState;
+  /** Over the moves: events 1 to state.moveCount. */
+  readonly tree: Accumulator;
+  /** Leaf hash of the last event: `prev` of the next. */
+  readonly headHash: Hex;
+  /** An estimate of what the state takes in memory. */
+  readonly bytes: number;
+}
+
+export interface Account {
+  readonly state: AccountState;
+  readonly headHash: Hex;
+  readonly bytes: number;
+}
+
+/** Of an event: `did` is null for the service. */
+export type Author = Pick<Caller, 'request' | 'signature'> & { readonly did: string | null };
+
+interface Staged<State> {
+  readonly after: State;
+  readonly event: ForumEvent;
+  readonly entry: LogEntry;
+}
+
+/** `before` is undefined for a chamber that is created. The event's time is `now`, but never before its stream's last. */
+export function stageChamberEvent(
+  before: Chamber | undefined,
+  chamberId: number,
+  { type, payload }: Pick<ChamberEvent, 'type' | 'payload'>,
+  { author: { did, request, signature }, now }: { readonly author: Author; readonly now: Millis },
+): Staged<Chamber> {
+  const at = Math.max(now, before?.state.lastAt ?? 0);
+  // The type and its payload come from one slice, which a union can't express. Written out: this runs for every move.
+  const event = {
+    eventId: (before?.state.lastEventId ?? 0) + 1,
+    chamberId,
+    type,
+    did,
+    ts: toTimestamp(at),
+    prev: before?.headHash ?? NO_PREVIOUS,
+    payload,
+    request,
+  } as ChamberEvent;
+  const line = Buffer.from(toLine(event));
+  const { chamber, nodes } = grownChamber(before, event, { leaf: leafHash(line), lineBytes: line.length });
+  const { state } = chamber;
+  const mayBeDue = event.eventId % SNAPSHOT_EVERY_EVENTS === 0;
+  const entry = {
+    stream: chamberId,
+    eventId: event.eventId,
+    at,
+    line,
+    signature,
+    nodes,
+    listings: listingsOf(before?.state ?? null, state),
+    snapshot: mayBeDue && isSnapshotDue(state) ? snapshotOf(chamber) : undefined,
+  };
+  return { after: chamber, event, entry };
+}
+
+/** `before` is undefined for a key that is registered. */
+export function stageAccountEvent(
+  before: Account | undefined,
+  { type, payload }: AccountFact,
+  { did, request, signature }: Omit<Caller, 'times'>,
+  { now, email }: { readonly now: Millis; readonly email?: string | undefined },
+): Staged<Account> {
+  const at = Math.max(now, before?.state.lastAt ?? 0);
+  const eventId = (before?.state.lastEventId ?? 0) + 1;
+  const prev = before?.headHash ?? NO_PREVIOUS;
+  const text = toLine({
+    eventId,
+    chamberId: null,
+    did,
+    ts: toTimestamp(at),
+    prev,
+    request,
+    type,
+    payload,
+  } as AccountEvent);
+  // As the line has it, members in their order: a retry, and a restart, answer with the same bytes.
+  const event = fromLine(text) as AccountEvent;
+  const line = Buffer.from(text);
+  const after = grownAccount(before, event, { leaf: leafHash(line), lineBytes: line.length });
+  const entry = { stream: did, eventId, at, line, signature, nodes: null, listings: [] };
+  return { after, event, entry: email === undefined ? entry : { ...entry, operatorEmail: email } };
+}
+
+interface LineFacts {
+  readonly leaf: Uint8Array;
+  readonly lineBytes: number;
+}
+
+/** The chamber after the event, and the tree nodes that it completes; null for events of the service. */
+export function grownChamber(
+  before: Chamber | undefined,
+  event: ChamberEvent,
+  { leaf, lineBytes }: LineFacts,
+): { readonly chamber: Chamber; readonly nodes: Uint8Array | null } {
+  const isLeaf = isMove(event);
+  const tree = before?.tree ?? EMPTY_TREE;
+  const grown = isLeaf ? appendLeaf(tree, leaf) : { tree, nodes: null };
+  const takesMemory = !(isLeaf && moveOfEvent[event.type].isTransient);
+  const bytes = (before?.bytes ?? STATE_BYTES_MIN) + (takesMemory ? MEMORY_BYTES_PER_LINE_BYTE * lineBytes : 0);
+  const state = evolveChamber(before?.state ?? null, event);
+  return { chamber: { state, tree: grown.tree, headHash: toHex(leaf), bytes }, nodes: grown.nodes };
+}
+
+export function grownAccount(
+  before: Account | undefined,
+  event: AccountEvent,
+  { leaf, lineBytes }: LineFacts,
+): Account {
+  const bytes = (before?.bytes ?? STATE_BYTES_MIN) + MEMORY_BYTES_PER_LINE_BYTE * lineBytes;
+  return { state: evolveAccount(before?.state ?? null, event), headHash: toHex(leaf), bytes };
+}
+
+/** Of a stream without texts: objects, maps and the entry in the cache. */
+const STATE_BYTES_MIN = 2_048;
+/** A line in memory: strings of two bytes a character at worst, and the objects that hold them. */
+const MEMORY_BYTES_PER_LINE_BYTE = 2;
+
+/** The estimate for a state that was restored from its snapshot's text. */
+export function restoredBytes(text: string): number {
+  return STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * Buffer.byteLength(text);
+}
+
+/** Of a chamber whose state calls for one. */
+export function snapshotOf({ state, headHash }: Chamber): Snapshot {
+  return { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) };
+}
