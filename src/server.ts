@@ -150,6 +150,8 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       streams: () => quota.total,
       streamLag: () => subscriptions.lag(),
       stateCacheBytes: () => forum.cachedBytes,
+      isWritable: () => forum.log.writeFailure === undefined,
+      damagedStreams: () => forum.log.damagedStreams,
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
     });

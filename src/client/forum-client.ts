@@ -85,6 +85,11 @@ export class ForumClient {
     return this.#get('/health', options);
   }
 
+  /** Resolves once moves are taken; rejects with FORUM_ERR_UNAVAILABLE if they are not while the client is patient. */
+  ready(options?: CallOptions): Promise<{ readonly ready: true }> {
+    return this.#get('/ready', options);
+  }
+
   /** Newest first. */
   chambers(query: ChamberQuery = {}, options?: CallOptions): Promise<readonly ChamberItemView[]> {
     return this.#get(`/chambers${toQuery({ ...query })}`, options);

@@ -1,8 +1,12 @@
-// GET / and GET /health (specification, Endpoints, Service).
+// GET / and GET /health (specification, Endpoints, Service), and GET /ready.
 import * as v from 'valibot';
+import { parseDid } from '../crypto/did-key.ts';
+import type { SignatureVerifier } from '../crypto/verify.ts';
 import * as sample from '../moves/samples.ts';
+import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
 import { type Route, readRoute } from './context.ts';
+import { workedSignature } from './docs/worked-example.ts';
 import { targetUris } from './request.ts';
 import { json } from './response.ts';
 
@@ -77,6 +81,24 @@ export const serviceRoutes: readonly Route[] = [
       return json({ ok, env, ...details });
     },
   }),
+  readRoute({
+    path: '/ready',
+    operationId: 'getReady',
+    tag: 'Service',
+    summary: 'Whether moves are taken',
+    description:
+      '503 while no move can be taken: the latest write to the log failed, signatures are not verified, or the service is stopping. ' +
+      'The log is written every few seconds without moves, too. A damaged chamber does not count; nor does the relayer, see `GET /health`.',
+    returns: 'Moves are taken.',
+    name: 'Ready',
+    schema: v.strictObject({ ready: v.literal(true) }),
+    example: { ready: true },
+    handle: async ({ forum, verify }) => {
+      if (forum.log.writeFailure !== undefined) throw forum.log.writeFailure;
+      await requireVerified(verify);
+      return json({ ready: true });
+    },
+  }),
 ];
 
 /** `root` is the URL of GET /. */
@@ -89,4 +111,15 @@ function serviceOf(version: string, root: string) {
     llms: `${root}llms.txt`,
     openapi: `${root}openapi.json`,
   };
+}
+
+/** Probes have a turn of their own: they neither wait for callers nor make one wait. */
+const PROBE = { network: 'GET /ready', did: sample.ALICE };
+const { signatureBase, signature } = workedSignature();
+
+/** Verifies a signature that is known to be valid. */
+async function requireVerified(verify: SignatureVerifier): Promise<void> {
+  const key = parseDid(sample.ALICE) ?? new Uint8Array();
+  if (await verify(key, Buffer.from(signatureBase), Buffer.from(signature, 'base64'), PROBE)) return;
+  throw new ForumError('FORUM_ERR_UNAVAILABLE', 'signatures are not verified', { headers: { 'Retry-After': '1' } });
 }

@@ -2,6 +2,7 @@
 import type { ChamberListing, Listing } from '../../projections/listings.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import type { NodeRef } from '../crypto/merkle.ts';
+import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis, Phase } from '../vocabulary/values.ts';
 
 /** A stream of events: a chamber's by its id, an agent's account by its DID. */
@@ -78,6 +79,10 @@ export interface ForumLog {
   readonly lastAt: Millis;
   /** The highest chamberId in use, 0 in an empty log. */
   readonly lastChamberId: number;
+  /** The error of the latest append or persistClock; undefined if it succeeded. */
+  readonly writeFailure: ForumError | undefined;
+  /** Streams in which damage was met since the start. */
+  readonly damagedStreams: number;
 
   /** Writes all entries in one transaction, durable when the promise resolves; throws FORUM_ERR_UNAVAILABLE with nothing written. */
   append(entries: readonly LogEntry[]): Promise<void>;

@@ -12,6 +12,8 @@ export interface Sources {
   readonly connections: () => Promise<number>;
   /** An estimate, in bytes. */
   readonly stateCacheBytes: () => number;
+  readonly isWritable: () => boolean;
+  readonly damagedStreams: () => number;
   /** undefined without a relayer. */
   readonly relayer: () => { readonly pending: number; readonly failed: number } | undefined;
 }
@@ -119,12 +121,14 @@ export function batchObserver(registry: Registry): (batch: { events: number; app
 
 export function addGauges(
   registry: Registry,
-  { streams, streamLag, connections, stateCacheBytes, relayer }: Sources,
+  { streams, streamLag, connections, stateCacheBytes, isWritable, damagedStreams, relayer }: Sources,
 ): void {
   gauge(registry, 'chambers_stream_consumers', 'Open streams', streams);
   gauge(registry, 'chambers_stream_lag_events', 'Events that the slowest consumer is behind', streamLag);
   gauge(registry, 'chambers_connections', 'Open connections', connections);
   gauge(registry, 'chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', stateCacheBytes);
+  gauge(registry, 'chambers_log_writable', 'Whether the latest write to the log succeeded', () => Number(isWritable()));
+  gauge(registry, 'chambers_damaged_streams', 'Chambers and agents in whose events damage was met', damagedStreams);
   gauge(registry, 'chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
   gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
 }

@@ -71,6 +71,26 @@ describe('a full disk', () => {
     expect(faults).toEqual([]);
   });
 
+  it('is reported by /ready before a move was tried, and its end too', async ({ skip }) => {
+    const folder = smallDisk('4m');
+    if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
+    if (folder === undefined) return skip();
+    const path = join(folder, 'chambers.db');
+    const player = await newPlayer(path);
+    const { url } = await startProcess(path);
+    await must(url, longDebate(player));
+    expect(await get(url, '/ready')).toMatchObject({ status: 200, body: { ready: true } });
+    fill(join(folder, 'ballast'));
+    const ready = async () => (await get(url, '/ready')).status;
+    await expect.poll(ready, { timeout: 25_000 }).toBe(503);
+    expect(await get(url, '/ready')).toMatchObject({ body: { error: 'FORUM_ERR_UNAVAILABLE' } });
+    expect(await get(url, '/health')).toMatchObject({ status: 200, body: { ok: true } });
+    expect(await send(url, longDebate(player))).toMatchObject({ status: 503 });
+    rmSync(join(folder, 'ballast'));
+    await expect.poll(ready, { timeout: 25_000 }).toBe(200);
+    await must(url, longDebate(player));
+  }, 60_000);
+
   it('lets the service start and read', async ({ skip }) => {
     const folder = smallDisk('4m');
     if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');

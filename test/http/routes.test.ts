@@ -1,8 +1,16 @@
 // What every route has in common: CORS on every response, 404 and 405 in the usual form, preflight.
 import { describe, expect, it } from 'vitest';
+import type { SignatureVerifier } from '../../src/crypto/verify.ts';
 import { routeOf } from '../../src/http/app.ts';
+import { createVerifier } from '../../src/verifier/verifier.ts';
 import { openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
+
+const closedVerifier: SignatureVerifier = async (...job) => {
+  const verifier = createVerifier({ threads: 0 });
+  await verifier.close();
+  return verifier.verify(...job);
+};
 
 describe('the service itself', () => {
   it('returns its name, version and state', async () => {
@@ -16,6 +24,16 @@ describe('the service itself', () => {
       openapi: 'https://forum.test/openapi.json',
     });
     expect(await house.must('GET', '/health')).toEqual({ ok: true, env: 'test' });
+    expect(await house.must('GET', '/ready')).toEqual({ ready: true });
+  });
+
+  it.each([
+    ['rejects every signature', async () => false, 'signatures are not verified'],
+    ['is closed', closedVerifier, 'the service is shutting down'],
+  ])('is not ready while its verifier %s', async (_title, verify, detail) => {
+    const { status, body, headers } = await new House({ verify }).request('GET', '/ready');
+    expect([status, body]).toEqual([503, { error: 'FORUM_ERR_UNAVAILABLE', detail }]);
+    expect(headers.get('retry-after')).toBe('1');
   });
 });
 

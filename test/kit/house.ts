@@ -13,7 +13,8 @@ import { atEnd } from './temporary.ts';
 
 export const PUBLIC_URL = 'https://forum.test';
 
-export interface HouseOptions extends Partial<Pick<HttpOptions, 'publicUrls' | 'allowUnsigned' | 'maxBodyBytes'>> {
+export interface HouseOptions
+  extends Partial<Pick<HttpOptions, 'publicUrls' | 'allowUnsigned' | 'maxBodyBytes' | 'verify'>> {
   readonly path?: string;
   readonly clock?: TestClock;
   readonly limits?: Partial<typeof LIMITS>;
@@ -73,7 +74,7 @@ export class House {
       wrapLog,
       ...http
     } = options;
-    const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536 } = http;
+    const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536, verify = verifier.verify } = http;
     this.clock = clock;
     const log = openSqliteLog(path);
     this.log = wrapLog?.(log) ?? log;
@@ -93,7 +94,7 @@ export class House {
       ratePerDid: RATE,
       onFailure,
     };
-    this.app = createApp({ forum: this.forum, verify: verifier.verify, ...given, ...settings });
+    this.app = createApp({ forum: this.forum, verify, ...given, ...settings });
     this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
     atEnd(async () => {
       await this.close();

@@ -42,6 +42,8 @@ describe('metrics', () => {
       'chambers_append_duration_seconds_count 4',
       'chambers_stream_consumers 1',
       'chambers_stream_lag_events 0',
+      'chambers_log_writable 1',
+      'chambers_damaged_streams 0',
       'chambers_relayer_pending 0',
       'chambers_relayer_failed 0',
     ]) {

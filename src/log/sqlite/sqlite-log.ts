@@ -51,6 +51,9 @@ export function openSqliteLog(
 const PHASES_PER_STEP = 100;
 const PHASE_STEP_PAUSE_MS = 20;
 
+/** After a failed write the clock takes as much room as a large move: its success shows that moves fit again. */
+const PROBE_BYTES = 65_536;
+
 const LINE_BREAK = Buffer.from('\n');
 /** A seal is a line's length times this, plus its checksum, or NO_CHECKSUM: one number a row is the cheapest to read. */
 const SEAL_UNIT = 2 ** 33;
@@ -74,6 +77,7 @@ class SqliteLog implements ForumLog {
   #position: number;
   #lastAt: Millis;
   #phaseStep: NodeJS.Timeout | undefined;
+  #writeFailure: ForumError | undefined;
 
   constructor(file: DatabaseFile, options: Required<SqliteLogOptions>) {
     const { db } = file;
@@ -98,6 +102,14 @@ class SqliteLog implements ForumLog {
     return this.#run(() => this.#index.lastChamberId());
   }
 
+  get writeFailure(): ForumError | undefined {
+    return this.#writeFailure;
+  }
+
+  get damagedStreams(): number {
+    return this.#damages.size;
+  }
+
   async append(entries: readonly LogEntry[]): Promise<void> {
     try {
       this.#file.requireUnchanged();
@@ -106,8 +118,9 @@ class SqliteLog implements ForumLog {
       // After the commit: a transaction that was rolled back uses up no positions.
       this.#index.committed(entries, this.#position + 1, flushing);
     } catch (error) {
-      throw this.#failure(error);
+      throw this.#writeFailed(error);
     }
+    this.#writeFailure = undefined;
     this.#position += entries.length;
     this.#lastAt = entries.at(-1)?.at ?? this.#lastAt;
   }
@@ -326,10 +339,14 @@ class SqliteLog implements ForumLog {
   }
 
   async persistClock(at: Millis): Promise<void> {
-    const advanced = this.#run(() => {
+    let advanced: number;
+    try {
       this.#file.requireUnchanged();
-      return this.#persistClock(at);
-    });
+      advanced = this.#persistClock(at);
+    } catch (error) {
+      throw this.#writeFailed(error);
+    }
+    this.#writeFailure = undefined;
     this.#lastAt = Math.max(this.#lastAt, at);
     if (advanced < PHASES_PER_STEP || this.#phaseStep !== undefined) return;
     this.#phaseStep = setTimeout(() => {
@@ -340,7 +357,7 @@ class SqliteLog implements ForumLog {
   }
 
   #persistAndAdvance(at: Millis): number {
-    this.#statements.persist.run(CLOCK_HIGH_WATER_MARK, String(at));
+    this.#statements.persist.run(CLOCK_HIGH_WATER_MARK, String(at).padEnd(this.#writeFailure ? PROBE_BYTES : 0));
     return this.#listings.advancePhases(at, PHASES_PER_STEP);
   }
 
@@ -355,6 +372,12 @@ class SqliteLog implements ForumLog {
     } catch (error) {
       throw this.#failure(error);
     }
+  }
+
+  #writeFailed(error: unknown): unknown {
+    const failure = this.#failure(error);
+    if (failure instanceof ForumError) this.#writeFailure = failure;
+    return failure;
   }
 
   #failure(error: unknown): unknown {

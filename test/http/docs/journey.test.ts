@@ -48,6 +48,7 @@ test('a journey through every endpoint is as the document says', { timeout: 60_0
 async function readService() {
   await live.call('GET', '/');
   await live.call('GET', '/health');
+  await live.call('GET', '/ready');
   await live.call('OPTIONS', '/chambers');
 }
 

@@ -40,6 +40,36 @@ describe('while another program holds the write lock', () => {
     expect(eventIds).toEqual([3, 4, 5, 3, 4, 5]);
   });
 
+  it('the service is not ready, by the persisted clock alone, until it can be persisted', async () => {
+    const path = temporaryDatabase();
+    const { house } = await inDebate(path);
+    const intruder = intrude(path);
+    intruder.exec('BEGIN IMMEDIATE');
+    await expect(house.forum.persistClock()).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
+    refused(await house.request('GET', '/ready'));
+    expect(await house.must('GET', '/health')).toMatchObject({ ok: true });
+    intruder.exec('ROLLBACK');
+    refused(await house.request('GET', '/ready'));
+    house.clock.advance(1_000);
+    await house.forum.persistClock();
+    expect(await house.must('GET', '/ready')).toEqual({ ready: true });
+    await house.close();
+    expect(new House({ path }).forum.now()).toBe(house.clock.read());
+  });
+
+  it('a move that is refused ends readiness, and one that is accepted brings it back', async () => {
+    const path = temporaryDatabase();
+    const { house, debate } = await inDebate(path);
+    const intruder = intrude(path);
+    intruder.exec('BEGIN IMMEDIATE');
+    const request = debate('a');
+    refused(await house.send(request));
+    refused(await house.request('GET', '/ready'));
+    intruder.exec('ROLLBACK');
+    expect(await house.send(request)).toMatchObject({ status: 200 });
+    expect(await house.must('GET', '/ready')).toEqual({ ready: true });
+  });
+
   it('what is read stays as it was', async () => {
     const path = temporaryDatabase();
     const { house, id, debate } = await inDebate(path);
