@@ -1,11 +1,17 @@
 // Four projects: `quick` runs in process in seconds, `long` in process for many rounds, `service` opens sockets and starts
 // processes or browsers, `chain` starts Anvil. A file that no list names is quick.
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** One more than there are processors: half of the tests wait for a process, a chain or a timer. */
+const WORKERS = availableParallelism() + 1;
 
 const LONG = [
   'test/simulation.test.ts',
   'test/audit/bytes.test.ts',
+  'test/forum/memory.test.ts',
   'test/log/sqlite/{event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
@@ -14,6 +20,7 @@ const SERVICE = [
   'test/{doctor,readme}.test.ts',
   'test/http/{limits,raw-requests}.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
+  'test/log/damage.test.ts',
   'test/log/sqlite/{failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
   'test/metrics/*.test.ts',
 ];
@@ -24,6 +31,15 @@ const CHAIN = [
   'test/journey.test.ts',
 ];
 
+/** Quick files follow each other on a worker, which keeps its modules, and fill the end, when the slow ones run out. */
+class QuickLast extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isQuick = ({ project }: TestSpecification) => project.name === 'quick';
+    return [...sorted.filter((file) => !isQuick(file)), ...sorted.filter(isQuick)];
+  }
+}
+
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
@@ -31,6 +47,8 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    maxWorkers: WORKERS,
+    sequence: { sequencer: QuickLast },
     projects: [
       {
         extends: true,

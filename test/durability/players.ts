@@ -56,14 +56,42 @@ export function debateOf({ signer, debating }: Player, body: Readonly<Record<str
   return prepare('POST', `/chambers/${debating}/debate`, { by: signer, body, publicUrl: PUBLIC_URL });
 }
 
-/** Plays until the service no longer answers; a refusal is a failure of the test. */
-export async function play(url: string, player: Player, random: Random): Promise<readonly Attempt[]> {
-  const attempts: Attempt[] = [];
-  for (;;) {
-    const request = nextMove(player, random, attempts.length);
-    const answer = await attempt(url, request);
-    attempts.push({ request, answer });
-    if (answer === undefined) return attempts;
+/** Players at play, each with one request under way at any time, until the service no longer answers. */
+export class Load {
+  /** Every request so far that has been answered, or will not be. */
+  readonly attempts: Attempt[] = [];
+  /** Of each player: a refusal rejects. */
+  readonly playing: readonly Promise<void>[];
+  readonly #url: string;
+  readonly #random: Random;
+  #wake: () => void = () => {};
+
+  constructor(url: string, players: readonly Player[], random: Random) {
+    this.#url = url;
+    this.#random = random;
+    this.playing = players.map((player) => this.#play(player));
+  }
+
+  /** Waits until that many requests have been answered; throws if the players end before. */
+  async answered(count: number): Promise<void> {
+    const early = Promise.all(this.playing).then(() => Promise.reject(new Error('the service ended early')));
+    early.catch(() => {});
+    while (this.attempts.length < count) {
+      const next = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      await Promise.race([early, next]);
+    }
+  }
+
+  async #play(player: Player): Promise<void> {
+    for (let round = 0; ; round++) {
+      const request = nextMove(player, this.#random, round);
+      const answer = await attempt(this.#url, request);
+      this.attempts.push({ request, answer });
+      this.#wake();
+      if (answer === undefined) return;
+    }
   }
 }
 

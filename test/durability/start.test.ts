@@ -1,10 +1,12 @@
-// What the service says when it cannot start: one clear line and exit code 1.
+// What the service says when it cannot start: one clear line and exit code 1. It prints the error of the log as it is, so most
+// rows only ask the log.
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import { type Exit, runService, startProcess } from '../kit/service-process.ts';
-import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
 async function refusal(databasePath: string, wrapper: readonly string[] = []): Promise<Exit> {
   const { exited } = await runService({ DATABASE_PATH: databasePath }, wrapper);
@@ -20,6 +22,23 @@ function asNobody(): readonly string[] {
 function expectOneLine({ code, stdout, stderr }: Exit, text: string): void {
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(text)]);
+}
+
+/** The log does not open, and says why in one line. */
+function expectRefused(databasePath: string, text: string): void {
+  const open = () => void openSqliteLog(databasePath).close();
+  expect(open).toThrow(text);
+  expect(open).not.toThrow('\n');
+}
+
+/** Open in this process, as the service opens it, until the test ends. */
+function hold(databasePath: string): void {
+  const log = openSqliteLog(databasePath);
+  atEnd(() => log.close());
+}
+
+async function openOnce(databasePath: string): Promise<void> {
+  await openSqliteLog(databasePath).close();
 }
 
 function databaseOf(write: (db: Database.Database) => void): string {
@@ -47,35 +66,35 @@ describe('a start that cannot succeed', () => {
 
   it.each(['there before it', 'made by it'])('is refused by a symbolic link to a file that was %s', async (which) => {
     const path = temporaryDatabase();
-    if (which === 'there before it') await (await startProcess(path)).kill('SIGTERM');
+    if (which === 'there before it') await openOnce(path);
     const [first, second] = [linkTo(path), linkTo(linkTo(path))];
-    await startProcess(first);
-    for (const other of [path, second]) expectOneLine(await refusal(other), 'another process is using it');
+    hold(first);
+    expectRefused(path, 'another process is using it');
+    expectOneLine(await refusal(second), 'another process is using it');
   });
 
   it('is refused by a hard link, whoever came first', async () => {
     const path = temporaryDatabase();
     const link = join(temporaryFolder(), 'linked.db');
-    const first = await startProcess(path);
+    const first = openSqliteLog(path);
     linkSync(path, link);
     expectOneLine(await refusal(link), `cannot open the database ${link}: the file has 2 names (hard links)`);
-    await first.kill('SIGTERM');
-    expectOneLine(await refusal(path), 'the file has 2 names (hard links)');
+    await first.close();
+    expectRefused(path, 'the file has 2 names (hard links)');
   });
 
-  it.each(['missing', 'empty'])(
-    'is refused where the file is %s beside its write-ahead log, which stays',
-    async (which) => {
-      const path = temporaryDatabase();
-      await (await startProcess(path)).kill('SIGKILL');
-      const wal = readFileSync(`${path}-wal`);
-      expect(wal.length).toBeGreaterThan(0);
-      rmSync(path);
-      if (which === 'empty') writeFileSync(path, '');
-      expectOneLine(await refusal(linkTo(path)), `the file is missing or empty, but ${path}-wal holds part of it`);
-      expect(readFileSync(`${path}-wal`)).toEqual(wal);
-    },
-  );
+  it('is refused where the file is missing or empty beside its write-ahead log, which stays', async () => {
+    const path = temporaryDatabase();
+    await (await startProcess(path)).kill('SIGKILL');
+    const wal = readFileSync(`${path}-wal`);
+    expect(wal.length).toBeGreaterThan(0);
+    const problem = `the file is missing or empty, but ${path}-wal holds part of it`;
+    rmSync(path);
+    expectOneLine(await refusal(linkTo(path)), problem);
+    writeFileSync(path, '');
+    expectRefused(linkTo(path), problem);
+    expect(readFileSync(`${path}-wal`)).toEqual(wal);
+  });
 
   it('takes the file over from a process that was killed', async () => {
     const path = temporaryDatabase();
@@ -88,35 +107,35 @@ describe('a start that cannot succeed', () => {
     expectOneLine(await refusal(join(temporaryFolder(), 'missing', 'chambers.db')), 'does not exist');
   });
 
-  it('names a database of a newer version', async () => {
+  it('names a database of a newer version', () => {
     const path = databaseOf((db) => db.pragma('user_version = 99'));
-    expectOneLine(await refusal(path), 'the file has schema 99, newer than');
+    expectRefused(path, 'the file has schema 99, newer than');
   });
 
-  it('names a database of another program, and leaves it as it was', async () => {
+  it('names a database of another program, and leaves it as it was', () => {
     const path = databaseOf((db) => db.exec('CREATE TABLE other (x)'));
-    expectOneLine(await refusal(path), 'the file is a database of another program');
+    expectRefused(path, 'the file is a database of another program');
     const db = new Database(path, { readonly: true });
     expect(db.prepare('SELECT name FROM sqlite_schema').pluck().all()).toEqual(['other']);
     db.close();
   });
 
-  it('names a file that is no database', async () => {
+  it('names a file that is no database', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'Dear diary, today I was opened as a database. '.repeat(100));
-    expectOneLine(await refusal(path), 'file is not a database');
+    expectRefused(path, 'file is not a database');
   });
 
-  it('names a path that is a folder', async () => {
+  it('names a path that is a folder', () => {
     const path = temporaryDatabase();
     mkdirSync(path);
-    expectOneLine(await refusal(path), `cannot open the database ${path}: not a regular file`);
+    expectRefused(path, `cannot open the database ${path}: not a regular file`);
   });
 
-  it('names a link that leads to itself', async () => {
+  it('names a link that leads to itself', () => {
     const path = temporaryDatabase();
     symlinkSync(path, path);
-    expectOneLine(await refusal(path), `cannot open the database ${path}: ELOOP`);
+    expectRefused(path, `cannot open the database ${path}: ELOOP`);
   });
 
   it('names a folder that cannot be written', async () => {
@@ -129,7 +148,7 @@ describe('a start that cannot succeed', () => {
     const folder = temporaryFolder();
     chmodSync(folder, 0o777);
     const path = join(folder, 'chambers.db');
-    await (await startProcess(path)).kill('SIGTERM');
+    await openOnce(path);
     rmSync(`${path}.lock`);
     chmodSync(path, 0o444);
     expectOneLine(await refusal(path, asNobody()), 'attempt to write a readonly database');

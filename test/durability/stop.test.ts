@@ -13,10 +13,12 @@ import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { registrationOf } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
-import { debateOf, must, type Player, play, seatPlayers } from './players.ts';
+import { debateOf, Load, must, type Player, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
 const STOP_MS_MAX = 10_000;
+/** To so many moves the service has answered before it is told to stop. */
+const ANSWERS = 100;
 const HEALTH = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
 
 async function expectGoodEnd(service: ServiceProcess): Promise<void> {
@@ -38,18 +40,17 @@ describe('SIGTERM', { timeout: 60_000 }, () => {
     const path = temporaryDatabase();
     const players = await seatPlayers(path, 8);
     const service = await startProcess(path);
-    const playing = Promise.allSettled(players.map((player) => play(service.url, player, random)));
-    await sleep(300);
+    const load = new Load(service.url, players, random);
+    await load.answered(ANSWERS);
     await expectGoodEnd(service);
-    const logged = eventsBySignature(path);
-    for (const played of await playing) {
+    for (const played of await Promise.allSettled(load.playing)) {
       // A move after the signal is refused with 503, or finds nobody.
       if (played.status === 'rejected') expect(String(played.reason)).toContain('503');
-      else
-        for (const { request, answer } of played.value) {
-          const { signature } = request.headers;
-          if (answer !== undefined && signature !== undefined) expect(logged.has(signature)).toBe(true);
-        }
+    }
+    const logged = eventsBySignature(path);
+    for (const { request, answer } of load.attempts) {
+      const { signature } = request.headers;
+      if (answer !== undefined && signature !== undefined) expect(logged.has(signature)).toBe(true);
     }
   });
 

@@ -56,7 +56,7 @@ async function writeAccount(did: string): Promise<void> {
 
 const [what] = process.argv.slice(2);
 const ids: StreamId[] = [];
-const count = what === 'accounts' ? 300 : what === 'chambers' ? 8 : 30;
+const count = what === 'accounts' ? 300 : what === 'chambers' ? 3 : 10;
 for (let at = 1; at <= count; at++) {
   const stream = what === 'accounts' ? `did:key:z6Mk${at}` : at;
   if (typeof stream === 'string') await writeAccount(stream);

@@ -1,4 +1,5 @@
 // A cold chamber is folded from its snapshot: the same state, from fewer lines; a snapshot that does not fit changes nothing.
+import { readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
@@ -13,11 +14,18 @@ import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
 
 const EVENTS = 2_345;
 
+let original: Buffer | undefined;
+
+/** A copy of the log, which is written once. */
 async function written(): Promise<string> {
   const path = temporaryDatabase();
-  const writer = await LogWriter.open(path);
-  await writer.growChambers([EVENTS, 10]);
-  await writer.close();
+  if (original === undefined) {
+    const writer = await LogWriter.open(path);
+    await writer.growChambers([EVENTS, 10]);
+    await writer.close();
+    original = readFileSync(path);
+  }
+  writeFileSync(path, original);
   return path;
 }
 

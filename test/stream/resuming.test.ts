@@ -1,5 +1,6 @@
 // A consumer that loses its connection a thousand times while the log grows: no gap, no repeat, no reordering.
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Consumer, consume, openSource, page, take } from '../kit/consumers.ts';
 import { Random } from '../kit/random.ts';
@@ -9,13 +10,19 @@ const DISCONNECTS = 1_000;
 const SOURCE_DISCONNECTS = 100;
 const LINES_MAX = 6;
 
-/** A chamber with a debate that runs until `quiet` is called. */
-async function noisyChamber() {
+/** So many lines the debate may be ahead of its consumer, which so meets history, live lines and the passage between them. */
+const LEAD_MAX = 60;
+
+/** A chamber with a debate that runs until `quiet` is called, little ahead of the lines that were received. */
+async function noisyChamber(lines: readonly string[]) {
   const running = await run();
   const { id, debate } = await debating(running);
   let isOver = false;
   const writing = (async () => {
-    while (!isOver) await debate('on and on');
+    for (let lastEventId = 2; !isOver; ) {
+      if (lastEventId < lines.length + LEAD_MAX) lastEventId = await debate('on and on');
+      else await sleep(1);
+    }
   })();
   const quiet = async () => {
     isOver = true;
@@ -27,9 +34,9 @@ async function noisyChamber() {
 
 describe('a consumer that resumes by its last id', { timeout: 60_000 }, () => {
   it(`gets every line once through ${DISCONNECTS} disconnects`, async () => {
-    const { running, path, quiet } = await noisyChamber();
-    const random = new Random(1);
     const lines: string[] = [];
+    const { running, path, quiet } = await noisyChamber(lines);
+    const random = new Random(1);
     const next = () => consume(running, `${path}?after=${lines.length}`);
     for (let disconnect = 0; disconnect < DISCONNECTS; disconnect++) {
       const consumer = await next();
@@ -44,9 +51,9 @@ describe('a consumer that resumes by its last id', { timeout: 60_000 }, () => {
   });
 
   it(`gets every line once as server-sent events through ${SOURCE_DISCONNECTS} disconnects`, async () => {
-    const { running, path, quiet } = await noisyChamber();
-    const random = new Random(2);
     const lines: string[] = [];
+    const { running, path, quiet } = await noisyChamber(lines);
+    const random = new Random(2);
     for (let disconnect = 0; disconnect < SOURCE_DISCONNECTS; disconnect++) {
       const source = await openSource(running, path, { 'last-event-id': String(lines.length) });
       const events = await take(source, 1 + random.below(LINES_MAX));
@@ -58,10 +65,10 @@ describe('a consumer that resumes by its last id', { timeout: 60_000 }, () => {
   });
 
   it('gets every line once in pages of any size', async () => {
-    const { running, path, quiet } = await noisyChamber();
+    const lines: string[] = [];
+    const { running, path, quiet } = await noisyChamber(lines);
     const random = new Random(3);
     const events = path.replace('/stream', '/events');
-    const lines: string[] = [];
     while (lines.length < 500) {
       lines.push(...(await page(running, `${events}?after=${lines.length}&limit=${1 + random.below(50)}`)));
     }

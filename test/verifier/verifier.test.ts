@@ -27,11 +27,12 @@ afterAll(() => rmSync(folder, { recursive: true }));
 describe('the rule', () => {
   const cases = edgeSignatures();
   const accepted = cases.filter(({ isValid }) => isValid).map(({ title }) => title);
+  const acceptedByNoble = new Set(cases.filter(nobleAccepts));
 
   test('has edge cases of every kind in its set', () => {
     expect(accepted.length).toBeGreaterThan(100);
     expect(cases.filter(({ isValid, signature }) => isValid && hasSmallOrderR(signature)).length).toBeGreaterThan(50);
-    expect(cases.filter((each) => !each.isValid && nobleAccepts(each)).length).toBeGreaterThan(50);
+    expect(cases.filter((each) => !each.isValid && acceptedByNoble.has(each)).length).toBeGreaterThan(50);
   });
 
   test('is decided by the equation', () => {
@@ -78,7 +79,7 @@ describe('the rule', () => {
   });
 
   test('accepts nothing that noble refuses', () => {
-    expect(cases.filter((each) => each.isValid && !nobleAccepts(each))).toEqual([]);
+    expect(cases.filter((each) => each.isValid && !acceptedByNoble.has(each))).toEqual([]);
   });
 
   test('refuses keys and signatures of a wrong length', async () => {
