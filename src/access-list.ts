@@ -1,9 +1,23 @@
 // Which agents may register, create chambers and join: everybody but the banned, or only those on an allow-list. Both are
 // files with one DID a line (# starts a comment), read again when they change and on SIGHUP.
-import { readFileSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { parseDid } from './crypto/did-key.ts';
 
 const CHECK_INTERVAL_MS = 2_000;
+const OWNER_ONLY = 0o600;
+const IF_PRESENT = { throwIfNoEntry: false } as const;
 
 export interface AccessListOptions {
   readonly allowFile: string | undefined;
@@ -54,29 +68,84 @@ export class AccessList {
   #currentVersion(): string {
     return [this.#options.allowFile, this.#options.banFile]
       .map((path) => {
-        const { mtimeMs = 0, size = 0, ino = 0 } = (path && statSync(path, { throwIfNoEntry: false })) || {};
+        const { mtimeMs = 0, size = 0, ino = 0 } = (path && statSync(path, IF_PRESENT)) || {};
         return `${mtimeMs} ${size} ${ino}`;
       })
       .join();
   }
 }
 
-function readLines(path: string): readonly string[] {
+/**
+ * Puts a DID on the list in the file or takes it off, and returns whether that changed the file, which is replaced as a whole and keeps
+ * its comments, mode and owner. To be put on a list that does not exist creates it. Throws an Error of one line.
+ */
+export function editAccessList(path: string, did: string, isListed: boolean): boolean {
+  const found = statSync(path, IF_PRESENT);
+  const file = found === undefined ? path : realpathSync(path);
+  const draft = `${file}.lock`;
+  const descriptor = openDraft(draft);
+  let isDraftLeft = true;
   try {
-    return readFileSync(path, 'utf8').split('\n');
+    const text = found === undefined && isListed ? '' : readText(path);
+    if (parseDids(path, text).has(did) === isListed) return false;
+    writeFileSync(descriptor, isListed ? withDid(text, did) : withoutDid(text, did));
+    if (found !== undefined) {
+      fchownSync(descriptor, found.uid, found.gid);
+      fchmodSync(descriptor, found.mode);
+    }
+    fsyncSync(descriptor);
+    renameSync(draft, file);
+    isDraftLeft = false;
+    return true;
+  } finally {
+    closeSync(descriptor);
+    if (isDraftLeft) rmSync(draft);
+  }
+}
+
+/** Also a lock: of two edits at once the second would undo the first. */
+function openDraft(draft: string): number {
+  try {
+    return openSync(draft, 'wx', OWNER_ONLY);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    throw new Error(`${draft} exists: another edit is under way; remove the file if none is`, { cause: error });
+  }
+}
+
+function withDid(text: string, did: string): string {
+  return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${did}\n`;
+}
+
+/** A comment on the DID's own line goes with it. */
+function withoutDid(text: string, did: string): string {
+  const others = text.split('\n').filter((line) => didOf(line) !== did);
+  return others.join('\n');
+}
+
+function readDids(path: string | undefined): ReadonlySet<string> | undefined {
+  return path === undefined ? undefined : parseDids(path, readText(path));
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
   } catch (error) {
     throw new Error(`cannot read the access list ${path}: ${(error as NodeJS.ErrnoException).code}`, { cause: error });
   }
 }
 
-function readDids(path: string | undefined): ReadonlySet<string> | undefined {
-  if (path === undefined) return undefined;
+function parseDids(path: string, text: string): ReadonlySet<string> {
   const dids = new Set<string>();
-  for (const [index, line] of readLines(path).entries()) {
-    const did = line.replace(/#.*/, '').trim();
+  for (const [index, line] of text.split('\n').entries()) {
+    const did = didOf(line);
     if (did === '') continue;
     if (parseDid(did) === undefined) throw new Error(`${path}, line ${index + 1}: not a did:key of an Ed25519 key`);
     dids.add(did);
   }
   return dids;
+}
+
+function didOf(line: string): string {
+  return line.replace(/#.*/, '').trim();
 }

@@ -1,8 +1,8 @@
 // Who may register, create and join, by files that the operator edits while the service runs.
-import { rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { AccessList } from '../src/access-list.ts';
+import { AccessList, editAccessList } from '../src/access-list.ts';
 import { deadlinesFrom, openChamber } from './kit/chambers.ts';
 import { House, registrationOf } from './kit/house.ts';
 import { Signer } from './kit/signer.ts';
@@ -64,6 +64,53 @@ describe('an access list', () => {
     expect(() => listOf({ ban: 'nonsense' })).toThrow('line 1');
     const missing = { allowFile: '/nowhere/allow', banFile: undefined, onProblem: () => {} };
     expect(() => new AccessList(missing)).toThrow('cannot read the access list /nowhere/allow: ENOENT');
+  });
+});
+
+describe('an edit', () => {
+  it('adds a DID once, takes it off again, and keeps everything else', () => {
+    const path = join(temporaryFolder(), 'ban');
+    const text = `# spam\n\n${ANN.did} # since May\r\n# end`;
+    writeFileSync(path, text);
+    chmodSync(path, 0o640);
+    expect([editAccessList(path, BOB.did, true), editAccessList(path, BOB.did, true)]).toEqual([true, false]);
+    expect(readFileSync(path, 'utf8')).toBe(`${text}\n${BOB.did}\n`);
+    expect([editAccessList(path, ANN.did, false), editAccessList(path, ANN.did, false)]).toEqual([true, false]);
+    expect(readFileSync(path, 'utf8')).toBe(`# spam\n\n# end\n${BOB.did}\n`);
+    expect(statSync(path).mode & 0o777).toBe(0o640);
+  });
+
+  it('is seen by the service, and leaves nothing beside the file', () => {
+    const { list, problems, folder } = listOf({ ban: '' });
+    editAccessList(join(folder, 'ban'), ANN.did, true);
+    list.reload({ isForced: false });
+    expect(list.permits(ANN.did)).toBe(false);
+    editAccessList(join(folder, 'ban'), ANN.did, false);
+    list.reload({ isForced: false });
+    expect([list.permits(ANN.did), problems, readdirSync(folder)]).toEqual([true, [], ['ban']]);
+  });
+
+  it('creates a list for its owner alone, and changes the target of a link', () => {
+    const folder = temporaryFolder();
+    const [path, link] = [join(folder, 'allow'), join(folder, 'link')];
+    expect(editAccessList(path, ANN.did, true)).toBe(true);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    symlinkSync(path, link);
+    expect(editAccessList(link, BOB.did, true)).toBe(true);
+    expect(readFileSync(path, 'utf8')).toBe(`${ANN.did}\n${BOB.did}\n`);
+    expect(readdirSync(folder)).toEqual(['allow', 'link']);
+  });
+
+  it('is refused where the list is wrong or missing, or another edit is under way', () => {
+    const folder = temporaryFolder();
+    const path = join(folder, 'ban');
+    expect(() => editAccessList(path, ANN.did, false)).toThrow(`cannot read the access list ${path}: ENOENT`);
+    writeFileSync(path, 'nonsense\n');
+    expect(() => editAccessList(path, ANN.did, true)).toThrow('line 1: not a did:key');
+    expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['nonsense\n', ['ban']]);
+    writeFileSync(`${path}.lock`, '');
+    expect(() => editAccessList(path, ANN.did, true)).toThrow(`${path}.lock exists: another edit is under way`);
+    expect(readdirSync(folder)).toEqual(['ban', 'ban.lock']);
   });
 });
 

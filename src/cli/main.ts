@@ -1,5 +1,6 @@
 // The command line as a function: words in, exit code out.
 import { CommanderError } from 'commander';
+import { adminCommands } from './admin-commands.ts';
 import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
@@ -11,6 +12,7 @@ import { serviceCommands } from './service-commands.ts';
 
 export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
+  ...adminCommands,
   ...agentCommands,
   ...chamberCommands,
   ...moveCommands,

@@ -1,0 +1,46 @@
+// Who may register, create chambers and join: commands that edit the ban list and the allow-list of a service, which reads them
+// again by itself.
+import { editAccessList } from '../access-list.ts';
+import { readConfig } from '../config.ts';
+import { parseDid } from '../crypto/did-key.ts';
+import { ALICE } from '../moves/samples.ts';
+import type { CommandSpec } from './command.ts';
+import { CommandError, printMembers } from './output.ts';
+
+export const adminCommands: readonly CommandSpec[] = [
+  toSpec('ban', 'Bans an agent from registering, creating and joining; it may finish its chambers', {
+    variable: 'BAN_LIST_FILE',
+    isListed: true,
+  }),
+  toSpec('unban', 'Ends the ban of an agent', { variable: 'BAN_LIST_FILE', isListed: false }),
+  toSpec('allow', 'Puts an agent on the allow-list: only agents on it may register, create and join', {
+    variable: 'ALLOW_LIST_FILE',
+    isListed: true,
+  }),
+  toSpec('disallow', 'Takes an agent off the allow-list', { variable: 'ALLOW_LIST_FILE', isListed: false }),
+];
+
+interface Edit {
+  readonly variable: 'ALLOW_LIST_FILE' | 'BAN_LIST_FILE';
+  /** After the edit. */
+  readonly isListed: boolean;
+}
+
+function toSpec(name: string, summary: string, { variable, isListed }: Edit): CommandSpec {
+  return {
+    name: `admin ${name}`,
+    summary,
+    args: { '<did>': 'the agent, e.g. did:key:z6Mk…' },
+    options: { '--file <file>': `the list (default: ${variable})` },
+    examples: [`admin ${name} ${ALICE}`],
+    run: async ({ args: [did = ''], options: { file: named }, isJson }) => {
+      if (parseDid(did) === undefined) {
+        throw new CommandError('usage', `“${did}” is not a did:key of an Ed25519 key`);
+      }
+      const file = named ?? readConfig(process.env)[variable];
+      if (file === undefined) throw new CommandError('usage', `no list to edit: set ${variable} or use --file`);
+      const changed = editAccessList(file, did, isListed);
+      printMembers(isJson, { did, file, listed: isListed, changed });
+    },
+  };
+}

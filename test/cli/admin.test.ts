@@ -1,0 +1,40 @@
+// An operator bans and allows agents: what the commands print, and what they refuse.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Signer } from '../kit/signer.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { run } from './run.ts';
+
+const { did } = new Signer();
+
+describe.each([
+  ['ban', 'unban', 'BAN_LIST_FILE'],
+  ['allow', 'disallow', 'ALLOW_LIST_FILE'],
+])('chambers admin %s and %s', (add, remove, variable) => {
+  it(`edit the file of ${variable} and say what changed`, async () => {
+    const file = join(temporaryFolder(), 'list');
+    const edit = async (name: string) => {
+      const { exitCode, out } = await run(['--json', 'admin', name, did], { [variable]: file });
+      return { exitCode, ...JSON.parse(out) };
+    };
+    const about = { exitCode: 0, did, file };
+    expect(await edit(add)).toEqual({ ...about, listed: true, changed: true });
+    expect(await edit(add)).toEqual({ ...about, listed: true, changed: false });
+    expect(readFileSync(file, 'utf8')).toBe(`${did}\n`);
+    expect(await edit(remove)).toEqual({ ...about, listed: false, changed: true });
+    expect(await edit(remove)).toEqual({ ...about, listed: false, changed: false });
+    expect(readFileSync(file, 'utf8')).toBe('');
+  });
+
+  it('take another file, and name what is missing or wrong', async () => {
+    const file = join(temporaryFolder(), 'list');
+    expect(await run(['admin', add, did, `--file=${file}`])).toMatchObject({ exitCode: 0, err: '' });
+    expect(readFileSync(file, 'utf8')).toBe(`${did}\n`);
+    const usage = (err: string) => ({ exitCode: 2, out: '', err: `usage: ${err}` });
+    expect(await run(['admin', add, did])).toEqual(usage(`no list to edit: set ${variable} or use --file`));
+    const wrong = await run(['admin', add, 'did:key:z6Mk', `--file=${file}`]);
+    expect(wrong).toEqual(usage('“did:key:z6Mk” is not a did:key of an Ed25519 key'));
+    expect(await run(['admin', remove, did, '--file=/nowhere/list'])).toMatchObject({ exitCode: 1, out: '' });
+  });
+});
