@@ -15,6 +15,8 @@ const ORIGINS_NAMED_MAX = 3;
 export interface EvidenceOptions {
   /** By signature, the event that carries it: shared where several chambers of one log are audited. */
   readonly signatures?: Map<string, number>;
+  /** By DID, the keys that were decoded: shared likewise, as decoding costs more than most checks. */
+  readonly keys?: Map<string, VerifyingKey>;
   /** Decides as isSignedBy does, which is the default. */
   readonly verify?: typeof isSignedBy;
 }
@@ -24,13 +26,15 @@ const utf8 = new TextEncoder();
 export class EvidenceChecks {
   readonly #findings: Findings;
   readonly #verify: typeof isSignedBy;
-  readonly #keys = new Map<string, VerifyingKey>();
+  readonly #keys: Map<string, VerifyingKey>;
   /** About 150 bytes for a move, the one thing that grows with the log. */
   readonly #signatures: Map<string, number>;
   readonly #origins = new Set<string>();
 
-  constructor(findings: Findings, { signatures = new Map(), verify = isSignedBy }: EvidenceOptions) {
+  constructor(findings: Findings, options: EvidenceOptions) {
+    const { signatures = new Map(), keys = new Map(), verify = isSignedBy } = options;
     this.#findings = findings;
+    this.#keys = keys;
     this.#signatures = signatures;
     this.#verify = verify;
   }

@@ -2,6 +2,7 @@
 // of a service.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import type { VerifyingKey } from '../crypto/verify.ts';
 import { plain } from '../terminal.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
@@ -98,10 +99,10 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   const chamberIds = request.chamberId === undefined ? await service.chamberIds() : [request.chamberId];
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
   // Across the chambers of one log no signature may occur twice.
-  const signatures = new Map<string, number>();
+  const shared = { signatures: new Map<string, number>(), keys: new Map<string, VerifyingKey>() };
   const reports: ChamberReport[] = [];
   for (const chamberId of chamberIds) {
-    const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, signatures });
+    const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, ...shared });
     for await (const line of service.lines(chamberId, 0)) {
       await audit.take(line);
       request.onProgress?.(audit.lineCount, undefined);

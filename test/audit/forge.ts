@@ -66,7 +66,7 @@ export interface Outcome {
 
 /** Audits what is in the text. */
 export async function audit(text: string | Uint8Array, verify = verifyOnce): Promise<Outcome> {
-  const chamberAudit = new ChamberAudit({ moves: new MerkleTreeJs(), verify, readTransaction: readOnce });
+  const chamberAudit = new ChamberAudit({ moves: new MerkleTreeJs(), keys, verify, readTransaction: readOnce });
   for await (const line of readLines(chunksOf(Buffer.from(text)))) await chamberAudit.take(line);
   chamberAudit.conclude();
   const results = chamberAudit.findings.results();
@@ -79,7 +79,8 @@ export async function audit(text: string | Uint8Array, verify = verifyOnce): Pro
   };
 }
 
-// A thousand audits share nearly every signature and transaction, and each costs milliseconds of curve arithmetic.
+// A thousand audits share nearly every key, signature and transaction, and each costs milliseconds of curve arithmetic.
+const keys = new Map<string, VerifyingKey>();
 const verdicts = new Map<string, boolean>();
 const transactions = new Map<Hex, ReturnType<typeof readTransaction>>();
 
