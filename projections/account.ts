@@ -9,7 +9,7 @@ export interface AccountState {
   readonly pubkeyHex: Hex;
   readonly walletAddress: string;
   readonly personality: Personality;
-  /** What the last registration asked for, which a repeated one is compared with. */
+  /** Of the last registration, with which a repeated one is compared. */
   readonly registeredPersonality: Personality;
   /** ISO 8601 UTC timestamp of the first registration. */
   readonly registeredAt: string;

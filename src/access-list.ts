@@ -1,4 +1,4 @@
-// Which agents may register, create chambers and join: everybody but the banned, or only those on an allow-list. Both are
+// Which agents may register, create chambers and join: all but the banned, or only those on an allow-list. Both are
 // files with one DID a line (# starts a comment), read again when they change and on SIGHUP.
 import {
   closeSync,

@@ -1,4 +1,4 @@
-// The chain that the service commits to: none, the one behind RPC_URL, or a development chain of its own.
+// The chain that the service commits to: none, the one behind RPC_URL, or its own development chain.
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';

@@ -30,7 +30,7 @@ function isTrusted(trusted: BlockList, address: string): boolean {
   return isIP(plain) !== 0 && trusted.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The address nearest to us that is not a trusted proxy: whatever stands before it may be made up by the client. */
+/** The address nearest to us that is not a trusted proxy: everything before it may be made up by the client. */
 function clientAddress(trusted: BlockList, headers: IncomingMessage['headers']): string | undefined {
   const hops = forwardedHops(headers);
   for (let at = hops.length - 1; at >= 0; at--) {

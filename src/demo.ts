@@ -1,5 +1,5 @@
 // A chamber from lobby to committed in under a minute: five agents, signed HTTP, a stream, a chain. Succeeds only if the
-// root on the chain is the one that the streamed lines give, and every graduate has its token.
+// root on the chain is the root of the streamed lines, and every graduate has its token.
 import { setMaxListeners } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ export async function demoMain(): Promise<number> {
     // Every agent listens to it.
     setMaxListeners(0, signal);
     try {
-      console.log(`The service listens on ${stage.baseUrl}, with a database and a chain of its own.`);
+      console.log(`The service listens on ${stage.baseUrl}, with a temporary database and a development chain.`);
       return await perform(stage.baseUrl, signal);
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
@@ -67,7 +67,7 @@ async function perform(baseUrl: string, signal: AbortSignal): Promise<number> {
   // The service and its chain end with the demo; the lines stay.
   const file = join(await mkdtemp(join(tmpdir(), 'chambers-demo-lines-')), `chamber-${chamberId}.ndjson`);
   await writeFile(file, `${testimony.lines.join('\n')}\n`);
-  console.log(`\nTrust nobody: npm run --silent audit -- ${file}`);
+  console.log(`\nVerify it yourself: npm run --silent audit -- ${file}`);
   return isProven ? 0 : 1;
 }
 

@@ -49,7 +49,7 @@ function examineFlags(config: Config): readonly Finding[] {
   const isProduction = config.NODE_ENV === 'production';
   const unchecked = `the service listens on ${config.HOST} without the checks of NODE_ENV=production`;
   const isUnsafe: readonly (readonly [boolean, string, string])[] = [
-    [config.DEV_ALLOW_UNSIGNED, 'DEV_ALLOW_UNSIGNED', 'anybody may act as any agent: unset it outside development'],
+    [config.DEV_ALLOW_UNSIGNED, 'DEV_ALLOW_UNSIGNED', 'any caller may act as any agent: unset it outside development'],
     [!isLocal && !isProduction, 'NODE_ENV', unchecked],
     [isProduction && config.CHAIN === 'none', 'CHAIN', 'without a chain, no chamber is ever committed'],
     [config.DATABASE_PATH === ':memory:', 'DATABASE_PATH', 'the log is in memory: it is lost when the process ends'],

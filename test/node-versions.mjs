@@ -25,7 +25,7 @@ function check(version) {
   process.stdout.write(`Node ${running}: registered, moved and streamed (${binary})\n`);
 }
 
-/** The path of the version's binary in npm's cache; outside of the project, whose node_modules/.bin has a Node of its own. */
+/** The path of the version's binary in npm's cache; outside of the project, whose node_modules/.bin has another Node. */
 function fetchNode(version) {
   const folder = mkdtempSync(join(tmpdir(), 'node-versions-'));
   try {

@@ -108,7 +108,7 @@ class Simulation {
     return this.#random.pick(FITTING[phaseAt(state, this.#house.forum.now())]);
   }
 
-  /** Mostly whoever is in turn, where somebody is. */
+  /** Mostly the member in turn, if there is one. */
   #mover(state: ChamberState | undefined): Signer {
     const holder = state && turnHolderAt(state, this.#house.forum.now());
     const isPolite = this.#random.chance(0.7);

@@ -1,4 +1,4 @@
-// What was checked and with which outcome: every check ends as verified, broken or not evaluated, and the counts add up.
+// The checks and their outcomes: every check ends as verified, broken or not evaluated, and the counts add up.
 import { canonicalJson } from '../vocabulary/json.ts';
 
 /** The checks in the order of the report, each with what holds when it is verified. */

@@ -1,5 +1,5 @@
 // The Merkle root of the moves by merkletreejs, in flat memory. The tree has the shape of RFC 9162, so a block whose size is
-// a power of two is a subtree of its own, and the tree over the roots of the blocks has the root of the whole.
+// a power of two is a complete subtree, and the tree over the roots of the blocks has the root of the whole.
 import { Buffer } from 'node:buffer';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { MerkleTree } from 'merkletreejs';

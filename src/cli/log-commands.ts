@@ -72,7 +72,7 @@ interface Target {
   readonly signal: AbortSignal;
 }
 
-/** For people the fold starts with event 1, whatever is shown, because lines refer to earlier ones. */
+/** For people the fold always starts with event 1, because lines refer to earlier ones. */
 async function tailToTerminal(target: Target, after: number, isJson: boolean): Promise<void> {
   await requireHead(target, after, '--after');
   const { forum, chamberId, signal } = target;

@@ -15,7 +15,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'demo',
-    summary: 'Plays a chamber with five agents on a service of its own, to the root on a chain, in under a minute',
+    summary: 'Plays a chamber with five agents on a temporary service, to the root on a chain, in under a minute',
     examples: ['demo'],
     run: async () => (await import('../demo.ts')).demoMain(),
   },

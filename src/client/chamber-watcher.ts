@@ -75,7 +75,7 @@ function takeNext(incoming: AsyncGenerator<VerifiedLine, void, undefined>): Prom
     if (value === undefined) throw new Error('the stream of lines ended without an error');
     return value;
   });
-  // When the caller stops iterating, the last read is aborted and nobody awaits it.
+  // When the caller stops iterating, the last read is aborted and never awaited.
   next.catch(() => {});
   return next;
 }

@@ -42,7 +42,7 @@ export class ClientError extends Error {
     this.expected = options.expected;
   }
 
-  /** What was wrong, in a sentence that lets the caller fix it. */
+  /** The problem, in a sentence that lets the caller fix it. */
   get detail(): string {
     return this.message;
   }

@@ -35,7 +35,7 @@ export interface FollowOptions extends CallOptions {
 }
 
 /**
- * Every line after the cursor, then live ones, in order, each once, whatever happens to the connection. Throws
+ * Every line after the cursor, then live ones, in order, each once, across reconnections. Throws
  * CLIENT_ERR_CHAIN on a line that does not follow, the service's error (chamber not found), CLIENT_ERR_UNREACHABLE if the
  * service was never reached, and the signal's reason.
  */

@@ -1,5 +1,5 @@
 // One request and its response, over as many attempts as needed: a request whose response was lost is sent again with the
-// same bytes, and the service repeats its first response. So a move is made once, whatever the network does.
+// same bytes, and the service repeats its first response. So a move is made exactly once over any network.
 import { ERROR_CODES, type ExpectedSignature } from '../vocabulary/errors.ts';
 import { ClientError } from './error.ts';
 import { type Signer, signatureHeaders } from './signing.ts';

@@ -71,7 +71,7 @@ export function fileCursor(path: string): CursorStore {
   };
 }
 
-/** What the store wrote is not checked again. */
+/** Not checked: the store wrote it. */
 function parse<Value>(text: string | null | undefined): Value | undefined {
   return typeof text === 'string' ? (JSON.parse(text) as Value) : undefined;
 }
@@ -90,7 +90,7 @@ export async function seedFromFile(path: string): Promise<Uint8Array> {
   throw new ClientError('CLIENT_ERR_KEY', `${path} is not a key file: expected ${expected}`);
 }
 
-/** Links a complete file into place, so that nobody reads half a key and no key is replaced. */
+/** Links a complete file into place, so that half a key is never read and no key is replaced. */
 async function createKeyFile(path: string): Promise<string> {
   const seed = randomSeed();
   const text = `${JSON.stringify({ did: toSigner(seed).did, seed: toHex(seed) }, null, 2)}\n`;

@@ -111,7 +111,7 @@ export function signatureBase({ components, params }: SignatureInput, request: S
 const CREATED_BYTES = 8;
 
 /**
- * What a log knows a signature by: the second of its `created` in 8 bytes, big-endian, then its 64 bytes; as a text with a
+ * A signature's key in a log: the second of its `created` in 8 bytes, big-endian, then its 64 bytes; as a text with a
  * character for each byte, which maps hold and which sorts as the bytes do. It is as unique as the signature, which covers
  * `created`, and grows with time: an index over it grows at its end.
  */

@@ -1,4 +1,4 @@
-// The one rule for a valid Ed25519 signature, in service, auditor and client, whatever the version of Node.
+// The one rule for a valid Ed25519 signature, in service, auditor and client, on every version of Node.
 import { Point } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { bytesToHex, concatBytes } from '@noble/hashes/utils.js';
@@ -7,7 +7,7 @@ const POINT_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const { n: ORDER } = Point.CURVE();
 
-/** The caller in whose turn a signature is verified. Anybody can name any registered key: its network counts first. */
+/** The caller in whose turn a signature is verified. A caller can name any registered key, so its network counts first. */
 export interface VerifyCaller {
   /** As networkOf names it. */
   readonly network: string;

@@ -56,7 +56,7 @@ export const CAST: readonly Character[] = [
     idea: {
       name: 'River Sensors',
       ticker: 'RIVER',
-      description: 'Cheap open tools that listen to rivers, and proofs that nobody edited what they heard.',
+      description: 'Cheap open tools that listen to rivers, and proofs that their readings were not edited.',
     },
     praise: 'This would still be useful in ten years, and it starts small.',
     doubt: 'What does this leave behind when the money is gone?',

@@ -1,4 +1,4 @@
-// What the demo stands on: a service of its own in another process, a witness of the chamber's stream, and the chain, which
+// The demo's surroundings: a service in another process, a witness of the chamber's stream, and the chain, which
 // must agree with the streamed lines.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

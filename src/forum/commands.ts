@@ -1,4 +1,4 @@
-// What the forum is asked to do, as data: an operation, where it belongs, its body and who asks.
+// Commands to the forum, as data: an operation, its chamber, its body and its caller.
 import type { SentBody } from '../moves/move.ts';
 import type { ChamberMoveOperation } from '../moves/registry.ts';
 import type { SignatureTimes } from '../moves/rules.ts';

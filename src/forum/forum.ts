@@ -1,4 +1,4 @@
-// The spine: one signed command goes in, is decided, appended, published and answered; everybody else reads what the log says.
+// The spine: one signed command goes in, is decided, appended, published and answered; all else follows the log.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
@@ -139,7 +139,7 @@ export class Forum {
 
   /**
    * Load the streams at their heads, look retries up, decide and stage each command, append, publish, answer, wake.
-   * Nothing is suspended between the checks and the append, and nobody is answered before the commit is on disk.
+   * Nothing is suspended between the checks and the append, and no response is sent before the commit is on disk.
    */
   async #commit(queued: readonly Pending[]): Promise<void> {
     const streams = new Map<StreamId, Chamber | Account>();
@@ -150,7 +150,7 @@ export class Forum {
       try {
         const cold = this.#hold(pending.command, streams);
         if (cold !== undefined && !pending.wasLoaded) {
-          // It comes back to the queue when its streams are folded, and holds up nobody else meanwhile.
+          // It comes back to the queue when its streams are folded, and delays no other command meanwhile.
           void this.#warm(pending, cold);
           continue;
         }

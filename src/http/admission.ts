@@ -113,7 +113,7 @@ export class AdmissionControl {
     return wait > 0 ? rateError(wait, 'your address') : undefined;
   }
 
-  /** Takes a token for an unsigned registration of a new key, which anybody can make up; throws FORUM_ERR_RATE. */
+  /** Takes a token for an unsigned registration of a new key, which costs nothing to make; throws FORUM_ERR_RATE. */
   requireRegistration(incoming: IncomingMessage | undefined): void {
     const wait = this.#registrations.take(incoming === undefined ? '' : this.networkOf(incoming));
     if (wait > 0) throw rateError(wait, 'your address for registrations');

@@ -23,7 +23,7 @@ export class Authenticator {
   /** The registered agent behind the request; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
     const caller = isSigned(c) ? await this.#verify(c, body) : await this.#unsigned(c, body);
-    // After verification, so that nobody can use up another agent's rate.
+    // After verification, so that no agent can use up another's rate.
     const wait = this.#rate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'this agent');
     return caller;
@@ -116,7 +116,7 @@ function isSigned(c: ForumContext): boolean {
   return header(c, 'signature') !== undefined || header(c, 'signature-input') !== undefined;
 }
 
-/** What the service would have verified, made from the caller's own input alone, so that a signer can be fixed with it. */
+/** The texts that the service would have verified, from the caller's own input: a signer can be fixed with them. */
 function expectedSignature(c: ForumContext, body: RequestBody, publicUrls: readonly string[]): ExpectedSignature {
   const received = header(c, 'content-digest') ?? '';
   const contentDigest = digestProblem(received, body.bytes) === undefined ? received : contentDigestOf(body.bytes);

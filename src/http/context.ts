@@ -1,4 +1,4 @@
-// What a route is, and what it is given: the parts of the service, and hono's context with Node's request beneath it.
+// A route and its context: the parts of the service, and hono's context with Node's request beneath it.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';

@@ -80,7 +80,7 @@ function targetProblem({ url: target = '', headers, rawHeaders }: IncomingMessag
 
 export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
-/** Answers a rejected handshake with the usual body, which the adapter would leave out. It gives upgrades no response object. */
+/** Answers a rejected handshake with the usual body, which the adapter would leave out, as upgrades have no response object. */
 export function withUpgradeErrors(fetch: Fetch): Fetch {
   return (request, env) => {
     const response = fetch(request, env);

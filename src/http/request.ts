@@ -1,4 +1,4 @@
-// What a handler reads of a request: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
+// The parts of a request that handlers read: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
 import { isUtf8 } from 'node:buffer';
 import { ForumError } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/json.ts';

@@ -23,7 +23,7 @@ export interface LogEntry {
   readonly listings: readonly Listing[];
   /** Of the chamber after this event; written in the same transaction. */
   readonly snapshot?: Snapshot | undefined;
-  /** Personal data: kept in a table of its own, never in the line. */
+  /** Personal data: kept in a separate table, never in the line. */
   readonly operatorEmail?: string;
 }
 
@@ -35,7 +35,7 @@ export class LogCorruption extends Error {
   }
 }
 
-/** What is stored of one stream is not what was written: its reads fail, the process and the other streams go on. */
+/** A stream's stored bytes are not the written ones: its reads fail, the process and the other streams continue. */
 export class StreamDamaged extends Error {
   readonly stream: StreamId;
   /** Null if no single event is damaged. */
@@ -110,7 +110,7 @@ export interface ForumLog {
   listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]>;
   /** Ideas with a token, newest graduation first. */
   listGraduatedIdeas(limit: number): Promise<readonly IdeaView[]>;
-  /** The idea with the ticker, whatever its case: a graduated one before others, then the newest. */
+  /** The idea with the ticker, case-insensitive: a graduated one before others, then the newest. */
   findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
   /** Chambers past their reveal deadline that are not settled, oldest deadline first. */
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;

@@ -1,12 +1,12 @@
 // Reading from a cursor, page by page: pages are bounded in bytes and readers take turns in two lanes, so that no read blocks
-// the process, and nobody's single read waits for those who read whole logs, however many they are.
+// the process, and a single read does not wait for readers of whole logs.
 import type { ForumLog, Page, StreamId } from './log.ts';
 
 /** A page ends with the line that reaches this size. */
 export const PAGE_BYTES = 262_144;
 export const PAGE_LINES_MAX = 1_000;
 
-/** `foreground`: somebody waits for a fold or a short answer. `bulk`: pages of history. */
+/** `foreground`: for a fold or a short response. `bulk`: pages of history. */
 export type Lane = 'foreground' | 'bulk';
 
 /** Short pages: folding a line takes several times as long as sending it. */
@@ -36,7 +36,7 @@ export async function* readPages(log: ForumLog, { stream, after, until, lane }: 
 /** Pages that are read in one turn of the event loop: the lanes share it, and a reader in one never waits for the other. */
 const PAGES_PER_TURN: Readonly<Record<Lane, number>> = { foreground: 4, bulk: 1 };
 
-/** While a lane has a page left in this turn, nobody waits in it. */
+/** While a lane has a page left in this turn, no read waits in it. */
 const left = { ...PAGES_PER_TURN };
 const waiting: Readonly<Record<Lane, (() => void)[]>> = { foreground: [], bulk: [] };
 let isTurnDue = false;

@@ -1,5 +1,4 @@
-// What the service reports to Prometheus. Counting costs a request about a microsecond; everything that can be read
-// at the moment of the scrape is read only then.
+// The service's metrics for Prometheus. Counting costs a request about a microsecond; gauges are read at the scrape.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Millis } from '../vocabulary/values.ts';

@@ -32,7 +32,7 @@ export const commit = defineMove({
     tag: 'Allocations',
     summary: 'Commit to an allocation, in ALLOCATE_COMMIT',
     description:
-      'commitment = keccak256(abi.encode(uint256 chamberId, string agentDid, (string ideaId, uint256 bps)[] allocations, bytes salt)). Keep allocations and salt: nobody can reveal without them. Once per member.',
+      'commitment = keccak256(abi.encode(uint256 chamberId, string agentDid, (string ideaId, uint256 bps)[] allocations, bytes salt)). Keep allocations and salt: the allocation cannot be revealed without them. Once per member.',
     answered: 'The commitment is fixed.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'ALLOCATE_COMMIT', body: '{"commitment"}' },

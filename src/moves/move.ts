@@ -1,4 +1,4 @@
-// What a move is: one slice that holds everything the service, its documents, the command line and the auditor say about
+// A move: one slice that holds everything the service, its documents, the command line and the auditor say about
 // one kind of event. The registry lists the slices; nothing else switches over them.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
@@ -83,7 +83,7 @@ export const NO_LIMITS: ChamberLimits = {
   openChambersPerDidMax: Number.POSITIVE_INFINITY,
 };
 
-/** What a move in an existing chamber is decided on. */
+/** The input of a decision about a move in an existing chamber. */
 export interface DecisionContext {
   readonly state: ChamberState;
   /** The caller. */

@@ -7,7 +7,7 @@ import * as sample from './samples.ts';
 
 const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
 
-/** POST /chambers/:id/propose: a ticker is unique in its chamber whatever its case; slots count from 1. */
+/** POST /chambers/:id/propose: a ticker is unique in its chamber, case-insensitive; slots count from 1. */
 export const propose = defineMove({
   operation: 'propose',
   method: 'POST',
@@ -52,7 +52,7 @@ export const propose = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'Propose an idea, in PROPOSAL and in turn',
-    description: 'Keeps the turn. Tickers are unique in their chamber, whatever their case.',
+    description: 'Keeps the turn. Tickers are unique in their chamber, case-insensitive.',
     answered: 'The idea.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'PROPOSAL, in turn', body: '{"name", "ticker", "description"}' },

@@ -40,7 +40,7 @@ export interface RegisterContext {
 }
 
 /**
- * POST /register. Anybody may know a public key, so only a signature by it changes an existing binding. isUnchanged says
+ * POST /register. Public keys are public, so only a signature by it changes an existing binding. isUnchanged says
  * first whether an unsigned request only repeats the last registration.
  */
 export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {
@@ -108,7 +108,7 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
 
 /**
  * Whether an unsigned request repeats the last registration: it changes nothing. Only public content is compared, so that
- * nobody can test a guess of an e-mail address.
+ * an e-mail address can't be guessed by trial.
  */
 export function isUnchanged(body: RegisterBody, { state, isSigned }: RegisterContext): boolean {
   return (

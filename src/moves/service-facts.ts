@@ -1,4 +1,4 @@
-// Decides whether the service may append a fact of its own to a closed chamber: the core asks before it appends, the
+// Decides whether the service may append a service fact to a closed chamber: the core asks before it appends, the
 // auditor when it reads. Whether the chain agrees is not decided here.
 import { isGraduate } from '../../projections/allocations.ts';
 import type { ChamberState } from '../../projections/chamber.ts';

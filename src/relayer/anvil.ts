@@ -43,7 +43,7 @@ export async function spawnAnvil(args: readonly string[], wantedPort = 0): Promi
  */
 const GUARD = 'exec 3<&0 </dev/null; (read -r _ <&3 || kill -9 $$) >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
 
-/** A session of its own keeps a terminal's Ctrl-C from Anvil: the service stops it in order. */
+/** A separate session keeps a terminal's Ctrl-C from Anvil: the service stops it in order. */
 function spawnGuarded(args: readonly string[]): ChildProcessWithoutNullStreams {
   const binary = anvilBinary();
   if (process.platform === 'win32') return spawn(binary, args, { detached: true });

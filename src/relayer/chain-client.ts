@@ -1,4 +1,4 @@
-// What the relayer asks of an EVM node, parsed into types: a node that returns another form counts as unavailable.
+// The relayer's requests to an EVM node, parsed into types: a node that returns another form counts as unavailable.
 import * as v from 'valibot';
 import type { Address, Hex, RpcLog } from 'viem';
 import { isRejection, type Rpc, RpcError } from './rpc.ts';

@@ -1,4 +1,4 @@
-// What the steps of the relayer work with: the forum and its other surroundings, what a start opens, and the chain as it
+// The context of the relayer's steps: the forum and its other surroundings, what a start opens, and the chain as it
 // was when the round began.
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChamberState } from '../../projections/chamber.ts';
@@ -15,7 +15,7 @@ export interface RelayerForum {
   settledChambers(limit: number): Promise<readonly number[]>;
   /** The folded chamber and the Merkle root over all its moves. */
   chamber(chamberId: number): Promise<ClosedChamber | undefined>;
-  /** Appends a service event; durable when the promise resolves, whatever with, else it throws. */
+  /** Appends a service event; durable when the promise resolves. */
   record(chamberId: number, fact: ServiceFact): Promise<unknown>;
 }
 

@@ -28,7 +28,7 @@ export interface Job {
   readonly contract: Address;
   /** Every transaction that the account has signed for it, oldest first. */
   readonly submitted: readonly RelayTransaction[];
-  /** What has become of it according to the log; null while it is open. */
+  /** Its outcome in the log; null while it is open. */
   readonly outcome: { readonly txHash: Hex | null } | null;
   /** The calldata: up to 25 KB, so it is made when a transaction is signed and not before. */
   readonly call: () => Hex;
@@ -49,7 +49,7 @@ export interface Completion {
   readonly fact: (block: Block) => ServiceFact;
 }
 
-/** What is to do and what has been done by this account: the commitment, then the graduates by slot. */
+/** The account's work, open and done: the commitment, then the graduates by slot. */
 export async function jobsOf(chamber: ClosedChamber, config: RelayerConfig, account: Address): Promise<readonly Job[]> {
   const jobs = [commitJob(chamber, config)];
   if (chamber.state.settlement.committed !== null) {

@@ -17,7 +17,7 @@ import { openAccount } from './transactions.ts';
 export interface RelayerStatus {
   /** Whether it works without help; an RPC that is unavailable may come back and does not count. */
   readonly ok: boolean;
-  /** What holds it up, in a sentence without secrets. */
+  /** Why it is blocked, in a sentence without secrets. */
   readonly reason?: string;
   /** Transactions to be sent or awaited in closed chambers. */
   readonly pending: number;
@@ -77,7 +77,7 @@ export class Relayer {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the current round has ended; the next start finds whatever it left. */
+  /** Resolves when the current round has ended; the next start continues from there. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#context.rpc.close();

@@ -22,7 +22,7 @@ export function isRejection(error: unknown): error is RpcError {
 }
 
 export interface Rpc {
-  /** The `result`, of whatever form; throws an RpcError. */
+  /** The `result`, unchecked; throws an RpcError. */
   request(method: string, params: readonly unknown[]): Promise<unknown>;
   /** Aborts pending requests and rejects new ones. */
   close(): void;
@@ -105,7 +105,7 @@ function decode(part: string): string {
   }
 }
 
-/** Whatever the body says: some gateways send a JSON-RPC result with an error status. */
+/** The body does not count: some gateways send a JSON-RPC result with an error status. */
 function requireStatus({ status }: Response): void {
   if (status === TOO_MANY_REQUESTS) throw new RpcError('unavailable', 'RPC rate limit exceeded (429)');
   if (status >= 500) throw new RpcError('unavailable', `the RPC returned HTTP ${status}`);

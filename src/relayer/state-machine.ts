@@ -1,5 +1,5 @@
-// The state machine of a job, one step at a time: a function of the log, the chain and the clock. Whatever was
-// interrupted, the next step is found from these again, so recovery is the normal path.
+// The state machine of a job, one step at a time: a function of the log, the chain and the clock. After an
+// interruption the next step follows from these again, so recovery is the normal path.
 //
 //                submit               in a block              confirmed
 //   unsigned ------------> pending -------------> mined ------------------> recorded
@@ -154,7 +154,7 @@ async function bumpFee(job: Job, stuck: RelayTransaction, round: RoundContext): 
   return fees === undefined ? 'waiting' : signAndSend(job, { ...unsigned, ...fees }, round);
 }
 
-/** nonceConsumed: somebody else used the nonce, to the node's knowledge, unless the chain already holds the job's event. */
+/** nonceConsumed: according to the node, another transaction used the nonce, unless the chain already holds the job's event. */
 async function replace(job: Job, round: RoundContext): Promise<Step> {
   if (round.stopwatches.elapsed(key('nonce consumed', job)) < NONCE_SETTLING_MILLIS) return 'waiting';
   const done = await findCompletion(job, round);
@@ -205,11 +205,11 @@ async function resolveRevert(
   const done = isCommitted ? await findCompletion(job, round) : undefined;
   if (done !== undefined) return complete(job, done, round);
   const error = revertError(revertData);
-  // What the operator must fix, whatever the idea: a wrong account, a wrong registry.
+  // For the operator to fix, with every idea: a wrong account, a wrong registry.
   const isMisconfigured = error === 'NotRelayer' || error === 'ChamberNotCommitted';
   if (job.failure === undefined || isMisconfigured) return retryLater(job, revertReason(revertData), round);
   if (!isCommitted) return retryLater(job, 'the registry no longer holds the chamber’s root', round);
-  // The contract's own view counts, whatever the node's index of its events shows so far: missing means unknown.
+  // The contract's own view counts, not the node's index of its events, which may lag: missing means unknown.
   const view = await orRevert(readCall(rpc, { to: job.contract, data: job.doneCall() }));
   const isDone = error === 'IdeaAlreadyDeployed' || ('result' in view && !ZERO.test(view.result));
   if (isDone) return retryLater(job, 'done on the chain, but its event is missing', round);

@@ -1,5 +1,5 @@
-// Transactions of the relayer's account: signed for the configured chain whatever the RPC reports, recognized in the log,
-// and priced (EIP-1559).
+// Transactions of the relayer's account: signed for the configured chain, not for one that the RPC reports, recognized in
+// the log, and priced (EIP-1559).
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import {
@@ -48,14 +48,14 @@ function hashOf(bytes: Hex): Hex {
   return toHex(keccak256(Buffer.from(bytes.slice(2), 'hex')));
 }
 
-/** What was signed, to be signed again with other fees or at another nonce. */
+/** The unsigned transaction, to be signed again with other fees or at another nonce. */
 export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): UnsignedTransaction & Fees {
   const { to, data, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(rawTransaction);
   return { chainId, nonce, to, data, gas, maxFeePerGas, maxPriorityFeePerGas };
 }
 
-/** The signer of bytes that are no signed transaction. */
-const NOBODY: Address = '0x';
+/** Stands for the signer of bytes that are not a signed transaction. */
+const NO_SIGNER: Address = '0x';
 /** By transaction hash, because a recovery takes milliseconds. */
 const signers = new LRUCache<Hex, Address>({ max: 10_000 });
 
@@ -76,7 +76,7 @@ async function signerOf({ txHash, rawTransaction }: RelayTransaction): Promise<A
   if (known !== undefined) return known;
   // A log read back after a restart holds hundreds: other work of the process comes in between.
   await setImmediate();
-  const signer = await recoverSigner(rawTransaction).catch(() => NOBODY);
+  const signer = await recoverSigner(rawTransaction).catch(() => NO_SIGNER);
   signers.set(txHash, signer);
   return signer;
 }

@@ -72,7 +72,7 @@ export function streamRoutes(
   return subscriptions;
 }
 
-/** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket of its own. */
+/** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket. */
 function isWebSocket(c: Context): boolean {
   return c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined;
 }

@@ -28,7 +28,7 @@ export function serveWebSocket(c: Context, options: WebSocketOptions): Promise<R
 }
 
 /**
- * Frames go to the TCP socket itself, a page in one write: without compression ws queues nothing of its own, so frames
+ * Frames go to the TCP socket itself, a page in one write: without compression ws itself queues nothing, so frames
  * and pings alternate at frame boundaries.
  */
 function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketOptions): void {

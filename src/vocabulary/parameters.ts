@@ -5,7 +5,7 @@ import { suggestion } from './suggestion.ts';
 const POSITIVE = /^[1-9]\d{0,15}$/;
 const NATURAL = /^(0|[1-9]\d{0,15})$/;
 
-/** A chamber or event id; undefined for text that is no id: the route then answers "not found". */
+/** A chamber or event id; undefined for text that is no id: the route then returns "not found". */
 export function parseId(text: string | undefined): number | undefined {
   const id = Number(text);
   return text !== undefined && POSITIVE.test(text) && Number.isSafeInteger(id) ? id : undefined;

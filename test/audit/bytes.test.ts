@@ -20,7 +20,7 @@ function withByte(at: number, byte: number): Buffer {
   return mutant;
 }
 
-describe('a changed byte, by the line and its two neighbours alone and whatever the signatures', () => {
+describe('a changed byte, by the line and its two neighbours alone, with any signatures', () => {
   const random = new Random(7);
 
   test.each(lines)('at any place of line %i is found', async (eventId) => {

@@ -224,7 +224,7 @@ describe('a move with wrong evidence', () => {
     expect(findings('once')[0]?.eventIds).toEqual([AFTER_HONEST, AFTER_HONEST + 1]);
   });
 
-  test('a key of small order is rejected, whatever it signed', async () => {
+  test('a key of small order is rejected for every message', async () => {
     const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
     const forged = { ...line, did, request: JSON.parse(JSON.stringify(request).replaceAll(CAT.did, did)) as Line };
     const { findings } = await auditWith(AFTER_HONEST, forged);

@@ -27,7 +27,7 @@ describe('the sample log', () => {
     expect(report.counts).toEqual({ verified: 16, broken: 0, notEvaluated: 5, total: 21 });
   });
 
-  test('gives the expected views and root', async () => {
+  test('has the expected views and root', async () => {
     const audit = new ChamberAudit({ moves: new MerkleTreeJs() });
     for await (const line of readLines(createReadStream(pathOf(LINES)))) await audit.take(line);
     const { decisions, moves } = audit;

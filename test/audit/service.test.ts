@@ -1,4 +1,4 @@
-// The audit of a running service with a chain of its own, honest and lying, and the exit codes of the command.
+// The audit of a running service with its own chain, honest and lying, and the exit codes of the command.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -11,7 +11,7 @@ export async function healthAlone(authority: string, forMillis: number): Promise
   return latenciesOf((samples[0] ?? []).map(({ millis }) => millis)).p99;
 }
 
-/** The same while other work goes on, which is done here and says when it took place. */
+/** The same during other work, which is done here and reports when it took place. */
 export async function healthDuring<Work extends { readonly span: Span }>(authority: string, work: () => Promise<Work>) {
   const asking = begin({ kind: 'probe', authority, paths: ['/health'], pauseMillis: PAUSE_MS });
   try {

@@ -42,7 +42,7 @@ export async function benchIdle(options: Options): Promise<Report> {
     bench: `idle (${consumers} consumers of ${QUIET.chambers.length} quiet chambers)`,
     rows: [
       memory,
-      row('p99 of /health, nobody else', 'ms', ({ aloneP99 }) => aloneP99),
+      row('p99 of /health, alone', 'ms', ({ aloneP99 }) => aloneP99),
       row('p99 of /health, consumers waiting', 'ms', ({ idleP99 }) => idleP99),
       row('p99 of /health, consumers waiting and moves on 64 connections', 'ms', ({ loadedP99 }) => loadedP99),
     ],

@@ -58,7 +58,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Runs `use` against a server with a database of its own, which is deleted afterwards. */
+/** Runs `use` against a server with a temporary database. */
 export async function withServer<T>(side: Side, use: (server: Running) => Promise<T>): Promise<T> {
   return withFolder((folder) => withServerOn(side, join(folder, 'bench.db'), use));
 }
@@ -85,7 +85,7 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
   }
 }
 
-/** Has a process of its own do the task, and answers what it measured. */
+/** Runs the task in another process and returns what it measured. */
 export async function drive<Kind extends Task['kind']>(task: Extract<Task, { kind: Kind }>): Promise<Results[Kind]> {
   const { result, release } = begin(task);
   return result.finally(release);
@@ -93,7 +93,7 @@ export async function drive<Kind extends Task['kind']>(task: Extract<Task, { kin
 
 export interface Begun<Result> {
   readonly result: Promise<Result>;
-  /** Asks a task that goes on for ever for its result. */
+  /** Asks a task that runs until asked for its result. */
   readonly interrupt: () => void;
   /** Ends the process; until then, what it has opened stays open. */
   readonly release: () => void;

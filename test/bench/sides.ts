@@ -33,7 +33,7 @@ export function floor(name: string, ...parts: readonly string[]): Side {
   return { name, command: [fromRoot('test/bench/floors/floor.ts'), ...parts], env: {} };
 }
 
-/** A floor that is a program of its own. */
+/** A floor that is a separate program. */
 function program(name: string, file: string): Side {
   return { name, command: [fromRoot(`test/bench/floors/${file}`)], env: {} };
 }

@@ -1,4 +1,4 @@
-// One agent alone on one connection: what an answer costs when there is nobody to share a commit with.
+// One agent alone on one connection: the cost of a response that shares its commit with no other.
 import { durabilityObjections } from './durability.ts';
 import { type Options, scaled } from './options.ts';
 import { drive, withServer } from './processes.ts';

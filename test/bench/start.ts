@@ -16,7 +16,7 @@ interface Figures {
   /** From the start of the process until it says that it listens. */
   readonly millis: number;
   readonly mebibytes: number;
-  /** NaN where there is no such chamber. */
+  /** NaN if the chamber was not found. */
   readonly firstTouchMillis: number;
 }
 

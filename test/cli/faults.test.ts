@@ -1,4 +1,4 @@
-// Whatever goes wrong around a command, nothing is lost, the right thing is blamed, and there is no stack trace.
+// Faults around a command: nothing is lost, the error names the cause, and there is no stack trace.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -72,7 +72,7 @@ describe('exit codes', () => {
     ['5 in the wrong phase', 'move join 1', 5, 'FORUM_ERR_PHASE'],
     ['6 if there is no response', 'chamber list --url=http://127.0.0.1:9', 6, 'CLIENT_ERR_UNREACHABLE'],
   ])('%s', async (_, words, exitCode, error) => {
-    const who = exitCode === 4 ? 'nobody' : 'ada';
+    const who = exitCode === 4 ? 'unregistered' : 'ada';
     if (exitCode === 4) await json('agent new', who);
     const failed = await chambers(`${words} --json`, who);
     expect(failed).toMatchObject({ exitCode, out: '' });

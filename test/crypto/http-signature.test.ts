@@ -109,7 +109,7 @@ describe('a signature base', () => {
   });
 });
 
-describe('whatever is accepted', () => {
+describe('an accepted Signature-Input', () => {
   it('in any order and spacing, with any nonce, is what structured-headers reads', () => {
     fc.assert(fc.property(validInput(), (signatureInput) => expectSameAsReference(signatureInput)));
   });

@@ -31,7 +31,7 @@ describe('keccak256', () => {
     expect(toHex(keccak256(Buffer.from(view)))).toBe(toHex(keccak_256(view.slice())));
   });
 
-  it('gives each caller bytes of its own', () => {
+  it('returns new bytes to each caller', () => {
     const first = keccak256(sample(1));
     const kept = toHex(first);
     keccak256(sample(2));

@@ -64,7 +64,7 @@ describe('a leaf', () => {
 });
 
 describe('a node', () => {
-  it('is the same whichever child comes first', () => {
+  it('is the same in either order of the children', () => {
     const [a, b] = [leafHash(lineOf(1)), leafHash(lineOf(2))];
     expect(toHex(nodeHash(a, b))).toBe(toHex(nodeHash(b, a)));
   });

@@ -14,7 +14,7 @@ async function refusal(databasePath: string, wrapper: readonly string[] = []): P
 }
 
 /** Root may write everywhere, so it runs the service as somebody else. */
-function asNobody(): readonly string[] {
+function asOtherUser(): readonly string[] {
   const isRoot = process.getuid?.() === 0;
   return isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
 }
@@ -49,7 +49,7 @@ function databaseOf(write: (db: Database.Database) => void): string {
   return path;
 }
 
-/** A symbolic link in a folder of its own, relative as `ln -s` makes most. */
+/** A symbolic link in another folder, relative as `ln -s` makes most. */
 function linkTo(path: string): string {
   const link = join(temporaryFolder(), 'link.db');
   symlinkSync(relative(dirname(link), path), link);
@@ -57,7 +57,7 @@ function linkTo(path: string): string {
 }
 
 describe('a start that cannot succeed', () => {
-  it('is refused while another process serves the file, which goes on', async () => {
+  it('is refused while another process serves the file, which continues', async () => {
     const path = temporaryDatabase();
     const first = await startProcess(path);
     expectOneLine(await refusal(path), 'another process is using it');
@@ -73,7 +73,7 @@ describe('a start that cannot succeed', () => {
     expectOneLine(await refusal(second), 'another process is using it');
   });
 
-  it('is refused by a hard link, whoever came first', async () => {
+  it('is refused by a hard link, in either order', async () => {
     const path = temporaryDatabase();
     const link = join(temporaryFolder(), 'linked.db');
     const first = openSqliteLog(path);
@@ -141,7 +141,7 @@ describe('a start that cannot succeed', () => {
   it('names a folder that cannot be written', async () => {
     const folder = temporaryFolder();
     chmodSync(folder, 0o555);
-    expectOneLine(await refusal(join(folder, 'chambers.db'), asNobody()), 'cannot open');
+    expectOneLine(await refusal(join(folder, 'chambers.db'), asOtherUser()), 'cannot open');
   });
 
   it('names a file that cannot be written', async () => {
@@ -151,7 +151,7 @@ describe('a start that cannot succeed', () => {
     await openOnce(path);
     rmSync(`${path}.lock`);
     chmodSync(path, 0o444);
-    expectOneLine(await refusal(path, asNobody()), 'attempt to write a readonly database');
+    expectOneLine(await refusal(path, asOtherUser()), 'attempt to write a readonly database');
   });
 
   it('names what is in the way of the port', async () => {

@@ -44,7 +44,7 @@ describe('SIGTERM', { timeout: 60_000 }, () => {
     await load.answered(ANSWERS);
     await expectGoodEnd(service);
     for (const played of await Promise.allSettled(load.playing)) {
-      // A move after the signal is refused with 503, or finds nobody.
+      // A move after the signal is refused with 503, or with the connection.
       if (played.status === 'rejected') expect(String(played.reason)).toContain('503');
     }
     const logged = eventsBySignature(path);
@@ -86,7 +86,7 @@ describe('SIGTERM', { timeout: 60_000 }, () => {
     expect(await text).toMatch(/\n\n$/);
   });
 
-  it('is not held up by whoever hangs on', async () => {
+  it('is not delayed by open connections', async () => {
     const { service, chamberId, player } = await withChamber();
     for (let move = 0; move < 400; move++) await must(service.url, debateOf(player, { comment: 'x'.repeat(8_000) }));
     const hangers = {
@@ -127,7 +127,7 @@ async function settled(url: string): Promise<void> {
   await (await fetch(`${url}/health`)).text();
 }
 
-/** Until the service lets nobody in. */
+/** Until the service accepts no connection. */
 async function refused(url: string): Promise<void> {
   const isOpen = () =>
     settled(url)

@@ -45,7 +45,7 @@ describe('group commit', () => {
     );
   });
 
-  it('answers nobody, and shows nothing, before the append has resolved', async () => {
+  it('sends no response, and shows nothing, before the append has resolved', async () => {
     let release: (() => void) | undefined;
     let isHeld = false;
     const hold = async () => {
@@ -105,7 +105,7 @@ describe('group commit', () => {
     expect(proposals.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
   });
 
-  it('gives chambers made together ids of their own', async () => {
+  it('assigns separate ids to chambers created together', async () => {
     const house = new House();
     const by = await house.agent();
     const body = { name: 'Test', ...deadlinesFrom(START) };

@@ -114,7 +114,7 @@ describe('requests in one write', () => {
 });
 
 describe('many silent connections', () => {
-  it('are closed in time, and keep nobody out', async () => {
+  it('are closed in time, and keep no client out', async () => {
     const url = await start();
     const sockets = await Promise.all(Array.from({ length: 500 }, () => RawSocket.open(url)));
     expect((await get(url, '/health')).status).toBe(200);

@@ -1,4 +1,4 @@
-// Every endpoint under made-up requests: an answer below 500 in the usual form, whatever comes. FUZZ_RUNS makes it longer;
+// Every endpoint under made-up requests: each gets a response below 500 in the usual form. FUZZ_RUNS makes it longer;
 // a failure prints the seed that brings it back.
 import { Agent as HttpAgent, type IncomingHttpHeaders, request } from 'node:http';
 import fc from 'fast-check';

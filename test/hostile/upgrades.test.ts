@@ -79,7 +79,7 @@ describe('a handshake', () => {
     await expectNoneLeft();
   });
 
-  it('with extensions and protocols that nobody knows is accepted without them', async () => {
+  it('with unknown extensions and protocols is accepted without them', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake('Sec-WebSocket-Extensions: permessage-deflate; x=1, y\r\nSec-WebSocket-Protocol: a, b\r\n'));
     const received = await socket.receive(/\r\n\r\n/);
@@ -161,7 +161,7 @@ describe('a frame', () => {
     await expectNoneLeft();
   });
 
-  it('after frame of chatter disturbs nobody', async () => {
+  it('after frame of chatter disturbs no other stream', async () => {
     const socket = await RawSocket.open(running.url);
     socket.write(handshake());
     for (let message = 0; message < 5_000; message++) socket.write(frame(0x1, Buffer.from('chatter')));

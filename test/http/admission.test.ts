@@ -14,12 +14,12 @@ function limitOf(perSecond: number, burst: number, callersMax?: number) {
 }
 
 describe('a token bucket', () => {
-  it('gives the burst at once, then says how long to wait', () => {
+  it('allows the burst at once, then returns how long to wait', () => {
     const { takes } = limitOf(10, 3);
     expect(takes('a', 5)).toEqual([0, 0, 0, 100, 100]);
   });
 
-  it('gives one token an interval, and no more than the burst after a rest', () => {
+  it('adds one token an interval, and no more than the burst', () => {
     const { takes, advance } = limitOf(10, 3);
     takes('a', 3);
     advance(100);

@@ -95,7 +95,7 @@ describe('a signed request', () => {
     ['the signature of another path', 'verification', () => ({ url: `${PUBLIC_URL}/me?` })],
     ['the signature of another service', 'verification', () => ({ url: 'https://elsewhere.test/me' })],
     [
-      'an unknown key, whatever its signature',
+      'an unknown key with any signature',
       'registration',
       ({ params, did }) => ({ params: params.replace(did, new Signer().did) }),
     ],

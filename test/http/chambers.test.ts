@@ -67,7 +67,7 @@ describe('GET /chambers', () => {
     ]);
   });
 
-  it('gives 50 without a limit, and pages by before', async () => {
+  it('returns 50 without a limit, and pages by before', async () => {
     const house = new House();
     const by = await house.agent();
     const body = { name: 'Test', ...deadlinesFrom(START) };

@@ -120,7 +120,7 @@ describe('the log is public, so anybody can send its evidence again', () => {
     return house.send({ method: request.method, path, body: request.body || undefined, headers });
   }
 
-  it('which changes nothing, whichever line it is', async () => {
+  it('which changes nothing, at any line', async () => {
     const { house, id, debate } = await inDebate();
     await house.send(debate);
     const before = await house.lines(id);
@@ -129,7 +129,7 @@ describe('the log is public, so anybody can send its evidence again', () => {
     expect(await house.must('GET', '/chambers')).toHaveLength(1);
   });
 
-  it('which does nothing on another service, where nobody is registered or the address differs', async () => {
+  it('which does nothing on another service, where the agent is not registered or the address differs', async () => {
     const { house, id, debate } = await inDebate();
     await house.send(debate);
     const [event] = (await house.events(id)).slice(-1);

@@ -35,7 +35,7 @@ describe('the rate of an address', () => {
 describe('the rate of an agent', () => {
   const settings = { RATE_PER_DID_PER_SECOND: '1', RATE_PER_DID_BURST: '4' };
 
-  it('is refused with 429 after the signature, and nobody else is', async () => {
+  it('is refused with 429 after the signature, and no other agent is', async () => {
     const running = await run(settings);
     const [busy, other] = [await newAgent(running), await newAgent(running)];
     for (let request = 0; request < 3; request++) expect((await me(running, busy)).status).toBe(200);

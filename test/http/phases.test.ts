@@ -9,7 +9,7 @@ import type { Signer } from '../kit/signer.ts';
 
 // CLOSED is ALLOCATE_REVEAL after its deadline. The holder is the member in turn where there are turns, else the first member.
 const TABLE = `
-  operation  phase            unsigned   stranger  member    holder
+  operation  phase            unsigned   outsider  member    holder
   join       LOBBY            SIGNATURE  200       CONFLICT  CONFLICT
   join       PROPOSAL         SIGNATURE  PHASE     PHASE     PHASE
   join       DEBATE           SIGNATURE  PHASE     PHASE     PHASE
@@ -66,7 +66,7 @@ const rows = TABLE.trim()
   .map((line) => line.trim().split(/ +/) as unknown as Row);
 
 describe('a move', () => {
-  it.each(rows)('%s in %s answers %s, %s, %s, %s', async (operation, when, unsigned, stranger, member, holder) => {
+  it.each(rows)('%s in %s answers %s, %s, %s, %s', async (operation, when, unsigned, nonMember, member, holder) => {
     const house = new House();
     const [first, second, outsider] = [await house.agent(), await house.agent(), await house.agent()];
     const chamberId = await openChamber(house, [first, second]);
@@ -81,7 +81,7 @@ describe('a move', () => {
       });
       outcomes.push([answer.status, answer.body.error]);
     }
-    expect(outcomes).toEqual([unsigned, stranger, member, holder].map(expectation));
+    expect(outcomes).toEqual([unsigned, nonMember, member, holder].map(expectation));
   });
 });
 

@@ -5,7 +5,7 @@ import { atEnd } from './temporary.ts';
 
 export class RawSocket {
   readonly socket: Socket;
-  /** Once the connection has ended, in whatever way. */
+  /** Once the connection has ended, cleanly or not. */
   readonly closed: Promise<void>;
   #received = '';
   #wake: () => void = () => {};

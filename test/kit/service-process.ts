@@ -1,4 +1,4 @@
-// The real service as a process of its own: started on a file, killed or stopped as the test pleases.
+// The real service in another process: started on a file, killed or stopped as the test pleases.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -19,7 +19,7 @@ export interface ServiceProcess {
   readonly url: string;
   readonly pid: number;
   kill(signal: NodeJS.Signals): Promise<Exit>;
-  /** When it has ended, by whatever cause. */
+  /** When it has ended, for any reason. */
   readonly exited: Promise<Exit>;
 }
 

@@ -1,4 +1,4 @@
-// Folders of their own for tests, and whatever else has to be undone at a test's end.
+// Temporary folders for tests, and the clean-up at a test's end.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// One bit of a closed file is flipped: whatever reads it meets the damage or returns the bytes that were written.
+// One bit of a closed file is flipped: each read reports the damage or returns the bytes that were written.
 import { copyFileSync } from 'node:fs';
 import { get } from 'node:http';
 import Database from 'better-sqlite3';

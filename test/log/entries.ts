@@ -1,4 +1,4 @@
-// Entries for the log itself: lines of the right form, whatever they say.
+// Entries for the log itself: lines of the right form, with any content.
 import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
 import { leafHash } from '../../src/crypto/merkle.ts';

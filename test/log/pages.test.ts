@@ -10,7 +10,7 @@ const LINES = 10;
 const LINE = Buffer.alloc(PAGE_BYTES / 2, 'x');
 
 describe('reading page by page', () => {
-  it('gives every line once, and ends a page with the line that fills it', async () => {
+  it('returns every line once, and ends a page with the line that fills it', async () => {
     const log = await heavyLog();
     const counts: number[] = [];
     for await (const { count } of readPages(log, { stream: 1, after: 1, until: LINES, lane: 'bulk' }))

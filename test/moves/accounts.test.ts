@@ -54,7 +54,7 @@ describe('registering', () => {
     expect(register({ ...BODY, personality: { style: 'dry', loves: ['proofs'] } })).toBeNull();
   });
 
-  it('changes nothing when only the e-mail address differs: nobody can test a guess', () => {
+  it('changes nothing when only the e-mail address differs: it cannot be guessed by trial', () => {
     expect(register({ ...BODY, operatorEmail: 'other@example.org' })).toBeNull();
   });
 

@@ -265,7 +265,7 @@ describe('a body', () => {
     });
   });
 
-  it('keeps a refinement exactly as sent, whatever its keys', () => {
+  it('keeps a refinement exactly as sent, with any keys', () => {
     const text = '{"__proto__":{"a":1},"constructor":{"prototype":[]},"b":[null,-1.5]}';
     const { refinement } = parseBody(moves.debate, { json: JSON.parse(`{"comment":"hm","refinement":${text}}`) });
     expect(JSON.stringify(refinement)).toBe(text);

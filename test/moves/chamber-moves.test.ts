@@ -27,7 +27,7 @@ function propose(ticker: string) {
 const LOBBY = [created(), ...joined(ANN, BOB)];
 
 describe('join', () => {
-  it('gives turn orders from 0 in the order of joining', () => {
+  it('assigns turn orders from 0 in the order of joining', () => {
     given(created())
       .when(JOIN, { at: HOURS.lobby, by: ANN })
       .gives({ type: 'chamber.joined', payload: { turnOrder: 0 } });
@@ -59,7 +59,7 @@ describe('join', () => {
 describe('propose', () => {
   const past = [...LOBBY, proposed(ANN, 1, 'Abc')];
 
-  it('gives the next slot and notes the wallet of the moment', () => {
+  it('assigns the next slot and records the current wallet', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: ANN })
       .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'XYZ') });
@@ -105,7 +105,7 @@ describe('propose', () => {
       .refuses('FORUM_ERR_CONFLICT', 'full');
   });
 
-  it('refuses everybody in a chamber that nobody joined', () => {
+  it('refuses everybody in a chamber without members', () => {
     given(created()).when(propose('XYZ'), { at: HOURS.proposal, by: ANN }).refuses('FORUM_ERR_MEMBER', ANN);
   });
 });
@@ -153,7 +153,7 @@ describe('debate', () => {
 });
 
 describe('pass', () => {
-  it.each([HOURS.proposal, HOURS.debate])('gives the turn to the next member at %i', (at) => {
+  it.each([HOURS.proposal, HOURS.debate])('passes the turn to the next member at %i', (at) => {
     given(...LOBBY)
       .when(PASS, { at, by: ANN })
       .gives({ type: 'chamber.passed', payload: { nextTurnAgent: BOB } });
@@ -177,7 +177,7 @@ describe('pass', () => {
       .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL or DEBATE');
   });
 
-  it('refuses a stranger and a member out of turn', () => {
+  it('refuses a non-member and a member out of turn', () => {
     given(...LOBBY)
       .when(PASS, { at: HOURS.debate, by: EVE })
       .refuses('FORUM_ERR_MEMBER', EVE);
@@ -194,7 +194,7 @@ describe('commit', () => {
       .gives({ type: 'allocation.committed', payload: { commitment: COMMIT.body.commitment } });
   });
 
-  it('refuses another phase, a stranger and a second commitment', () => {
+  it('refuses another phase, a non-member and a second commitment', () => {
     given(...LOBBY)
       .when(COMMIT, { at: HOURS.reveal, by: BOB })
       .refuses('FORUM_ERR_PHASE', 'ALLOCATE_COMMIT');
@@ -247,7 +247,7 @@ describe('reveal', () => {
       .refuses('FORUM_ERR_VALIDATION', 'allocations[0].ideaId');
   });
 
-  it('refuses a stranger, and a second reveal', () => {
+  it('refuses a non-member and a second reveal', () => {
     given(...past)
       .when(reveal(6000), { at, by: EVE })
       .refuses('FORUM_ERR_MEMBER', EVE);

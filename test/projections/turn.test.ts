@@ -14,12 +14,12 @@ function holders(past: readonly Past[], ...instants: readonly number[]) {
 }
 
 describe('the turn', () => {
-  it('is nobody’s outside PROPOSAL and DEBATE', () => {
+  it('has no holder outside PROPOSAL and DEBATE', () => {
     const { lobby, commit, reveal, end } = HOURS;
     expect(holders(MEMBERS, lobby, commit, reveal, end)).toEqual([null, null, null, null]);
   });
 
-  it('is nobody’s in a chamber that nobody joined', () => {
+  it('has no holder in a chamber without members', () => {
     expect(holders([created({ turnSeconds: 60 })], HOURS.proposal, HOURS.debate)).toEqual([null, null]);
   });
 
@@ -41,7 +41,7 @@ describe('the turn', () => {
 });
 
 describe('a turn with turnSeconds', () => {
-  it('goes on when the time is over, to the instant', () => {
+  it('passes when its time is over, to the instant', () => {
     const start = HOURS.proposal;
     expect(holders(TIMED, start, start + MINUTE - 1, start + MINUTE, start + 2 * MINUTE)).toEqual([ANN, ANN, BOB, CYD]);
   });

@@ -1,4 +1,4 @@
-// A token that exists is never recorded as a failed deployment, whatever the node reports so far.
+// A token that exists is never recorded as a failed deployment, even while the node does not report it yet.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { deployIdeaCall } from '../../src/relayer/contracts.ts';

@@ -1,4 +1,4 @@
-// A consumer that stops reading for a while loses nothing and delays nobody; a closing one causes no more reads.
+// A consumer that stops reading for a while loses nothing and delays no other; a closing one causes no more reads.
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';

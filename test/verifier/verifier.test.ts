@@ -92,7 +92,7 @@ describe('the rule', () => {
 });
 
 describe('many at once', () => {
-  test('each gets its own answer, whatever the length of its message', async () => {
+  test('each gets its own answer, with messages of any length', async () => {
     const pool = await readyPool({});
     const jobs = Array.from({ length: 300 }, (_, index) => signed('x'.repeat(index * 7)));
     const answers = jobs.map(({ publicKey, message, signature }, index) =>
@@ -128,7 +128,7 @@ describe('without a working libsodium', () => {
 
   test.each([
     ['a binding that is missing', join(folder, 'missing.cjs')],
-    ['a binding that does not load', binding('unloadable.cjs', `throw new Error('no such platform');`)],
+    ['a binding that does not load', binding('unloadable.cjs', `throw new Error('unsupported platform');`)],
   ])('%s: node:crypto answers and nothing is started again', async (_, sodiumPath) => {
     const onThreadLost = vi.fn();
     const pool = createPool({ sodiumPath, onThreadLost });

@@ -1,4 +1,4 @@
-// Numbers of a new request: whatever two readers might read differently is rejected by its member.
+// Numbers of a new request: one that two readers might read differently is rejected, naming its member.
 import { describe, expect, it } from 'vitest';
 import { requireExactNumbers } from '../../src/vocabulary/json.ts';
 import { outcomeOf } from '../kit/given.ts';

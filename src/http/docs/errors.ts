@@ -49,7 +49,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: `${sample.BOB} is not allowed here`,
   },
   FORUM_ERR_NOT_FOUND: {
-    when: 'no such chamber, idea, event or path',
+    when: 'chamber, idea, event or path not found',
     remedy: 'check the id and the path',
     detail: 'chamber not found',
   },

@@ -22,7 +22,7 @@ const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
   Accounts: 'An agent is a did:key of an Ed25519 key; registering binds a wallet and a personality to it.',
   Chambers: 'Groups of agents that meet in phases.',
   Moves: 'What members do in a chamber. Each accepted move is one event of its log.',
-  Allocations: 'Commit first, reveal later: nobody sees an allocation before all are fixed.',
+  Allocations: 'Commit first, reveal later: no allocation is visible before all are fixed.',
   Ideas: 'Proposals, their backing, and the tokens of those that graduated.',
   Events: 'A chamber’s log: streamed, paged, and proven. One message or line is one event, as stored and hashed.',
 };

@@ -1,4 +1,4 @@
-// A copy of the database, taken while the service runs. The copy is a log of its own: it has a new logId, so that a service
+// A copy of the database, taken while the service runs. The copy is a separate log: it has a new logId, so that a service
 // on the copy rejects cursors of the original, however far the copy has grown.
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';

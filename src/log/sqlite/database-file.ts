@@ -98,7 +98,7 @@ function lockWriter(path: string): Database.Database {
 }
 
 /**
- * SQLite gives -wal and -shm the mode of their database. An existing file keeps its mode and is not opened here: to close it
+ * SQLite creates -wal and -shm with the mode of their database. An existing file keeps its mode and is not opened here: to close it
  * would release the locks that SQLite holds on it in this process.
  */
 export function createPrivate(path: string): void {

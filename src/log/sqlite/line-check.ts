@@ -1,6 +1,6 @@
 // Whether a line without a checksum, of an earlier schema, is as it was written. Newer lines have a checksum beside them, which
 // costs a read a tenth of what a hash would and finds what a disk or a slip does to a file. A fold, fsck and the auditor check
-// the hashes, which also find what somebody forged.
+// the hashes, which also detect forged lines.
 import { isUtf8 } from 'node:buffer';
 import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
 import { fromLine, toLine } from '../../vocabulary/events.ts';

@@ -50,7 +50,7 @@ export class Listings {
     return rows.map(fromRow);
   }
 
-  /** In a database that nobody writes to meanwhile. */
+  /** In a database without concurrent writes. */
   *allChambers(): Generator<ChamberListing> {
     let before: number | undefined;
     for (;;) {

@@ -27,7 +27,7 @@ import { Listings } from './listings.ts';
 import { Snapshots } from './snapshots.ts';
 
 export interface SqliteLogOptions {
-  /** Called before anybody else sees the error, whichever method met it: the process must stop. */
+  /** Called before any method rejects with the error: the process must stop. */
   readonly onCorruption?: (error: LogCorruption) => void;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;

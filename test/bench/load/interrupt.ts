@@ -1,2 +1,2 @@
-/** What the parent sends to a task that goes on until it is told to end. */
+/** What the parent sends to a task that runs until it is told to end. */
 export const INTERRUPT = 'interrupt';

@@ -1,4 +1,4 @@
-// Signed moves at full speed: each connection drives a chamber of its own, in which its agents debate and pass in turn.
+// Signed moves at full speed: each connection drives its own chamber, in which its agents debate and pass in turn.
 import type { Latencies } from '../figures.ts';
 import { latenciesOf } from '../figures.ts';
 import { signedRequest } from './agents.ts';

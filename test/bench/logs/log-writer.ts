@@ -1,4 +1,4 @@
-// Appends chambers to a log as the spine does, staged in batches, but for the signatures and a clock of its own.
+// Appends chambers to a log as the spine does, staged in batches, but without signatures and with its own clock.
 import { type Chamber, stageAccountEvent, stageChamberEvent } from '../../../src/forum/staging.ts';
 import type { ForumLog, LogEntry } from '../../../src/log/log.ts';
 import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';

@@ -84,7 +84,7 @@ describe('while another program holds the write lock', () => {
 describe('a full disk', () => {
   it('refuses with 503 and heals when there is space again', async ({ skip }) => {
     const disk = mountSmallDisk();
-    if (disk === undefined) return skip('a file system of its own may not be mounted here');
+    if (disk === undefined) return skip('file systems cannot be mounted here');
     const ballast = `${disk}/ballast`;
     const { house, id, debate } = await inDebate(`${disk}/chambers.db`);
     fill(ballast);

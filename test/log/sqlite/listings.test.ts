@@ -14,7 +14,7 @@ import { asSchema2, entry, intrude } from '../entries.ts';
 
 const CHAMBERS = 250;
 
-/** Its deadlines come one, two … steps of its own after its creation at 1. */
+/** Its deadlines come one, two … of its steps after its creation at 1. */
 function listing(chamberId: number, isCommitted = false): ChamberListing {
   const step = 10 + (chamberId % 7) * 5;
   const [lobby, proposal, debate, commit, reveal] = [1, 2, 2 + (chamberId % 3), 5, 6].map((n) => 1 + n * step);

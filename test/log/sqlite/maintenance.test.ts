@@ -205,7 +205,7 @@ describe('rebuild', () => {
 });
 
 describe('backup', () => {
-  it('copies what is there while the service goes on writing', async () => {
+  it('copies a consistent state while the service keeps writing', async () => {
     const { path, debate } = written;
     const target = `${path}.copy`;
     const writing = (async () => {

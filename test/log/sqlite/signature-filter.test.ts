@@ -16,8 +16,8 @@ it('every signature that was added may be there, however many follow; nearly all
   const keys = Array.from({ length: MANY }, (_, index) => keyOf(NOW + Math.floor(index / 1_000)));
   for (const key of keys) filter.add(key);
   expect(keys.filter((key) => !filter.mayHold(key))).toEqual([]);
-  const strangers = Array.from({ length: 10_000 }, () => keyOf(NOW + MANY / 1_000));
-  expect(strangers.filter((key) => filter.mayHold(key)).length).toBeLessThan(200);
+  const absentKeys = Array.from({ length: 10_000 }, () => keyOf(NOW + MANY / 1_000));
+  expect(absentKeys.filter((key) => filter.mayHold(key)).length).toBeLessThan(200);
 });
 
 it('what may have been in the log before the filter is never denied', () => {

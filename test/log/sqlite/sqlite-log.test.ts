@@ -51,7 +51,7 @@ describe('a log that is opened again', () => {
     expect(older.lastAt).toBe(1_000);
   });
 
-  it('has an id of its own otherwise', async () => {
+  it('has a new id otherwise', async () => {
     const logs = [openSqliteLog(':memory:'), openSqliteLog(':memory:')];
     const [first, second] = logs.map((log) => log.logId);
     expect(first).toMatch(/^[0-9a-f]{32}$/);
@@ -94,7 +94,7 @@ describe('one writer', () => {
   });
 });
 
-/** A process of its own that takes the lock as another service would. */
+/** Another process that takes the lock as another service would. */
 async function holdLock(path: string): Promise<ChildProcess> {
   const sqlite = createRequire(import.meta.url).resolve('better-sqlite3');
   const script = `const lock = new (require(${JSON.stringify(sqlite)}))(process.argv[1], { timeout: 0 });
@@ -131,7 +131,7 @@ describe('a file that is no log', () => {
 
   it('is refused when it is no database, or in no folder', () => {
     const path = temporaryDatabase();
-    writeFileSync(path, 'This is a text and not a database, whatever its name says. '.repeat(100));
+    writeFileSync(path, 'This is a text and not a database, despite its name. '.repeat(100));
     expect(() => openSqliteLog(path)).toThrow(/^cannot open the database/);
     expect(() => openSqliteLog(`${temporaryFolder()}/missing/chambers.db`)).toThrow(/^cannot open/);
   });
