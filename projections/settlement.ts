@@ -1,5 +1,6 @@
 // What became of a chamber on the chain, folded from the service's events: the relayer's state is this and nothing else.
-import type { RelayTransaction, ServiceEvent, ServicePayloads } from '../src/vocabulary/events.ts';
+import type { ServiceEvent } from '../src/vocabulary/events.ts';
+import type { RelayTransaction, ServicePayloads } from '../src/vocabulary/service-payloads.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 
 export type Committed = ServicePayloads['chamber.committed'];

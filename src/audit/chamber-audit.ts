@@ -28,11 +28,9 @@ const UNREADABLE_FIRST_MAX = 100;
 
 export class ChamberAudit {
   readonly findings = new Findings();
-  /** What the log says happened on the chain. */
   readonly claims: Claim[] = [];
   lineCount = 0;
   readonly decisions = new Decisions(this.findings);
-  /** Events that are leaves. */
   readonly moves: MoveTree;
   readonly #sequence = new Sequence(this.findings);
   readonly #serviceEvents: ServiceEventChecks;

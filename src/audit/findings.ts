@@ -33,7 +33,6 @@ export type Verdict = 'verified' | 'broken' | 'not evaluated';
 export interface Finding {
   /** Every event that the finding names, ascending. */
   readonly eventIds: readonly number[];
-  /** One sentence. */
   readonly sentence: string;
 }
 
@@ -44,7 +43,6 @@ export interface CheckResult {
   /** How many subjects (lines, responses …) had each outcome. */
   readonly counts: { readonly verified: number; readonly broken: number; readonly notEvaluated: number };
   readonly findings: readonly Finding[];
-  /** How many more findings there are than are listed. */
   readonly findingsLeftOut: number;
   /** Why something was not evaluated, or other information beside the verdict. */
   readonly note: string | null;

@@ -7,7 +7,6 @@ export class UnusableInput extends Error {
   readonly code = 'usage';
 }
 
-/** The service or the chain did not respond. */
 export class Unreachable extends Error {
   readonly code = 'unreachable';
 }

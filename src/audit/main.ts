@@ -19,9 +19,7 @@ export interface AuditArguments {
   readonly target: string;
   /** Without it, every chamber of a service. */
   readonly chamber?: number | undefined;
-  /** Only together with `registry`. */
   readonly rpc?: string | undefined;
-  /** Address of the ChamberRegistry. */
   readonly registry?: string | undefined;
   readonly json: boolean;
 }

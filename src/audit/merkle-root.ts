@@ -5,7 +5,6 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import { MerkleTree } from 'merkletreejs';
 import { type Hex, toHex } from '../vocabulary/values.ts';
 
-/** The Merkle tree over the moves. */
 export interface MoveTree {
   readonly size: number;
   push(leaf: Uint8Array): void;

@@ -12,7 +12,6 @@ import type { RawLine } from './input.ts';
 export interface LineRecord {
   /** Absent where the line can't be read as an event. */
   readonly event?: ChamberEvent;
-  /** What is wrong with the form. */
   readonly problem?: string;
 }
 

@@ -72,7 +72,6 @@ export class Sequence {
     return { eventId, kind, leaf, lostEventId: unreadEventId ?? (eventId > due ? due : undefined), alteredEventId };
   }
 
-  /** Reports the events that never came. */
   conclude(): void {
     for (const [from, to] of this.#gaps) {
       const missing = from === to ? `event ${from} is missing` : `events ${from} to ${to} are missing`;

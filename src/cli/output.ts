@@ -61,7 +61,6 @@ export function print(isJson: boolean, value: unknown, forPeople: readonly strin
   console.log(isJson ? JSON.stringify(value) : forPeople.join('\n'));
 }
 
-/** Prints an object's members, one a line. */
 export function printMembers(isJson: boolean, value: object): void {
   print(isJson, value, members(value));
 }

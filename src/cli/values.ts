@@ -37,7 +37,6 @@ export function toDeadlines(lengths: readonly string[], now: number): Deadlines 
   return Object.fromEntries(deadlines) as Deadlines;
 }
 
-/** An allocation like idea-1=6000. */
 export function toAllocation(text: string): Allocation {
   const [, ideaId, bps] = /^([^=]+)=(\d+)$/.exec(text) ?? [];
   if (ideaId !== undefined && bps !== undefined) return { ideaId, bps: Number(bps) };

@@ -53,7 +53,6 @@ export interface NewIdea {
 
 export interface DebateMove {
   readonly comment: string;
-  /** The idea that the comment is about. */
   readonly ideaId?: string | null;
   readonly refinement?: JsonObject;
 }

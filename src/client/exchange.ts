@@ -7,7 +7,6 @@ import { backoffMillis, linkedSignal, type ServiceClock } from './time.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** A service as the client sees it. */
 export interface Service {
   /** Without a slash at the end. */
   readonly baseUrl: string;

@@ -12,7 +12,6 @@ import { type LocalClock, ServiceClock } from './time.ts';
 export interface ForumClientOptions {
   /** How long a read, or a move that was certainly not accepted, is retried while the service is down; 60 s by default. */
   readonly patienceMillis?: number;
-  /** Replaces the global fetch. */
   readonly fetch?: Fetch;
   /** Replaces the machine's clock and the waits on it. */
   readonly clock?: LocalClock;

@@ -15,7 +15,6 @@ export interface CommitmentStore {
   find(commitment: Hex): Promise<Opening | undefined>;
 }
 
-/** Keeps a reader's cursor beyond its process. */
 export interface CursorStore {
   load(): Promise<Cursor | undefined>;
   save(cursor: Cursor): Promise<void>;

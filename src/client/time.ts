@@ -52,7 +52,6 @@ export class ServiceClock {
   }
 }
 
-/** LocalClock.sleep of the machine. */
 export async function pause(millis: Millis, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {

@@ -1,40 +1,10 @@
 // The schema of every event record of a chamber: the published event schemas and the auditor's check are both made from it.
 // They stay as wide as everything that an earlier release wrote.
 import * as v from 'valibot';
-import type { ServicePayloads } from '../vocabulary/events.ts';
-import { address, count, hash, hex, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
+import { hash, id, timestamp } from '../vocabulary/schemas.ts';
+import { servicePayloads } from '../vocabulary/service-payloads.ts';
 import type { Move } from './move.ts';
 import { moves } from './registry.ts';
-
-const transaction = {
-  chainId: id,
-  nonce: count,
-  txHash: hash('of the signed transaction'),
-  rawTransaction: hex('the signed transaction'),
-};
-
-const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSchema<ServicePayloads[Type]> } = {
-  'relay.commit_submitted': v.strictObject(transaction),
-  'chamber.committed': v.strictObject({
-    merkleRoot: hash('root over events 1 to eventCount'),
-    eventCount: id,
-    txHash: hash('transaction of commitChamber'),
-    blockNumber: count,
-    committedAt: timestamp,
-  }),
-  'relay.deploy_submitted': v.strictObject({ ideaId, ...transaction }),
-  'idea.deployed': v.strictObject({
-    ideaId,
-    tokenAddress: address,
-    txHash: hash('transaction of deployIdea'),
-    graduatedAt: timestamp,
-  }),
-  'idea.deploy_failed': v.strictObject({
-    ideaId,
-    txHash: v.nullable(hash('transaction, where one was mined')),
-    reason: v.string(),
-  }),
-};
 
 const evidence = v.pipe(
   v.strictObject({

@@ -4,7 +4,8 @@ import { isGraduate } from '../../projections/allocations.ts';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
-import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
+import type { ServiceFact } from '../vocabulary/events.ts';
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Millis } from '../vocabulary/values.ts';
 

@@ -4,7 +4,8 @@ import { type Address, encodeEventTopics, type Hex, parseEventLogs } from 'viem'
 import { graduates } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
-import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
+import type { ServiceFact } from '../vocabulary/events.ts';
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { Block, LogFilter, Logs } from './chain-client.ts';
 import type { ClosedChamber, RelayerConfig } from './context.ts';

@@ -1,7 +1,7 @@
 // One round of the relayer: read the log and the chain, and advance every open job, and every job that a reorganization
 // took off the chain, by a step. Between rounds it keeps nothing that a restart would not find again.
 import { isClosed } from '../../projections/phase.ts';
-import type { RelayTransaction } from '../vocabulary/events.ts';
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { readChainId, readHead, readNonce } from './chain-client.ts';
 import type { ClosedChamber, RelayerContext, RelayerForum, RoundContext } from './context.ts';

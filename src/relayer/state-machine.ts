@@ -19,7 +19,8 @@
 // A transaction is in the log before it is sent, and a second one for the same job is rejected by the contract: so every
 // arrow may be taken again after a crash.
 import { isAddressEqual } from 'viem';
-import type { RelayTransaction, ServiceFact } from '../vocabulary/events.ts';
+import type { ServiceFact } from '../vocabulary/events.ts';
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import {
   type Block,

@@ -14,7 +14,7 @@ import {
 } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
 import { keccak256 } from '../crypto/keccak.ts';
-import type { RelayTransaction } from '../vocabulary/events.ts';
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toHex } from '../vocabulary/values.ts';
 import { type Block, readPriorityFee } from './chain-client.ts';
 import type { Rpc } from './rpc.ts';

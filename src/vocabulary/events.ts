@@ -1,5 +1,6 @@
 // The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
 import { canonicalJson } from './json.ts';
+import type { ServicePayloads } from './service-payloads.ts';
 import type { Allocation, Deadlines, Hex, JsonObject, Personality } from './values.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
@@ -11,13 +12,6 @@ export interface RequestEvidence {
   readonly contentDigest: string;
   readonly signatureInput: string;
   readonly signature: string;
-}
-
-export interface RelayTransaction {
-  readonly chainId: number;
-  readonly nonce: number;
-  readonly txHash: Hex;
-  readonly rawTransaction: Hex;
 }
 
 export interface AccountPayloads {
@@ -57,27 +51,6 @@ export interface MovePayloads {
   'chamber.passed': { readonly nextTurnAgent: string };
   'allocation.committed': { readonly commitment: Hex };
   'allocation.revealed': { readonly allocations: readonly Allocation[]; readonly salt: Hex };
-}
-
-/** Written by the service itself after the reveal deadline, outside the Merkle tree. */
-export interface ServicePayloads {
-  'relay.commit_submitted': RelayTransaction;
-  'chamber.committed': {
-    readonly merkleRoot: Hex;
-    readonly eventCount: number;
-    readonly txHash: Hex;
-    readonly blockNumber: number;
-    /** Time of the block, ISO 8601 UTC. */
-    readonly committedAt: string;
-  };
-  'relay.deploy_submitted': RelayTransaction & { readonly ideaId: string };
-  'idea.deployed': {
-    readonly ideaId: string;
-    readonly tokenAddress: string;
-    readonly txHash: Hex;
-    readonly graduatedAt: string;
-  };
-  'idea.deploy_failed': { readonly ideaId: string; readonly txHash: Hex | null; readonly reason: string };
 }
 
 type Records<Payloads, Common> = {

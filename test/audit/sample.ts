@@ -2,7 +2,8 @@
 // that it comes out the same byte for byte. Its files in fixtures/logs are written anew by `npm test -- sample -u`.
 import { encodeFunctionData, type Hex, keccak256, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { RelayTransaction, ServiceFact } from '../../src/vocabulary/events.ts';
+import type { ServiceFact } from '../../src/vocabulary/events.ts';
+import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { House, PUBLIC_URL, registrationOf } from '../kit/house.ts';

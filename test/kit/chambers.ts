@@ -1,7 +1,7 @@
 // Chambers over HTTP: phases of an hour each from the clock's now, brought to the phase that a test is about.
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { type Forum, merklePreview } from '../../src/forum/forum.ts';
-import type { ServicePayloads } from '../../src/vocabulary/events.ts';
+import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
 import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
 import { HOUR } from './clock.ts';
 import type { House } from './house.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decideServiceFact, ServiceFactRejected } from '../../src/moves/service-facts.ts';
-import type { RelayTransaction, ServiceFact } from '../../src/vocabulary/events.ts';
+import type { ServiceFact } from '../../src/vocabulary/events.ts';
+import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { fold, HOURS, type Past } from '../kit/given.ts';
 import { ANN, BOB, created, joined, proposed, revealed } from '../kit/pasts.ts';

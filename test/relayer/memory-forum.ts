@@ -11,9 +11,9 @@ import {
   type MoveFact,
   type ServiceEvent,
   type ServiceFact,
-  type ServicePayloads,
   toLine,
 } from '../../src/vocabulary/events.ts';
+import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
 import { type Hex, NO_PREVIOUS, toHex, toTimestamp } from '../../src/vocabulary/values.ts';
 
 export class MemoryForum implements RelayerForum {

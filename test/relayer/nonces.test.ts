@@ -3,7 +3,7 @@ import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { creationCode } from '../../src/relayer/contracts.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
-import type { RelayTransaction } from '../../src/vocabulary/events.ts';
+import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
 import { expectRecordedOnce, isSettled, onChain, openStage, type Stage, sendForeign, until } from './stage.ts';
