@@ -5,9 +5,12 @@ import { type Forum, merklePreview } from './forum/forum.ts';
 import type { ChainStatus } from './http/context.ts';
 import { StreamDamaged } from './log/log.ts';
 import type { RelayerConfig, RelayerForum } from './relayer/context.ts';
+import { type ContractProfile, quorumProfile, REFERENCE } from './relayer/contracts.ts';
 import { type DevChain, startDevChain } from './relayer/dev-chain.ts';
 import { probeChain } from './relayer/identity.ts';
+import { readQuorumSettings } from './relayer/quorum-settings.ts';
 import { Relayer } from './relayer/relayer.ts';
+import { openAccount } from './relayer/transactions.ts';
 import type { Hex } from './vocabulary/values.ts';
 
 export interface ChainLink {
@@ -65,7 +68,7 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
   if (remembered !== undefined && chainId !== Number(remembered)) {
     throw new Error(`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`);
   }
-  const report = await probeChain({ ...wanted, chainId });
+  const report = await probeChain({ ...wanted, chainId }, openAccount(wanted.privateKey).address);
   if (report.mismatches.length > 0) {
     throw new Error(report.mismatches.map(({ variable, problem }) => `${variable}: ${problem}`).join('\n'));
   }
@@ -73,17 +76,29 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
   return { ...wanted, chainId: report.chainId ?? chainId };
 }
 
-/** readConfig requires addresses and key wherever it takes an RPC_URL, and checks their form. */
+/**
+ * readConfig requires addresses and key wherever it takes an RPC_URL, and checks their form. Throws when the file of
+ * CONTRACTS_FILE is wrong.
+ */
 export function configuredChain(config: Config, rpcUrl: string): RelayerConfig {
   return {
     rpcUrl,
     chainId: config.CHAIN_ID,
+    contracts: configuredContracts(config),
     registryAddress: config.CHAMBER_REGISTRY_ADDRESS as Hex,
     factoryAddress: config.IDEA_FACTORY_ADDRESS as Hex,
     privateKey: config.RELAYER_PRIVATE_KEY as Hex,
     confirmations: config.CONFIRMATIONS,
     feeBumpSeconds: config.FEE_BUMP_SECONDS,
   };
+}
+
+/** readConfig requires the file with the quorum contracts. */
+export function configuredContracts({
+  CONTRACTS,
+  CONTRACTS_FILE = '',
+}: Pick<Config, 'CONTRACTS' | 'CONTRACTS_FILE'>): ContractProfile {
+  return CONTRACTS === 'quorum' ? quorumProfile(readQuorumSettings(CONTRACTS_FILE)) : REFERENCE;
 }
 
 function relayerForum(forum: Forum): RelayerForum {

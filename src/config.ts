@@ -112,6 +112,15 @@ export const VARIABLES = {
   CHAIN_ID: optional(integer(1, Number.MAX_SAFE_INTEGER), 'chain id that the RPC must report'),
   CHAMBER_REGISTRY_ADDRESS: optional(parseAddress, 'contract with commitChamber'),
   IDEA_FACTORY_ADDRESS: optional(parseAddress, 'contract with deployIdea'),
+  CONTRACTS: variable(
+    'reference',
+    matching(/^(reference|quorum)$/, 'must be reference or quorum'),
+    'interface of the two contracts: reference, or quorum',
+  ),
+  CONTRACTS_FILE: optional(
+    matching(/./, 'must be a path'),
+    'JSON file with what quorum deployments need besides the idea',
+  ),
   RELAYER_PRIVATE_KEY: optional(parsePrivateKey, 'key of the relayer account'),
   CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
@@ -206,6 +215,14 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
     for (const name of ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const) {
       if (config[name] === undefined) yield [name, 'is needed with RPC_URL'];
     }
+  }
+  if (config.CHAIN !== 'none' && config.CONTRACTS === 'quorum') {
+    for (const name of ['RPC_URL', 'CONTRACTS_FILE'] as const) {
+      if (config[name] === undefined) yield [name, 'is needed with CONTRACTS=quorum'];
+    }
+  }
+  if (config.CONTRACTS === 'reference' && config.CONTRACTS_FILE !== undefined) {
+    yield ['CONTRACTS_FILE', 'is for CONTRACTS=quorum only'];
   }
   if (config.NODE_ENV !== 'production') return;
   if (config.PUBLIC_URL.length === 0) {

@@ -6,8 +6,10 @@ import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { openReader } from './log/sqlite/stored-events.ts';
 import { readHead } from './relayer/chain-client.ts';
+import type { RelayerConfig } from './relayer/context.ts';
 import { probeChain } from './relayer/identity.ts';
 import { openRpc } from './relayer/rpc.ts';
+import { openAccount } from './relayer/transactions.ts';
 
 export interface Finding {
   readonly subject: 'configuration' | 'flags' | 'disk' | 'clock' | 'chain';
@@ -121,11 +123,19 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
   if (config.RPC_URL === undefined) {
     return [ok('chain', 'a development chain, started with the service; RPC_URL names another chain')];
   }
-  const { chainId, relayer, balance, ...report } = await probeChain(configuredChain(config, config.RPC_URL));
+  let chain: RelayerConfig;
+  try {
+    chain = configuredChain(config, config.RPC_URL);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return [problem('chain', reason.replace('CONTRACTS_FILE: ', ''), 'CONTRACTS_FILE')];
+  }
+  const { address } = openAccount(chain.privateKey);
+  const { chainId, relayer, balance, ...report } = await probeChain(chain, address);
   const found = [
     ...report.mismatches.map((mismatch) => problem('chain', mismatch.problem, mismatch.variable)),
     ...report.warnings.map((mismatch) => warning('chain', mismatch.problem, mismatch.variable)),
   ];
   if (found.length > 0) return found;
-  return [ok('chain', `chain ${chainId}, contracts in place, the relayer ${relayer} has ${balance} wei`)];
+  return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}, which has ${balance} wei`)];
 }

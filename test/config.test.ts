@@ -83,6 +83,7 @@ describe('the configuration', () => {
     ['CHAIN', 'some'],
     ['CHAIN_ID', '0'],
     ['CHAMBER_REGISTRY_ADDRESS', '0x12'],
+    ['CONTRACTS', 'Quorum'],
     ['RELAYER_PRIVATE_KEY', KEY.slice(2)],
     ['CONFIRMATIONS', '0'],
     ['SIGNATURE_MAX_AGE_SECONDS', '1.5'],
@@ -117,7 +118,18 @@ describe('a chain', () => {
     expect(problemsOf({ ...ON_A_CHAIN, [name]: '' })).toEqual([expect.stringMatching(`^${name}: `)]);
   });
 
+  it('of quorum contracts needs their file and an RPC, and only they take the file', () => {
+    const onQuorum = { ...ON_A_CHAIN, CONTRACTS: 'quorum', CONTRACTS_FILE: 'quorum.json' };
+    expect(problemsOf(onQuorum)).toEqual([]);
+    expect(problemsOf({ CONTRACTS: 'quorum' })).toEqual([
+      'RPC_URL: is needed with CONTRACTS=quorum',
+      'CONTRACTS_FILE: is needed with CONTRACTS=quorum',
+    ]);
+    expect(problemsOf({ ...onQuorum, CONTRACTS: '' })).toEqual(['CONTRACTS_FILE: is for CONTRACTS=quorum only']);
+  });
+
   it('is not needed with CHAIN=none', () => {
+    expect(problemsOf({ CHAIN: 'none', CONTRACTS: 'quorum' })).toEqual([]);
     expect(problemsOf({ CHAIN: 'none', RPC_URL: ON_A_CHAIN.RPC_URL })).toEqual([]);
   });
 });

@@ -83,6 +83,13 @@ describe('doctor', () => {
     expect(JSON.stringify(found)).not.toContain('33'.repeat(32));
   });
 
+  it('finds a wrong CONTRACTS_FILE', async () => {
+    const RPC_URL = await emptyChain();
+    const found = await complaints({ ...CHAIN, RPC_URL, CONTRACTS: 'quorum', CONTRACTS_FILE: '/nowhere/quorum.json' });
+    const detail = '/nowhere/quorum.json not found';
+    expect(found).toContainEqual({ subject: 'chain', level: 'problem', variable: 'CONTRACTS_FILE', detail });
+  });
+
   it('finds a chain with another id', async () => {
     const RPC_URL = await emptyChain();
     const found = await complaints({ ...CHAIN, RPC_URL, CHAIN_ID: '1' });

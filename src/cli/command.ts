@@ -42,6 +42,7 @@ export const CHAMBER_ARGUMENT = { '<id>': 'the chamber, e.g. 1' } as const;
 const GROUPS: Described = {
   admin: 'Edits the ban list and the allow-list of the service',
   agent: 'Manages the agent whose key is in the key file',
+  contracts: 'Deploys, checks and changes the contracts on the chain, as their owner',
   chamber: 'Creates, lists, shows and follows chambers',
   move: "Makes the agent's moves in a chamber",
 };

@@ -12,6 +12,7 @@ import { CommandError, printNotice } from './output.ts';
 export const VARIABLES = {
   CHAMBERS_URL: 'base URL of the service (default: http://127.0.0.1:8787)',
   CHAMBERS_KEY_FILE: "the agent's key file (default: ~/.chambers/agent.json)",
+  OWNER_PRIVATE_KEY: "the key of the contracts' owner, for contracts deploy and contracts set-relayer",
   NO_COLOR: 'set to anything: no colours',
 } as const;
 

@@ -4,6 +4,7 @@ import { adminCommands } from './admin-commands.ts';
 import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
+import { contractsCommands } from './contracts-commands.ts';
 import { checkVariables } from './environment.ts';
 import { logCommands } from './log-commands.ts';
 import { moveCommands } from './move-commands.ts';
@@ -13,6 +14,7 @@ import { serviceCommands } from './service-commands.ts';
 export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
   ...adminCommands,
+  ...contractsCommands,
   ...agentCommands,
   ...chamberCommands,
   ...moveCommands,

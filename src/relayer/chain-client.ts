@@ -68,8 +68,10 @@ export function readPriorityFee(rpc: Rpc): Promise<bigint> {
   return ask(rpc, quantity, ['eth_maxPriorityFeePerGas']);
 }
 
+/** A delegated account (EIP-7702) is no contract. */
 export async function hasCode(rpc: Rpc, address: Address): Promise<boolean> {
-  return (await ask(rpc, hex, ['eth_getCode', address, 'latest'])) !== '0x';
+  const code = await ask(rpc, hex, ['eth_getCode', address, 'latest']);
+  return code !== '0x' && !code.startsWith('0xef0100');
 }
 
 /** null while the transaction is in no block that the node knows. */
@@ -87,17 +89,24 @@ export async function isInBlock(rpc: Rpc, txHash: Hex): Promise<boolean> {
 
 export interface Call {
   readonly from?: Address;
-  readonly to: Address;
+  /** undefined creates a contract. */
+  readonly to: Address | undefined;
   readonly data: Hex;
+  /** Wei. */
+  readonly value?: bigint;
 }
 
 export function readCall(rpc: Rpc, call: Call): Promise<Hex> {
-  return ask(rpc, hex, ['eth_call', call, 'latest']);
+  return ask(rpc, hex, ['eth_call', toParameter(call), 'latest']);
 }
 
 /** The gas that the call would take. */
 export function readGas(rpc: Rpc, call: Call): Promise<bigint> {
-  return ask(rpc, quantity, ['eth_estimateGas', call]);
+  return ask(rpc, quantity, ['eth_estimateGas', toParameter(call)]);
+}
+
+function toParameter({ value = 0n, ...call }: Call): object {
+  return value === 0n ? call : { ...call, value: toQuantity(value) };
 }
 
 /** The result of a call, or the data that it reverts with; other errors are thrown. */
@@ -183,6 +192,6 @@ export async function searchLogs<Found>(
   return undefined;
 }
 
-function toQuantity(value: number): Hex {
+function toQuantity(value: number | bigint): Hex {
   return `0x${value.toString(16)}`;
 }

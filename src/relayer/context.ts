@@ -5,6 +5,7 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
+import type { ContractProfile } from './contracts.ts';
 import type { Rpc } from './rpc.ts';
 
 export interface RelayerForum {
@@ -35,6 +36,7 @@ export interface RelayerConfig {
   readonly rpcUrl: string;
   /** Without it the chain of the log's transactions counts, and in a log without any the one that the RPC reports. */
   readonly chainId?: number | undefined;
+  readonly contracts: ContractProfile;
   readonly registryAddress: Hex;
   readonly factoryAddress: Hex;
   readonly privateKey: Hex;

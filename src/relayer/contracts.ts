@@ -1,7 +1,11 @@
-// The contracts' interface: their functions, events and errors.
+// The one file that knows the contracts' interfaces: a profile for the reference contracts, and one for the live protocol's
+// (`quorum`). Both have the same commitChamber and the same events.
 import { createRequire } from 'node:module';
-import { type Address, concat, decodeErrorResult, encodeFunctionData, type Hex, pad, parseAbi } from 'viem';
+import { type Address, concat, decodeErrorResult, encodeFunctionData, type Hex, pad, parseAbi, toHex } from 'viem';
 import type { Idea } from '../../projections/chamber.ts';
+import { keccak256 } from '../crypto/keccak.ts';
+import { toHex as bytesToHex } from '../vocabulary/values.ts';
+import type { QuorumSettings } from './quorum-settings.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -10,7 +14,6 @@ export const REGISTRY_ABI = parseAbi([
   'function rootOf(uint256 chamberId) view returns (bytes32)',
   'event ChamberCommitted(uint256 indexed chamberId, bytes32 root, address indexed relayer)',
   'error ChamberAlreadyCommitted(uint256 chamberId)',
-  'error NotRelayer(address caller)',
   'error RootMissing(uint256 chamberId)',
 ]);
 
@@ -18,34 +21,110 @@ export const FACTORY_ABI = parseAbi([
   'struct Idea { uint256 chamberId; string ideaId; string name; string ticker; string description; address creator; }',
   'function deployIdea(Idea idea) returns (address token)',
   'function tokenOf(uint256 chamberId, string ideaId) view returns (address)',
+  'function registry() view returns (address)',
   'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
   'error ChamberNotCommitted(uint256 chamberId)',
   'error IdeaAlreadyDeployed(uint256 chamberId, string ideaId)',
 ]);
 
-export function commitChamberCall(chamberId: number, root: Hex): Hex {
+/** Of both reference contracts. */
+export const RELAYED_ABI = parseAbi([
+  'function relayer() view returns (address)',
+  'function owner() view returns (address)',
+  'function setRelayer(address next)',
+  'event RelayerChanged(address indexed previous, address indexed next)',
+  'error NotRelayer(address caller)',
+  'error InvalidRelayer(address relayer)',
+  'error OwnableUnauthorizedAccount(address account)',
+]);
+
+export const QUORUM_REGISTRY_ABI = parseAbi([
+  'function commitChamber(uint256 chamberId, bytes32 root)',
+  'struct Chamber { uint256 chamberId; bytes32 debateMerkleRoot; address dealer; uint64 createdAt; uint64 settledAt; bool settled; }',
+  'function getChamber(uint256 chamberId) view returns (Chamber)',
+  'event ChamberCommitted(uint256 indexed chamberId, bytes32 root, address indexed relayer)',
+  'error NotDealer()',
+  'error ChamberAlreadyCommitted(uint256 chamberId)',
+]);
+
+export const QUORUM_FACTORY_ABI = parseAbi([
+  'struct Idea { string name; string ticker; string description; string image; string metadata; string context; bytes32 salt; address creator; uint256 chamberId; address protocolTreasury; address winnersSplitter; address forPool; address againstPool; address executorPool; uint16[6] bps; address pairedToken; int24 tickIfToken0IsClanker; int24 tickSpacing; bytes poolData; int24[] tickLower; int24[] tickUpper; uint16[] positionBps; bytes lockerData; bytes mevModuleData; }',
+  'function deployIdea(Idea idea) payable returns (address)',
+  'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
+  'error NotDeployer()',
+  'error TickerTaken(string ticker)',
+  'error InvalidBpsSum(uint256 sum)',
+]);
+
+/** An idea as the contracts take it. */
+export type DeployedIdea = Pick<Idea, 'ideaId' | 'name' | 'ticker' | 'description' | 'creatorWallet'>;
+/** A bigint only where no chamber can have the id. */
+type ChamberId = number | bigint;
+
+/** What differs between the contracts that the relayer can use. */
+export interface ContractProfile {
+  readonly name: 'reference' | 'quorum';
+  readonly rootCall: (chamberId: ChamberId) => Hex;
+  /** The root in the result of rootCall; zero, of any length, before the commitment. */
+  readonly readRoot: (result: Hex) => Hex;
+  readonly deployCall: (chamberId: ChamberId, idea: DeployedIdea) => Hex;
+  /** Wei that each deployment sends. */
+  readonly deployValue: bigint;
+  /** A view that returns other than zero once the idea is deployed; undefined where the contracts have none. */
+  readonly doneCall: ((chamberId: number, idea: DeployedIdea) => Hex) | undefined;
+  /** A view of the factory that returns its registry, where it has one. */
+  readonly registryCall: Hex | undefined;
+}
+
+export const REFERENCE: ContractProfile = {
+  name: 'reference',
+  rootCall: (chamberId) => encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'rootOf', args: [BigInt(chamberId)] }),
+  readRoot: (result) => result,
+  deployCall(chamberId, idea) {
+    const { ideaId, name, ticker, description } = idea;
+    const creator = creatorOf(idea);
+    const args = [{ chamberId: BigInt(chamberId), ideaId, name, ticker, description, creator }] as const;
+    return encodeFunctionData({ abi: FACTORY_ABI, functionName: 'deployIdea', args });
+  },
+  deployValue: 0n,
+  doneCall: (chamberId, { ideaId }) =>
+    encodeFunctionData({ abi: FACTORY_ABI, functionName: 'tokenOf', args: [BigInt(chamberId), ideaId] }),
+  registryCall: encodeFunctionData({ abi: FACTORY_ABI, functionName: 'registry' }),
+};
+
+/** The live protocol's contracts. No view tells that an idea is deployed: that rests on nonces and logs. */
+export function quorumProfile({ value, ...settings }: QuorumSettings): ContractProfile {
+  return {
+    name: 'quorum',
+    rootCall: (chamberId) =>
+      encodeFunctionData({ abi: QUORUM_REGISTRY_ABI, functionName: 'getChamber', args: [BigInt(chamberId)] }),
+    // The second of the words of the chamber.
+    readRoot: (result) => `0x${result.slice(66, 130)}`,
+    deployCall(chamberId, idea) {
+      const { ideaId, name, ticker, description } = idea;
+      const chamber = { name, ticker, description, creator: creatorOf(idea), chamberId: BigInt(chamberId) };
+      const args = [{ salt: saltOf(chamberId, ideaId), ...settings, ...chamber }] as const;
+      return encodeFunctionData({ abi: QUORUM_FACTORY_ABI, functionName: 'deployIdea', args });
+    },
+    deployValue: value,
+    doneCall: undefined,
+    registryCall: undefined,
+  };
+}
+
+/** keccak256 of the chamber's id, 32 bytes, and the idea's id in UTF-8. */
+function saltOf(chamberId: ChamberId, ideaId: string): Hex {
+  const packed = concat([toHex(chamberId, { size: 32 }), toHex(ideaId)]);
+  return bytesToHex(keccak256(Buffer.from(packed.slice(2), 'hex')));
+}
+
+export function commitChamberCall(chamberId: ChamberId, root: Hex): Hex {
   return encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'commitChamber', args: [BigInt(chamberId), root] });
 }
 
-export function rootOfCall(chamberId: number): Hex {
-  return encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'rootOf', args: [BigInt(chamberId)] });
-}
-
-export function deployIdeaCall(chamberId: number, idea: Idea): Hex {
-  const { ideaId, name, ticker, description } = idea;
-  const creator = creatorOf(idea);
-  const args = [{ chamberId: BigInt(chamberId), ideaId, name, ticker, description, creator }] as const;
-  return encodeFunctionData({ abi: FACTORY_ABI, functionName: 'deployIdea', args });
-}
-
 /** viem takes a mixed-case address only with its checksum, and one all in upper case not at all. */
-export function creatorOf({ creatorWallet }: Idea): Address {
+export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Address {
   return creatorWallet.toLowerCase() as Address;
-}
-
-/** A view of the reference factory, zero before the deployment; other factories may lack it. */
-export function tokenOfCall(chamberId: number, { ideaId }: Idea): Hex {
-  return encodeFunctionData({ abi: FACTORY_ABI, functionName: 'tokenOf', args: [BigInt(chamberId), ideaId] });
 }
 
 const REASON_CHARS_MAX = 300;
@@ -55,8 +134,8 @@ export function revertReason(data: Hex): string {
   if (data === '0x') return 'reverted without a reason';
   const error = decodeError(data);
   if (error === undefined) return `reverted with ${data}`.slice(0, REASON_CHARS_MAX);
-  const { errorName, args } = error;
-  const reason = errorName === 'Error' ? args[0] : `${errorName}(${args.join(', ')})`;
+  const { errorName, args = [] } = error;
+  const reason = errorName === 'Error' ? String(args[0]) : `${errorName}(${args.join(', ')})`;
   return reason.toWellFormed().slice(0, REASON_CHARS_MAX);
 }
 
@@ -65,23 +144,51 @@ export function revertError(data: Hex): string | undefined {
   return decodeError(data)?.errorName;
 }
 
-/** Other errors of a deployment: the token's own and Solidity's. */
+/** Errors by which a contract refuses the caller, whatever the arguments. */
+export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
+  'NotRelayer',
+  'NotDealer',
+  'NotDeployer',
+  'OwnableUnauthorizedAccount',
+  'AccessControlUnauthorizedAccount',
+]);
+
+/** Errors that the operator must fix, whatever the idea. */
+export const MISCONFIGURED: ReadonlySet<string | undefined> = new Set([
+  ...CALLER_REFUSED,
+  'ChamberNotCommitted',
+  'InvalidBpsSum',
+]);
+
+/** Other errors of a deployment: of access control, the token's own and Solidity's. */
 const OTHER_ERRORS = parseAbi([
+  'error AccessControlUnauthorizedAccount(address account, bytes32 role)',
   'error ERC20InvalidReceiver(address receiver)',
   'error Error(string reason)',
   'error Panic(uint256 code)',
 ]);
 
-function decodeError(data: Hex) {
+const ALL_ERRORS = [
+  ...REGISTRY_ABI,
+  ...FACTORY_ABI,
+  ...RELAYED_ABI,
+  ...QUORUM_REGISTRY_ABI,
+  ...QUORUM_FACTORY_ABI,
+  ...OTHER_ERRORS,
+];
+
+function decodeError(data: Hex): { readonly errorName: string; readonly args?: readonly unknown[] } | undefined {
   try {
-    return decodeErrorResult({ abi: [...REGISTRY_ABI, ...FACTORY_ABI, ...OTHER_ERRORS], data });
+    return decodeErrorResult({ abi: ALL_ERRORS, data });
   } catch {
     return undefined;
   }
 }
 
-/** The creation code of a reference contract: the registry takes the relayer, the factory the registry and the relayer. */
-export function creationCode(contract: 'ChamberRegistry' | 'IdeaFactory', ...args: readonly Address[]): Hex {
+type Deployable = 'ChamberRegistry' | 'IdeaFactory' | 'quorum/QuorumRegistry' | 'quorum/QuorumFactory';
+
+/** The registries take the relayer, as does the quorum factory; the reference factory takes the registry and the relayer. */
+export function creationCode(contract: Deployable, ...args: readonly Address[]): Hex {
   const { bytecode } = require(`#contracts/${contract}.json`) as { readonly bytecode: Hex };
   return concat([bytecode, ...args.map((address) => pad(address))]);
 }

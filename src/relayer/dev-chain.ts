@@ -9,7 +9,7 @@ import { type Address, getContractAddress, type Hex } from 'viem';
 import { type Anvil, spawnAnvil } from './anvil.ts';
 import { hasCode, readHead } from './chain-client.ts';
 import type { Logger, RelayerConfig } from './context.ts';
-import { creationCode } from './contracts.ts';
+import { creationCode, REFERENCE } from './contracts.ts';
 import { openRpc, type Rpc } from './rpc.ts';
 
 export interface DevChainOptions {
@@ -33,8 +33,12 @@ const DEPLOYER: Address = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266';
 const RELAYER: Address = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const RELAYER_KEY: Hex = '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d';
 
-/** Their addresses follow from the deployer and its first two nonces, so a second start finds them. */
+/**
+ * Their addresses follow from the deployer and its first two nonces, so a second start finds them. A state of release 0.1 keeps
+ * that release's contracts, which the relayer uses alike.
+ */
 const CONTRACTS = {
+  contracts: REFERENCE,
   registryAddress: getContractAddress({ from: DEPLOYER, nonce: 0n }),
   factoryAddress: getContractAddress({ from: DEPLOYER, nonce: 1n }),
 };

@@ -1,16 +1,10 @@
-// The chain's identity: its id, and code at the contracts' addresses. The service does not start on a wrong chain, and the
-// relayer halts on one.
+// The chain's identity: its id, code at the contracts' addresses, and contracts that accept the relayer. The service does not
+// start on a wrong chain, and the relayer halts on one.
 import type { Address, Hex } from 'viem';
 import { type Block, hasCode, readBalance, readChainId } from './chain-client.ts';
 import type { RelayerConfig, RelayerContext } from './context.ts';
 import { openRpc, type Rpc, RpcError } from './rpc.ts';
-import { openAccount } from './transactions.ts';
-
-/** What is wrong, for people, and which variable fixes it. */
-export interface Mismatch {
-  readonly variable: string;
-  readonly problem: string;
-}
+import { findWiringFaults, type Mismatch, type Wiring } from './wiring.ts';
 
 export interface ChainReport {
   readonly isReachable: boolean;
@@ -26,13 +20,14 @@ export interface ChainReport {
 
 const PROBE_TIMEOUT_MILLIS = 3_000;
 
-/** Checks the chain once, for the start and for `doctor`. Throws only when the private key is invalid. */
-export async function probeChain(config: RelayerConfig): Promise<ChainReport> {
-  const relayer = openAccount(config.privateKey).address;
+type ProbedConfig = Omit<RelayerConfig, 'privateKey' | 'confirmations' | 'feeBumpSeconds'>;
+
+/** Checks the chain once, for the start and for `doctor`. */
+export async function probeChain(config: ProbedConfig, relayer: Address): Promise<ChainReport> {
   const rpc = openRpc(config.rpcUrl, PROBE_TIMEOUT_MILLIS);
   try {
     const [chainId, balance] = await Promise.all([readChainId(rpc), readBalance(rpc, relayer)]);
-    const mismatches = await findMismatches(rpc, chainId, config);
+    const mismatches = await findMismatches(rpc, chainId, { ...config, relayer });
     const problem = `relayer account ${relayer} has no funds for gas on chain ${chainId}`;
     const warnings = balance === 0n ? [{ variable: 'RELAYER_PRIVATE_KEY', problem }] : [];
     return { isReachable: true, chainId, relayer, balance, mismatches, warnings };
@@ -45,7 +40,17 @@ export async function probeChain(config: RelayerConfig): Promise<ChainReport> {
   }
 }
 
-async function findMismatches(rpc: Rpc, chainId: number, expected: RelayerConfig): Promise<readonly Mismatch[]> {
+interface Expected extends Wiring {
+  readonly chainId?: number | undefined;
+}
+
+async function findMismatches(rpc: Rpc, chainId: number, expected: Expected): Promise<readonly Mismatch[]> {
+  const missing = await findMissing(rpc, chainId, expected);
+  return missing.length > 0 ? missing : findWiringFaults(rpc, expected);
+}
+
+/** Another chain, or addresses without code. */
+async function findMissing(rpc: Rpc, chainId: number, expected: Expected): Promise<readonly Mismatch[]> {
   if (chainId !== (expected.chainId ?? chainId)) {
     return [{ variable: 'CHAIN_ID', problem: `the RPC serves chain ${chainId}, expected ${expected.chainId}` }];
   }
@@ -68,18 +73,20 @@ export interface VerifiedChain {
 }
 
 /**
- * Checked again at every block, because a chain may come back empty under the same id. Raises an alert when wrong.
+ * Checked again at every block, because a chain may come back empty under the same id; the calls are simulated until they
+ * were accepted once. Raises an alert when wrong.
  * `loggedChainId` is the chain of the log's transactions; undefined where it has none.
  */
 export async function isExpectedChain(
   { chainId, head, loggedChainId }: { chainId: number; head: Block; loggedChainId: number | undefined },
-  { rpc, config, alerts }: RelayerContext,
+  { rpc, config, account, alerts }: RelayerContext,
   verified: VerifiedChain,
 ): Promise<boolean> {
   if (chainId === verified.chainId && head.hash === verified.verifiedHead) return true;
   const known = [verified.chainId, config.chainId, loggedChainId];
   const other = known.find((expected) => expected !== undefined && expected !== chainId);
-  const [mismatch] = await findMismatches(rpc, chainId, { ...config, chainId: other });
+  const find = verified.chainId === undefined ? findMismatches : findMissing;
+  const [mismatch] = await find(rpc, chainId, { ...config, relayer: account.address, chainId: other });
   if (mismatch === undefined) {
     alerts.clear('chain');
     verified.chainId = chainId;

@@ -9,15 +9,7 @@ import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { Block, LogFilter, Logs } from './chain-client.ts';
 import type { ClosedChamber, RelayerConfig } from './context.ts';
-import {
-  commitChamberCall,
-  creatorOf,
-  deployIdeaCall,
-  FACTORY_ABI,
-  REGISTRY_ABI,
-  rootOfCall,
-  tokenOfCall,
-} from './contracts.ts';
+import { commitChamberCall, creatorOf, FACTORY_ABI, REGISTRY_ABI } from './contracts.ts';
 import { signedBy } from './transactions.ts';
 
 export interface Job {
@@ -29,12 +21,16 @@ export interface Job {
   readonly contract: Address;
   /** Every transaction that the account has signed for it, oldest first. */
   readonly submitted: readonly RelayTransaction[];
+  /** Those of former accounts too: an operator may change the key. */
+  readonly logged: readonly RelayTransaction[];
   /** Its outcome in the log; null while it is open. */
   readonly outcome: { readonly txHash: Hex | null } | null;
   /** The calldata: up to 25 KB, so it is made when a transaction is signed and not before. */
   readonly call: () => Hex;
-  /** A view that returns other than zero when the job is done, on contracts that have it. */
-  readonly doneCall: () => Hex;
+  /** Wei that the call sends. */
+  readonly value: bigint;
+  /** A view that returns other than zero when the job is done; undefined on contracts without one. */
+  readonly doneCall: (() => Hex) | undefined;
   /** The topics of the event that completes it. */
   readonly topics: () => LogFilter['topics'];
   /** The event that completes it, among logs of the contract. */
@@ -56,7 +52,7 @@ export async function jobsOf(chamber: ClosedChamber, config: RelayerConfig, acco
   if (chamber.state.settlement.committed !== null) {
     jobs.push(...graduates(chamber.state).map((idea) => deployJob(chamber, idea, config)));
   }
-  return Promise.all(jobs.map(async (job) => ({ ...job, submitted: await signedBy(account, job.submitted) })));
+  return Promise.all(jobs.map(async (job) => ({ ...job, submitted: await signedBy(account, job.logged) })));
 }
 
 /** Every transaction of the log for a chamber, from any account. */
@@ -71,7 +67,9 @@ export function isLost({ submitted, outcome }: Job, nonce: number): boolean {
   return done >= 0 && submitted.slice(done).every((transaction) => transaction.nonce >= nonce);
 }
 
-function commitJob({ state, root }: ClosedChamber, { registryAddress }: RelayerConfig): Job {
+type LoggedJob = Omit<Job, 'submitted'>;
+
+function commitJob({ state, root }: ClosedChamber, { registryAddress }: RelayerConfig): LoggedJob {
   const { chamberId, moveCount: eventCount, settlement } = state;
   const event = { abi: REGISTRY_ABI, eventName: 'ChamberCommitted', args: { chamberId: BigInt(chamberId) } } as const;
   return {
@@ -79,10 +77,11 @@ function commitJob({ state, root }: ClosedChamber, { registryAddress }: RelayerC
     chamberId,
     root,
     contract: registryAddress,
-    submitted: settlement.commitSubmitted,
+    logged: settlement.commitSubmitted,
     outcome: settlement.committed,
     call: () => commitChamberCall(chamberId, root),
-    doneCall: () => rootOfCall(chamberId),
+    value: 0n,
+    doneCall: undefined,
     topics: () => encodeEventTopics(event),
     find(logs) {
       const found = parseEventLogs({ ...event, logs: [...logs] }).find(({ args }) => args.root === root);
@@ -99,19 +98,27 @@ function commitJob({ state, root }: ClosedChamber, { registryAddress }: RelayerC
   };
 }
 
-function deployJob({ state, root }: ClosedChamber, idea: Idea, { factoryAddress }: RelayerConfig): Job {
+function deployJob(
+  { state, root }: ClosedChamber,
+  idea: Idea,
+  { factoryAddress, contracts }: RelayerConfig,
+): LoggedJob {
   const { chamberId } = state;
   const { ideaId, ticker } = idea;
   const id = BigInt(chamberId);
   const event = { abi: FACTORY_ABI, eventName: 'IdeaDeployed' } as const;
+  const { submitted: logged, outcome } = deploymentOf(state.settlement, ideaId);
+  const { doneCall } = contracts;
   return {
     name: `chamber ${chamberId}, ${ideaId}`,
     chamberId,
     root,
     contract: factoryAddress,
-    ...deploymentOf(state.settlement, ideaId),
-    call: () => deployIdeaCall(chamberId, idea),
-    doneCall: () => tokenOfCall(chamberId, idea),
+    logged,
+    outcome,
+    call: () => contracts.deployCall(chamberId, idea),
+    value: contracts.deployValue,
+    doneCall: doneCall && (() => doneCall(chamberId, idea)),
     topics: () => encodeEventTopics({ ...event, args: { chamberId: id, creator: creatorOf(idea) } }),
     find(logs) {
       // A ticker is unique in its chamber.

@@ -31,18 +31,21 @@ import {
   readBlock,
   readCall,
   readGas,
+  readNonce,
   readReceipt,
   type SendOutcome,
   searchLogs,
   sendRaw,
 } from './chain-client.ts';
 import { lowestFreeNonce, type RelayerContext, type RoundContext } from './context.ts';
-import { revertError, revertReason, rootOfCall } from './contracts.ts';
+import { MISCONFIGURED, revertError, revertReason } from './contracts.ts';
 import { type Completion, isLost, type Job } from './jobs.ts';
+import type { Rpc } from './rpc.ts';
 import {
   decodeTransaction,
   networkFees,
   raisedFees,
+  signerOf,
   signTransaction,
   type UnsignedTransaction,
 } from './transactions.ts';
@@ -83,8 +86,12 @@ export async function advance(job: Job, round: RoundContext): Promise<Step> {
 async function submit(job: Job, round: RoundContext, revertedTxHash: Hex | null = null): Promise<Step> {
   const { rpc, account, chainId, stopwatches } = round;
   if (stopwatches.isWithin(key('retry', job), RETRY_MILLIS)) return 'waiting';
-  const [to, data] = [job.contract, job.call()];
-  const estimate = await orRevert(readGas(rpc, { from: account.address, to, data }));
+  const isFormerOpen = job.submitted.length === 0 && job.logged.length > 0;
+  const done = isFormerOpen ? await findCompletion(job, round) : undefined;
+  if (done !== undefined) return complete(job, done, round);
+  const { contract: to, value } = job;
+  const data = job.call();
+  const estimate = await orRevert(readGas(rpc, { from: account.address, to, data, value }));
   if ('revertData' in estimate) return resolveRevert(job, { ...estimate, txHash: revertedTxHash }, round);
   const attempts = new Set(job.submitted.map(({ nonce }) => nonce)).size;
   if (revertedTxHash !== null && attempts >= UNEXPLAINED_REVERTS_MAX && job.failure !== undefined) {
@@ -92,8 +99,8 @@ async function submit(job: Job, round: RoundContext, revertedTxHash: Hex | null 
   }
   const gas = (estimate.result * 6n) / 5n;
   const fees = await networkFees(rpc, round.head);
-  if ((await readBalance(rpc, account.address)) < gas * fees.maxFeePerGas) return raiseFundsAlert(round);
-  return signAndSend(job, { chainId, nonce: lowestFreeNonce(round), to, data, gas, ...fees }, round);
+  if ((await readBalance(rpc, account.address)) < value + gas * fees.maxFeePerGas) return raiseFundsAlert(round);
+  return signAndSend(job, { chainId, nonce: lowestFreeNonce(round), to, data, value, gas, ...fees }, round);
 }
 
 /** Logged before it is sent: a crash in between leaves bytes that the next round sends, never a second transaction. */
@@ -199,22 +206,42 @@ async function resolveRevert(
   round: RoundContext,
 ): Promise<Step> {
   const { rpc, config } = round;
-  const stored = await readCall(rpc, { to: config.registryAddress, data: rootOfCall(job.chamberId) });
+  const { registryAddress: to, contracts } = config;
+  const stored = contracts.readRoot(await readCall(rpc, { to, data: contracts.rootCall(job.chamberId) }));
   const isCommitted = !ZERO.test(stored);
   if (isCommitted && stored !== job.root)
     return retryLater(job, `the registry holds a different root, ${stored}`, round);
   const done = isCommitted ? await findCompletion(job, round) : undefined;
   if (done !== undefined) return complete(job, done, round);
   const error = revertError(revertData);
-  // For the operator to fix, with every idea: a wrong account, a wrong registry.
-  const isMisconfigured = error === 'NotRelayer' || error === 'ChamberNotCommitted';
-  if (job.failure === undefined || isMisconfigured) return retryLater(job, revertReason(revertData), round);
+  if (job.failure === undefined || MISCONFIGURED.has(error)) return retryLater(job, revertReason(revertData), round);
   if (!isCommitted) return retryLater(job, 'the registry no longer holds the chamber’s root', round);
-  // The contract's own view counts, not the node's index of its events, which may lag: missing means unknown.
-  const view = await orRevert(readCall(rpc, { to: job.contract, data: job.doneCall() }));
-  const isDone = error === 'IdeaAlreadyDeployed' || ('result' in view && !ZERO.test(view.result));
+  const isDone = error === 'IdeaAlreadyDeployed' || (await mayBeDone(job, txHash, round));
   if (isDone) return retryLater(job, 'done on the chain, but its event is missing', round);
   return record(job, job.failure(revertReason(revertData), txHash), round);
+}
+
+/** The contract’s own view or the receipts count, not the node’s index of its events, which may lag: missing means unknown. */
+async function mayBeDone(job: Job, revertedTxHash: Hex | null, { rpc }: RoundContext): Promise<boolean> {
+  if (job.doneCall !== undefined) {
+    const view = await orRevert(readCall(rpc, { to: job.contract, data: job.doneCall() }));
+    return 'result' in view && !ZERO.test(view.result);
+  }
+  return revertedTxHash === null && (await isUnaccounted(job, rpc));
+}
+
+/** Whether a nonce of the job is used and none of its transactions at that nonce has a receipt so far. */
+async function isUnaccounted({ logged }: Job, rpc: Rpc): Promise<boolean> {
+  const receipts = await Promise.all(logged.map(({ txHash }) => readReceipt(rpc, txHash)));
+  const signers = await Promise.all(logged.map(signerOf));
+  const slotOf = (index: number) => `${signers[index]} ${logged[index]?.nonce}`;
+  const accounted = new Set(receipts.flatMap((receipt, index) => (receipt === null ? [] : [slotOf(index)])));
+  for (const [index, { nonce }] of logged.entries()) {
+    const signer = signers[index];
+    if (signer === undefined || accounted.has(slotOf(index))) continue;
+    if (nonce < (await readNonce(rpc, signer))) return true;
+  }
+  return false;
 }
 
 function retryLater(job: Job, reason: string, { alerts, stopwatches }: RoundContext): Step {

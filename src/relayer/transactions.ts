@@ -50,8 +50,8 @@ function hashOf(bytes: Hex): Hex {
 
 /** The unsigned transaction, to be signed again with other fees or at another nonce. */
 export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTransaction): UnsignedTransaction & Fees {
-  const { to, data, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(rawTransaction);
-  return { chainId, nonce, to, data, gas, maxFeePerGas, maxPriorityFeePerGas };
+  const { to, data, value, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(rawTransaction);
+  return { chainId, nonce, to, data, value, gas, maxFeePerGas, maxPriorityFeePerGas };
 }
 
 /** Stands for the signer of bytes that are not a signed transaction. */
@@ -71,7 +71,7 @@ export async function signedBy(
   return own;
 }
 
-async function signerOf({ txHash, rawTransaction }: RelayTransaction): Promise<Address> {
+export async function signerOf({ txHash, rawTransaction }: RelayTransaction): Promise<Address> {
   const known = signers.get(txHash);
   if (known !== undefined) return known;
   // A log read back after a restart holds hundreds: other work of the process comes in between.

@@ -1,7 +1,7 @@
 import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
-import { commitChamberCall, creationCode, deployIdeaCall } from '../../src/relayer/contracts.ts';
+import { commitChamberCall, creationCode, REFERENCE } from '../../src/relayer/contracts.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { addChamber } from './chambers.ts';
@@ -279,7 +279,9 @@ test('a factory with another relayer raises an alert and fails no idea', async (
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const relayer = stage.relayer({ factoryAddress: (await receipt())?.contractAddress ?? '0x' });
   await until(() => !relayer.status().ok);
-  expect(relayer.status().reason).toMatch(/^chamber 1, idea-1: NotRelayer\(0x/);
+  expect(relayer.status().reason).toMatch(
+    /^chain: the factory at 0x\w+: deployIdea refuses the account 0x\w+ \(NotRelayer/,
+  );
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
 });
 
@@ -313,7 +315,7 @@ test('a token counts when it is on the chain already, with its own transaction',
   await until(() => forum.facts('chamber.committed').length === 1);
   await first.stop();
   isHeld = false;
-  await sendRaw(rpc, await byHand(stage, { nonce: 1, to: 'factory', data: deployIdeaCall(1, idea) }));
+  await sendRaw(rpc, await byHand(stage, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
   await until(async () => (await onChain(stage, 1)).deployments.length === 1);
   stage.relayer();
   await until(() => isSettled(forum));

@@ -3,7 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { type Abi, encodeErrorResult, toEventHash, toFunctionHash } from 'viem';
 import { expect, test } from 'vitest';
-import { FACTORY_ABI, REGISTRY_ABI, revertReason } from '../../src/relayer/contracts.ts';
+import {
+  FACTORY_ABI,
+  QUORUM_FACTORY_ABI,
+  QUORUM_REGISTRY_ABI,
+  REGISTRY_ABI,
+  RELAYED_ABI,
+  revertReason,
+} from '../../src/relayer/contracts.ts';
 
 const folder = new URL('../../fixtures/contracts/', import.meta.url);
 
@@ -19,9 +26,11 @@ function hashes(abi: Abi): readonly string[] {
 }
 
 test.each([
-  ['ChamberRegistry', REGISTRY_ABI],
-  ['IdeaFactory', FACTORY_ABI],
-] as const)('the reference %s has the interface that the relayer speaks', async (contract, abi) => {
+  ['ChamberRegistry', [...REGISTRY_ABI, ...RELAYED_ABI]],
+  ['IdeaFactory', [...FACTORY_ABI, ...RELAYED_ABI]],
+  ['quorum/QuorumRegistry', QUORUM_REGISTRY_ABI],
+  ['quorum/QuorumFactory', QUORUM_FACTORY_ABI],
+] as const)('%s has the interface that the relayer speaks', async (contract, abi) => {
   const artefact = JSON.parse(await readFile(new URL(`${contract}.json`, folder), 'utf8')) as { readonly abi: Abi };
   expect(hashes(artefact.abi)).toEqual(expect.arrayContaining([...hashes(abi)]));
 });

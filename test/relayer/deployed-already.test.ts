@@ -1,7 +1,7 @@
 // A token that exists is never recorded as a failed deployment, even while the node does not report it yet.
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
-import { deployIdeaCall } from '../../src/relayer/contracts.ts';
+import { REFERENCE } from '../../src/relayer/contracts.ts';
 import { addChamber } from './chambers.ts';
 import { type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
 import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage, until } from './stage.ts';
@@ -26,7 +26,7 @@ test('a token deployed between the start of the round and the estimate counts', 
   proxy.fault = async (method) => {
     if (method !== 'eth_estimateGas' || isDeployed || forum.facts('chamber.committed').length === 0) return undefined;
     isDeployed = true;
-    await sendRaw(stage.rpc, await byHand(stage, { nonce: 1, to: 'factory', data: deployIdeaCall(1, idea) }));
+    await sendRaw(stage.rpc, await byHand(stage, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
     await until(async () => (await onChain(stage, 1)).deployments.length === 1);
     return undefined;
   };

@@ -1,15 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hasCode } from '../../src/relayer/chain-client.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
+import { openAccount } from '../../src/relayer/transactions.ts';
 import { addChamber } from './chambers.ts';
 import { MemoryForum } from './memory-forum.ts';
 import { isSettled, onChain, recordingLogger, until } from './stage.ts';
@@ -31,7 +33,7 @@ afterEach(async () => {
 
 test('a first start deploys the reference contracts, and a probe finds no problem', async () => {
   const chain = await start();
-  const report = await probeChain({ ...chain.config, feeBumpSeconds: 30 });
+  const report = await probeChain(chain.config, openAccount(chain.config.privateKey).address);
   expect(report).toMatchObject({ isReachable: true, chainId: 31_337, mismatches: [], warnings: [] });
 });
 
@@ -74,6 +76,17 @@ test('a chain whose state is older than the log is brought up to the log', async
     });
   }
   expect(forum.events).toEqual(events);
+});
+
+test('a state of release 0.1, whose contracts have no owner, is used as it is', async () => {
+  const state = new URL('../../fixtures/logs/release-0.1/chain.json.gz', import.meta.url);
+  await writeFile(stateFile, gunzipSync(await readFile(state)));
+  const chain = await start({ stateFile });
+  expect((await probeChain(chain.config, openAccount(chain.config.privateKey).address)).mismatches).toEqual([]);
+  const forum = new MemoryForum();
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  await settle(chain, forum);
+  expect(await look(chain)).toEqual({ commits: [expect.anything()], deployments: [expect.anything()] });
 });
 
 test('an Anvil that dies is restarted at the same address, with its state', async () => {

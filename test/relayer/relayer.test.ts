@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { deploymentOf } from '../../projections/settlement.ts';
 import { readCall } from '../../src/relayer/chain-client.ts';
-import { rootOfCall } from '../../src/relayer/contracts.ts';
+import { REFERENCE } from '../../src/relayer/contracts.ts';
 import { addChamber } from './chambers.ts';
 import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
 
@@ -23,7 +23,7 @@ test('commits the root of a closed chamber and deploys the token of each graduat
 
   const { committed, commitSubmitted, deployments } = forum.state(1).settlement;
   expect(committed).toMatchObject({ merkleRoot: forum.root(1), eventCount: 8, txHash: commitSubmitted[0]?.txHash });
-  expect(await readCall(rpc, { to: chain.config.registryAddress, data: rootOfCall(1) })).toBe(forum.root(1));
+  expect(await readCall(rpc, { to: chain.config.registryAddress, data: REFERENCE.rootCall(1) })).toBe(forum.root(1));
   expect([...deployments.keys()]).toEqual(['idea-1', 'idea-3']);
   const outcomes = [...deployments.values()].map(({ outcome }) => outcome?.txHash);
   expect(await onChain(stage, 1)).toEqual({ commits: [committed?.txHash], deployments: outcomes });

@@ -1,0 +1,114 @@
+// Whether the contracts are the expected ones and accept the relayer: its two calls are simulated from its account, for a
+// chamber that does not exist, and nothing is sent. Reverts that come after the check of the caller, such as
+// ChamberNotCommitted, prove that the caller is accepted.
+import { type Address, getAddress, type Hex, isAddressEqual, size, slice } from 'viem';
+import { type Call, orRevert, readBalance, readCall } from './chain-client.ts';
+import type { RelayerConfig } from './context.ts';
+import { CALLER_REFUSED, commitChamberCall, type DeployedIdea, revertError, revertReason } from './contracts.ts';
+import type { Rpc } from './rpc.ts';
+
+/** What is wrong, for people, and which variable fixes it. */
+export interface Mismatch {
+  readonly variable: string;
+  readonly problem: string;
+}
+
+export interface Wiring extends Pick<RelayerConfig, 'contracts' | 'registryAddress' | 'factoryAddress'> {
+  readonly relayer: Address;
+}
+
+interface Fault extends Mismatch {
+  /** The contract does not respond as one of its kind. */
+  readonly isOtherContract: boolean;
+}
+
+/** Chambers are numbered from 1 up. */
+const NO_CHAMBER = 2n ** 256n - 1n;
+const ANY_ROOT: Hex = `0x${'11'.repeat(32)}`;
+
+export async function findWiringFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Mismatch[]> {
+  const { registryAddress, factoryAddress } = wiring;
+  const faults = await findFaults(rpc, wiring);
+  if (!faults.some(({ isOtherContract }) => isOtherContract)) return faults;
+  const swapped = { ...wiring, registryAddress: factoryAddress, factoryAddress: registryAddress };
+  const areSwapped = (await findFaults(rpc, swapped)).every(({ isOtherContract }) => !isOtherContract);
+  if (!areSwapped) return faults;
+  const problem = `${registryAddress} is the factory and IDEA_FACTORY_ADDRESS the registry: swap the two`;
+  return [{ variable: 'CHAMBER_REGISTRY_ADDRESS', problem }];
+}
+
+async function findFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Fault[]> {
+  return [...(await registryFaults(rpc, wiring)), ...(await factoryFaults(rpc, wiring))];
+}
+
+async function registryFaults(
+  rpc: Rpc,
+  { contracts, registryAddress: to, relayer }: Wiring,
+): Promise<readonly Fault[]> {
+  const variable = 'CHAMBER_REGISTRY_ADDRESS';
+  const what = `the registry at ${to}`;
+  const view = await orRevert(readCall(rpc, { to, data: contracts.rootCall(NO_CHAMBER) }));
+  if (!('result' in view) || size(contracts.readRoot(view.result)) !== 32) {
+    const problem = `${what} does not return roots as the ${contracts.name} contracts do`;
+    return [{ variable, problem, isOtherContract: true }];
+  }
+  const call = { from: relayer, to, data: commitChamberCall(NO_CHAMBER, ANY_ROOT) };
+  return simulate(rpc, call, { variable, what: `${what}: commitChamber` });
+}
+
+async function factoryFaults(rpc: Rpc, wiring: Wiring): Promise<readonly Fault[]> {
+  const { contracts, factoryAddress: to, relayer } = wiring;
+  const variable = 'IDEA_FACTORY_ADDRESS';
+  const what = `the factory at ${to}`;
+  const other = await otherRegistry(rpc, wiring);
+  if (other !== undefined) {
+    const isArgumentSwapped = isAddressEqual(other, relayer);
+    const problem = isArgumentSwapped
+      ? `${what} was deployed with its constructor arguments swapped: deploy IdeaFactory(registry, relayer)`
+      : `${what} uses the registry ${other}, not the one of CHAMBER_REGISTRY_ADDRESS`;
+    return [{ variable, problem, isOtherContract: false }];
+  }
+  const value = contracts.deployValue;
+  // Without funds, of which the operator is warned, the node rejects the simulation itself.
+  if (value > 0n && (await readBalance(rpc, relayer)) < value) return [];
+  const call = { from: relayer, to, value, data: contracts.deployCall(NO_CHAMBER, anyIdea(relayer)) };
+  return simulate(rpc, call, { variable, what: `${what}: deployIdea`, resultBytes: 32 });
+}
+
+/** The registry that the factory names, if it names one and it is not the configured one. */
+async function otherRegistry(rpc: Rpc, { contracts, registryAddress, factoryAddress: to }: Wiring) {
+  if (contracts.registryCall === undefined) return undefined;
+  const view = await orRevert(readCall(rpc, { to, data: contracts.registryCall }));
+  if (!('result' in view) || size(view.result) !== 32) return undefined;
+  const named = getAddress(slice(view.result, 12));
+  return isAddressEqual(named, registryAddress) ? undefined : named;
+}
+
+function anyIdea(creatorWallet: Address): DeployedIdea {
+  return { ideaId: 'idea-1', name: 'Simulation', ticker: 'SIMULATION', description: '', creatorWallet };
+}
+
+async function simulate(
+  rpc: Rpc,
+  call: Call,
+  {
+    variable,
+    what,
+    resultBytes = 0,
+  }: { readonly variable: string; readonly what: string; readonly resultBytes?: number },
+): Promise<readonly Fault[]> {
+  const outcome = await orRevert(readCall(rpc, call));
+  if ('result' in outcome) {
+    const isExpected = size(outcome.result) >= resultBytes;
+    return isExpected ? [] : [{ variable, problem: `${what} returns nothing`, isOtherContract: true }];
+  }
+  const error = revertError(outcome.revertData);
+  const reason = revertReason(outcome.revertData);
+  if (error === undefined) return [{ variable, problem: `${what}: ${reason}`, isOtherContract: true }];
+  if (error === 'InvalidBpsSum') {
+    return [{ variable: 'CONTRACTS_FILE', problem: `${what}: ${reason}: change bps`, isOtherContract: false }];
+  }
+  if (!CALLER_REFUSED.has(error)) return [];
+  const problem = `${what} refuses the account ${call.from} (${reason}): use its relayer’s key, or appoint this account`;
+  return [{ variable: 'RELAYER_PRIVATE_KEY', problem, isOtherContract: false }];
+}

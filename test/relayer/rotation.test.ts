@@ -1,0 +1,99 @@
+// The relayer's key is changed: the owner appoints the new account, the service restarts with its key, and what hung under the
+// old one completes exactly once.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { readReceipt, sendRaw } from '../../src/relayer/chain-client.ts';
+import { type ContractAddresses, setRelayer } from '../../src/relayer/owner.ts';
+import { addChamber } from './chambers.ts';
+import { deployFor, fund, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
+import { expectRecordedOnce, isSettled, openStage, type Stage, until } from './stage.ts';
+
+let stage: Stage;
+let contracts: ContractAddresses;
+beforeEach(async () => {
+  const opened = await openStage();
+  contracts = await deployFor(opened.rpc, opened.chain.config.privateKey);
+  stage = { ...opened, chain: { config: { ...opened.chain.config, ...contracts } } as Stage['chain'] };
+  await fund(stage.rpc, NEXT);
+});
+afterEach(() => stage.close());
+
+const IDEAS = [
+  { ticker: 'ONE', backers: 1 },
+  { ticker: 'TWO', backers: 1 },
+] as const;
+
+async function rotate(): Promise<void> {
+  await setRelayer(await openOwner(stage.rpc), contracts, NEXT);
+}
+
+test('a commitment that hung under the old key is made with the new one', async () => {
+  const { forum, rpc } = stage;
+  const relayer = stage.relayer(contracts);
+  await rpc.request('evm_setAutomine', [false]);
+  addChamber(forum, 1, IDEAS);
+  await until(() => forum.facts('relay.commit_submitted').length === 1);
+  await relayer.stop();
+  await rpc.request('anvil_dropAllTransactions', []);
+  await rpc.request('evm_setAutomine', [true]);
+  await rotate();
+
+  stage.relayer({ ...contracts, privateKey: NEXT_KEY });
+  await until(() => isSettled(forum));
+  expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
+  await expectRecordedOnce(stage);
+});
+
+test('a service that still has the old key raises an alert and sends nothing', async () => {
+  const { forum } = stage;
+  const relayer = stage.relayer(contracts);
+  addChamber(forum, 1, IDEAS);
+  await until(() => isSettled(forum));
+  await rotate();
+  addChamber(forum, 2, IDEAS);
+  await until(() => !relayer.status().ok);
+  expect(relayer.status().reason).toMatch(/^chamber 2: NotRelayer\(0x/);
+  await relayer.stop();
+
+  stage.relayer({ ...contracts, privateKey: NEXT_KEY });
+  await until(() => isSettled(forum));
+  await expectRecordedOnce(stage);
+});
+
+test('a commitment of the old key that is mined after the change reverts, and the new one counts', async () => {
+  const { forum, rpc } = stage;
+  const relayer = stage.relayer(contracts);
+  await rpc.request('evm_setAutomine', [false]);
+  addChamber(forum, 1, IDEAS);
+  await until(() => forum.facts('relay.commit_submitted').length === 1);
+  await relayer.stop();
+  const [pending] = forum.facts('relay.commit_submitted');
+  await rpc.request('anvil_dropAllTransactions', []);
+  await rpc.request('evm_setAutomine', [true]);
+  await rotate();
+  await sendRaw(rpc, pending?.rawTransaction ?? '0x');
+  await until(async () => (await readReceipt(rpc, pending?.txHash ?? '0x'))?.status === 0);
+
+  stage.relayer({ ...contracts, privateKey: NEXT_KEY });
+  await until(() => isSettled(forum));
+  await expectRecordedOnce(stage);
+});
+
+test('what the old key’s last transaction did counts, and is not repeated', async () => {
+  const { forum } = stage;
+  addChamber(forum, 1, IDEAS);
+  // Down from the moment in which the first deployment has been sent.
+  forum.beforeRecord = ({ type }) => {
+    if (type === 'idea.deployed') throw new Error('the disk is full');
+  };
+  const relayer = stage.relayer(contracts);
+  await until(() => forum.facts('relay.deploy_submitted').length > 0);
+  await until(() => stage.lines.some((line) => line.includes('round failed')));
+  await relayer.stop();
+  forum.beforeRecord = () => {};
+  await rotate();
+
+  stage.relayer({ ...contracts, privateKey: NEXT_KEY });
+  await until(() => isSettled(forum));
+  expect(forum.facts('idea.deployed')).toHaveLength(2);
+  await expectRecordedOnce(stage);
+});

@@ -1,0 +1,113 @@
+// Wrong wiring is named before the first root: each fault with the variable to change.
+import type { Address, Hex } from 'viem';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readReceipt } from '../../src/relayer/chain-client.ts';
+import type { RelayerConfig } from '../../src/relayer/context.ts';
+import { creationCode, REFERENCE } from '../../src/relayer/contracts.ts';
+import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
+import { setRelayer } from '../../src/relayer/owner.ts';
+import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
+import { openAccount } from '../../src/relayer/transactions.ts';
+import { findWiringFaults } from '../../src/relayer/wiring.ts';
+import { deployFor, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
+import { quorumContracts } from './quorum-file.ts';
+import { recordingLogger, until } from './stage.ts';
+
+let chain: DevChain;
+let rpc: Rpc;
+let sound: Pick<RelayerConfig, 'contracts' | 'registryAddress' | 'factoryAddress'>;
+let relayer: Address;
+beforeAll(async () => {
+  chain = await startDevChain({ logger: recordingLogger([]) });
+  rpc = openRpc(chain.config.rpcUrl);
+  sound = chain.config;
+  relayer = openAccount(chain.config.privateKey).address;
+});
+afterAll(async () => {
+  rpc.close();
+  await chain.stop();
+});
+
+async function faults(changes: Partial<typeof sound & { readonly relayer: Address }> = {}) {
+  return findWiringFaults(rpc, { ...sound, relayer, ...changes });
+}
+
+async function create(data: Hex): Promise<Address> {
+  const hash = (await rpc.request('eth_sendTransaction', [{ from: relayer, data }])) as Hex;
+  await until(async () => (await readReceipt(rpc, hash)) !== null);
+  const receipt = (await rpc.request('eth_getTransactionReceipt', [hash])) as { readonly contractAddress: Address };
+  return receipt.contractAddress;
+}
+
+test('the development chain’s own contracts are sound: ChamberNotCommitted is no fault', async () => {
+  expect(await faults()).toEqual([]);
+});
+
+test('swapped addresses are found', async () => {
+  const { registryAddress, factoryAddress } = sound;
+  const [fault, ...others] = await faults({ registryAddress: factoryAddress, factoryAddress: registryAddress });
+  expect(fault).toEqual({
+    variable: 'CHAMBER_REGISTRY_ADDRESS',
+    problem: `${factoryAddress} is the factory and IDEA_FACTORY_ADDRESS the registry: swap the two`,
+  });
+  expect(others).toEqual([]);
+});
+
+test('swapped addresses are found when the account is wrong too', async () => {
+  const { registryAddress, factoryAddress } = sound;
+  const swapped = { registryAddress: factoryAddress, factoryAddress: registryAddress };
+  expect(await faults({ ...swapped, relayer: NEXT })).toMatchObject([{ problem: expect.stringContaining('swap') }]);
+});
+
+test('a factory with swapped constructor arguments is found', async () => {
+  const factoryAddress = await create(creationCode('IdeaFactory', relayer, sound.registryAddress));
+  expect(await faults({ factoryAddress })).toMatchObject([
+    { variable: 'IDEA_FACTORY_ADDRESS', problem: expect.stringContaining('constructor arguments swapped') },
+  ]);
+});
+
+test('a factory of another registry is found', async () => {
+  const { factoryAddress, registryAddress } = await deployFor(rpc, chain.config.privateKey);
+  expect(await faults({ factoryAddress })).toMatchObject([
+    { variable: 'IDEA_FACTORY_ADDRESS', problem: expect.stringContaining(`uses the registry ${registryAddress}`) },
+  ]);
+});
+
+test('contracts that refuse the caller are found, until their owner appoints it', async () => {
+  const addresses = await deployFor(rpc, chain.config.privateKey);
+  const wiring = { ...addresses, relayer: NEXT };
+  expect(await faults(wiring)).toMatchObject([
+    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('commitChamber refuses the account') },
+    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('deployIdea refuses the account') },
+  ]);
+  expect(await setRelayer(await openOwner(rpc), addresses, NEXT)).toEqual(['registry', 'factory']);
+  expect(await faults(wiring)).toEqual([]);
+  expect(await setRelayer(await openOwner(rpc), addresses, NEXT)).toEqual([]);
+});
+
+test('other contracts are found by their empty reverts', async () => {
+  const registryAddress = await create(creationCode('quorum/QuorumFactory', relayer));
+  const found = await faults({ registryAddress });
+  expect(found.map(({ variable }) => variable)).toEqual(['CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS']);
+});
+
+test.each([
+  ['reference', 'quorum'],
+  ['quorum', 'reference'],
+] as const)('%s contracts are no %s contracts', async (deployed, configured) => {
+  const addresses = await deployFor(rpc, chain.config.privateKey, deployed);
+  const contracts = configured === 'quorum' ? quorumContracts() : REFERENCE;
+  expect((await faults({ ...addresses, contracts })).map(({ variable }) => variable)).toEqual([
+    'CHAMBER_REGISTRY_ADDRESS',
+    'IDEA_FACTORY_ADDRESS',
+  ]);
+});
+
+test('a quorum dealer that is not the relayer is found', async () => {
+  const addresses = await deployFor(rpc, NEXT_KEY, 'quorum');
+  expect(await faults({ ...addresses, contracts: quorumContracts(), relayer: NEXT })).toEqual([]);
+  expect(await faults({ ...addresses, contracts: quorumContracts() })).toMatchObject([
+    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('(NotDealer()') },
+    { variable: 'RELAYER_PRIVATE_KEY', problem: expect.stringContaining('(NotDeployer()') },
+  ]);
+});
