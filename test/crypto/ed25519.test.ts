@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/ed25519.json' with { type: 'json' };
 import { weaknessOf } from '../../src/crypto/did-key.ts';
-import { isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
+import { hasSmallOrderR, isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
 import { fromHex } from '../../src/vocabulary/values.ts';
 
 describe('an Ed25519 signature', () => {
@@ -17,5 +17,11 @@ describe('an Ed25519 signature', () => {
     const [first] = vectors;
     const key = toVerifyingKey(fromHex(first?.publicKey ?? ''));
     expect(isSignedBy(key, new Uint8Array(0), fromHex(first?.signature ?? '').subarray(1))).toBe(false);
+  });
+
+  it('has R of small order where its first half is the identity, whatever follows', () => {
+    const identity = [1, ...new Uint8Array(31)];
+    expect(hasSmallOrderR(Uint8Array.of(...identity, ...new Uint8Array(32).fill(7)))).toBe(true);
+    expect(hasSmallOrderR(Uint8Array.of(...new Uint8Array(32).fill(7), ...identity))).toBe(false);
   });
 });

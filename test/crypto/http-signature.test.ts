@@ -11,6 +11,7 @@ import {
   parseSignature,
   SignatureError,
   signatureBase,
+  signatureKey,
 } from '../../src/crypto/http-signature.ts';
 
 import { fromHex } from '../../src/vocabulary/values.ts';
@@ -106,6 +107,22 @@ describe('a signature base', () => {
       const forged = { ...request, [member]: `${request[member]}${lineBreak}"@method": GET` };
       expect(refusalOf(() => signatureBase(parsed, forged)).step).toBe('form');
     }
+  });
+});
+
+describe('the key that a log knows a signature by', () => {
+  const bytes = Uint8Array.from({ length: 64 }, (_, index) => 255 - index);
+
+  it.each([
+    [0, '0000000000000000'],
+    [255, '00000000000000ff'],
+    [256, '0000000000000100'],
+    [1_767_225_600, '000000006955b900'],
+    [999_999_999_999_999, '00038d7ea4c67fff'],
+  ])('is created in 8 bytes, then the signature: %i', (created, hex) => {
+    const key = signatureKey({ created, signature: bytes });
+    expect(Buffer.from(key, 'latin1').toString('hex')).toBe(hex + Buffer.from(bytes).toString('hex'));
+    expect(key).toHaveLength(72);
   });
 });
 

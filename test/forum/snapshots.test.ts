@@ -2,14 +2,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
-import { decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
 import { Streams } from '../../src/forum/streams.ts';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import { LogWriter } from '../bench/logs/log-writer.ts';
-import { fold } from '../kit/given.ts';
-import { ANN, BOB, committed, created, joined, proposed, revealed, settled } from '../kit/pasts.ts';
 import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
 
 const EVENTS = 2_345;
@@ -91,28 +88,5 @@ describe('a snapshot', () => {
     expect(chamber).toEqual({ ...sound.chamber, bytes: expect.any(Number) });
     expect(faults(path)).toEqual([]);
     expect((await load(path)).lines).toBe(EVENTS - 2_000 + 1);
-  });
-
-  it('holds the whole state of a chamber at its end', () => {
-    const hash = `0x${'33'.repeat(32)}` as const;
-    const state = fold([
-      created(),
-      ...joined(ANN, BOB),
-      proposed(ANN, 1, 'ONE'),
-      committed(ANN, hash),
-      revealed(ANN, { 'idea-1': 10_000 }),
-      settled,
-    ]);
-    expect(decodeState(encodeState(state))).toEqual(state);
-    expect(encodeState(decodeState(encodeState(state)))).toBe(encodeState(state));
-  });
-
-  it('is made more seldom the more text the state has', () => {
-    const state = fold([created(), ...joined(ANN), proposed(ANN, 1, 'ONE')]);
-    const heavy = { ...state, ideas: state.ideas.map((idea) => ({ ...idea, description: 'x'.repeat(2_500_000) })) };
-    const dueAt = (of: typeof state) =>
-      [999, 1_000, 2_000, 3_000, 6_000].filter((lastEventId) => isSnapshotDue({ ...of, lastEventId }));
-    expect(dueAt(state)).toEqual([1_000, 2_000, 3_000, 6_000]);
-    expect(dueAt(heavy)).toEqual([3_000, 6_000]);
   });
 });

@@ -128,7 +128,7 @@ describe('canonical JSON', () => {
 
   it('does not depend on the order in which members were written', () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), (value) => {
+      fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 2 })), (value) => {
         const reversed = Object.fromEntries(Object.entries(value).reverse());
         expect(canonicalJson(reversed)).toBe(canonicalJson(value));
       }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCursor, parseId, parseInteger } from '../../src/vocabulary/parameters.ts';
+import { parseCursor, parseId, parseInteger, requireQuery } from '../../src/vocabulary/parameters.ts';
 import { outcomeOf } from '../kit/given.ts';
 
 const NEITHER_ID_NOR_CURSOR = ['', 'abc', '-1', '+1', '01', '1.0', '1e3', ' 1', '0x1', '1\n', '١', '9007199254740992'];
@@ -38,5 +38,23 @@ describe('a path or query parameter', () => {
 
   it('is a limit within the bounds, or absent', () => {
     expect(['1', '200', undefined].map((text) => parseInteger('limit', text, BOUNDS))).toEqual([1, 200, undefined]);
+  });
+});
+
+describe('a query', () => {
+  const check = (query: string) =>
+    outcomeOf(() => requireQuery(`http://localhost/chambers${query}`, ['phase', 'limit']));
+
+  it.each(['', '?', '?phase=LOBBY', '?limit=1&phase=LOBBY', '?limit='])('%s is accepted', (query) => {
+    expect(check(query)).toBeUndefined();
+  });
+
+  it.each([
+    ['?limit=1&limit=2', 'limit: must not be given twice'],
+    ['?member=x', 'member: unknown query parameter; known: phase, limit'],
+    ['?limits=1', 'limits: unknown query parameter; did you mean "limit"?'],
+    ['?=1', 'query: unknown query parameter; known: phase, limit'],
+  ])('%s is rejected', (query, detail) => {
+    expect(check(query)).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
 });

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
+import { fold, HOURS, type Past } from '../kit/given.ts';
+import { ANN, BOB, committed, created, joined, proposed, revealed, settled } from '../kit/pasts.ts';
+
+const HASH = `0x${'33'.repeat(32)}` as const;
+const relayed = (rawTransaction: `0x${string}`): Past => {
+  const transaction = { chainId: 1, nonce: 0, txHash: HASH, rawTransaction };
+  return [HOURS.end, null, { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...transaction } }];
+};
+
+describe('a snapshot', () => {
+  it('holds the whole state of a chamber at its end', () => {
+    const state = fold([
+      created(),
+      ...joined(ANN, BOB),
+      proposed(ANN, 1, 'ONE'),
+      committed(ANN, HASH),
+      revealed(ANN, { 'idea-1': 10_000 }),
+      settled,
+      relayed('0x00'),
+    ]);
+    expect(decodeState(encodeState(state))).toEqual(state);
+    expect(encodeState(decodeState(encodeState(state)))).toBe(encodeState(state));
+  });
+
+  const LIGHT = fold([created(), ...joined(ANN), proposed(ANN, 1, 'ONE'), proposed(ANN, 2, 'TWO')]);
+  const describedBy = (length: number) => ({
+    ...LIGHT,
+    ideas: LIGHT.ideas.map((idea) => ({ ...idea, description: 'x'.repeat(length / 2) })),
+  });
+  const relayedBy = (length: number) => {
+    const raw = `0x${'0'.repeat(length / 2 - 2)}` as const;
+    return fold([created(), proposed(ANN, 1, 'ONE'), settled, relayed(raw), relayed(raw)]);
+  };
+
+  it.each([
+    ['of little text', LIGHT, [1_000, 2_000, 3_000, 4_000, 6_000]],
+    ['of a mebibyte', describedBy(1_048_576), [1_000, 2_000, 3_000, 4_000, 6_000]],
+    ['of a little more', describedBy(1_048_578), [2_000, 4_000, 6_000]],
+    ['of five million characters of descriptions', describedBy(5_000_000), []],
+    ['of two and a half million of descriptions', describedBy(2_500_000), [3_000, 6_000]],
+    ['of two and a half million of transactions', relayedBy(2_500_000), [3_000, 6_000]],
+  ])('is made at every thousandth event or, the more text there is, more seldom: %s', (_title, state, due) => {
+    const dueAt = [999, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000].filter((lastEventId) =>
+      isSnapshotDue({ ...state, lastEventId }),
+    );
+    expect(dueAt).toEqual(due);
+  });
+});

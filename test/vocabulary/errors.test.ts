@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { ERROR_CODES, ForumError, statusOf } from '../../src/vocabulary/errors.ts';
+
+describe('an error', () => {
+  it.each([
+    ['FORUM_ERR_VALIDATION', 400],
+    ['FORUM_ERR_COMMITMENT', 400],
+    ['FORUM_ERR_SIGNATURE', 401],
+    ['FORUM_ERR_PHASE', 403],
+    ['FORUM_ERR_TURN', 403],
+    ['FORUM_ERR_MEMBER', 403],
+    ['FORUM_ERR_FORBIDDEN', 403],
+    ['FORUM_ERR_NOT_FOUND', 404],
+    ['FORUM_ERR_METHOD', 405],
+    ['FORUM_ERR_CONFLICT', 409],
+    ['FORUM_ERR_TOO_LARGE', 413],
+    ['FORUM_ERR_MEDIA_TYPE', 415],
+    ['FORUM_ERR_RATE', 429],
+    ['FORUM_ERR_INTERNAL', 500],
+    ['FORUM_ERR_UNAVAILABLE', 503],
+  ] as const)('%s has status %i', (code, status) => {
+    expect([statusOf(code), new ForumError(code, '').status]).toEqual([status, status]);
+    expect(ERROR_CODES).toContain(code);
+  });
+
+  it('is sent with its code and detail', () => {
+    const error = new ForumError('FORUM_ERR_TURN', 'it is the turn of bob');
+    expect(error.toBody()).toEqual({ error: 'FORUM_ERR_TURN', detail: 'it is the turn of bob' });
+    expect(Object.keys(error.toBody())).toEqual(['error', 'detail']);
+    expect(error).toMatchObject({ name: 'ForumError', headers: {}, expected: undefined, cause: undefined });
+  });
+
+  it('is sent with the expected signature and its headers, but without its cause', () => {
+    const expected = { signatureBase: '"@method": POST', contentDigest: 'sha-256=::' };
+    const options = { expected, headers: { Allow: 'GET' }, cause: new Error('inner') };
+    const error = new ForumError('FORUM_ERR_SIGNATURE', 'no', options);
+    expect(error.toBody()).toEqual({ error: 'FORUM_ERR_SIGNATURE', detail: 'no', expected });
+    expect([error.headers, error.cause]).toEqual([options.headers, options.cause]);
+  });
+});
