@@ -128,8 +128,6 @@ export function parseBody<Body>(
 function describe(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map((item) => (typeof item.key === 'number' ? `[${item.key}]` : `.${item.key}`));
   const member = path.join('').replace(/^\./, '') || 'body';
-  if (issue.input !== undefined || member === 'body') return `${member}: ${issue.message}`;
   // Valibot's own message for a missing key says nothing about the member.
-  const isGeneric = issue.kind === 'schema' && issue.type === 'object';
-  return `${member}: is required and ${isGeneric ? 'must be present' : issue.message}`;
+  return `${member}: ${issue.input === undefined ? 'is required' : issue.message}`;
 }

@@ -129,7 +129,7 @@ export function requireExactNumbers(text: string, opaque: string): void {
     const digits = (whole + fraction).replace(/^0+/, '');
     const value = Number(token);
     const shift = Number(exponent) - fraction.length;
-    const isExact = shift >= 0 || digits === '' || digits.slice(shift).replaceAll('0', '') === '';
+    const isExact = shift >= 0 || digits.slice(shift).replaceAll('0', '') === '';
     const problem =
       digits.length > SIGNIFICANT_DIGITS_MAX
         ? `has more than ${SIGNIFICANT_DIGITS_MAX} significant digits`

@@ -11,7 +11,7 @@ export function networkOf(address: string): string {
   const [head = '', tail] = address.split('::');
   const groups = head === '' ? [] : head.split(':');
   if (tail !== undefined) {
-    const last = tail === '' ? [] : tail.split(':');
+    const last = tail.split(':');
     while (groups.length + last.length < GROUPS) groups.push('0');
     groups.push(...last);
   }

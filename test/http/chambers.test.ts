@@ -209,6 +209,23 @@ describe('ideas', () => {
     expect(await house.must('GET', '/ideas?limit=1')).toHaveLength(1);
   });
 
+  it('are found by the time of their proposal, then of their graduation, whichever chamber is newer', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const [older, newer] = [await openChamber(house, [by]), await openChamber(house, [by])];
+    await enterPhase(house, older, 'PROPOSAL');
+    for (const id of [newer, older]) {
+      await house.must('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker: 'ABC' } });
+      house.clock.advance(1_000);
+    }
+    const found = async () => (await house.must('GET', '/ideas/ABC')).chamberId;
+    expect(await found()).toBe(older);
+    await back(house, by, [older, newer]);
+    await deploy(house, newer, '2030-01-03T00:00:00.000Z');
+    await deploy(house, older, '2030-01-02T00:00:00.000Z');
+    expect(await found()).toBe(newer);
+  });
+
   it.each([
     ['/ideas/NOPE', 404],
     ['/ideas/ABC?chamberId=9', 404],

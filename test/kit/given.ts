@@ -50,8 +50,11 @@ export function given(...past: readonly Past[]) {
       }));
       return {
         gives: (fact: MoveFact) => expect(outcome).toEqual(fact),
-        refuses: (code: ErrorCode, detail: string) =>
-          expect(outcome).toEqual({ code, detail: expect.stringContaining(detail) }),
+        refuses: (code: ErrorCode, detail: string | RegExp) =>
+          expect(outcome).toEqual({
+            code,
+            detail: typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail),
+          }),
       };
     },
   };

@@ -68,7 +68,8 @@ describe('registering', () => {
     ['wallet', { ...BODY, walletAddress: `0x${'cd'.repeat(20)}` }],
     ['personality', { ...BODY, personality: { loves: ['proofs'], style: 'wet' } }],
   ])('refuses another %s unless it is signed', (_what, body) => {
-    expect(register(body)).toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
+    const detail = expect.stringContaining(`${did} is already registered with other content; sign`);
+    expect(register(body)).toEqual({ code: 'FORUM_ERR_CONFLICT', detail });
     expect(register(body, { isSigned: true })).toMatchObject({ type: 'agent.registered' });
   });
 

@@ -155,4 +155,9 @@ describe('a service fact', () => {
       expect(decideEarly).toThrow(new ServiceFactRejected(`${fact.type} comes before the reveal deadline`));
     },
   );
+
+  it('of an unknown type is an error', () => {
+    const unknown = { type: 'relay.paused', payload: {} } as unknown as ServiceFact;
+    expect(() => decide(COMMITTED, unknown)).toThrow('unhandled case {"type":"relay.paused"');
+  });
 });

@@ -14,6 +14,7 @@ describe('a number', () => {
     '{"bps":1000e-1}',
     '{"bps":0.0}',
     '{"bps":0}',
+    '{"refinement":0.000000000000000001234}',
     '{"bps":0e5}',
     '{"bps":-0}',
     '{"bps":0.5}',
@@ -34,6 +35,9 @@ describe('a number', () => {
     ['{"refinement":1e-400}', 'refinement: the number 1e-400 is not 0 and would become 0'],
     ['{"x":-1e-400}', 'x: the number -1e-400 is not 0'],
     ['{"refinement":{"x":1},"bps":5.0000000000000001}', 'bps: the number 5.0000000000000001 must be'],
+    ['[{"refinement":1.0000000000000001}]', 'body: the number 1.0000000000000001 must be'],
+    ['{"refinement":[1],"bps":5.0000000000000001}', 'bps: the number 5.0000000000000001 must be'],
+    [`[${'1'.repeat(50)}]`, `body: the number ${'1'.repeat(40)} has more than 17 significant digits`],
     ['[123456789012345678]', 'body: the number 123456789012345678 has more than 17 significant digits'],
   ])('%s is rejected', (text, detail) => {
     expect(check(text)).toEqual({ code: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(detail) });

@@ -17,7 +17,7 @@ describe('a path or query parameter', () => {
   it.each(NEITHER_ID_NOR_CURSOR)('%j is no cursor', (text) => {
     expect(outcomeOf(() => parseCursor('after', text))).toMatchObject({
       code: 'FORUM_ERR_VALIDATION',
-      detail: expect.stringMatching('^after: '),
+      detail: 'after: must be a non-negative integer',
     });
   });
 

@@ -12,11 +12,19 @@ describe('a suggestion', () => {
     ['befor', 'before'],
     ['form', 'from'],
     ['too', 'to'],
+    ['befo', 'before'],
   ])('for %s is %s', (misspelt, name) => {
     expect(suggestion(misspelt, NAMES)).toBe(`did you mean "${name}"?`);
   });
 
-  it.each(['member', '', 'x', 'id', 'limitless', 'x'.repeat(100_000)])('is not made for %.20s', (misspelt) => {
-    expect(suggestion(misspelt, NAMES)).toBeUndefined();
+  it('for a name that is near to several is the nearest', () => {
+    expect(suggestion('limit', ['limits', 'limit', 'limt'])).toBe('did you mean "limit"?');
   });
+
+  it.each(['member', 'bxxxre', '', 'x', 'id', 'limitless', 'x'.repeat(100_000)])(
+    'is not made for %.20s',
+    (misspelt) => {
+      expect(suggestion(misspelt, NAMES)).toBeUndefined();
+    },
+  );
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fromHex, toHex } from '../../src/vocabulary/values.ts';
+import { fromHex, isPhase, PHASES, toHex } from '../../src/vocabulary/values.ts';
 
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 
@@ -20,5 +20,16 @@ describe('hexadecimal', () => {
 
   it.each(['', '00', '0X00', '0x0', '0x0g', '0x 1', '0x00\n', ' 0x00', '0x-1', '0x١٢'])('refuses %j', (text) => {
     expect(() => fromHex(text)).toThrow(RangeError);
+  });
+
+  it('says that 0x is missing', () => {
+    expect(() => fromHex('00')).toThrow(new RangeError('hexadecimal must start with 0x'));
+  });
+});
+
+describe('a phase', () => {
+  it('is one of six names, in capitals', () => {
+    expect(PHASES.filter(isPhase)).toHaveLength(6);
+    expect(['', 'lobby', 'LOBBY ', 'CLOSED'].filter(isPhase)).toEqual([]);
   });
 });
