@@ -22,6 +22,10 @@ const STDERR_CHARS_MAX = 500;
  */
 export async function spawnAnvil(args: readonly string[], wantedPort = 0): Promise<Anvil> {
   const child = spawnGuarded(['--host', '127.0.0.1', '--no-cors', '--port', String(wantedPort), ...args]);
+  if (child.pid === undefined) {
+    const [error] = await once(child, 'error');
+    throw new Error(`cannot start Anvil: ${error.message}`, { cause: error });
+  }
   const exited = once(child, 'exit').then(() => dismissGuard(child));
   const kill = async () => {
     child.kill('SIGKILL');
@@ -81,5 +85,5 @@ async function listeningPort({ stdout, stderr }: ChildProcessWithoutNullStreams,
   }
   if (signal.aborted) throw new Error('Anvil did not listen in time');
   await exited;
-  throw new Error(`Anvil exited at its start: ${errors.trim()}`);
+  throw new Error(`Anvil exited at its start: ${errors.trim().split('\n', 1)[0]}`);
 }

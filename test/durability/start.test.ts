@@ -49,6 +49,11 @@ function databaseOf(write: (db: Database.Database) => void): string {
   return path;
 }
 
+/** An INSERT by somebody who does not know the format. */
+function foreignRow(line: string, eventId = 1): string {
+  return `INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, ${eventId}, '${line}')`;
+}
+
 /** A symbolic link in another folder, relative as `ln -s` makes most. */
 function linkTo(path: string): string {
   const link = join(temporaryFolder(), 'link.db');
@@ -152,6 +157,35 @@ describe('a start that cannot succeed', () => {
     rmSync(`${path}.lock`);
     chmodSync(path, 0o444);
     expectOneLine(await refusal(path, asOtherUser()), 'attempt to write a readonly database');
+  });
+
+  it.each([
+    ['a signature index that is cut', "INSERT INTO signatures VALUES (x'00', 5)", 'the index is damaged'],
+    ['a clock beyond all times', "INSERT INTO meta VALUES ('clock_high_water_mark', '9000000000000000')", 'not a time'],
+    ['a log id of another form', "UPDATE meta SET value = 'a\nb' WHERE name = 'log_id'", 'the log has no id of 32 hex'],
+    ['a line without a time', foreignRow('{"ts":"yesterday"}'), 'the newest event has no timestamp'],
+    ['a line from the far future', foreignRow('{"ts":"+100000-01-01T00:00:00.000Z"}'), 'has no timestamp'],
+    ['a line that is not JSON', foreignRow('hello'), 'the newest event has no timestamp'],
+    ['an event that follows none', foreignRow('{"ts":"2026-01-01T00:00:00.000Z"}', 7), 'breaks the append-only log'],
+    ['a schema below all others', 'PRAGMA user_version = -3', 'a database of another program'],
+    ['a missing table', 'DROP TABLE ideas', 'no such table: ideas'],
+  ])('names %s that another program left', async (_title, sql, text) => {
+    const path = temporaryDatabase();
+    await openOnce(path);
+    const db = new Database(path);
+    db.exec(sql);
+    db.close();
+    expectOneLine(await refusal(path), text);
+  });
+
+  it.each([
+    [33, ''],
+    [27, 'none'],
+    [25, 'none'],
+  ])('says so in one line with %i descriptors (CHAIN=%s)', async (descriptors, CHAIN) => {
+    const wrapper = ['/bin/sh', '-c', `ulimit -n ${descriptors}; exec "$0" "$@"`];
+    const { exited } = await runService({ DATABASE_PATH: temporaryDatabase(), LOG_LEVEL: 'fatal', CHAIN }, wrapper);
+    expectOneLine(await exited, 'cannot ');
   });
 
   it('names what is in the way of the port', async () => {

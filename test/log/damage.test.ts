@@ -2,6 +2,7 @@
 import { copyFileSync } from 'node:fs';
 import { get } from 'node:http';
 import Database from 'better-sqlite3';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { subscribe } from '../kit/consumers.ts';
@@ -66,14 +67,19 @@ function fetched(url: string): Promise<{ readonly status: number; readonly body:
 }
 
 async function readAll(path: string, { id, other, clock }: Written) {
-  const running = await run({ DATABASE_PATH: path }, clock);
+  const logged: { readonly msg: string; readonly stream?: number; readonly url?: string }[] = [];
+  const logger = pino({ level: 'info' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
+  const running = await run({ DATABASE_PATH: path, METRICS_PORT: '0' }, clock, logger);
   const answers = new Map<string, Awaited<ReturnType<typeof fetched>>>();
-  for (const each of [...paths(id), ...paths(id), `/chambers/${other}/events`, '/chambers']) {
+  for (const each of [...paths(id), ...paths(id), `/chambers/${other}/events`, '/chambers', '/ready']) {
     answers.set(each, await fetched(running.url + each));
   }
   const streamed = await stream(running, id);
+  const metrics = await fetched(logged.find(({ msg }) => msg === 'metrics')?.url ?? '');
+  const [, damagedStreams = ''] = /^chambers_damaged_streams (\d+)$/m.exec(metrics?.body ?? '') ?? [];
   await running.stop();
-  return { answers, streamed };
+  const alerts = logged.filter(({ msg }) => msg.startsWith('alert raised'));
+  return { answers, streamed, alerts: alerts.map(({ stream: chamberId }) => chamberId), damagedStreams };
 }
 
 /** What a WebSocket gets of the chamber before it is refused or closed, or until it has everything. */
@@ -101,7 +107,7 @@ describe.each([
       const column = round % 3 === 2 ? 'nodes' : 'line';
       const position = 3 + ((round * 5) % DEBATES);
       const damaged = flipped(written, { column, position, bit: round * 97 });
-      const { answers, streamed } = await readAll(damaged, written);
+      const { answers, streamed, alerts, damagedStreams } = await readAll(damaged, written);
       expect(sound.streamed.startsWith(streamed)).toBe(true);
       for (const [path, answer] of answers) {
         if (answer?.status === 200)
@@ -110,7 +116,10 @@ describe.each([
         if (answer !== null && answer.status !== 200) expect(answer.status).toBe(500);
       }
       expect(answers.get(`/chambers/${written.other}/events`)?.status).toBe(200);
-      if (column === 'line') expect(answers.get(`/chambers/${written.id}`)?.status).toBe(500);
+      expect(answers.get('/ready')?.status).toBe(200);
+      if (column !== 'line') continue;
+      expect(answers.get(`/chambers/${written.id}`)?.status).toBe(500);
+      expect([alerts, damagedStreams]).toEqual([[written.id], '1']);
     }
     expect(met).toBeGreaterThan(24);
   }, 120_000);

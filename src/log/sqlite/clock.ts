@@ -6,11 +6,15 @@ import type { Millis } from '../../vocabulary/values.ts';
 export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
 /** Its name in files of earlier releases. */
 const CLOCK_FORMERLY = 'told_at';
+/** The last millisecond of a year of four digits. */
+const TIME_MAX: Millis = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** The later of the newest event's `ts` and the persisted clock; 0 in an empty log. Throws if the event has no timestamp. */
+/** The later of the newest event's `ts` and the persisted clock; 0 in an empty log. Throws if either is not a time. */
 export function readClock(db: Database): Millis {
   const query = 'SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM meta WHERE name IN (?, ?)';
   const persisted = db.prepare<[string, string], number>(query).pluck().get(CLOCK_HIGH_WATER_MARK, CLOCK_FORMERLY);
+  if (persisted !== undefined && persisted > TIME_MAX)
+    throw new Error('the persisted clock is not a time: restore a backup');
   return Math.max(persisted ?? 0, newestEventAt(db));
 }
 
@@ -22,6 +26,6 @@ function newestEventAt(db: Database): Millis {
   const ts = newest.pluck().get();
   if (ts === undefined) return 0;
   const at = Date.parse(ts ?? '');
-  if (Number.isNaN(at)) throw new Error('the newest event has no timestamp: chambers fsck reports the damage');
+  if (!(at <= TIME_MAX)) throw new Error('the newest event has no timestamp: chambers fsck reports the damage');
   return at;
 }

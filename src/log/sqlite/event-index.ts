@@ -91,10 +91,12 @@ export class EventIndex {
   /** Reads the events above the watermark; throws if one of them is not its stream's next, which another program appended. */
   constructor(db: Database) {
     this.#statements = prepare(db);
-    this.#filter = new SignatureFilter((this.#statements.lastSecond.get()?.readUInt32BE() ?? -1) + 1);
+    const newest = this.#statements.lastSecond.get();
+    const isCut = newest !== undefined && newest.length < Uint32Array.BYTES_PER_ELEMENT;
+    this.#filter = new SignatureFilter(isCut ? 0 : (newest?.readUInt32BE() ?? -1) + 1);
     const watermark = this.#statements.watermark.get() ?? Number.NaN;
     const last = this.#statements.lastPosition.get() ?? 0;
-    if (!(watermark >= 0 && watermark <= last)) throw new Error('the index is damaged: run chambers rebuild');
+    if (isCut || !(watermark >= 0 && watermark <= last)) throw new Error('the index is damaged: run chambers rebuild');
     for (const { position, stream, event_id: eventId, signature: bytes } of this.#statements.unindexed.all(watermark)) {
       const event = { stream, eventId, signature: bytes?.toString('latin1') ?? null };
       this.#requireNextStored(event, position, watermark);

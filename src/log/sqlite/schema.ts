@@ -124,6 +124,7 @@ export function migrate(db: Database): void {
   if (version > SCHEMA_VERSION) {
     throw new Error(`the file has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
   }
+  if (version < 0) throw new Error(ANOTHER_PROGRAM);
   db.transaction(() => {
     if (version === 0) create(db);
     if (version === 1) fromSchema1(db);
@@ -132,9 +133,11 @@ export function migrate(db: Database): void {
   }).immediate();
 }
 
+const ANOTHER_PROGRAM = 'the file is a database of another program';
+
 function create(db: Database): void {
   const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
-  if (tables > 0) throw new Error('the file is a database of another program');
+  if (tables > 0) throw new Error(ANOTHER_PROGRAM);
   db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES);
   db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(randomBytes(16).toString('hex'));
 }

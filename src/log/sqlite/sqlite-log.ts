@@ -54,6 +54,7 @@ const PHASE_STEP_PAUSE_MS = 20;
 /** After a failed write the clock takes as much room as a large move: its success shows that moves fit again. */
 const PROBE_BYTES = 65_536;
 
+const LOG_ID = /^[0-9a-f]{32}$/;
 const LINE_BREAK = Buffer.from('\n');
 /** A seal is a line's length times this, plus its checksum, or NO_CHECKSUM: one number a row is the cheapest to read. */
 const SEAL_UNIT = 2 ** 33;
@@ -90,6 +91,7 @@ class SqliteLog implements ForumLog {
     this.#persistClock = db.transaction(this.#persistAndAdvance.bind(this)).immediate;
     this.#index = new EventIndex(db);
     this.logId = this.#statements.recall.get('log_id') ?? '';
+    if (!LOG_ID.test(this.logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
     this.#position = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
     this.#lastAt = readClock(db);
   }
