@@ -11,6 +11,10 @@ export interface AccountState {
   readonly personality: Personality;
   /** Of the last registration, with which a repeated one is compared. */
   readonly registeredPersonality: Personality;
+  /** The last registration. */
+  readonly registrationEventId: number;
+  /** Whether the last registration holds its whole signed request, so that anybody can check the binding. */
+  readonly isAttested: boolean;
   /** ISO 8601 UTC timestamp of the first registration. */
   readonly registeredAt: string;
   readonly lastEventId: number;
@@ -22,9 +26,15 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
   const common = { did: event.did, lastEventId: event.eventId, lastAt: Date.parse(event.ts) };
   switch (event.type) {
     case 'agent.registered': {
-      const { personality } = event.payload;
-      const registeredAt = state?.registeredAt ?? event.ts;
-      return { ...event.payload, ...common, registeredPersonality: personality, registeredAt };
+      const { payload, eventId, request } = event;
+      return {
+        ...payload,
+        ...common,
+        registeredPersonality: payload.personality,
+        registrationEventId: eventId,
+        isAttested: typeof request?.body === 'string',
+        registeredAt: state?.registeredAt ?? event.ts,
+      };
     }
     case 'agent.personality_changed':
       if (state === null) throw new Error(`account ${event.did} starts with ${event.type}`);

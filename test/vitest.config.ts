@@ -21,7 +21,7 @@ const SERVICE = [
   'test/http/{limits,raw-requests}.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
   'test/log/damage.test.ts',
-  'test/log/sqlite/{failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
+  'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
   'test/metrics/*.test.ts',
 ];
 const CHAIN = [

@@ -2,7 +2,7 @@
 import { readConfig } from '../config.ts';
 import { paint, plain } from '../terminal.ts';
 import type { CommandSpec, Input } from './command.ts';
-import { EXIT, members, print, printMembers, table } from './output.ts';
+import { EXIT, members, print, printMembers, printNotice, table } from './output.ts';
 
 const DATABASE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or data/chambers.db)' } as const;
 
@@ -53,6 +53,17 @@ export const serviceCommands: readonly CommandSpec[] = [
     run: async ({ args: [target = '', database], isJson }) => {
       const { backupDatabase } = await import('../log/sqlite/backup.ts');
       printMembers(isJson, await backupDatabase(databaseOf(database), target));
+    },
+  },
+  {
+    name: 'erase',
+    summary: "Removes an agent's personal data from a database, while the service is stopped; needs as much free disk",
+    args: { '<did>': 'the agent, e.g. did:key:z6Mk…', ...DATABASE_ARGUMENT },
+    examples: ['erase did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],
+    run: async ({ args: [did = '', database], isJson }) => {
+      const { eraseAgent } = await import('../log/sqlite/erase.ts');
+      printMembers(isJson, eraseAgent(databaseOf(database), did));
+      printNotice(isJson, 'Backups may still hold the data: erase the agent from each of them too, or delete them.');
     },
   },
 ];

@@ -92,11 +92,15 @@ export class Agent {
     return this.#signer.did;
   }
 
-  /** Repeating it with the same content changes nothing; other content replaces the binding, since it is signed. */
-  register(registration: Registration, options?: CallOptions): Promise<Registered> {
+  /**
+   * Repeating it with the same content changes nothing; other content replaces the binding. The second request, without the
+   * e-mail address, is kept in the log: evidence that this key asked for the binding.
+   */
+  async register(registration: Registration, options?: CallOptions): Promise<Registered> {
     const { walletAddress, operatorEmail, personality = {} } = registration;
-    const body = { pubkeyHex: this.#signer.pubkeyHex, walletAddress, operatorEmail, personality };
-    return this.#call('POST', '/register', body, options);
+    const content = { pubkeyHex: this.#signer.pubkeyHex, walletAddress, personality };
+    await this.#call('POST', '/register', { ...content, operatorEmail }, options);
+    return await this.#call('POST', '/register', content, options);
   }
 
   me(options?: CallOptions): Promise<AccountView> {

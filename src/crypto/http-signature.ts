@@ -1,5 +1,6 @@
 // The service's profile of HTTP message signatures (RFC 9421): one signature `sig1` over method, URL and body digest.
 // The headers are hostile input: anything outside this profile is rejected, with a message that says what to fix.
+import { sha256 } from '@noble/hashes/sha2.js';
 import {
   type BareItem,
   type Dictionary,
@@ -121,6 +122,12 @@ export function signatureKey({ created, signature }: Pick<ParsedSignature, 'crea
   // One call with 64 arguments: any way through bytes would take a buffer outside the heap for every request.
   return String.fromCharCode(...codes) + String.fromCharCode.apply(null, signature as unknown as number[]);
 }
+
+/** The SHA-256 of a signatureKey, likewise as text: it reveals nothing of what was signed, so that nobody can test a guess. */
+export function hiddenSignatureKey(key: string): string {
+  return String.fromCharCode(...sha256(Uint8Array.from(key, (char) => char.charCodeAt(0))));
+}
+export const HIDDEN_KEY_CHARS = 32;
 
 const COVERED = `"${COMPONENTS.join('" "')}"`;
 const OPENING = /^ *sig1=\(([^()]*)\)/;

@@ -10,7 +10,7 @@ export interface Caller {
   readonly did: string;
   /** Kept in the event; null for unsigned requests. */
   readonly request: RequestEvidence | null;
-  /** The signatureKey, which identifies a signature in the log; null for unsigned requests. */
+  /** The signatureKey, of a registration the hiddenSignatureKey, which identifies the signature; null for unsigned requests. */
   readonly signature: string | null;
   /** null for unsigned requests. */
   readonly times: SignatureTimes | null;
@@ -44,7 +44,7 @@ export interface RecordCommand {
 
 export type Command = MoveCommand | CreateCommand | RegisterCommand | PersonalityCommand | RecordCommand;
 
-/** The event that answers a command; null when an unsigned registration repeats the last one. */
+/** The event that answers a command; null when a registration repeats the last one. */
 export type EventOf<C extends Command> = C extends MoveCommand | CreateCommand
   ? MoveEvent
   : C extends RegisterCommand

@@ -3,11 +3,11 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
-import { type ForumLog, type LogEntry, StreamDamaged, type StreamId } from '../log/log.ts';
+import { type ForumLog, type LogEntry, type Registration, StreamDamaged, type StreamId } from '../log/log.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
 import { type ChamberLimits, parseBody } from '../moves/move.ts';
-import { isUnchanged, register, registeredDid } from '../moves/register.ts';
+import { isUnchanged, parseRegistration, register, registeredDid } from '../moves/register.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { requireFresh, type SignatureAges } from '../moves/rules.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
@@ -89,6 +89,7 @@ interface Batch {
   readonly openChambers: Map<string, number>;
   readonly accepted: Map<string, ForumEvent | null>;
   readonly entries: LogEntry[];
+  readonly registrations: Registration[];
   /** Streams with staged events. */
   readonly touched: Set<StreamId>;
   lastChamberId: number;
@@ -166,7 +167,7 @@ export class Forum {
     try {
       const retried = (await this.log.findBySignature(signatures)).values();
       const times = { now: this.now(), wallClock: this.#options.clock() };
-      const staged = { accepted: new Map(), entries: [], touched: new Set<StreamId>() };
+      const staged = { accepted: new Map(), entries: [], registrations: [], touched: new Set<StreamId>() };
       const batch: Batch = { ...times, streams, openChambers, ...staged, lastChamberId: this.#lastChamberId };
       const answers: (() => void)[] = [];
       for (const { command, signature, resolve, reject } of loaded) {
@@ -236,17 +237,25 @@ export class Forum {
   }
 
   #register({ body, caller }: RegisterCommand, batch: Batch): ForumEvent | null {
-    const parsed = parseBody(register, body);
     const { did, signature } = caller;
+    const { state = null } = (batch.streams.get(did) as Account | undefined) ?? {};
+    const context = { state, isSigned: signature !== null };
+    const parsed = parseRegistration(body, context);
     const registered = registeredDid(parsed);
     if (registered !== did) {
       throw new ForumError('FORUM_ERR_SIGNATURE', `key: the registration of ${registered} is signed by ${did}`);
     }
-    const { state = null } = (batch.streams.get(did) as Account | undefined) ?? {};
-    const context = { state, isSigned: signature !== null };
-    if (isUnchanged(parsed, context)) return null;
+    const { operatorEmail } = parsed;
+    if (state !== null && isUnchanged(parsed, context)) {
+      // Remembered too: sent again after a change, it must not undo the change.
+      const eventId = state.registrationEventId;
+      if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail });
+      return null;
+    }
     const payload = register.decide(parsed, context);
-    return stageAccount(batch, { type: register.event, payload }, caller, parsed.operatorEmail);
+    const event = stageAccount(batch, { type: register.event, payload }, { ...caller, signature: null });
+    batch.registrations.push({ did, eventId: event.eventId, signature, operatorEmail });
+    return event;
   }
 
   #changePersonality({ body, caller }: PersonalityCommand, batch: Batch): ForumEvent {
@@ -307,11 +316,11 @@ export class Forum {
   }
 
   /** Durable when it resolves. After an error the streams of the batch are folded again. */
-  async #append({ entries, touched }: Batch): Promise<Millis> {
-    if (entries.length === 0) return 0;
+  async #append({ entries, registrations, touched }: Batch): Promise<Millis> {
+    if (entries.length === 0 && registrations.length === 0) return 0;
     const started = performance.now();
     try {
-      await this.log.append(entries);
+      await this.log.append(entries, registrations);
     } catch (error) {
       for (const stream of touched) this.#streams.forget(stream);
       if (!(error instanceof ForumError)) this.#options.onFatal(error);
@@ -395,9 +404,9 @@ function stage(
   return event;
 }
 
-function stageAccount(batch: Batch, fact: AccountFact, caller: Caller, email?: string): ForumEvent {
+function stageAccount(batch: Batch, fact: AccountFact, caller: Caller): ForumEvent {
   const before = batch.streams.get(caller.did) as Account | undefined;
-  const { after, event, entry } = stageAccountEvent(before, fact, caller, { now: batch.now, email });
+  const { after, event, entry } = stageAccountEvent(before, fact, caller, { now: batch.now });
   batch.streams.set(caller.did, after);
   batch.touched.add(caller.did);
   batch.entries.push(entry);

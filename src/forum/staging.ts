@@ -86,7 +86,7 @@ export function stageAccountEvent(
   before: Account | undefined,
   { type, payload }: AccountFact,
   { did, request, signature }: Omit<Caller, 'times'>,
-  { now, email }: { readonly now: Millis; readonly email?: string | undefined },
+  { now }: { readonly now: Millis },
 ): Staged<Account> {
   const at = Math.max(now, before?.state.lastAt ?? 0);
   const eventId = (before?.state.lastEventId ?? 0) + 1;
@@ -106,7 +106,7 @@ export function stageAccountEvent(
   const line = Buffer.from(text);
   const after = grownAccount(before, event, { leaf: leafHash(line), lineBytes: line.length });
   const entry = { stream: did, eventId, at, line, signature, nodes: null, listings: [] };
-  return { after, event, entry: email === undefined ? entry : { ...entry, operatorEmail: email } };
+  return { after, event, entry };
 }
 
 interface LineFacts {

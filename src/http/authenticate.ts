@@ -1,7 +1,13 @@
 // The signer of a request: the checks of its signature in the order form, digest, registration, verification (RFC 9421, Ed25519).
 import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
-import { parseSignature, SignatureError, signatureBase, signatureKey } from '../crypto/http-signature.ts';
+import {
+  hiddenSignatureKey,
+  parseSignature,
+  SignatureError,
+  signatureBase,
+  signatureKey,
+} from '../crypto/http-signature.ts';
 import type { Caller } from '../forum/commands.ts';
 import { type ExpectedSignature, ForumError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
@@ -35,8 +41,11 @@ export class Authenticator {
     const caller = await this.#verify(c, body, { isRegistration: true });
     const wait = this.#rate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'this agent');
-    // The body holds personal data, which is never in the log.
-    return { ...caller, request: caller.request && { ...caller.request, body: null } };
+    // Over a body with an e-mail address, digest and signature would let anybody test a guess of it.
+    const { json } = body;
+    const hasEmail = typeof json === 'object' && json !== null && 'operatorEmail' in json;
+    const signature = caller.signature && hiddenSignatureKey(caller.signature);
+    return { ...caller, request: hasEmail ? null : caller.request, signature };
   }
 
   async #unsigned(c: ForumContext, body: RequestBody): Promise<Caller> {

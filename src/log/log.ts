@@ -15,7 +15,7 @@ export interface LogEntry {
   readonly at: Millis;
   /** The canonical line in UTF-8, without a line break. */
   readonly line: Uint8Array;
-  /** The request's signatureKey, unique in the log; null for unsigned requests and events of the service. */
+  /** The request's signatureKey, unique in the log; null for registrations, unsigned requests and events of the service. */
   readonly signature: string | null;
   /** 32 bytes each: the leaf hash, then every parent in the Merkle tree that it completes; null outside the tree. */
   readonly nodes: Uint8Array | null;
@@ -23,8 +23,17 @@ export interface LogEntry {
   readonly listings: readonly Listing[];
   /** Of the chamber after this event; written in the same transaction. */
   readonly snapshot?: Snapshot | undefined;
-  /** Personal data: kept in a separate table, never in the line. */
-  readonly operatorEmail?: string;
+}
+
+/** What a registration leaves outside the log, written in the transaction of its line, if it has one. */
+export interface Registration {
+  readonly did: string;
+  /** The registration, in the agent's account, that a retry is answered with. */
+  readonly eventId: number;
+  /** Its hiddenSignatureKey; null for an unsigned one. */
+  readonly signature: string | null;
+  /** Personal data. */
+  readonly operatorEmail: string | undefined;
 }
 
 /** The store no longer holds what was written: the process must stop. */
@@ -85,9 +94,9 @@ export interface ForumLog {
   readonly damagedStreams: number;
 
   /** Writes all entries in one transaction, durable when the promise resolves; throws FORUM_ERR_UNAVAILABLE with nothing written. */
-  append(entries: readonly LogEntry[]): Promise<void>;
+  append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<void>;
 
-  /** For each signatureKey the line that holds it, or undefined. */
+  /** For each signatureKey, or hiddenSignatureKey of a registration, the line that it led to, or undefined. */
   findBySignature(keys: readonly string[]): Promise<readonly (string | StreamDamaged | undefined)[]>;
   /**
    * The lines from event `after` + 1 on: at most `limit`, and none after the line that reaches PAGE_BYTES. Each is as it was

@@ -5,14 +5,21 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
 import { address, did, exactly, hexString, personality, sentHash, walletAddress } from '../vocabulary/schemas.ts';
 import { fromHex, type Hex } from '../vocabulary/values.ts';
-import type { Move } from './move.ts';
+import { type Move, parseBody, type SentBody } from './move.ts';
 import * as sample from './samples.ts';
 
 export const EMAIL_CHARS_MAX = 254;
 /** What rfcEmail, HTML's definition, leaves out: no part of the name is empty, and the domain ends in a top-level one. */
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
-const body = exactly({
+const operatorEmail = v.pipe(
+  v.string('must be an e-mail address'),
+  v.rfcEmail('must be an e-mail address'),
+  v.regex(EMAIL_PARTS, 'must be an e-mail address'),
+  v.maxLength(EMAIL_CHARS_MAX, `must have at most ${EMAIL_CHARS_MAX} characters`),
+  v.description('required, except when a registered key signs its registration again'),
+);
+const content = {
   pubkeyHex: v.pipe(
     hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a 32-byte Ed25519 public key'),
     // A key that could not be trusted.
@@ -22,14 +29,10 @@ const body = exactly({
     ),
   ),
   walletAddress,
-  operatorEmail: v.pipe(
-    v.string('must be an e-mail address'),
-    v.rfcEmail('must be an e-mail address'),
-    v.regex(EMAIL_PARTS, 'must be an e-mail address'),
-    v.maxLength(EMAIL_CHARS_MAX, `must have at most ${EMAIL_CHARS_MAX} characters`),
-  ),
   personality,
-});
+};
+const body = exactly({ ...content, operatorEmail: v.exactOptional(operatorEmail) });
+const bodyWithEmail = exactly({ ...content, operatorEmail });
 export type RegisterBody = v.InferOutput<typeof body>;
 
 export interface RegisterContext {
@@ -40,8 +43,8 @@ export interface RegisterContext {
 }
 
 /**
- * POST /register. Public keys are public, so only a signature by it changes an existing binding. isUnchanged says
- * first whether an unsigned request only repeats the last registration.
+ * POST /register. Anybody may know a public key, so only a signature by it changes an existing binding. isUnchanged says
+ * first whether a request only repeats the last registration.
  */
 export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {
   operation: 'register',
@@ -80,7 +83,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     tag: 'Accounts',
     summary: 'Register an agent',
     description:
-      'The DID is derived from the public key. The same content again returns the same response; other content needs a signature by the key, else it is rejected with 409.',
+      'The DID is derived from the public key. The same content again returns the same response; other content needs a signature by the key, else it is rejected with 409. A registration with an e-mail address leaves no evidence in the log. Sign it again without operatorEmail: that request is kept whole, so that anybody can check the binding.',
     answered: 'The agent is registered.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
@@ -106,15 +109,20 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
   return toDid(fromHex(pubkeyHex));
 }
 
+/** The validated body: only a registered key may leave out the e-mail address, and only signed. Throws FORUM_ERR_VALIDATION. */
+export function parseRegistration(sent: SentBody, { state, isSigned }: RegisterContext): RegisterBody {
+  return parseBody({ body: state !== null && isSigned ? body : bodyWithEmail }, sent);
+}
+
 /**
- * Whether an unsigned request repeats the last registration: it changes nothing. Only public content is compared, so that
- * an e-mail address can't be guessed by trial.
+ * Whether a request only repeats the last registration: it changes nothing in the log. Only public content is compared, so
+ * that nobody can test a guess of an e-mail address. The first repetition that may be kept whole is an event all the same.
  */
-export function isUnchanged(body: RegisterBody, { state, isSigned }: RegisterContext): boolean {
+export function isUnchanged(sent: RegisterBody, { state, isSigned }: RegisterContext): boolean {
   return (
     state !== null &&
-    !isSigned &&
-    body.walletAddress.toLowerCase() === state.walletAddress.toLowerCase() &&
-    canonicalJson(body.personality) === canonicalJson(state.registeredPersonality)
+    (!isSigned || sent.operatorEmail !== undefined || state.isAttested) &&
+    sent.walletAddress.toLowerCase() === state.walletAddress.toLowerCase() &&
+    canonicalJson(sent.personality) === canonicalJson(state.registeredPersonality)
   );
 }

@@ -7,7 +7,7 @@ import type { Allocation, Deadlines, Hex, JsonObject, Personality } from './valu
 export interface RequestEvidence {
   readonly method: string;
   readonly targetUri: string;
-  /** The raw text, '' for a request without a body; null in `agent.registered`, whose body holds personal data. */
+  /** The raw text, '' for a request without a body; null in an `agent.registered` of an earlier release whose body held an e-mail address. */
   readonly body: string | null;
   readonly contentDigest: string;
   readonly signatureInput: string;
@@ -68,7 +68,7 @@ type Records<Payloads, Common> = {
 
 interface Signed {
   readonly did: string;
-  /** null for requests that development mode or registration admits unsigned. */
+  /** null for unsigned requests, and for registrations whose body held an e-mail address: it would let anybody test a guess. */
   readonly request: RequestEvidence | null;
 }
 

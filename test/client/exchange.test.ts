@@ -24,7 +24,7 @@ describe('a lost response', () => {
     await agent.register(REGISTRATION);
     const { chamberId } = await agent.createChamber(newChamber(stage.now()));
     expect(await agent.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 0 });
-    expect(bodies).toHaveLength(6);
+    expect(bodies).toHaveLength(8);
     expect(bodies[1]).toEqual({ ...bodies[0], signal: expect.anything() });
     const { asOfEventId } = await stage.forum.merklePreview(chamberId);
     expect(asOfEventId).toBe(2);

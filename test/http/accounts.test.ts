@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { House, registrationOf } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 
 const OTHER_WALLET = `0x${'cd'.repeat(20)}`;
 
@@ -83,21 +84,84 @@ describe('POST /register', () => {
     });
   });
 
-  it('keeps the e-mail address out of the log, evidence included', async () => {
-    const house = new House();
-    const signer = new Signer();
-    const body = { ...registrationOf(signer), operatorEmail: 'private@example.org' };
-    await house.must('POST', '/register', { body, by: signer });
-    const { ndjson } = await house.log.readPage(signer.did, 0, 10);
-    expect(ndjson.toString()).not.toContain('private');
-    expect(JSON.parse(ndjson.toString())).toMatchObject({
-      eventId: 1,
-      chamberId: null,
-      request: { method: 'POST', body: null },
-    });
+  it('keeps nothing of a request with an e-mail address in the log', async () => {
+    const { house, signer, first } = await registered();
+    expect(await house.send(first)).toMatchObject({ status: 200, body: { did: signer.did } });
+    const [line = ''] = await accountLines(house, signer);
+    expect(JSON.parse(line)).toMatchObject({ eventId: 1, chamberId: null, request: null });
+    for (const header of ['content-digest', 'signature']) expect(line).not.toContain(first.headers[header]);
     expect(await house.log.operatorEmail(signer.did)).toBe('private@example.org');
   });
+
+  it('keeps a signed registration without an e-mail address whole, once', async () => {
+    const { house, signer, attest } = await registered();
+    const [again, third] = [attest(1), attest(2)];
+    expect((await house.send(again)).body).toEqual((await house.send(third)).body);
+    const lines = await accountLines(house, signer);
+    expect(lines).toHaveLength(2);
+    const { body } = again;
+    const { signature, 'content-digest': contentDigest } = again.headers;
+    const request = { method: 'POST', body, signature, contentDigest };
+    expect(JSON.parse(lines[1] ?? '')).toMatchObject({ eventId: 2, type: 'agent.registered', request });
+    expect(await house.log.operatorEmail(signer.did)).toBe('private@example.org');
+  });
+
+  it('asks for the e-mail address of a new key, signed or not, and of an unsigned repetition', async () => {
+    const { house, signer } = await registered();
+    const newcomer = new Signer();
+    const { operatorEmail: _, ...body } = registrationOf(newcomer);
+    const { operatorEmail: __, ...known } = registrationOf(signer);
+    for (const call of [{ body }, { body, by: newcomer }, { body: known }]) {
+      const detail = expect.stringContaining('operatorEmail: is required');
+      expect(await house.request('POST', '/register', call)).toMatchObject({ status: 400, body: { detail } });
+    }
+  });
+
+  it('writes no line for a signed repetition, and takes its e-mail address', async () => {
+    const { house, signer } = await registered();
+    const body = { ...registrationOf(signer), operatorEmail: 'new@example.org' };
+    await house.must('POST', '/register', { body, by: signer, created: house.clock.seconds - 1 });
+    expect(await accountLines(house, signer)).toHaveLength(1);
+    expect(await house.log.operatorEmail(signer.did)).toBe('new@example.org');
+  });
+
+  it('answers every registration sent again as it did first, after a restart and later changes too', async () => {
+    const path = temporaryDatabase();
+    const { house, signer, first, attest } = await registered({ path });
+    const sent = [first, attest(1), attest(2)];
+    const answers = [];
+    for (const request of sent) answers.push((await house.send(request)).body);
+    const body = { ...registrationOf(signer), walletAddress: OTHER_WALLET };
+    await house.must('POST', '/register', { body, by: signer });
+    await house.close();
+    const restarted = new House({ path, clock: house.clock });
+    for (const advance of [0, 3_600_000]) {
+      restarted.clock.advance(advance);
+      for (const [index, request] of sent.entries()) {
+        expect(await restarted.send(request)).toMatchObject({ status: 200, body: answers[index] });
+      }
+    }
+    expect(await accountLines(restarted, signer)).toHaveLength(3);
+    expect(await restarted.log.operatorEmail(signer.did)).toBe('op@example.org');
+  });
 });
+
+/** A registered agent; its signed registration with an e-mail address, and ones without, each signed at another second. */
+async function registered(options: ConstructorParameters<typeof House>[0] = {}) {
+  const house = new House(options);
+  const signer = new Signer();
+  const { operatorEmail: _, ...body } = registrationOf(signer);
+  const email = { ...body, operatorEmail: 'private@example.org' };
+  const first = house.prepare('POST', '/register', { by: signer, body: email });
+  await house.send(first);
+  const attest = (age: number) =>
+    house.prepare('POST', '/register', { by: signer, body, created: house.clock.seconds - age });
+  return { house, signer, first, attest };
+}
+
+async function accountLines(house: House, { did }: Signer): Promise<readonly string[]> {
+  return (await house.log.readPage(did, 0, 100)).ndjson.toString().trimEnd().split('\n');
+}
 
 describe('GET /me', () => {
   it('shows the agent without the e-mail address', async () => {

@@ -35,7 +35,7 @@ export function asSchema2(path: string): void {
   const db = new Database(path);
   db.exec(`
     ALTER TABLE events DROP COLUMN line_crc; ALTER TABLE events DROP COLUMN nodes_crc;
-    DROP TABLE chamber_phases; DROP TABLE snapshots; DROP INDEX ideas_of_chamber;
+    DROP TABLE registrations; DROP TABLE chamber_phases; DROP TABLE snapshots; DROP INDEX ideas_of_chamber;
     CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
     PRAGMA user_version = 2;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { changePersonality } from '../../src/moves/change-personality.ts';
 import { parseBody } from '../../src/moves/move.ts';
-import { isUnchanged, register as registration } from '../../src/moves/register.ts';
+import { isUnchanged, parseRegistration, register as registration } from '../../src/moves/register.ts';
 import type { AccountFact } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -82,6 +82,24 @@ describe('registering', () => {
     const detail = expect.stringMatching(`^pubkeyHex: .*${problem}`);
     const outcome = outcomeOf(() => parseBody(registration, { json: body }));
     expect(outcome).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+  });
+});
+
+describe('an e-mail address', () => {
+  const { operatorEmail: _, ...withoutEmail } = BODY;
+  const parse = (state: AccountState | null, isSigned: boolean) =>
+    outcomeOf(() => parseRegistration({ json: withoutEmail }, { state, isSigned }));
+
+  it.each([
+    ['an unsigned registration', account(REGISTERED), false],
+    ['the first registration of a key', null, true],
+  ])('is required of %s', (_what, state, isSigned) => {
+    const detail = expect.stringContaining('operatorEmail: is required');
+    expect(parse(state, isSigned)).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
+  });
+
+  it('may be left out by a registered key that signs', () => {
+    expect(parse(account(REGISTERED), true)).toEqual(withoutEmail);
   });
 });
 

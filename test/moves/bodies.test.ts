@@ -180,7 +180,7 @@ describe('a field', () => {
 
   const required = Object.entries(BODIES).flatMap(([operation, body]) =>
     Object.keys(body)
-      .filter((field) => field !== 'description')
+      .filter((field) => field !== 'description' && field !== 'operatorEmail')
       .map((field) => [operation as Operation, field] as const),
   );
 
@@ -232,10 +232,10 @@ describe('a body', () => {
     expect(problemsOf('register', { pubkeyHex: weak, walletAddress: '0x1', operatorEmail: 'x', personality })).toEqual([
       'pubkeyHex',
       'walletAddress',
-      'operatorEmail',
       'personality',
       'personality.loves',
       'personality.hates[0]',
+      'operatorEmail',
     ]);
     expect(problemsOf('createChamber', { nmae: 'x' }).sort()).toEqual(['body', 'name', ...DEADLINES].sort());
     const allocations = [{ ideaId: 1, bps: -1 }, { bps: 1 }, null];

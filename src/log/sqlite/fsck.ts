@@ -6,6 +6,8 @@ import Database from 'better-sqlite3';
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, STATE_VERSION } from '../../../projections/snapshot.ts';
+import { hiddenSignatureKey, parseSignature, signatureKey } from '../../crypto/http-signature.ts';
+import type { ForumEvent, RequestEvidence } from '../../vocabulary/events.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
 import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
@@ -97,6 +99,7 @@ class Fsck {
     const chambers = this.#read('the chambers', () => this.#checkStreams(chamberEvents(this.#db))) ?? 0;
     const accounts = this.#read('the accounts', () => this.#checkStreams(accountEvents(this.#db))) ?? 0;
     this.#read('the signatures', () => this.#checkSignatures());
+    this.#read('the registrations', () => this.#checkRegistrations());
     this.#read('the derived tables', () => this.#checkTables());
     this.#read('the phases', () => this.#checkPhases());
     for (const chamberId of this.#snapshots.keys()) {
@@ -180,7 +183,8 @@ class Fsck {
   #checkEvent(before: VerifiedStream, stored: StoredEvent): VerifiedStream {
     try {
       const verified = verifyEvent(before, stored);
-      const { chamber } = verified;
+      const { chamber, event } = verified;
+      if (event?.type === 'agent.registered' && event.request?.body) this.#requireRemembered(event, event.request);
       if (chamber !== null) {
         for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing, chamber.lastAt);
         if (this.#snapshots.get(chamber.chamberId) === chamber.lastEventId)
@@ -192,6 +196,14 @@ class Fsck {
       this.#note(stored, reasonOf(error));
       return before;
     }
+  }
+
+  /** A registration that is kept whole: without its signature in the table it could be replayed. */
+  #requireRemembered({ did, eventId }: ForumEvent, request: RequestEvidence): void {
+    const hash = Buffer.from(hiddenSignatureKey(signatureKey(parseSignature(request))), 'latin1');
+    const query = 'SELECT count(*) FROM registrations WHERE signature_hash = ? AND did = ? AND event_id = ?';
+    const found = this.#db.prepare<[Buffer, string | null, number], number>(query).pluck().get(hash, did, eventId);
+    if (found !== 1) throw new Error('its signature is not in the table registrations');
   }
 
   #checkTables(): void {
@@ -246,6 +258,19 @@ class Fsck {
         ) WHERE nth > 1)`,
     );
     for (const stored of repeated.iterate()) this.#note(stored, 'its signature is in the log already');
+  }
+
+  /** What is kept of an account outside the log belongs to a registration in the log. */
+  #checkRegistrations(): void {
+    const registered = `FROM events
+      WHERE account IS NOT NULL AND json_valid(line) AND json_extract(line, '$.type') = 'agent.registered'`;
+    const contacts = `SELECT did FROM contacts WHERE did NOT IN (SELECT account ${registered})`;
+    const hashes = `SELECT did FROM registrations WHERE (did, event_id) NOT IN (SELECT account, event_id ${registered})`;
+    const strays = this.#db.prepare<[], string>(this.#schema < 4 ? contacts : `${contacts} UNION ${hashes}`).pluck();
+    for (const stream of strays.iterate()) {
+      const problem = 'an e-mail address or a signature is kept of a registration that is not in the log';
+      this.#faults.push({ position: null, stream, eventId: null, problem });
+    }
   }
 
   /** Up to the watermark: the service holds later events in memory. */

@@ -1,9 +1,9 @@
-// The derived tables behind lists and look-ups, and the contacts: personal data, which no line holds.
+// The derived tables behind lists and look-ups; the contacts and what is remembered of registrations, which no line holds.
 import type { Database } from 'better-sqlite3';
 import type { ChamberListing, Listing } from '../../../projections/listings.ts';
 import type { IdeaView } from '../../../projections/views.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import type { ChamberListQuery } from '../log.ts';
+import type { ChamberListQuery, Registration } from '../log.ts';
 import { ChamberPhases } from './chamber-phases.ts';
 
 type ChamberRow = ReturnType<typeof toRow>;
@@ -34,8 +34,20 @@ export class Listings {
     return this.#phases.advance(now, limit);
   }
 
-  writeContact(did: string, operatorEmail: string): void {
-    this.#statements.writeContact.run(did, operatorEmail);
+  writeRegistration({ did, eventId, signature, operatorEmail }: Registration): void {
+    if (operatorEmail !== undefined) this.#statements.writeContact.run(did, operatorEmail);
+    if (signature === null) return;
+    this.#statements.writeRegistration.run(
+      Buffer.from(signature, 'latin1'),
+      did,
+      eventId,
+      Number(operatorEmail !== undefined),
+    );
+  }
+
+  /** The account and the event that a registration with this hiddenSignatureKey led to. */
+  registration(signature: string): RegistrationRow | undefined {
+    return this.#statements.registration.get(Buffer.from(signature, 'latin1'));
   }
 
   operatorEmail(did: string): string | undefined {
@@ -84,6 +96,11 @@ export class Listings {
   }
 }
 
+interface RegistrationRow {
+  readonly did: string;
+  readonly event_id: number;
+}
+
 type Statements = ReturnType<typeof prepare>;
 
 /** Each reads as many rows as it returns, by an index; conditions that always hold (`> ''`) make SQLite search instead of scan. */
@@ -95,6 +112,10 @@ function prepare(db: Database) {
     ),
     writeIdea: db.prepare('INSERT OR REPLACE INTO ideas VALUES (?, ?, ?, ?, ?, ?)'),
     writeContact: db.prepare<[string, string]>('INSERT OR REPLACE INTO contacts VALUES (?, ?)'),
+    writeRegistration: db.prepare<[Buffer, string, number, number]>('INSERT INTO registrations VALUES (?, ?, ?, ?)'),
+    registration: db.prepare<[Buffer], RegistrationRow>(
+      'SELECT did, event_id FROM registrations WHERE signature_hash = ?',
+    ),
     operatorEmail: db.prepare<[string], string>('SELECT operator_email FROM contacts WHERE did = ?').pluck(),
     chambers: db.prepare<[number, number], ChamberRow>(
       'SELECT * FROM chambers WHERE chamber_id < ? ORDER BY chamber_id DESC LIMIT ?',

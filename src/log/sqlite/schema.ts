@@ -1,11 +1,12 @@
 // The SQLite schema: `events` is the source of truth and append-only for every program; the rest is derived or personal.
 import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
+import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
 import { CHAMBER_PHASES, placeChambers } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
-import { indexEverything } from './event-index.ts';
+import { indexEverything, WATERMARK } from './event-index.ts';
 
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** CRC-32 of the line and of the nodes, which a read is compared with; null in events of earlier schemas. */
 const CHECKSUMS = ['line_crc INTEGER', 'nodes_crc INTEGER'] as const;
@@ -112,7 +113,18 @@ CREATE INDEX ideas_graduated ON ideas (graduated_at) WHERE graduated_at IS NOT N
 ${IDEAS_OF_CHAMBER} ${CHAMBER_PHASES} ${SNAPSHOTS}
 `;
 
+/** Signatures of registrations, hashed: a line must not hold one that covers an e-mail address. */
+const REGISTRATIONS = `
+CREATE TABLE registrations (
+  signature_hash BLOB PRIMARY KEY,
+  did TEXT NOT NULL,
+  event_id INTEGER NOT NULL,
+  covers_email INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+`;
+
 const REST = `
+${REGISTRATIONS}
 CREATE TABLE contacts (did TEXT PRIMARY KEY, operator_email TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
@@ -129,6 +141,7 @@ export function migrate(db: Database): void {
     if (version === 0) create(db);
     if (version === 1) fromSchema1(db);
     if (version === 1 || version === 2) fromSchema2(db);
+    if (version >= 1) fromSchema3(db);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
 }
@@ -160,4 +173,20 @@ function fromSchema2(db: Database): void {
     ${IDEAS_OF_CHAMBER} ${CHAMBER_PHASES} ${SNAPSHOTS}
   `);
   placeChambers(db, readClock(db));
+}
+
+/** Schema 3 knew the signatures of registrations, which covered e-mail addresses, from their lines: those stay as they are. */
+function fromSchema3(db: Database): void {
+  db.exec(REGISTRATIONS);
+  const signed = db.prepare<[], { readonly account: string; readonly event_id: number; readonly signature: Buffer }>(
+    `SELECT account, event_id, signature FROM events
+     WHERE position IN (
+       SELECT position FROM stream_events WHERE stream >= ''
+       UNION SELECT position FROM events WHERE position > (SELECT CAST(value AS INTEGER) FROM meta WHERE name = '${WATERMARK}')
+     ) AND account IS NOT NULL AND signature IS NOT NULL AND json_valid(line) AND json_extract(line, '$.type') = 'agent.registered'`,
+  );
+  const remember = db.prepare('INSERT OR IGNORE INTO registrations VALUES (?, ?, ?, 1)');
+  for (const { account, event_id, signature } of signed.all()) {
+    remember.run(Buffer.from(hiddenSignatureKey(signature.toString('latin1')), 'latin1'), account, event_id);
+  }
 }

@@ -5,6 +5,7 @@ import Database from 'better-sqlite3';
 import { LRUCache } from 'lru-cache';
 import type { ChamberListing } from '../../../projections/listings.ts';
 import type { IdeaView } from '../../../projections/views.ts';
+import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import { HASH_BYTES, type NodeRef, nodeHash } from '../../crypto/merkle.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
@@ -14,6 +15,7 @@ import {
   LogCorruption,
   type LogEntry,
   type Page,
+  type Registration,
   type Snapshot,
   StreamDamaged,
   type StreamId,
@@ -73,7 +75,7 @@ class SqliteLog implements ForumLog {
   readonly #listings: Listings;
   readonly #snapshots: Snapshots;
   readonly #index: EventIndex;
-  readonly #write: (entries: readonly LogEntry[]) => FlushProgress;
+  readonly #write: (entries: readonly LogEntry[], registrations: readonly Registration[]) => FlushProgress;
   readonly #persistClock: (at: Millis) => number;
   #position: number;
   #lastAt: Millis;
@@ -112,11 +114,11 @@ class SqliteLog implements ForumLog {
     return this.#damages.size;
   }
 
-  async append(entries: readonly LogEntry[]): Promise<void> {
+  async append(entries: readonly LogEntry[], registrations: readonly Registration[] = []): Promise<void> {
     try {
       this.#file.requireUnchanged();
       this.#index.requireNew(entries);
-      const flushing = this.#write(entries);
+      const flushing = this.#write(entries, registrations);
       // After the commit: a transaction that was rolled back uses up no positions.
       this.#index.committed(entries, this.#position + 1, flushing);
     } catch (error) {
@@ -127,9 +129,9 @@ class SqliteLog implements ForumLog {
     this.#lastAt = entries.at(-1)?.at ?? this.#lastAt;
   }
 
-  #writeEntries(entries: readonly LogEntry[]): FlushProgress {
+  #writeEntries(entries: readonly LogEntry[], registrations: readonly Registration[]): FlushProgress {
     let position = this.#position;
-    for (const { stream, eventId, at, line, signature, nodes, listings, operatorEmail, snapshot } of entries) {
+    for (const { stream, eventId, at, line, signature, nodes, listings, snapshot } of entries) {
       const chamberId = typeof stream === 'number' ? stream : null;
       const account = typeof stream === 'string' ? stream : null;
       const signatureBytes = signature === null ? null : Buffer.from(signature, 'latin1');
@@ -141,8 +143,8 @@ class SqliteLog implements ForumLog {
       });
       for (const listing of listings) this.#listings.write(listing, at);
       if (snapshot !== undefined && chamberId !== null) this.#snapshots.write(chamberId, snapshot);
-      if (operatorEmail !== undefined && account !== null) this.#listings.writeContact(account, operatorEmail);
     }
+    for (const registration of registrations) this.#listings.writeRegistration(registration);
     return this.#index.writeChunk(entries.length);
   }
 
@@ -150,7 +152,8 @@ class SqliteLog implements ForumLog {
     const found: (string | StreamDamaged | undefined)[] = [];
     try {
       for (const key of keys) {
-        const position = this.#index.positionOfSignature(key);
+        const position =
+          key.length === HIDDEN_KEY_CHARS ? this.#positionOfRegistration(key) : this.#index.positionOfSignature(key);
         const stored = position === undefined ? undefined : this.#statements.stored.get(position);
         found.push(stored && (this.#damageIn(stored.line, stored) ?? stored.line.toString()));
       }
@@ -158,6 +161,11 @@ class SqliteLog implements ForumLog {
       throw this.#failure(error);
     }
     return found;
+  }
+
+  #positionOfRegistration(key: string): number | undefined {
+    const found = this.#listings.registration(key);
+    return found && this.#index.positionOf(found.did, found.event_id);
   }
 
   /** The newest lines by their positions in memory; before them a page of history, which SQLite joins into one buffer. */

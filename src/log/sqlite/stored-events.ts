@@ -139,8 +139,10 @@ function requireSequence(event: ForumEvent, stored: StoredEvent, before: Verifie
   if (at < before.at) throw new Error('ts is earlier than that of the event before it');
 }
 
-function requireSignature({ request }: ForumEvent, stored: Buffer | null): void {
-  const expected = request === null ? null : Buffer.from(signatureKey(parseSignature(request)), 'latin1');
+/** Registrations are known by the table `registrations`; those of schema 3 and before, without their body, by the column too. */
+function requireSignature({ type, request }: ForumEvent, stored: Buffer | null): void {
+  const isHidden = request === null || (type === 'agent.registered' && request.body !== null);
+  const expected = isHidden ? null : Buffer.from(signatureKey(parseSignature(request)), 'latin1');
   const isSame = expected === null || stored === null ? expected === stored : expected.equals(stored);
   if (!isSame) throw new Error('column signature does not belong to the request in the line');
 }

@@ -18,7 +18,7 @@ const ADDRESS = 'http://127.0.0.1:8787';
 const SIGNATURE_BYTES = 64;
 const YEAR_MILLIS = 31_536_000_000;
 
-export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author, string] {
+export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author] {
   const body = {
     pubkeyHex,
     walletAddress: `0x${pubkeyHex.slice(2, 42)}`,
@@ -27,7 +27,10 @@ export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author, s
   };
   const command = parseBody(register, { json: body });
   const payload = register.decide(command, { state: null, isSigned: false });
-  return [{ type: register.event, payload }, { did, request: null, signature: null }, command.operatorEmail];
+  return [
+    { type: register.event, payload },
+    { did, request: null, signature: null },
+  ];
 }
 
 /** LOBBY and PROPOSAL end at `debateFrom`. */

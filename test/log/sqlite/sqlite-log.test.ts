@@ -13,7 +13,8 @@ describe('a log that is opened again', () => {
     const path = temporaryDatabase();
     const log = openSqliteLog(path);
     const first = entry(1, 1);
-    await log.append([first, entry('did:key:a', 1, { operatorEmail: 'op@example.org' }), entry(7, 1, { at: 99 })]);
+    const registration = { did: 'did:key:a', eventId: 1, signature: null, operatorEmail: 'op@example.org' };
+    await log.append([first, entry('did:key:a', 1), entry(7, 1, { at: 99 })], [registration]);
     log.remember('chain', '31337');
     log.remember('chain', '1');
     const seen = async (opened: typeof log) => ({

@@ -1,0 +1,135 @@
+// Erasing an agent: its e-mail address is gone from every byte of the database, and nothing else is.
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { hiddenSignatureKey } from '../../../src/crypto/http-signature.ts';
+import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
+import { eraseAgent } from '../../../src/log/sqlite/erase.ts';
+import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
+import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { House, registrationOf } from '../../kit/house.ts';
+import { Signer } from '../../kit/signer.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, intrude } from '../entries.ts';
+
+const AGENTS = 200;
+const SECRET = 'secret-address@example.org';
+
+/** Many agents, so that the contacts fill several pages; one has an address of its own, which it has changed. */
+async function register(path: string) {
+  const house = new House({ path });
+  const by = new Signer();
+  const send = (signer: Signer, operatorEmail: string, created = house.clock.seconds) =>
+    house.must('POST', '/register', { by: signer, body: { ...registrationOf(signer), operatorEmail }, created });
+  const others = (from: number) =>
+    Array.from({ length: AGENTS / 2 }, (_, index) =>
+      house.agent({ operatorEmail: `agent-${from + index}@example.org` }),
+    );
+  await Promise.all(others(0));
+  await send(by, `old-${SECRET}`);
+  await Promise.all(others(AGENTS / 2));
+  await send(by, SECRET, house.clock.seconds - 1);
+  const { operatorEmail: _, ...body } = registrationOf(by);
+  const attestation = house.prepare('POST', '/register', { by, body });
+  await house.send(attestation);
+  const { ndjson } = await house.log.readPage(by.did, 0, 10);
+  return { house, by, attestation, ndjson };
+}
+
+function bytesOf(path: string): string {
+  const folder = dirname(path);
+  return readdirSync(folder)
+    .map((name) => readFileSync(join(folder, name), 'latin1'))
+    .join('');
+}
+
+describe('erasing an agent', { timeout: 30_000 }, () => {
+  it('leaves no byte of its e-mail addresses, and everything else', async () => {
+    const path = temporaryDatabase();
+    const { house, by, attestation, ndjson } = await register(path);
+    await house.close();
+    expect(bytesOf(path)).toContain(SECRET);
+    expect(eraseAgent(path, by.did)).toEqual({ did: by.did, emailAddresses: 1, signatures: 2, linesKept: 0 });
+    expect(bytesOf(path)).not.toContain(SECRET);
+    expect(bytesOf(path)).toContain('agent-7@example.org');
+    expect(fsckDatabase(path, () => {})).toMatchObject({ faults: 0, accounts: AGENTS + 1 });
+    const restarted = new House({ path, clock: house.clock });
+    expect((await restarted.log.readPage(by.did, 0, 10)).ndjson).toEqual(ndjson);
+    restarted.clock.advance(3_600_000);
+    expect(await restarted.send(attestation)).toMatchObject({ status: 200 });
+  });
+
+  it('also erases what a killed service left in the -wal', async () => {
+    const [live, path] = [temporaryDatabase(), temporaryDatabase()];
+    const { house, by } = await register(live);
+    for (const suffix of ['', '-wal']) copyFileSync(live + suffix, path + suffix);
+    await house.close();
+    expect(readFileSync(`${path}-wal`, 'latin1')).toContain(SECRET);
+    expect(eraseAgent(path, by.did)).toMatchObject({ emailAddresses: 1 });
+    expect(bytesOf(path)).not.toContain(SECRET);
+  });
+
+  it('may be repeated, and is refused while a service runs or for an unknown agent', async () => {
+    const path = temporaryDatabase();
+    const { house, by } = await register(path);
+    expect(() => eraseAgent(path, by.did)).toThrow('another process is using it');
+    await house.close();
+    eraseAgent(path, by.did);
+    expect(eraseAgent(path, by.did)).toMatchObject({ emailAddresses: 0, signatures: 0 });
+    expect(() => eraseAgent(path, 'did:key:nobody')).toThrow('agent did:key:nobody not found');
+    expect(() => eraseAgent(`${path}.missing`, by.did)).toThrow('cannot read the database');
+  });
+
+  it('works on a backup', async () => {
+    const path = temporaryDatabase();
+    const { house, by } = await register(path);
+    const copy = temporaryDatabase();
+    await backupDatabase(path, copy);
+    await house.close();
+    expect(bytesOf(copy)).toContain(SECRET);
+    eraseAgent(copy, by.did);
+    expect(bytesOf(copy)).not.toContain(SECRET);
+  });
+});
+
+describe('a file of schema 3', () => {
+  it.each([['in memory'], ['in the index']])(
+    'keeps its lines and its registrations, whose place is %s',
+    async (place) => {
+      const path = temporaryDatabase();
+      const did = 'did:key:a';
+      const request = {
+        body: null,
+        contentDigest: '',
+        method: 'POST',
+        signature: '',
+        signatureInput: '',
+        targetUri: '',
+      };
+      const event = {
+        chamberId: null,
+        did,
+        eventId: 1,
+        payload: {},
+        prev: '',
+        request,
+        ts: '1970-01-01T00:00:00.001Z',
+        type: 'agent.registered',
+      };
+      const line = Buffer.from(JSON.stringify(event));
+      const signature = 's'.repeat(72);
+      const log = openSqliteLog(path);
+      await log.append([entry(did, 1, { line, signature, nodes: null })]);
+      await log.close();
+      if (place === 'in the index') rebuildDatabase(path);
+      const copy = temporaryDatabase();
+      copyFileSync(path, copy);
+      intrude(copy).exec('DROP TABLE registrations; PRAGMA user_version = 3');
+      const renewed = openSqliteLog(copy);
+      expect(await renewed.findBySignature([hiddenSignatureKey(signature)])).toEqual([line.toString()]);
+      await renewed.close();
+      expect(eraseAgent(copy, did)).toEqual({ did, emailAddresses: 0, signatures: 1, linesKept: 1 });
+    },
+  );
+});
