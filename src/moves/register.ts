@@ -43,7 +43,7 @@ export interface RegisterContext {
 }
 
 /**
- * POST /register. Anybody may know a public key, so only a signature by it changes an existing binding. isUnchanged says
+ * POST /register. Public keys are public, so only a signature by it changes an existing binding. isUnchanged says
  * first whether a request only repeats the last registration.
  */
 export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {
