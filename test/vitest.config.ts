@@ -28,7 +28,7 @@ const CHAIN = [
   'test/{demo,relayer}/**/*.test.ts',
   'test/audit/{mutations,service}.test.ts',
   'test/http/proofs.test.ts',
-  'test/journey.test.ts',
+  'test/{journey,quorum}.test.ts',
 ];
 
 /** Quick files follow each other on a worker, which keeps its modules, and fill the end, when the slow ones run out. */

@@ -1,5 +1,5 @@
 // Compares the log's claims about the chain with the chain itself, asked over JSON-RPC: the registry's root, the commitment,
-// the tokens. The contracts' interface is written down a second time here: the relayer's own code is not trusted.
+// the tokens. The interfaces of both kinds of contracts are written down a second time here: the relayer's own code is not trusted.
 import {
   type Address,
   BaseError,
@@ -28,15 +28,32 @@ const ABI = parseAbi([
   'event ChamberCommitted(uint256 indexed chamberId, bytes32 root, address indexed relayer)',
   'struct Idea { uint256 chamberId; string ideaId; string name; string ticker; string description; address creator; }',
   'function deployIdea(Idea idea) returns (address token)',
+  'struct Chamber { uint256 chamberId; bytes32 debateMerkleRoot; address dealer; uint64 createdAt; uint64 settledAt; bool settled; }',
+  'function getChamber(uint256 chamberId) view returns (Chamber)',
+  'struct QuorumIdea { string name; string ticker; string description; string image; string metadata; string context; bytes32 salt; address creator; uint256 chamberId; address protocolTreasury; address winnersSplitter; address forPool; address againstPool; address executorPool; uint16[6] bps; address pairedToken; int24 tickIfToken0IsClanker; int24 tickSpacing; bytes poolData; int24[] tickLower; int24[] tickUpper; uint16[] positionBps; bytes lockerData; bytes mevModuleData; }',
+  'function deployIdea(QuorumIdea idea) payable returns (address)',
   'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
 ]);
 
-/** Reads a signed call of one of the contracts' functions; throws an Error for any other bytes. */
+/**
+ * Reads a signed call of one of the contracts' functions; throws an Error for any other bytes. Of an idea it returns what the
+ * chamber knows: the rest of a quorum deployment is the operator's.
+ */
 export async function readTransaction(rawTransaction: Hex) {
   const { chainId, nonce = 0, data = '0x' } = parseTransaction(rawTransaction);
   const from = await recoverTransactionAddress({ serializedTransaction: rawTransaction as TransactionSerialized });
-  const call = decodeFunctionData({ abi: ABI, data });
+  const { functionName, args } = decodeFunctionData({ abi: ABI, data });
+  const [idea] = args;
+  const call = { functionName, args: typeof idea === 'object' ? [known(idea)] : args };
   return { chainId, nonce, txHash: keccak256(rawTransaction), from, call };
+}
+
+type DecodedIdea = Extract<ReturnType<typeof decodeFunctionData<typeof ABI>>['args'][0], object>;
+
+function known(idea: DecodedIdea): object {
+  const { chamberId, name, ticker, description, creator } = idea;
+  const ideaId = 'ideaId' in idea ? { ideaId: idea.ideaId } : {};
+  return { chamberId, ...ideaId, name, ticker, description, creator };
 }
 
 const NO_ROOT = /^0x0*$/;
@@ -58,13 +75,18 @@ export class AuditedChain {
 
   /** The chamber's root in the registry, null before its commitment. Throws UnusableInput where there is no registry. */
   async rootOf(chamberId: number): Promise<Hex | null> {
-    const call = { address: this.registry, abi: ABI, functionName: 'rootOf', args: [BigInt(chamberId)] } as const;
-    const root = await this.#client.readContract(call).catch((error: BaseError) => {
+    const call = { address: this.registry, abi: ABI, args: [BigInt(chamberId)] } as const;
+    const orUndefined = (error: BaseError) => {
       const isTransport = (cause: unknown) =>
         cause instanceof HttpRequestError || cause instanceof ResponseBodyTooLargeError;
       if (error.walk(isTransport) !== null) throw this.#toUnreachable(error);
-      throw new UnusableInput(`the chain has no ChamberRegistry at ${this.registry}`);
-    });
+    };
+    // A registry has one of the two views.
+    const reference = await this.#client.readContract({ ...call, functionName: 'rootOf' }).catch(orUndefined);
+    const found =
+      reference ?? (await this.#client.readContract({ ...call, functionName: 'getChamber' }).catch(orUndefined));
+    if (found === undefined) throw new UnusableInput(`the chain has no ChamberRegistry at ${this.registry}`);
+    const root = typeof found === 'string' ? found : found.debateMerkleRoot;
     return NO_ROOT.test(root) ? null : root;
   }
 

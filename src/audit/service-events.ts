@@ -72,10 +72,10 @@ export class ServiceEventChecks {
     const { settlement, chamberId } = state;
     switch (event.type) {
       case 'relay.commit_submitted':
-        return this.#checkCall(event.payload, eventId, toText('commitChamber', [chamberId, this.#moves.root()]));
+        return this.#checkCall(event.payload, eventId, [toText('commitChamber', [chamberId, this.#moves.root()])]);
       case 'relay.deploy_submitted': {
         const idea = graduates(state).find(({ ideaId }) => ideaId === event.payload.ideaId);
-        return this.#checkCall(event.payload, eventId, idea && deployCall(chamberId, idea));
+        return this.#checkCall(event.payload, eventId, idea ? deployCalls(chamberId, idea) : []);
       }
       case 'chamber.committed':
         return this.#checkRecorded(event.payload.txHash, eventId, settlement.commitSubmitted);
@@ -89,13 +89,13 @@ export class ServiceEventChecks {
     }
   }
 
-  /** `due` is the call as toText has it; undefined when none is due. */
-  async #checkCall(recorded: RelayTransaction, eventId: number, due: string | undefined): Promise<void> {
+  /** `due` is the call as toText has it, in every form that counts; empty when none is due. */
+  async #checkCall(recorded: RelayTransaction, eventId: number, due: readonly string[]): Promise<void> {
     const problem = await this.#problemOfCall(recorded, due);
     this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`);
   }
 
-  async #problemOfCall(recorded: RelayTransaction, due: string | undefined): Promise<string | undefined> {
+  async #problemOfCall(recorded: RelayTransaction, due: readonly string[]): Promise<string | undefined> {
     const signed = await this.#readTransaction(recorded.rawTransaction).catch(() => undefined);
     if (signed === undefined) return 'is not a signed call of the contracts';
     if (signed.txHash !== recorded.txHash) return `has the hash ${signed.txHash}, not txHash`;
@@ -103,7 +103,7 @@ export class ServiceEventChecks {
     if (signed.chainId !== recorded.chainId) return `is for chain ${signed.chainId}`;
     this.#relayers.add(signed.from);
     const call = toText(signed.call.functionName, signed.call.args);
-    return call === due ? undefined : `calls ${call}, which was not due`;
+    return due.includes(call) ? undefined : `calls ${call}, which was not due`;
   }
 
   /** A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since. */
@@ -116,9 +116,13 @@ export class ServiceEventChecks {
   }
 }
 
-/** The members in the order of the contract's interface. */
-function deployCall(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): string {
-  return toText('deployIdea', [{ chamberId, ideaId, name, ticker, description, creator: creatorWallet }]);
+/** The members as readTransaction returns them; a quorum deployment has no ideaId, but its ticker is unique in its chamber. */
+function deployCalls(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): readonly string[] {
+  const idea = { name, ticker, description, creator: creatorWallet };
+  return [
+    { chamberId, ideaId, ...idea },
+    { chamberId, ...idea },
+  ].map((member) => toText('deployIdea', [member]));
 }
 
 /** viem decodes ids as bigints, and addresses with a checksum. */

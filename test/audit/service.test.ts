@@ -7,7 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { type AuditArguments, auditMain } from '../../src/audit/main.ts';
 import type { ChamberReport } from '../../src/audit/report.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { playChamber } from '../client/play-chamber.ts';
+import { newChamber, openStage, type Stage } from '../client/stage.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
 
 let stage: Stage;
@@ -20,7 +21,8 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'audit-'));
   stage = await openStage({ CHAIN: '' });
   between = await openGoBetween(stage.baseUrl, stage.now);
-  await playChamber();
+  const ann = await playChamber(stage);
+  await ann.createChamber(newChamber(stage.now()));
   const { chain: info } = await stage.forum.health();
   if (info === null || info === undefined) throw new Error('no chain');
   chain = info;
@@ -30,21 +32,6 @@ afterAll(async () => {
   await stage.stop();
   rmSync(folder, { recursive: true });
 });
-
-async function playChamber(): Promise<void> {
-  const ann = await newAgent(stage);
-  const { chamberId } = await ann.createChamber(newChamber(stage.now()));
-  await ann.joinChamber(chamberId);
-  stage.advance(PHASE_MILLIS);
-  await ann.propose(chamberId, { name: 'Idea', ticker: 'IDEA' });
-  stage.advance(2 * PHASE_MILLIS);
-  await ann.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
-  stage.advance(PHASE_MILLIS);
-  await ann.reveal(chamberId);
-  stage.advance(PHASE_MILLIS);
-  await vi.waitUntil(async () => (await stage.forum.ideas()).length === 1, { timeout: 20_000 });
-  await ann.createChamber(newChamber(stage.now()));
-}
 
 let printed = '';
 let complained = '';
