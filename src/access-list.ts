@@ -28,7 +28,7 @@ export interface AccessListOptions {
 
 export class AccessList {
   readonly #options: AccessListOptions;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout | undefined;
   #allowed: ReadonlySet<string> | undefined;
   #banned: ReadonlySet<string> = new Set();
   #version = '';
@@ -37,6 +37,7 @@ export class AccessList {
   constructor(options: AccessListOptions) {
     this.#options = options;
     this.#read();
+    if (options.allowFile === undefined && options.banFile === undefined) return;
     this.#timer = setInterval(() => this.reload({ isForced: false }), CHECK_INTERVAL_MS).unref();
   }
 

@@ -63,7 +63,7 @@ const CHAIN_ID = 'chain_id';
 
 /** The chain first used with a database is stored in it, and another one is rejected. */
 async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<RelayerConfig> {
-  const remembered = log.recall(CHAIN_ID);
+  const remembered = await log.recall(CHAIN_ID);
   const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
   if (remembered !== undefined && chainId !== Number(remembered)) {
     throw new Error(`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`);
@@ -72,7 +72,7 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
   if (report.mismatches.length > 0) {
     throw new Error(report.mismatches.map(({ variable, problem }) => `${variable}: ${problem}`).join('\n'));
   }
-  if (report.chainId !== undefined) log.remember(CHAIN_ID, String(report.chainId));
+  if (report.chainId !== undefined) await log.remember(CHAIN_ID, String(report.chainId));
   return { ...wanted, chainId: report.chainId ?? chainId };
 }
 

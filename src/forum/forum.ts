@@ -31,6 +31,9 @@ import { Streams } from './streams.ts';
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
 
+/** Before a command is rejected with FORUM_ERR_UNAVAILABLE. */
+const CONFLICTS_MAX = 50;
+
 export interface BatchReport {
   readonly commands: number;
   readonly events: number;
@@ -69,12 +72,22 @@ const SERVICE: Author = { did: null, request: null, signature: null };
 
 interface Pending {
   readonly command: Command;
+  /** It is decided on these. */
+  readonly streams: readonly StreamId[];
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
   /** The signatureKey of a signed request. */
   readonly signature: string | null;
   /** Its streams were loaded once. If the cache has evicted them since, the batch loads them itself. */
   wasLoaded: boolean;
+  /** How often another process appended to its streams first. */
+  conflicts: number;
+}
+
+interface Outcome {
+  readonly pending: Pending;
+  readonly event: ForumEvent | null;
+  readonly answer: () => void;
 }
 
 /** A batch while it is decided: each command on what those before it in the batch have done. */
@@ -99,20 +112,21 @@ export class Forum {
   readonly log: ForumLog;
   readonly #options: ForumOptions;
   readonly #streams: Streams;
-  readonly #followers = new Map<number, Set<() => void>>();
+  readonly #followers = new Map<StreamId, Set<() => void>>();
   readonly #queue: Pending[] = [];
   #warming = 0;
   #draining: Promise<void> | undefined;
   #isClosed = false;
-  #lastChamberId: number;
   #latest: Millis;
 
   constructor(options: ForumOptions) {
     this.#options = options;
     this.log = options.log;
     this.#latest = options.log.lastAt;
-    this.#lastChamberId = options.log.lastChamberId;
     this.#streams = new Streams(options.log, options.stateCacheBytesMax);
+    options.log.onGrowth((stream) => {
+      for (const wake of this.#followers.get(stream) ?? []) wake();
+    });
   }
 
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
@@ -122,8 +136,18 @@ export class Forum {
       if (this.#queue.length + this.#warming >= this.#options.commitQueueMax) {
         throw unavailable('too many moves are waiting to be committed, retry');
       }
-      const signature = command.operation === 'record' ? null : command.caller.signature;
-      this.#queue.push({ command, signature, resolve: resolve as Pending['resolve'], reject, wasLoaded: false });
+      const { did, signature } = command.operation === 'record' ? SERVICE : command.caller;
+      const streams: StreamId[] = did === null ? [] : [did];
+      if ('chamberId' in command && command.chamberId !== undefined) streams.push(command.chamberId);
+      this.#queue.push({
+        command,
+        streams,
+        signature,
+        resolve: resolve as Pending['resolve'],
+        reject,
+        wasLoaded: false,
+        conflicts: 0,
+      });
       this.#draining ??= this.#drain();
     });
   }
@@ -143,57 +167,102 @@ export class Forum {
    * Nothing is suspended between the checks and the append, and no response is sent before the commit is on disk.
    */
   async #commit(queued: readonly Pending[]): Promise<void> {
-    const streams = new Map<StreamId, Chamber | Account>();
-    const openChambers = new Map<string, number>();
-    const signatures: string[] = [];
-    const loaded: Pending[] = [];
-    for (const pending of queued) {
-      try {
-        const cold = this.#hold(pending.command, streams);
-        if (cold !== undefined && !pending.wasLoaded) {
-          // It comes back to the queue when its streams are folded, and delays no other command meanwhile.
-          void this.#warm(pending, cold);
-          continue;
-        }
-        if (cold !== undefined) await this.#load(cold, streams);
-        if (pending.command.operation === 'createChamber') await this.#countOpen(pending.command.caller, openChambers);
-      } catch (error) {
-        pending.reject(error);
-        continue;
-      }
-      loaded.push(pending);
-      if (pending.signature !== null) signatures.push(pending.signature);
-    }
+    let unanswered = queued;
     try {
-      const retried = (await this.log.findBySignature(signatures)).values();
-      const times = { now: this.now(), wallClock: this.#options.clock() };
-      const staged = { accepted: new Map(), entries: [], registrations: [], touched: new Set<StreamId>() };
-      const batch: Batch = { ...times, streams, openChambers, ...staged, lastChamberId: this.#lastChamberId };
-      const answers: (() => void)[] = [];
-      for (const { command, signature, resolve, reject } of loaded) {
-        // In the order of the signatures above.
-        const found = signature === null ? undefined : retried.next().value;
+      const { ready, found, batch } = await this.#load(queued);
+      unanswered = ready;
+      const outcomes: Outcome[] = [];
+      for (const pending of ready) {
+        const { command, signature, resolve, reject } = pending;
+        const retried = signature === null ? undefined : found.get(signature);
         try {
-          if (found instanceof StreamDamaged) throw found;
-          const event = found === undefined ? this.#decide(command, batch) : fromLine(found);
-          answers.push(resolve.bind(undefined, event));
+          if (retried instanceof StreamDamaged) throw retried;
+          const event = retried === undefined ? this.#decide(command, batch) : fromLine(retried);
+          outcomes.push({ pending, event, answer: resolve.bind(undefined, event) });
         } catch (error) {
-          answers.push(reject.bind(undefined, error));
+          outcomes.push({ pending, event: null, answer: reject.bind(undefined, error) });
         }
       }
 
-      const appendMillis = await this.#append(batch);
-      this.#lastChamberId = batch.lastChamberId;
-      for (const stream of batch.touched) this.#streams.publish(stream, streams.get(stream) as Chamber | Account);
-      for (const answer of answers) answer();
+      const { conflicts, appendMillis } = await this.#append(batch);
+      const final = conflicts.size === 0 ? outcomes : this.#decideAgain(outcomes, conflicts);
+      for (const stream of batch.touched) this.#streams.publish(stream, batch.streams.get(stream) as Chamber | Account);
+      for (const { answer } of final) answer();
       for (const stream of batch.touched) {
-        if (typeof stream === 'number') for (const wake of this.#followers.get(stream) ?? []) wake();
+        for (const wake of this.#followers.get(stream) ?? []) wake();
       }
-      this.#options.onBatch?.({ commands: loaded.length, events: batch.entries.length, appendMillis });
+      this.#options.onBatch?.({ commands: ready.length, events: batch.entries.length, appendMillis });
     } catch (error) {
       // Only these: commands that wait for their streams are committed later, and answered then.
-      for (const { reject } of loaded) reject(error);
+      for (const { reject } of unanswered) reject(error);
     }
+  }
+
+  /** The commands whose streams are in memory at their heads, and the lines that their signatures led to before. */
+  async #load(queued: readonly Pending[]) {
+    const { log } = this;
+    const streams = new Map<StreamId, Chamber | Account>();
+    const openChambers = new Map<string, number>();
+    const ready: Pending[] = [];
+    const wanted: StreamId[] = [];
+    const signatures: string[] = [];
+    for (const { streams: own, signature } of queued) {
+      if (log.isShared) wanted.push(...own);
+      if (signature !== null) signatures.push(signature);
+    }
+    let { lastEventIds, lastChamberId, found } = await log.lookUp(wanted, signatures);
+    let isLate = false;
+    for (const pending of queued) {
+      try {
+        const behind: StreamId[] = [];
+        for (const stream of pending.streams) {
+          const head = lastEventIds.get(stream);
+          if (head === 0 || streams.has(stream)) continue;
+          const state = this.#streams.cached(stream);
+          const isAtHead = state !== undefined && (head === undefined || head === state.state.lastEventId);
+          if (isAtHead) streams.set(stream, state);
+          else behind.push(stream);
+        }
+        if (behind.length > 0 && !pending.wasLoaded) {
+          // It comes back to the queue when its streams are folded, and holds up nobody else meanwhile.
+          void this.#warm(pending, behind);
+          continue;
+        }
+        for (const stream of behind) {
+          const state = await this.#streams.load(stream);
+          if (state !== undefined) streams.set(stream, state);
+          isLate = log.isShared;
+        }
+        if (pending.command.operation === 'createChamber') await this.#countOpen(pending.command.caller, openChambers);
+        ready.push(pending);
+      } catch (error) {
+        pending.reject(error);
+      }
+    }
+    // A state must not hold an event that the look-up of its signature did not see.
+    if (isLate) {
+      const again = await log.lookUp([], signatures).catch((error: unknown) => {
+        for (const { reject } of ready.splice(0)) reject(error);
+      });
+      if (again !== undefined) ({ found } = again);
+    }
+    const times = { now: this.now(), wallClock: this.#options.clock() };
+    const staged = { accepted: new Map(), entries: [], registrations: [], touched: new Set<StreamId>() };
+    const batch: Batch = { ...times, streams, openChambers, lastChamberId, ...staged };
+    return { ready, found, batch };
+  }
+
+  /** Other processes appended to these streams first: what was decided on them is decided again. Returns the other outcomes. */
+  #decideAgain(outcomes: readonly Outcome[], conflicts: ReadonlySet<StreamId>): readonly Outcome[] {
+    const lost = outcomes.filter(({ pending: { streams }, event }) =>
+      [...streams, event?.chamberId].some((stream) => stream != null && conflicts.has(stream)),
+    );
+    for (const { pending } of lost) {
+      pending.wasLoaded = true;
+      if (++pending.conflicts > CONFLICTS_MAX) pending.reject(unavailable('the chamber is too busy, retry'));
+    }
+    this.#queue.unshift(...lost.map(({ pending }) => pending).filter(({ conflicts: count }) => count <= CONFLICTS_MAX));
+    return outcomes.filter((outcome) => !lost.includes(outcome));
   }
 
   /** The event that answers the command, staged; null when it changes nothing. Throws ForumError, with nothing staged. */
@@ -275,27 +344,6 @@ export class Forum {
     return stage(batch, chamberId, fact, SERVICE);
   }
 
-  /** Puts the command's streams that are in memory into `streams`; returns the others, if there are any. */
-  #hold(command: Command, streams: Map<StreamId, Chamber | Account>): readonly StreamId[] | undefined {
-    let cold: StreamId[] | undefined;
-    const did = command.operation === 'record' ? undefined : command.caller.did;
-    const chamberId = 'chamberId' in command ? command.chamberId : undefined;
-    for (const stream of [did, chamberId]) {
-      if (stream === undefined || streams.has(stream)) continue;
-      const state = this.#streams.cached(stream);
-      if (state === undefined) cold = [...(cold ?? []), stream];
-      else streams.set(stream, state);
-    }
-    return cold;
-  }
-
-  async #load(cold: readonly StreamId[], into: Map<StreamId, Chamber | Account>): Promise<void> {
-    for (const stream of cold) {
-      const state = await this.#streams.load(stream);
-      if (state !== undefined) into.set(stream, state);
-    }
-  }
-
   async #countOpen({ did }: Caller, into: Map<string, number>): Promise<void> {
     if (!into.has(did))
       into.set(did, await this.log.countOpenChambers(did, this.#options.limits.openChambersPerDidMax));
@@ -315,18 +363,26 @@ export class Forum {
     }
   }
 
-  /** Durable when it resolves. After an error the streams of the batch are folded again. */
-  async #append({ entries, registrations, touched }: Batch): Promise<Millis> {
-    if (entries.length === 0 && registrations.length === 0) return 0;
+  /** Durable when it resolves. After an error, or a conflict, the streams are folded again. */
+  async #append({
+    entries,
+    registrations,
+    touched,
+  }: Batch): Promise<{ readonly conflicts: ReadonlySet<StreamId>; readonly appendMillis: Millis }> {
+    if (entries.length === 0 && registrations.length === 0) return { conflicts: touched, appendMillis: 0 };
     const started = performance.now();
     try {
-      await this.log.append(entries, registrations);
+      const conflicts = await this.log.append(entries, registrations);
+      for (const stream of conflicts) {
+        this.#streams.forget(stream);
+        touched.delete(stream);
+      }
+      return { conflicts, appendMillis: performance.now() - started };
     } catch (error) {
       for (const stream of touched) this.#streams.forget(stream);
       if (!(error instanceof ForumError)) this.#options.onFatal(error);
       throw error;
     }
-    return performance.now() - started;
   }
 
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
@@ -360,13 +416,13 @@ export class Forum {
   }
 
   /** At its head; undefined for a chamber that does not exist. */
-  async chamber(chamberId: number): Promise<Chamber | undefined> {
-    return this.#streams.cached(chamberId) ?? (await this.#streams.load(chamberId));
+  chamber(chamberId: number): Promise<Chamber | undefined> {
+    return this.#streams.at(chamberId);
   }
 
   /** At its head; undefined for a key that is not registered. */
-  async account(did: string): Promise<Account | undefined> {
-    return this.#streams.cached(did) ?? (await this.#streams.load(did));
+  account(did: string): Promise<Account | undefined> {
+    return this.#streams.at(did);
   }
 
   async chambers(query: {

@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache';
 import { decodeState, isSnapshotDue } from '../../projections/snapshot.ts';
 import { leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
-import { type ForumLog, StreamDamaged, type StreamId } from '../log/log.ts';
+import { type ForumLog, LogCorruption, StreamDamaged, type StreamId } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import { type AccountEvent, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
@@ -26,6 +26,21 @@ export class Streams {
   cached(stream: StreamId): Chamber | Account | undefined;
   cached(stream: StreamId): Chamber | Account | undefined {
     return this.#log.damageOf(stream) === undefined ? this.#cache.get(stream) : undefined;
+  }
+
+  /** The stream at a head that it had after the call; undefined for a stream without events. */
+  at(chamberId: number): Promise<Chamber | undefined>;
+  at(did: string): Promise<Account | undefined>;
+  at(stream: StreamId): Promise<Chamber | Account | undefined>;
+  async at(stream: StreamId): Promise<Chamber | Account | undefined> {
+    const head = this.#log.isShared ? await this.#log.lastEventId(stream) : undefined;
+    let state = this.cached(stream);
+    // A fold that was under way may end before that head.
+    while (head === undefined ? state === undefined : (state?.state.lastEventId ?? 0) < head) {
+      state = await this.load(stream);
+      if (head === undefined) break;
+    }
+    return state;
   }
 
   /** Makes a state whose events are in the log the current one. A fold that was under way is older, and not cached. */
@@ -65,7 +80,7 @@ export class Streams {
   }
 
   async #loadChamber(chamberId: number): Promise<Chamber | undefined> {
-    let chamber = await this.#restore(chamberId);
+    let chamber = (this.#cache.get(chamberId) as Chamber | undefined) ?? (await this.#restore(chamberId));
     let due: Chamber | undefined;
     await this.#fold(chamberId, chamber, (event, leaf, lineBytes) => {
       ({ chamber } = grownChamber(chamber, event as ChamberEvent, { leaf, lineBytes }));
@@ -98,7 +113,7 @@ export class Streams {
   }
 
   async #loadAccount(did: string): Promise<Account | undefined> {
-    let account: Account | undefined;
+    let account = this.#cache.get(did) as Account | undefined;
     await this.#fold(did, account, (event, leaf, lineBytes) => {
       account = grownAccount(account, event as AccountEvent, { leaf, lineBytes });
       return account.headHash;
@@ -114,7 +129,10 @@ export class Streams {
   ): Promise<void> {
     let after = from?.state.lastEventId ?? 0;
     let head = from?.headHash ?? NO_PREVIOUS;
-    for (let until = await this.#log.lastEventId(stream); after < until; until = await this.#log.lastEventId(stream)) {
+    for (;;) {
+      const until = await this.#log.lastEventId(stream);
+      if (until < after) throw new LogCorruption(`stream ${stream} ends at event ${until} and had ${after} before`);
+      if (until === after) return;
       for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
         for (let start = 0; start < ndjson.length; ) {
           const end = ndjson.indexOf(LINE_BREAK, start);

@@ -10,7 +10,7 @@ export type StreamId = number | string;
 
 export interface LogEntry {
   readonly stream: StreamId;
-  /** One more than the stream's last; otherwise the whole append fails. */
+  /** One more than the stream's last. */
   readonly eventId: number;
   readonly at: Millis;
   /** The canonical line in UTF-8, without a line break. */
@@ -81,23 +81,38 @@ export interface ChamberListQuery {
   readonly now: Millis;
 }
 
+/** What a batch has to know of the log before it is decided, read at one moment. */
+export interface LookUp {
+  /** Of the streams asked for; 0 for one without events. */
+  readonly lastEventIds: ReadonlyMap<StreamId, number>;
+  /** The highest chamberId in use, 0 in an empty log. */
+  readonly lastChamberId: number;
+  /** The lines that hold the signatures asked for, by signatureKey. */
+  readonly found: ReadonlyMap<string, string | StreamDamaged>;
+}
+
 export interface ForumLog {
   /** Random, made with the store: 32 lower-case hex digits. */
   readonly logId: string;
   /** The later of the newest event's `ts`, over all streams, and the persisted clock; 0 in an empty log. */
   readonly lastAt: Millis;
-  /** The highest chamberId in use, 0 in an empty log. */
-  readonly lastChamberId: number;
   /** The error of the latest append or persistClock; undefined if it succeeded. */
   readonly writeFailure: ForumError | undefined;
   /** Streams in which damage was met since the start. */
   readonly damagedStreams: number;
+  /** Whether other processes append to it too: a state in memory may then be behind its stream. */
+  readonly isShared: boolean;
 
-  /** Writes all entries in one transaction, durable when the promise resolves; throws FORUM_ERR_UNAVAILABLE with nothing written. */
-  append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<void>;
-
-  /** For each signatureKey, or hiddenSignatureKey of a registration, the line that it led to, or undefined. */
-  findBySignature(keys: readonly string[]): Promise<readonly (string | StreamDamaged | undefined)[]>;
+  /**
+   * Writes the entries in one transaction, durable when the promise resolves, but for the streams that it returns: their
+   * entries do not follow the stream's last event, and nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with
+   * nothing written.
+   */
+  append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<ReadonlySet<StreamId>>;
+  /** Calls the listener when another process has appended to a stream, soon after, sometimes for nothing. */
+  onGrowth(listener: (stream: StreamId) => void): void;
+  /** Signature keys: each a signatureKey, or the hiddenSignatureKey of a registration. */
+  lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp>;
   /**
    * The lines from event `after` + 1 on: at most `limit`, and none after the line that reaches PAGE_BYTES. Each is as it was
    * written, or the read throws StreamDamaged; so do the other reads of a stream.
@@ -129,9 +144,9 @@ export interface ForumLog {
   countOpenChambers(creatorDid: string, max: number): Promise<number>;
 
   /** A fact about the environment that is kept with the log, e.g. its chain. */
-  recall(name: string): string | undefined;
+  recall(name: string): Promise<string | undefined>;
   /** Keeps the first value: a later one changes nothing. */
-  remember(name: string, value: string): void;
+  remember(name: string, value: string): Promise<void>;
   /** Persists the clock's reading, so that it is not earlier after a restart, and moves derived rows on to it bit by bit. */
   persistClock(at: Millis): Promise<void>;
 

@@ -87,6 +87,8 @@ export class EventIndex {
   readonly #filter: SignatureFilter;
   #memtable = emptyMemtable();
   #flushing: FlushProgress;
+  /** 0 in an empty log. */
+  lastChamberId: number;
 
   /** Reads the events above the watermark; throws if one of them is not its stream's next, which another program appended. */
   constructor(db: Database) {
@@ -94,6 +96,7 @@ export class EventIndex {
     const newest = this.#statements.lastSecond.get();
     const isCut = newest !== undefined && newest.length < Uint32Array.BYTES_PER_ELEMENT;
     this.#filter = new SignatureFilter(isCut ? 0 : (newest?.readUInt32BE() ?? -1) + 1);
+    this.lastChamberId = this.#statements.lastChamberId.get() ?? 0;
     const watermark = this.#statements.watermark.get() ?? Number.NaN;
     const last = this.#statements.lastPosition.get() ?? 0;
     if (isCut || !(watermark >= 0 && watermark <= last)) throw new Error('the index is damaged: run chambers rebuild');
@@ -118,15 +121,13 @@ export class EventIndex {
     throw new Error(`position ${position} breaks the append-only log: ${problem}; chambers fsck reports the damage`);
   }
 
-  /** Throws if an entry is not its stream's next event or repeats a recent signature; the caller has looked older ones up. */
-  requireNew(entries: readonly LogEntry[]): void {
+  /** The streams whose entries do not follow their last event. Throws if an entry repeats a recent signature; older ones were looked up. */
+  conflictsOf(entries: readonly LogEntry[]): ReadonlySet<StreamId> {
     const lastIds = new Map<StreamId, number>();
     const signatures = new Set<string>();
+    const conflicts = new Set<StreamId>();
     for (const { stream, eventId, signature } of entries) {
-      const last = lastIds.get(stream) ?? this.lastEventId(stream);
-      if (eventId !== last + 1) {
-        throw new Error(`the log is append-only: event ${eventId} of ${stream} cannot follow event ${last}`);
-      }
+      if (eventId !== (lastIds.get(stream) ?? this.lastEventId(stream)) + 1) conflicts.add(stream);
       lastIds.set(stream, eventId);
       if (signature === null) continue;
       const isKnown = this.#memtable.signatures.has(signature) || this.#flushing?.signatures.has(signature) === true;
@@ -135,6 +136,7 @@ export class EventIndex {
       }
       signatures.add(signature);
     }
+    return conflicts;
   }
 
   /** Within the transaction of a commit of so many events: writes the next chunk and returns what is left, for `committed`. */
@@ -160,6 +162,7 @@ export class EventIndex {
       const run = memtable.streams.get(stream);
       if (run === undefined) memtable.streams.set(stream, { firstEventId: eventId, positions: [next] });
       else run.positions.push(next);
+      if (typeof stream === 'number' && stream > this.lastChamberId) this.lastChamberId = stream;
       if (signature !== null) {
         memtable.signatures.set(signature, next);
         this.#filter.add(signature);
@@ -177,15 +180,6 @@ export class EventIndex {
     const run = this.#memtable.streams.get(stream) ?? this.#flushing?.streams.get(stream);
     if (run !== undefined) return run.firstEventId + run.positions.length - 1;
     return this.#statements.lastEventId.get(stream) ?? 0;
-  }
-
-  /** 0 in an empty log. */
-  lastChamberId(): number {
-    let last = this.#statements.lastChamberId.get() ?? 0;
-    for (const { streams } of [this.#memtable, ...(this.#flushing === undefined ? [] : [this.#flushing])]) {
-      for (const stream of streams.keys()) if (typeof stream === 'number' && stream > last) last = stream;
-    }
-    return last;
   }
 
   positionOf(stream: StreamId, eventId: number): number | undefined {

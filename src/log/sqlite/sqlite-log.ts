@@ -14,6 +14,7 @@ import {
   type ForumLog,
   LogCorruption,
   type LogEntry,
+  type LookUp,
   type Page,
   type Registration,
   type Snapshot,
@@ -66,6 +67,7 @@ const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
 
 class SqliteLog implements ForumLog {
   readonly logId: string;
+  readonly isShared = false;
   readonly #file: DatabaseFile;
   readonly #options: Required<SqliteLogOptions>;
   readonly #damages = new Map<StreamId, StreamDamaged>();
@@ -102,10 +104,6 @@ class SqliteLog implements ForumLog {
     return this.#lastAt;
   }
 
-  get lastChamberId(): number {
-    return this.#run(() => this.#index.lastChamberId());
-  }
-
   get writeFailure(): ForumError | undefined {
     return this.#writeFailure;
   }
@@ -114,20 +112,31 @@ class SqliteLog implements ForumLog {
     return this.#damages.size;
   }
 
-  async append(entries: readonly LogEntry[], registrations: readonly Registration[] = []): Promise<void> {
+  async append(
+    entries: readonly LogEntry[],
+    registrations: readonly Registration[] = [],
+  ): Promise<ReadonlySet<StreamId>> {
     try {
       this.#file.requireUnchanged();
-      this.#index.requireNew(entries);
-      const flushing = this.#write(entries, registrations);
+      const conflicts = this.#index.conflictsOf(entries);
+      const accepted = conflicts.size === 0 ? entries : entries.filter(({ stream }) => !conflicts.has(stream));
+      const flushing = this.#write(
+        accepted,
+        conflicts.size === 0 ? registrations : registrations.filter(({ did }) => !conflicts.has(did)),
+      );
       // After the commit: a transaction that was rolled back uses up no positions.
-      this.#index.committed(entries, this.#position + 1, flushing);
+      this.#index.committed(accepted, this.#position + 1, flushing);
+      this.#position += accepted.length;
+      this.#lastAt = accepted.at(-1)?.at ?? this.#lastAt;
+      this.#writeFailure = undefined;
+      return conflicts;
     } catch (error) {
       throw this.#writeFailed(error);
     }
-    this.#writeFailure = undefined;
-    this.#position += entries.length;
-    this.#lastAt = entries.at(-1)?.at ?? this.#lastAt;
   }
+
+  /** This process is the only one that appends. */
+  onGrowth(): void {}
 
   #writeEntries(entries: readonly LogEntry[], registrations: readonly Registration[]): FlushProgress {
     let position = this.#position;
@@ -148,19 +157,21 @@ class SqliteLog implements ForumLog {
     return this.#index.writeChunk(entries.length);
   }
 
-  async findBySignature(keys: readonly string[]): Promise<readonly (string | StreamDamaged | undefined)[]> {
-    const found: (string | StreamDamaged | undefined)[] = [];
+  async lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp> {
+    const found = new Map<string, string | StreamDamaged>();
     try {
-      for (const key of keys) {
+      for (const key of signatureKeys) {
         const position =
           key.length === HIDDEN_KEY_CHARS ? this.#positionOfRegistration(key) : this.#index.positionOfSignature(key);
         const stored = position === undefined ? undefined : this.#statements.stored.get(position);
-        found.push(stored && (this.#damageIn(stored.line, stored) ?? stored.line.toString()));
+        if (stored !== undefined) found.set(key, this.#damageIn(stored.line, stored) ?? stored.line.toString());
       }
+      const lastEventIds = new Map<StreamId, number>();
+      for (const stream of streams) lastEventIds.set(stream, this.#index.lastEventId(stream));
+      return { lastEventIds, lastChamberId: this.#index.lastChamberId, found };
     } catch (error) {
       throw this.#failure(error);
     }
-    return found;
   }
 
   #positionOfRegistration(key: string): number | undefined {
@@ -340,11 +351,11 @@ class SqliteLog implements ForumLog {
     return this.#run(() => this.#listings.openChambers(creatorDid, max));
   }
 
-  recall(name: string): string | undefined {
+  async recall(name: string): Promise<string | undefined> {
     return this.#run(() => this.#statements.recall.get(name));
   }
 
-  remember(name: string, value: string): void {
+  async remember(name: string, value: string): Promise<void> {
     this.#run(() => this.#statements.remember.run(name, value));
   }
 

@@ -1,5 +1,6 @@
 // `events` is append-only for every program that opens the file, by triggers that REPLACE cannot get round.
 import { expect, it } from 'vitest';
+import type { StreamId } from '../../../src/log/log.ts';
 import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { entry, intrude } from '../entries.ts';
@@ -60,12 +61,13 @@ it.each([
   ['a gap', [entry(1, 3), entry(1, 5)]],
   ['an event that is there', [entry(1, 3), entry(1, 3)]],
   ['a stream that starts with 2', [entry(1, 3), entry(9, 2)]],
-])('a batch with %s is refused whole', async (_what, entries) => {
+])('of a stream with %s nothing is written, and the append returns it', async (_what, entries) => {
   const { log } = await writtenLog();
-  await expect(log.append(entries)).rejects.toThrow('append-only');
-  expect(await log.lastEventId(1)).toBe(2);
-  await log.append([entry(1, 3)]);
-  expect(await log.lastEventId(1)).toBe(3);
+  const stream = entries[1]?.stream as StreamId;
+  const head = await log.lastEventId(stream);
+  expect(await log.append([...entries, entry(2, 2)])).toEqual(new Set([stream]));
+  expect(await log.lastEventId(stream)).toBe(head);
+  expect(await log.lastEventId(2)).toBe(2);
 });
 
 it('a batch with a signature that is in the log is refused whole', async () => {

@@ -127,7 +127,8 @@ describe('a file of schema 3', () => {
       copyFileSync(path, copy);
       intrude(copy).exec('DROP TABLE registrations; PRAGMA user_version = 3');
       const renewed = openSqliteLog(copy);
-      expect(await renewed.findBySignature([hiddenSignatureKey(signature)])).toEqual([line.toString()]);
+      const key = hiddenSignatureKey(signature);
+      expect((await renewed.lookUp([], [key])).found).toEqual(new Map([[key, line.toString()]]));
       await renewed.close();
       expect(eraseAgent(copy, did)).toEqual({ did, emailAddresses: 0, signatures: 1, linesKept: 1 });
     },

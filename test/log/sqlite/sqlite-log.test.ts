@@ -15,20 +15,25 @@ describe('a log that is opened again', () => {
     const first = entry(1, 1);
     const registration = { did: 'did:key:a', eventId: 1, signature: null, operatorEmail: 'op@example.org' };
     await log.append([first, entry('did:key:a', 1), entry(7, 1, { at: 99 })], [registration]);
-    log.remember('chain', '31337');
-    log.remember('chain', '1');
+    await log.remember('chain', '31337');
+    await log.remember('chain', '1');
     const seen = async (opened: typeof log) => ({
       logId: opened.logId,
-      lastChamberId: opened.lastChamberId,
       page: await opened.readPage(1, 0, 10),
       email: await opened.operatorEmail('did:key:a'),
-      found: await opened.findBySignature([first.signature as string, '\0'.repeat(72)]),
-      chain: opened.recall('chain'),
+      look: await opened.lookUp([1, 2], [first.signature as string, '\0'.repeat(72)]),
+      chain: await opened.recall('chain'),
     });
     const before = await seen(log);
     expect(before).toMatchObject({
-      lastChamberId: 7,
-      found: [Buffer.from(first.line).toString(), undefined],
+      look: {
+        lastEventIds: new Map([
+          [1, 1],
+          [2, 0],
+        ]),
+        lastChamberId: 7,
+        found: new Map([[first.signature, Buffer.from(first.line).toString()]]),
+      },
       chain: '31337',
     });
     await log.close();
