@@ -59,7 +59,8 @@ async function openRelayer(
   };
 }
 
-const CHAIN_ID = 'chain_id';
+/** Name in the log's memory of the chain that it was first used with. */
+export const CHAIN_ID = 'chain_id';
 
 /** The chain first used with a database is stored in it, and another one is rejected. */
 async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<RelayerConfig> {

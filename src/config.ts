@@ -169,6 +169,7 @@ export const VARIABLES = {
   METRICS_PORT: optional(integer(0, 65_535), 'port for GET /metrics; absent: none'),
   METRICS_HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address of METRICS_PORT'),
   LOG_LEVEL: variable('info', matching(LOG_LEVEL, `must be one of ${LOG_LEVELS}`), LOG_LEVELS),
+  LOG_FORMAT: variable('json', matching(/^(json|pretty)$/, 'must be json or pretty'), 'json, or pretty for people'),
 } as const;
 
 export type Config = { readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'] };

@@ -4,6 +4,7 @@ import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
+import { SERVICE_NAME } from './http/service.ts';
 import { openReader } from './log/sqlite/stored-events.ts';
 import { readHead } from './relayer/chain-client.ts';
 import type { RelayerConfig } from './relayer/context.ts';
@@ -12,7 +13,7 @@ import { openRpc } from './relayer/rpc.ts';
 import { openAccount } from './relayer/transactions.ts';
 
 export interface Finding {
-  readonly subject: 'configuration' | 'flags' | 'disk' | 'clock' | 'chain';
+  readonly subject: 'configuration' | 'flags' | 'disk' | 'clock' | 'chain' | 'service';
   /** A `problem` stops the service or defeats its purpose; a `warning` may pass or may be intended. */
   readonly level: 'ok' | 'warning' | 'problem';
   readonly detail: string;
@@ -23,6 +24,8 @@ export interface Finding {
 const FREE_BYTES_MIN = 100_000_000;
 const FREE_BYTES_ENOUGH = 1_000_000_000;
 const PROBE_MILLIS = 3_000;
+/** As far as a signature may be from the future by default. */
+const SERVICE_CLOCK_SECONDS_MAX = 60;
 
 const finding =
   (level: Finding['level']) =>
@@ -138,4 +141,44 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
   ];
   if (found.length > 0) return found;
   return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}, which has ${balance} wei`)];
+}
+
+/** The findings on a running service. Throws an Error of one sentence if there is none at that URL. */
+export async function examineService(url: string): Promise<readonly Finding[]> {
+  const base = url.replace(/\/+$/, '');
+  const info = await ask(`${base}/`);
+  const { name, version } = info.body;
+  if (name !== SERVICE_NAME) throw new Error(`${url} is not a ${SERVICE_NAME}: use its base URL, its PUBLIC_URL`);
+  const aheadSeconds = Math.round((Date.parse(info.response.headers.get('date') ?? '') - Date.now()) / 1000);
+  const [health, ready, chambers] = await Promise.all(
+    ['/health', '/ready', '/chambers?limit=1'].map((path) => ask(base + path)),
+  );
+  const [newest] = (chambers?.body ?? []) as readonly { readonly chamberId?: number }[];
+  const preview = newest && (await ask(`${base}/chambers/${newest.chamberId}/merkle-preview`));
+  const logId = preview?.response.headers.get('log-id') ?? 'shown with its first chamber';
+  const { ok: isHealthy } = health?.body ?? {};
+  const isReady = ready?.response.ok === true || ready?.response.status === 404;
+  return [
+    ok('service', `version ${version}, logId ${logId}`),
+    isHealthy === true ? ok('service', 'healthy') : problem('service', `not healthy: ${JSON.stringify(health?.body)}`),
+    isReady ? ok('service', 'ready for moves') : problem('service', `not ready: ${JSON.stringify(ready?.body)}`),
+    Math.abs(aheadSeconds) <= SERVICE_CLOCK_SECONDS_MAX
+      ? ok('clock', 'that of the service and this one agree')
+      : problem('clock', `the service is ${aheadSeconds} s ahead of this clock: signatures made here may be rejected`),
+  ];
+}
+
+async function ask(url: string) {
+  try {
+    const response = await fetch(url, {
+      signal: AbortSignal.timeout(PROBE_MILLIS),
+      headers: { accept: 'application/json' },
+    });
+    return { response, body: (await response.json()) as Readonly<Record<string, unknown>> };
+  } catch (error) {
+    const { message, cause } = error as Error;
+    throw new Error(`no service responds at ${url}: ${cause instanceof Error ? cause.message : message}`, {
+      cause: error,
+    });
+  }
 }

@@ -4,6 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { readConfig, VARIABLES } from './config.ts';
+import { logDestination } from './log-format.ts';
 import { type Service, startService } from './server.ts';
 import { VERSION } from './version.ts';
 
@@ -13,7 +14,7 @@ const STOP_MS_MAX = 9_000;
 
 async function main(): Promise<void> {
   const config = readConfig(process.env);
-  const logger = pino({ level: config.LOG_LEVEL }, pino.destination(process.stderr.fd));
+  const logger = pino({ level: config.LOG_LEVEL }, logDestination(config.LOG_FORMAT));
   if (config.DEV_ALLOW_UNSIGNED) {
     logger.warn(
       'DEV_ALLOW_UNSIGNED=true: requests with X-Dev-Did are accepted without a signature. Never in production.',

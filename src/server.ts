@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import { AccessList } from './access-list.ts';
-import { type ChainLink, openChain } from './chain.ts';
+import { CHAIN_ID, type ChainLink, openChain } from './chain.ts';
 import { toBlockList } from './client-address.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
@@ -161,6 +161,18 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     await verifier.close();
     throw error;
   }
+  const [publicUrl = url] = config.PUBLIC_URL;
+  logger.info(
+    {
+      version: options.version,
+      mode: config.NODE_ENV,
+      database: config.DATABASE_PATH,
+      chain: config.CHAIN ?? `${config.RPC_URL === undefined ? 'development chain ' : ''}${forum.log.recall(CHAIN_ID)}`,
+      publicUrl,
+      docs: `${publicUrl}/docs`,
+    },
+    'started',
+  );
   const clockTimer = setInterval(() => persistClock(forum), CLOCK_PERSIST_INTERVAL_MS).unref();
   return { forum, url, reloadAccess: () => access.reload({ isForced: true }), stop };
 

@@ -3,9 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { examine, type Finding } from '../src/doctor.ts';
+import { examine, examineService, type Finding } from '../src/doctor.ts';
 import { openSqliteLog } from '../src/log/sqlite/sqlite-log.ts';
 import { run } from './cli/run.ts';
+import { run as runService } from './kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
 import { entry } from './log/entries.ts';
 
@@ -68,6 +69,14 @@ describe('doctor', () => {
     IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
     RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
   } as const;
+
+  it('asks a running service as well', async () => {
+    const { url, service } = await runService({ DATABASE_PATH: ':memory:' });
+    expect((await examineService(`${url}/`)).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok', 'ok']);
+    await service.stop();
+    await expect(examineService(url)).rejects.toThrow(`no service responds at ${url}/: `);
+    await expect(examineService('localhost')).rejects.toThrow('no service responds at localhost/: ');
+  });
 
   it('finds an RPC that does not respond', async () => {
     const found = await complaints({ ...CHAIN, RPC_URL: 'http://127.0.0.1:9' });

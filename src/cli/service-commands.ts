@@ -22,7 +22,8 @@ export const serviceCommands: readonly CommandSpec[] = [
   {
     name: 'doctor',
     summary: 'Checks configuration, flags, disk, clock and chain of a service, and names the variable to set',
-    examples: ['doctor', 'RPC_URL=https://rpc.example.org … chambers doctor --json'],
+    args: { '[url]': 'the base URL of a running service, which is asked as well' },
+    examples: ['doctor', 'doctor http://127.0.0.1:8787', 'RPC_URL=https://rpc.example.org … chambers doctor --json'],
     run: doctor,
   },
   {
@@ -70,9 +71,10 @@ export const serviceCommands: readonly CommandSpec[] = [
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const;
 
-async function doctor({ isJson }: Input): Promise<number> {
-  const { examine } = await import('../doctor.ts');
-  const findings = await examine(process.env);
+async function doctor({ args: [url], isJson }: Input): Promise<number> {
+  const { examine, examineService } = await import('../doctor.ts');
+  const asked = url === undefined ? [] : await examineService(url);
+  const findings = [...(await examine(process.env)), ...asked];
   const isHealthy = findings.every(({ level }) => level !== 'problem');
   const rows = findings.map(({ subject, level, variable, detail }) => [subject, level, variable, detail]);
   const [header = '', ...lines] = table(['SUBJECT', 'LEVEL', 'VARIABLE', 'FINDING'], rows);

@@ -10,7 +10,7 @@ import { workedSignature } from './docs/worked-example.ts';
 import { targetUris } from './request.ts';
 import { json } from './response.ts';
 
-const SERVICE_NAME = 'Chamber Coordination Service';
+export const SERVICE_NAME = 'Chamber Coordination Service';
 
 /** The descriptions of the service for programs, people and language models (RFC 8288, RFC 8631). */
 const LINK =
