@@ -29,8 +29,11 @@ interface HttpServerOptions {
 
 /** A server that does not listen yet. */
 export function createHttpServer({ fetch, admission, limits }: HttpServerOptions): Server {
+  const hardening = { admission, headBytesMax: limits.HEADER_BYTES_MAX };
   const webSockets = new WebSocketServer({
     noServer: true,
+    // None is spoken, and ws would claim the first that the client offers.
+    handleProtocols: () => false,
     // Liveness tracks them.
     clientTracking: false,
     perMessageDeflate: false,
@@ -40,11 +43,12 @@ export function createHttpServer({ fetch, admission, limits }: HttpServerOptions
   const server = createAdaptorServer({
     fetch: withUpgradeErrors(fetch) as Parameters<typeof createAdaptorServer>[0]['fetch'],
     websocket: { server: webSockets as WebSocketServerLike },
-    createServer: hardenedServer(admission) as typeof createServer,
+    createServer: hardenedServer(hardening) as typeof createServer,
     serverOptions: {
       headersTimeout: limits.HEADERS_TIMEOUT_SECONDS * 1000,
       requestTimeout: limits.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: limits.KEEP_ALIVE_SECONDS * 1000,
+      // Node counts only the target, names and values, so request hardening counts again.
       maxHeaderSize: limits.HEADER_BYTES_MAX,
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
       // Node would reject a missing Host without a body; request hardening rejects it in the usual form.
@@ -55,7 +59,7 @@ export function createHttpServer({ fetch, admission, limits }: HttpServerOptions
   // Node would drop header lines beyond its default, a second Host among them; HEADER_BYTES_MAX bounds them.
   server.maxHeadersCount = 0;
   server.timeout = limits.STALL_SECONDS * 1000;
-  hardenSockets(server, webSockets, admission);
+  hardenSockets(server, { ...hardening, webSockets });
   return server;
 }
 

@@ -20,7 +20,7 @@ import { serveWebSocket } from './websocket.ts';
 const SHORT_ANSWER_LINES = 100;
 
 const NOT_A_STREAM =
-  'the stream needs a WebSocket handshake, or Accept: text/event-stream; pages are at /chambers/:id/events';
+  'the stream needs a WebSocket handshake over HTTP/1.1, or Accept: text/event-stream; pages are at /chambers/:id/events';
 
 interface StreamOptions {
   readonly forum: Forum;

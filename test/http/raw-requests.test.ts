@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { call, newAgent, run, sendRaw } from '../kit/service.ts';
+import { call, debating, newAgent, type Running, run, sendRaw } from '../kit/service.ts';
+import type { Signer } from '../kit/signer.ts';
 
 function parse(answer: string) {
   const [head = '', body = ''] = answer.split('\r\n\r\n');
@@ -11,6 +12,7 @@ function parse(answer: string) {
 
 const END = 'Connection: close\r\n\r\n';
 const HOST = 'Host: forum.test\r\n';
+const HANDSHAKE = 'GET /chambers/1/stream HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
 
 describe('an ambiguous request', () => {
   it.each([
@@ -36,6 +38,24 @@ describe('an ambiguous request', () => {
       `GET /chambers/1/stream HTTP/1.1\r\n${HOST}${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
     ],
     ['a second Host header after 2,100 others', `GET / HTTP/1.1\r\n${HOST}${'a:\r\n'.repeat(2_100)}${HOST}${END}`],
+    ...[
+      '256.256.256.256',
+      '1.2.3.4.5',
+      'xn--',
+      '0xffffffffff',
+      'a..b',
+      '.forum.test',
+      '[::1',
+      'forum.test:65536',
+      'x'.repeat(300),
+    ].map((host) => [`the Host header ${host.slice(0, 20)}`, `GET / HTTP/1.1\r\nHost: ${host}\r\n${END}`]),
+    ['a Host header that is none, of a handshake', `${HANDSHAKE}Host: 1.2.3.4.5\r\nSec-WebSocket-Version: 13\r\n\r\n`],
+    ...['HTTP/2.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/3.0'].map((version) => [
+      `a request line of ${version}`,
+      `GET / ${version}\r\n${HOST}${END}`,
+    ]),
+    ['a request line without a version', `GET /\r\n${HOST}${END}`],
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['no HTTP at all', 'hello\r\n\r\n'],
     ['an unknown method', `BREW / HTTP/1.1\r\n${HOST}${END}`],
     ['two lengths', `POST /register HTTP/1.1\r\n${HOST}Content-Length: 2\r\nContent-Length: 3\r\n${END}{}`],
@@ -79,6 +99,67 @@ describe('an ambiguous request', () => {
     expect([status, JSON.parse(body).error]).toEqual([expected, error]);
     expect(head).toContain('access-control-allow-origin: *');
     expect(head.includes('\r\nallow: ')).toBe(status === 405);
+  });
+});
+
+describe('a version of HTTP other than 1.0 and 1.1', () => {
+  it.each(['HTTP/2.0', 'HTTP/1.2'])('is named in the error: %s', async (version) => {
+    const { url } = await run();
+    const { body } = parse(await sendRaw(url, `GET / ${version}\r\n${HOST}${END}`));
+    expect(JSON.parse(body).detail).toBe('only HTTP/1.1 and HTTP/1.0 are supported');
+  });
+});
+
+describe('a Host header', () => {
+  it.each(['127.0.0.1:80', 'localhost', 'forum.test.', 'my_host', '[::1]:8080', 'xn--bcher-kva.test', 'a-b.c1'])(
+    'may be %s, again and again',
+    async (host) => {
+      const { url } = await run();
+      for (let request = 0; request < 2; request++) {
+        expect(parse(await sendRaw(url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${END}`)).status).toBe(200);
+      }
+    },
+  );
+
+  it('that was taken is taken after a hundred others, and one that was not is not', async () => {
+    const { url } = await run();
+    const socket = await RawSocket.open(url);
+    for (let host = 0; host < 150; host++) socket.write(`GET / HTTP/1.1\r\nHost: h${host}.test\r\n\r\n`);
+    socket.write(`GET / HTTP/1.1\r\nHost: h1.test\r\n\r\nGET / HTTP/1.1\r\nHost: 1.2.3.4.5\r\n\r\n`);
+    await socket.closed;
+    expect(socket.received.match(/HTTP\/1\.1 200/g)).toHaveLength(151);
+    expect(socket.received).toContain('HTTP/1.1 400');
+  });
+});
+
+describe('the head of a request', () => {
+  const pad = (bytes: number, line: string) => {
+    const start = `GET / HTTP/1.1\r\n${HOST}`;
+    const lines = line.repeat(Math.floor((bytes - start.length - END.length - 10) / line.length));
+    const rest = bytes - start.length - lines.length - END.length - 'Pad: \r\n'.length;
+    return `${start}${lines}Pad: ${'x'.repeat(rest)}\r\n${END}`;
+  };
+
+  it.each([
+    ['many short lines', 'a: b\r\n'],
+    ['long names', `${'n'.repeat(50)}: b\r\n`],
+    ['long values', `a: ${'v'.repeat(400)}\r\n`],
+  ])('counts as it was sent, with its separators: %s', async (_what, line) => {
+    const { url } = await run({ HEADER_BYTES_MAX: '4096' });
+    const [fits, over] = [pad(4_096, line), pad(4_097, line)];
+    expect([fits.length, over.length]).toEqual([4_096, 4_097]);
+    expect(parse(await sendRaw(url, fits)).status).toBe(200);
+    const { status, body } = parse(await sendRaw(url, over));
+    expect([status, JSON.parse(body)]).toEqual([
+      431,
+      { error: 'FORUM_ERR_TOO_LARGE', detail: 'the request head is too large: at most 4096 bytes are accepted' },
+    ]);
+  });
+
+  it('counts in a handshake too', async () => {
+    const { url } = await run({ HEADER_BYTES_MAX: '4096' });
+    const bytes = `${HANDSHAKE}${HOST}Sec-WebSocket-Version: 13\r\n${'a: b\r\n'.repeat(700)}\r\n`;
+    expect(parse(await sendRaw(url, bytes)).status).toBe(431);
   });
 });
 
@@ -126,6 +207,72 @@ describe('a request that asks for a protocol it is not offered', () => {
     }
     expect(await socket.receive(/"style":"brief"/)).toMatch(/^HTTP\/1\.1 200 /);
     await socket.closed;
+  });
+});
+
+describe('an upgrade behind a response that is still under way', () => {
+  const UPGRADE = 'Connection: Upgrade\r\nUpgrade: h2c\r\n';
+
+  async function signedPut(running: Running, by: Signer, style: string) {
+    const body = JSON.stringify({ patch: { style } });
+    const { host } = new URL(running.url);
+    const signed = by.sign({ method: 'PUT', url: `${running.url}/personality`, body, created: running.clock.seconds });
+    const lines = Object.entries({ ...signed, 'Content-Type': 'application/json', 'Content-Length': `${body.length}` });
+    const fields = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    return { head: `PUT /personality HTTP/1.1\r\nHost: ${host}\r\n${fields}`, body };
+  }
+
+  it('is carried out and answered in its turn, with a body that comes later', async () => {
+    const running = await run();
+    const by = await newAgent(running);
+    const [first, second, third] = await Promise.all(
+      ['one', 'two', 'three'].map((style) => signedPut(running, by, style)),
+    );
+    const socket = await RawSocket.open(running.url);
+    socket.write(`${first?.head}\r\n${first?.body}${second?.head}\r\n${second?.body}${third?.head}${UPGRADE}\r\n`);
+    await socket.receive(/"style":"two"/);
+    socket.write(`${third?.body}GET /health HTTP/1.1\r\n${HOST}${END}`);
+    await socket.closed;
+    const bodies = socket.received.split('\r\n\r\n').filter((part) => part.startsWith('{'));
+    expect(bodies.map((part) => /one|two|three|"ok"/.exec(part)?.[0])).toEqual(['one', 'two', 'three', '"ok"']);
+  });
+
+  it('waits for large responses to a client that reads late', async () => {
+    const running = await run();
+    const { id, debate } = await debating(running);
+    for (let count = 0; count < 100; count++) await debate('x'.repeat(8_000));
+    const socket = await RawSocket.open(running.url);
+    socket.socket.pause();
+    // 13 MB, more than the system buffers.
+    const pages = `GET /chambers/${id}/events HTTP/1.1\r\n${HOST}\r\n`.repeat(8);
+    socket.write(`${pages}GET /health HTTP/1.1\r\n${HOST}Connection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n`);
+    await sleep(200);
+    socket.socket.resume();
+    await socket.closed;
+    expect(socket.received.match(/HTTP\/1\.1 200/g)).toHaveLength(9);
+    expect(socket.received).toMatch(/\r\n0\r\n\r\nHTTP[^{]*\{"ok":true,[^{]*\}$/);
+  });
+
+  it('is a handshake after them', async () => {
+    const running = await run();
+    const { id } = await debating(running);
+    const socket = await RawSocket.open(running.url);
+    const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n';
+    const handshake = `${HANDSHAKE.replace('/1/', `/${id}/`).replace('stream', 'stream?after=0')}${HOST}${fields}`;
+    socket.write(`GET /health HTTP/1.1\r\n${HOST}\r\n`.repeat(2) + handshake);
+    const received = await socket.receive(/chamber\.created.*chamber\.joined/);
+    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 101']);
+  });
+
+  it('that is rejected leaves them whole', async () => {
+    const { url } = await run();
+    const answer = await sendRaw(url, `GET /health HTTP/1.1\r\n${HOST}\r\n${HANDSHAKE}${HOST}\r\n`);
+    expect(answer.match(/HTTP\/1\.1 \d+|"ok":true|FORUM_ERR_VALIDATION/g)).toEqual([
+      'HTTP/1.1 200',
+      '"ok":true',
+      'HTTP/1.1 400',
+      'FORUM_ERR_VALIDATION',
+    ]);
   });
 });
 

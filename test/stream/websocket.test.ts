@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { consume, page, subscribe } from '../kit/consumers.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
 import { call, debating, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
@@ -128,6 +129,47 @@ describe('a handshake', () => {
         headers: { 'access-control-allow-origin': '*', 'content-type': expect.stringContaining('application/json') },
       },
     });
+  });
+});
+
+describe('the head of a handshake', () => {
+  const KEY = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
+
+  async function shake(version: string, fields: string): Promise<string> {
+    const running = await run();
+    const { id } = await debating(running);
+    const socket = await RawSocket.open(running.url);
+    const upgrade = 'Host: forum.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+    socket.write(`GET /chambers/${id}/stream?after=0 ${version}\r\n${upgrade}${KEY}${fields}\r\n`);
+    return socket.receive(/\r\n\r\n./);
+  }
+
+  it.each([
+    ['8', 'Sec-WebSocket-Version: 8\r\n'],
+    ['12', 'Sec-WebSocket-Version: 12\r\n'],
+    ['0x0d', 'Sec-WebSocket-Version: 0x0d\r\n'],
+    ['none', ''],
+  ])('of the version %s is rejected with the one that is spoken', async (_version, fields) => {
+    const answer = await shake('HTTP/1.1', fields);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(answer).toMatch(/\r\nsec-websocket-version: 13\r\n/i);
+    expect(answer).toContain('{"error":"FORUM_ERR_VALIDATION","detail":"Sec-WebSocket-Version: must be 13"}');
+  });
+
+  it('may offer subprotocols, of which none is claimed', async () => {
+    const fields = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: chat, superchat\r\n';
+    const answer = await shake('HTTP/1.1', fields);
+    expect(answer).toMatch(/^HTTP\/1\.1 101 /);
+    expect(answer).not.toMatch(/sec-websocket-protocol/i);
+    expect(answer).toContain('chamber.created');
+  });
+
+  it('of HTTP/1.0 is not upgraded', async () => {
+    const answer = await shake('HTTP/1.0', 'Sec-WebSocket-Version: 13\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain(
+      '{"error":"FORUM_ERR_VALIDATION","detail":"the stream needs a WebSocket handshake over HTTP/1.1',
+    );
   });
 });
 

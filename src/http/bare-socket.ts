@@ -1,0 +1,50 @@
+// Responses on sockets for which Node offers no response object: it has detached them for an upgrade or could not parse their
+// bytes. They wait for the responses to earlier requests of the connection.
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+/** How long a peer may take to read the response and end its side; what it still sends is discarded. */
+const LINGER_MS = 2_000;
+
+/** Writes the response after those to earlier requests, and ends the connection. */
+export async function writeResponse(socket: Duplex, response: Response, status = response.status): Promise<void> {
+  // Node has detached the socket: an error of it without a listener would end the process.
+  socket.on('error', () => {});
+  const body = Buffer.from(await response.arrayBuffer());
+  await new Promise<void>((resolve) => afterResponses(socket, resolve));
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const headers = [...response.headers, ['Content-Length', body.length], ['Connection', 'close']];
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...headers.map((header) => header.join(': '))];
+  socket.end(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'), body]));
+  const lingering = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once('close', () => clearTimeout(lingering));
+  socket.resume();
+}
+
+export function responseUnderWay(socket: Duplex): ServerResponse | undefined {
+  // Node's own field: no public one leads from a socket to its response.
+  return (socket as Duplex & { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}
+
+/**
+ * Calls back once all responses to earlier requests are out, unless the connection ends before. Node has removed its
+ * listeners from the socket, so these replace them: the response resumes when the socket drains, and a connection that
+ * stalls or breaks is closed.
+ */
+export function afterResponses(socket: Duplex, proceed: () => void): void {
+  const response = responseUnderWay(socket);
+  if (response === undefined) {
+    proceed();
+    return;
+  }
+  const resume = () => response.emit('drain');
+  const close = () => socket.destroy();
+  socket.on('drain', resume).on('timeout', close).on('error', close);
+  response.once('close', () => {
+    socket.off('drain', resume).off('timeout', close).off('error', close);
+    if (socket.writable) afterResponses(socket, proceed);
+  });
+}

@@ -1,0 +1,65 @@
+// What the head of a request must be before anything else of it is looked at: one that every reader reads alike, and small.
+import type { IncomingMessage } from 'node:http';
+import { domainToUnicode } from 'node:url';
+import { ForumError } from '../vocabulary/errors.ts';
+
+export const VERSIONS = 'only HTTP/1.1 and HTTP/1.0 are supported';
+
+/** Without a backslash, which URL parsers take for a slash, and without a fragment, which is no part of a target. */
+const TARGET = /^\/[!"$-[\]-~]*$/;
+
+/**
+ * Another version of HTTP, a head that is too large, a Host or Content-Type twice (Node takes the first, others may not), an
+ * absolute-form or a non-ASCII target, a host that is none.
+ */
+export function headProblem(incoming: IncomingMessage, headBytesMax: number): ForumError | undefined {
+  const { method = '', url: target = '', httpVersion, headers, rawHeaders } = incoming;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return invalid(VERSIONS);
+  let bytes = `${method} ${target} HTTP/1.1\r\n\r\n`.length;
+  let hosts = 0;
+  let types = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    bytes += name.length + (rawHeaders[index + 1] as string).length + ': \r\n'.length;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    else if (name.length === 12 && name.toLowerCase() === 'content-type') types++;
+  }
+  if (bytes > headBytesMax) return headTooLarge(headBytesMax);
+  if (hosts > 1) return invalid('the request has two host headers');
+  if (types > 1) return invalid('the request has two content-type headers');
+  if (!target.startsWith('/')) return invalid('the request target must be a path: absolute-form is not accepted');
+  if (!TARGET.test(target)) return invalid('the request target must be printable ASCII without \\ and #');
+  return isHost(headers.host ?? '') ? undefined : invalid('the Host header is missing or malformed');
+}
+
+export function headTooLarge(headBytesMax: number): ForumError {
+  return new ForumError(
+    'FORUM_ERR_TOO_LARGE',
+    `the request head is too large: at most ${headBytesMax} bytes are accepted`,
+  );
+}
+
+/** Of a request that is rejected by its head alone. */
+export function statusOfHead({ code, status }: ForumError): number {
+  return code === 'FORUM_ERR_TOO_LARGE' ? 431 : status;
+}
+
+/** Without empty labels. A name has at most 253 characters, a port 6 with its colon. */
+const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
+const PARSED_HOSTS_MAX = 100;
+const parsedHosts = new Set<string>();
+
+/** Whether every URL parser takes the host. Parsing costs more than all other checks together, so a few hosts are remembered. */
+function isHost(host: string): boolean {
+  if (parsedHosts.has(host)) return true;
+  const name = HOST.test(host) ? URL.parse(`http://${host}/`)?.hostname : undefined;
+  // The parser of Node 24 takes internationalised labels that cannot be decoded.
+  if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
+  if (parsedHosts.size >= PARSED_HOSTS_MAX) parsedHosts.clear();
+  parsedHosts.add(host);
+  return true;
+}
+
+export function invalid(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', detail);
+}
