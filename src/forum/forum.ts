@@ -13,6 +13,7 @@ import { requireFresh, type SignatureAges } from '../moves/rules.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type AccountFact, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
+import { parseId } from '../vocabulary/parameters.ts';
 import { type Hex, type Millis, type Phase, toHex } from '../vocabulary/values.ts';
 import {
   type Caller,
@@ -418,6 +419,14 @@ export class Forum {
   /** At its head; undefined for a chamber that does not exist. */
   chamber(chamberId: number): Promise<Chamber | undefined> {
     return this.#streams.at(chamberId);
+  }
+
+  /** The chamber whose id stands in a path; throws FORUM_ERR_NOT_FOUND. */
+  async findChamber(id: string | undefined): Promise<Chamber> {
+    const chamberId = parseId(id);
+    const chamber = chamberId === undefined ? undefined : await this.chamber(chamberId);
+    if (chamber === undefined) throw chamberNotFound();
+    return chamber;
   }
 
   /** At its head; undefined for a key that is not registered. */

@@ -7,11 +7,9 @@ import {
   type ChamberView,
   chamberView,
 } from '../../projections/views.ts';
-import { chamberNotFound } from '../forum/commands.ts';
-import type { Chamber } from '../forum/forum.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
-import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import {
   allocation,
   count,
@@ -25,7 +23,7 @@ import {
   timestamp,
 } from '../vocabulary/schemas.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
-import { type ForumContext, type HttpOptions, type Route, readRoute } from './context.ts';
+import { type Route, readRoute } from './context.ts';
 import { json } from './response.ts';
 
 const phase = v.picklist(PHASES);
@@ -107,9 +105,9 @@ export const chamberRoutes: readonly Route[] = [
       committedTxHash: null,
       commitStatus: 'open',
     },
-    handle: async (context, c) => {
-      const { state } = await findChamber(c, context);
-      return json(chamberView(state, context.forum.now()));
+    handle: async ({ forum }, c) => {
+      const { state } = await forum.findChamber(c.req.param('id'));
+      return json(chamberView(state, forum.now()));
     },
   }),
   readRoute({
@@ -127,20 +125,12 @@ export const chamberRoutes: readonly Route[] = [
       revealed: [{ did: sample.ALICE, allocations: sample.ALLOCATIONS, salt: sample.SALT }],
       tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 6000 }],
     },
-    handle: async (context, c) => {
-      const { state } = await findChamber(c, context);
-      return json(allocationsView(state, context.forum.now()));
+    handle: async ({ forum }, c) => {
+      const { state } = await forum.findChamber(c.req.param('id'));
+      return json(allocationsView(state, forum.now()));
     },
   }),
 ];
-
-/** The chamber of the path; throws FORUM_ERR_NOT_FOUND. */
-export async function findChamber(c: ForumContext, { forum }: HttpOptions): Promise<Chamber> {
-  const chamberId = parseId(c.req.param('id'));
-  const chamber = chamberId === undefined ? undefined : await forum.chamber(chamberId);
-  if (chamber === undefined) throw chamberNotFound();
-  return chamber;
-}
 
 function parsePhase(text: string | undefined): Phase | undefined {
   if (text === undefined || isPhase(text)) return text;

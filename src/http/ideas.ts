@@ -1,13 +1,12 @@
 // Ideas (specification, Endpoints, Ideas).
+import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
-import type { ChamberState } from '../../projections/chamber.ts';
 import { type IdeaView, ideaViews } from '../../projections/views.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { address, count, did, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
-import { findChamber } from './chambers.ts';
 import { type Route, readRoute } from './context.ts';
 import { JSON_HEADERS, json } from './response.ts';
 
@@ -53,9 +52,9 @@ export const ideaRoutes: readonly Route[] = [
     name: 'Ideas',
     schema: ideas,
     example: [proposed],
-    handle: async (context, c) => {
-      const { state } = await findChamber(c, context);
-      return new Response(ideasText(state), { headers: JSON_HEADERS });
+    handle: async ({ forum }, c) => {
+      const { state } = await forum.findChamber(c.req.param('id'));
+      return new Response(ReadableStream.from(ideasText(ideaViews(state))), { headers: JSON_HEADERS });
     },
   }),
   readRoute({
@@ -95,13 +94,22 @@ export const ideaRoutes: readonly Route[] = [
   }),
 ];
 
-const ideasTexts = new WeakMap<ChamberState, Uint8Array<ArrayBuffer>>();
+const PIECE_CHARS = 65_536;
 
-/** JSON, made once for a state: it may be megabytes, which all readers share, however slowly they read. */
-function ideasText(state: ChamberState): Uint8Array<ArrayBuffer> {
-  const text = ideasTexts.get(state) ?? Buffer.from(JSON.stringify(ideaViews(state)));
-  ideasTexts.set(state, text);
-  return text;
+/**
+ * JSON in pieces: the ideas of a full chamber are megabytes, of which a reader, however slow, holds one piece, and others
+ * have their turn between two.
+ */
+async function* ideasText(ideas: readonly IdeaView[]): AsyncGenerator<Uint8Array> {
+  let piece = '[';
+  for (const [index, idea] of ideas.entries()) {
+    piece += `${index === 0 ? '' : ','}${JSON.stringify(idea)}`;
+    if (piece.length < PIECE_CHARS) continue;
+    yield Buffer.from(piece);
+    piece = '';
+    await setImmediate();
+  }
+  yield Buffer.from(`${piece}]`);
 }
 
 function parseChamberId(text: string | undefined): number | undefined {

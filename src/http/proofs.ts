@@ -9,7 +9,6 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { hash, id } from '../vocabulary/schemas.ts';
 import { toHex } from '../vocabulary/values.ts';
-import { findChamber } from './chambers.ts';
 import { type HttpOptions, type Route, readRoute } from './context.ts';
 import { json } from './response.ts';
 
@@ -29,7 +28,8 @@ export const proofRoutes: readonly Route[] = [
       asOfEventId: id,
     }),
     example: { root: sample.ROOT, eventCount: 9, asOfEventId: 9 },
-    handle: async (context, c) => json(merklePreview(await findChamber(c, context)), logId(context)),
+    handle: async (context, c) =>
+      json(merklePreview(await context.forum.findChamber(c.req.param('id'))), logId(context)),
   }),
   readRoute({
     path: '/chambers/:id/events/:eventId/proof',
@@ -55,7 +55,7 @@ export const proofRoutes: readonly Route[] = [
       eventCount: 9,
     },
     handle: async (context, c) => {
-      const { state, tree } = await findChamber(c, context);
+      const { state, tree } = await context.forum.findChamber(c.req.param('id'));
       const eventId = requireLeaf(c.req.param('eventId'), state.moveCount);
       const read = nodesOf(context, state.chamberId);
       const [leaf] = await read([{ eventId, level: 0 }]);
@@ -88,7 +88,7 @@ export const proofRoutes: readonly Route[] = [
     }),
     example: { fromRoot: sample.PREV, toRoot: sample.ROOT, proof: [sample.SIBLING] },
     handle: async (context, c) => {
-      const { state } = await findChamber(c, context);
+      const { state } = await context.forum.findChamber(c.req.param('id'));
       requireQuery(c.req.url, ['from', 'to']);
       const to = requireSize('to', c.req.query('to'), state.moveCount);
       const from = requireSize('from', c.req.query('from'), to);

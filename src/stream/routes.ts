@@ -2,14 +2,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
-import { chamberNotFound } from '../forum/commands.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { ForumLog } from '../log/log.ts';
 import { type PageRange, readPages } from '../log/pages.ts';
 import { LOG_ID } from '../moves/samples.ts';
 import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { eventSource } from './event-source.ts';
 import type { Liveness } from './liveness.ts';
 import type { StreamQuota } from './quota.ts';
@@ -88,15 +87,13 @@ function wantsEventSource(c: Context): boolean {
 
 /** The cursor of a request; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_CONFLICT (another log) or FORUM_ERR_VALIDATION. */
 async function readStart(c: Context, forum: Forum, known: readonly string[], lastEventIdHeader?: string) {
-  const chamberId = parseId(c.req.param('id'));
-  const chamber = chamberId === undefined ? undefined : await forum.chamber(chamberId);
-  if (chamberId === undefined || chamber === undefined) throw chamberNotFound();
+  const { state } = await forum.findChamber(c.req.param('id'));
   requireQuery(c.req.url, known);
   const { logId } = forum.log;
   if ((c.req.query('log') ?? logId) !== logId) {
     throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
   }
-  const { lastEventId } = chamber.state;
+  const { chamberId, lastEventId } = state;
   const after = parseCursor('Last-Event-ID', lastEventIdHeader) ?? parseCursor('after', c.req.query('after'));
   if (after !== undefined && after > lastEventId) {
     throw invalid('after', `${after} is beyond the head of the log, which is ${lastEventId}`);

@@ -72,8 +72,10 @@ const servicePayloadExamples: ServicePayloads = {
 };
 
 function serviceExamples(): readonly ChamberEvent[] {
+  // After the moves, which the root is over.
+  const { eventCount } = servicePayloadExamples['chamber.committed'];
   return Object.entries(servicePayloadExamples).map(([type, payload], index) =>
-    exampleOf(index + 10, { type, payload, did: null, request: null }),
+    exampleOf(eventCount + 1 + index, { type, payload, did: null, request: null }),
   );
 }
 
