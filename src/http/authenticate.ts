@@ -27,26 +27,23 @@ export class Authenticator {
   }
 
   /** The registered agent behind the request; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. */
-  async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
-    return this.#admit(isSigned(c) ? await this.#verify(c, body) : await this.#unsigned(c, body));
+  async authenticate(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
+    const caller = isSigned(c) ? await this.#verify(c, body, isRegistration) : await this.#unsigned(c, body);
+    // After verification, so that no agent can use up another's rate.
+    const wait = this.#rate.take(caller.did);
+    if (wait > 0) throw rateError(wait, 'this agent');
+    return caller;
   }
 
   /** For POST /register: the signer, registered or not; undefined for the usual unsigned registration. */
   async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Caller | undefined> {
     if (!isSigned(c)) return undefined;
-    const caller = this.#admit(await this.#verify(c, body, { isRegistration: true }));
+    const caller = await this.authenticate(c, body, { isRegistration: true });
     // Over a body with an e-mail address, digest and signature would let anybody test a guess of it.
     const { json } = body;
     const hasEmail = typeof json === 'object' && json !== null && 'operatorEmail' in json;
     const signature = caller.signature && hiddenSignatureKey(caller.signature);
     return { ...caller, request: hasEmail ? null : caller.request, signature };
-  }
-
-  /** After verification, so that no agent can use up another's rate. */
-  #admit(caller: Caller): Caller {
-    const wait = this.#rate.take(caller.did);
-    if (wait > 0) throw rateError(wait, 'this agent');
-    return caller;
   }
 
   async #unsigned(c: ForumContext, body: RequestBody): Promise<Caller> {
@@ -60,7 +57,7 @@ export class Authenticator {
     return { did, request: null, signature: null, times: null };
   }
 
-  async #verify(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
+  async #verify(c: ForumContext, body: RequestBody, isRegistration: boolean): Promise<Caller> {
     const contentDigest = header(c, 'content-digest') ?? '';
     const signatureInput = header(c, 'signature-input') ?? '';
     const signature = header(c, 'signature') ?? '';

@@ -1,5 +1,5 @@
-// What stands before the routes: requests that two readers could read differently are rejected, upgrades that are not
-// offered are served without, and bytes that are not HTTP get an error in the usual form.
+// What stands before the routes: requests that two readers could read differently, or whose head is too large, are rejected, and
+// the requests of a connection are served one at a time.
 import {
   createServer,
   type IncomingMessage,
@@ -9,18 +9,14 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import type { HttpBindings } from '@hono/node-server';
-import type { WebSocketServer } from 'ws';
+import { domainToUnicode } from 'node:url';
 import { ForumError } from '../vocabulary/errors.ts';
-import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.ts';
-import { headProblem, headTooLarge, invalid, statusOfHead, VERSIONS } from './request-head.ts';
 import { errorResponse } from './response.ts';
 
 /** Why a request is rejected before anything of it is read: too many from its address, or the service is stopping. */
 export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
 
-interface Hardening {
+export interface Hardening {
   readonly admission: Admission;
   readonly headBytesMax: number;
 }
@@ -59,91 +55,64 @@ function respond(outgoing: ServerResponse, problem: ForumError, status = statusO
   outgoing.writeHead(status, { ...headers, 'Content-Length': body.length, Connection: 'close' }).end(body);
 }
 
-export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+export const VERSIONS = 'only HTTP/1.1 and HTTP/1.0 are supported';
 
-/** Answers a rejected handshake with the usual body, which the adapter would leave out, as upgrades have no response object. */
-export function withUpgradeErrors(fetch: Fetch): Fetch {
-  return (request, env) => {
-    const response = fetch(request, env);
-    return (env as Partial<HttpBindings>).outgoing === undefined ? finishUpgrade(response, env) : response;
-  };
-}
-
-async function finishUpgrade(pending: Response | Promise<Response>, { incoming }: HttpBindings): Promise<Response> {
-  const response = await pending;
-  const isAccepted = response.status === 200 && response.body === null;
-  if (!isAccepted) await writeResponse(incoming.socket, response);
-  return response;
-}
-
-const STREAM_TARGET = /^[^?]*\/chambers\/[^/?]+\/stream(\?|$)/;
-
-interface SocketHardening extends Hardening {
-  readonly webSockets: WebSocketServer;
-}
-
-export function hardenSockets(server: Server, { webSockets, admission, headBytesMax }: SocketHardening): void {
-  // First of the listeners: the adapter ignores a request whose Upgrade header is gone.
-  server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
-    const { method, url = '', headers, httpVersion } = request;
-    const { upgrade } = headers;
-    if (responseUnderWay(socket) !== undefined) {
-      delete headers.upgrade;
-      afterResponses(socket, () => {
-        headers.upgrade = upgrade;
-        server.emit('upgrade', request, socket, rest);
-      });
-      return;
-    }
-    const isGet = method === 'GET' && httpVersion === '1.1';
-    const isOffered = isGet && upgrade?.toLowerCase() === 'websocket' && STREAM_TARGET.test(url);
-    const problem = isOffered
-      ? (admission(request) ?? headProblem(request, headBytesMax) ?? versionProblem(headers))
-      : undefined;
-    if (isOffered && problem === undefined) return;
-    delete headers.upgrade;
-    if (problem === undefined) serveWithoutUpgrade(server, request, socket, rest);
-    else void writeResponse(socket, errorResponse(problem), statusOfHead(problem));
-  });
-  webSockets.on('wsClientError', (error: Error, socket: Duplex) => {
-    void writeResponse(socket, errorResponse(invalid(`handshake: ${error.message}`)));
-  });
-  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    const headers = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
-    const problem = new ForumError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', { headers });
-    void writeResponse(socket, errorResponse(problem));
-  });
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else if (error.code === 'HPE_HEADER_OVERFLOW') {
-      void writeResponse(socket, errorResponse(headTooLarge(headBytesMax)), 431);
-    } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      void writeResponse(socket, errorResponse(invalid('the request did not arrive in time')), 408);
-    } else {
-      const detail = error.code === 'HPE_INVALID_VERSION' ? VERSIONS : 'the bytes are not an HTTP request';
-      void writeResponse(socket, errorResponse(invalid(detail)));
-    }
-  });
-}
-
-/** RFC 6455, 4.4: a client that speaks another version learns ours. */
-function versionProblem(headers: IncomingMessage['headers']): ForumError | undefined {
-  if (headers['sec-websocket-version'] === '13') return undefined;
-  const options = { headers: { 'Sec-WebSocket-Version': '13' } };
-  return new ForumError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', options);
-}
+/** Without a backslash, which URL parsers take for a slash, and without a fragment, which is no part of a target. */
+const TARGET = /^\/[!"$-[\]-~]*$/;
 
 /**
- * A server may ignore Upgrade (RFC 9110, 7.8). Node has detached the socket by then, so the request is handed in again
- * without the field; `rest` holds the bytes after its head.
+ * Another version of HTTP, a head that is too large, a Host or Content-Type twice (Node takes the first, others may not), an
+ * absolute-form or a non-ASCII target, a host that is none.
  */
-function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, rest: Buffer): void {
-  const { method, url, httpVersion, rawHeaders } = request;
-  let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
+export function headProblem(incoming: IncomingMessage, headBytesMax: number): ForumError | undefined {
+  const { method = '', url: target = '', httpVersion, headers, rawHeaders } = incoming;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return invalid(VERSIONS);
+  let bytes = `${method} ${target} HTTP/1.1\r\n\r\n`.length;
+  let hosts = 0;
+  let types = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string;
-    if (name.toLowerCase() !== 'upgrade') head += `${name}: ${rawHeaders[index + 1]}\r\n`;
+    bytes += name.length + (rawHeaders[index + 1] as string).length + ': \r\n'.length;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    else if (name.length === 12 && name.toLowerCase() === 'content-type') types++;
   }
-  socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), rest]));
-  server.emit('connection', socket);
+  if (bytes > headBytesMax) return headTooLarge(headBytesMax);
+  if (hosts > 1) return invalid('the request has two host headers');
+  if (types > 1) return invalid('the request has two content-type headers');
+  if (!target.startsWith('/')) return invalid('the request target must be a path: absolute-form is not accepted');
+  if (!TARGET.test(target)) return invalid('the request target must be printable ASCII without \\ and #');
+  const { host = '' } = headers;
+  if (parsedHosts.has(host) || isHost(host)) return undefined;
+  return invalid('the Host header is missing or malformed');
+}
+
+export function headTooLarge(headBytesMax: number): ForumError {
+  return new ForumError(
+    'FORUM_ERR_TOO_LARGE',
+    `the request head is too large: at most ${headBytesMax} bytes are accepted`,
+  );
+}
+
+/** Of a request that is rejected by its head alone. */
+export function statusOfHead({ code, status }: ForumError): number {
+  return code === 'FORUM_ERR_TOO_LARGE' ? 431 : status;
+}
+
+/** Without empty labels. A name has at most 253 characters, a port 6 with its colon. */
+const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
+const PARSED_HOSTS_MAX = 100;
+const parsedHosts = new Set<string>();
+
+/** Whether every URL parser takes the host. Parsing costs more than all other checks together, so the last ones are remembered. */
+function isHost(host: string): boolean {
+  const name = HOST.test(host) ? URL.parse(`http://${host}/`)?.hostname : undefined;
+  // The parser of Node 24 takes internationalised labels that cannot be decoded.
+  if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
+  if (parsedHosts.size >= PARSED_HOSTS_MAX) parsedHosts.clear();
+  parsedHosts.add(host);
+  return true;
+}
+
+export function invalid(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', detail);
 }

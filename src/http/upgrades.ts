@@ -1,0 +1,99 @@
+// Sockets that Node hands over as they are: upgrades that are not offered are served without, rejected handshakes and bytes that
+// are not HTTP get an error in the usual form.
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { HttpBindings } from '@hono/node-server';
+import type { WebSocketServer } from 'ws';
+import { ForumError } from '../vocabulary/errors.ts';
+import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.ts';
+import { type Hardening, headProblem, headTooLarge, invalid, statusOfHead, VERSIONS } from './request-hardening.ts';
+import { errorResponse } from './response.ts';
+
+export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+
+/** Answers a rejected handshake with the usual body, which the adapter would leave out, as upgrades have no response object. */
+export function withUpgradeErrors(fetch: Fetch): Fetch {
+  return (request, env) => {
+    const response = fetch(request, env);
+    return (env as Partial<HttpBindings>).outgoing === undefined ? finishUpgrade(response, env) : response;
+  };
+}
+
+async function finishUpgrade(pending: Response | Promise<Response>, { incoming }: HttpBindings): Promise<Response> {
+  const response = await pending;
+  const isAccepted = response.status === 200 && response.body === null;
+  if (!isAccepted) await writeResponse(incoming.socket, response);
+  return response;
+}
+
+const STREAM_TARGET = /^[^?]*\/chambers\/[^/?]+\/stream(\?|$)/;
+
+interface SocketHardening extends Hardening {
+  readonly webSockets: WebSocketServer;
+}
+
+export function hardenSockets(server: Server, { webSockets, admission, headBytesMax }: SocketHardening): void {
+  // First of the listeners: the adapter ignores a request whose Upgrade header is gone.
+  server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
+    const { method, url = '', headers, httpVersion } = request;
+    const { upgrade } = headers;
+    if (responseUnderWay(socket) !== undefined) {
+      delete headers.upgrade;
+      afterResponses(socket, () => {
+        headers.upgrade = upgrade;
+        server.emit('upgrade', request, socket, rest);
+      });
+      return;
+    }
+    const isGet = method === 'GET' && httpVersion === '1.1';
+    const isOffered = isGet && upgrade?.toLowerCase() === 'websocket' && STREAM_TARGET.test(url);
+    const problem = isOffered
+      ? (admission(request) ?? headProblem(request, headBytesMax) ?? versionProblem(headers))
+      : undefined;
+    if (isOffered && problem === undefined) return;
+    delete headers.upgrade;
+    if (problem === undefined) serveWithoutUpgrade(server, request, socket, rest);
+    else void writeResponse(socket, errorResponse(problem), statusOfHead(problem));
+  });
+  webSockets.on('wsClientError', (error: Error, socket: Duplex) => {
+    void writeResponse(socket, errorResponse(invalid(`handshake: ${error.message}`)));
+  });
+  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+    const headers = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
+    const problem = new ForumError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', { headers });
+    void writeResponse(socket, errorResponse(problem));
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else if (error.code === 'HPE_HEADER_OVERFLOW') {
+      void writeResponse(socket, errorResponse(headTooLarge(headBytesMax)), 431);
+    } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+      void writeResponse(socket, errorResponse(invalid('the request did not arrive in time')), 408);
+    } else {
+      const detail = error.code === 'HPE_INVALID_VERSION' ? VERSIONS : 'the bytes are not an HTTP request';
+      void writeResponse(socket, errorResponse(invalid(detail)));
+    }
+  });
+}
+
+/** RFC 6455, 4.4: a client that speaks another version learns ours. */
+function versionProblem(headers: IncomingMessage['headers']): ForumError | undefined {
+  if (headers['sec-websocket-version'] === '13') return undefined;
+  const options = { headers: { 'Sec-WebSocket-Version': '13' } };
+  return new ForumError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', options);
+}
+
+/**
+ * A server may ignore Upgrade (RFC 9110, 7.8). Node has detached the socket by then, so the request is handed in again
+ * without the field; `rest` holds the bytes after its head.
+ */
+function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, rest: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    if (name.toLowerCase() !== 'upgrade') head += `${name}: ${rawHeaders[index + 1]}\r\n`;
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${head}\r\n`, 'latin1'), rest]));
+  server.emit('connection', socket);
+}
