@@ -18,7 +18,7 @@ const SERVICE = [
   'test/{cli,durability,examples,hostile,stream,verifier}/**/*.test.ts',
   'test/client/{agent,browser,events,exchange,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
-  'test/http/{limits,raw-requests}.test.ts',
+  'test/http/{ideas,limits,raw-requests}.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
   'test/log/damage.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
