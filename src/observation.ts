@@ -5,9 +5,8 @@ import type { Config } from './config.ts';
 import type { BatchReport } from './forum/forum.ts';
 import type { Failure } from './http/context.ts';
 import { listen } from './http/http-server.ts';
-import type { Admission } from './http/request-hardening.ts';
+import type { Admission, Fetch } from './http/request-hardening.ts';
 import { requestIdOf } from './http/response.ts';
-import type { Fetch } from './http/upgrades.ts';
 import {
   type Answered,
   addGauges,

@@ -1,17 +1,16 @@
 // Responses on sockets for which Node offers no response object: it has detached them for an upgrade or could not parse their
-// bytes. They wait for the responses to earlier requests of the connection.
+// bytes.
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 /** How long a peer may take to read the response and end its side; what it still sends is discarded. */
 const LINGER_MS = 2_000;
 
-/** Writes the response after those to earlier requests, and ends the connection. */
+/** Writes the response and ends the connection. */
 export async function writeResponse(socket: Duplex, response: Response, status = response.status): Promise<void> {
   // Node has detached the socket: an error of it without a listener would end the process.
   socket.on('error', () => {});
   const body = Buffer.from(await response.arrayBuffer());
-  await new Promise<void>((resolve) => afterResponses(socket, resolve));
   if (!socket.writable) {
     socket.destroy();
     return;

@@ -3,8 +3,8 @@ import type { createServer, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
-import { type Admission, hardenedServer } from './request-hardening.ts';
-import { type Fetch, hardenSockets, withUpgradeErrors } from './upgrades.ts';
+import { type Admission, type Fetch, hardenedServer, withUpgradeErrors } from './request-hardening.ts';
+import { hardenSockets } from './upgrades.ts';
 
 /** By their names in the configuration. */
 export interface ServerLimits {

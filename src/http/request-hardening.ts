@@ -10,7 +10,9 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import { domainToUnicode } from 'node:url';
+import type { HttpBindings } from '@hono/node-server';
 import { ForumError } from '../vocabulary/errors.ts';
+import { writeResponse } from './bare-socket.ts';
 import { errorResponse } from './response.ts';
 
 /** Why a request is rejected before anything of it is read: too many from its address, or the service is stopping. */
@@ -53,6 +55,23 @@ function respond(outgoing: ServerResponse, problem: ForumError, status = statusO
   const body = Buffer.from(JSON.stringify(problem.toBody()));
   const headers = Object.fromEntries(errorResponse(problem).headers);
   outgoing.writeHead(status, { ...headers, 'Content-Length': body.length, Connection: 'close' }).end(body);
+}
+
+export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+
+/** Answers a rejected handshake with the usual body, which the adapter would leave out, as upgrades have no response object. */
+export function withUpgradeErrors(fetch: Fetch): Fetch {
+  return (request, env) => {
+    const response = fetch(request, env);
+    return (env as Partial<HttpBindings>).outgoing === undefined ? finishUpgrade(response, env) : response;
+  };
+}
+
+async function finishUpgrade(pending: Response | Promise<Response>, { incoming }: HttpBindings): Promise<Response> {
+  const response = await pending;
+  const isAccepted = response.status === 200 && response.body === null;
+  if (!isAccepted) await writeResponse(incoming.socket, response);
+  return response;
 }
 
 export const VERSIONS = 'only HTTP/1.1 and HTTP/1.0 are supported';

@@ -2,29 +2,11 @@
 // are not HTTP get an error in the usual form.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { HttpBindings } from '@hono/node-server';
 import type { WebSocketServer } from 'ws';
 import { ForumError } from '../vocabulary/errors.ts';
 import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.ts';
 import { type Hardening, headProblem, headTooLarge, invalid, statusOfHead, VERSIONS } from './request-hardening.ts';
 import { errorResponse } from './response.ts';
-
-export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
-
-/** Answers a rejected handshake with the usual body, which the adapter would leave out, as upgrades have no response object. */
-export function withUpgradeErrors(fetch: Fetch): Fetch {
-  return (request, env) => {
-    const response = fetch(request, env);
-    return (env as Partial<HttpBindings>).outgoing === undefined ? finishUpgrade(response, env) : response;
-  };
-}
-
-async function finishUpgrade(pending: Response | Promise<Response>, { incoming }: HttpBindings): Promise<Response> {
-  const response = await pending;
-  const isAccepted = response.status === 200 && response.body === null;
-  if (!isAccepted) await writeResponse(incoming.socket, response);
-  return response;
-}
 
 const STREAM_TARGET = /^[^?]*\/chambers\/[^/?]+\/stream(\?|$)/;
 
@@ -61,7 +43,7 @@ export function hardenSockets(server: Server, { webSockets, admission, headBytes
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
     const headers = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
     const problem = new ForumError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', { headers });
-    void writeResponse(socket, errorResponse(problem));
+    afterResponses(socket, () => void writeResponse(socket, errorResponse(problem)));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
