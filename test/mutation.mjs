@@ -1,6 +1,7 @@
 // Changes the pure code in one place at a time and runs the tests that reach it: a change that no test notices survives.
+// All folders take a few minutes: mutation-runner.mjs runs the tests in one process.
 // Fails when fewer than 90 % of a folder's changes are noticed. Folders or files to change may be named as arguments.
-// Stryker is no dependency of the project: it is installed beside the other caches, at the versions named here.
+// Stryker is no dependency of the project: it is installed beside the other caches, at the version named here.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -8,8 +9,6 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const STRYKER_VERSION = '10.1.1';
-const PACKAGES = ['core', 'vitest-runner'].map((name) => `@stryker-mutator/${name}@${STRYKER_VERSION}`);
-/** Inside of node_modules, so that Stryker resolves the project's own vitest. */
 const HOME = join(ROOT, 'node_modules/.cache', `stryker-${STRYKER_VERSION}`);
 const FOLDERS = ['src/moves', 'projections', 'src/crypto', 'src/vocabulary'];
 const SANDBOX = '.mutation';
@@ -27,7 +26,10 @@ function install() {
   mkdirSync(HOME, { recursive: true });
   writeFileSync(join(HOME, 'package.json'), '{ "private": true }\n');
   const flags = ['--no-save', '--legacy-peer-deps', '--ignore-scripts', '--no-audit', '--no-fund'];
-  execFileSync('npm', ['install', '--prefix', HOME, ...flags, ...PACKAGES], { cwd: HOME, stdio: 'inherit' });
+  execFileSync('npm', ['install', '--prefix', HOME, ...flags, `@stryker-mutator/core@${STRYKER_VERSION}`], {
+    cwd: HOME,
+    stdio: 'inherit',
+  });
 }
 
 async function mutate(places) {
@@ -35,9 +37,8 @@ async function mutate(places) {
   const { Stryker } = await import(pathToFileURL(main).href);
   const stryker = new Stryker({
     mutate: places.map((place) => (place.endsWith('.ts') ? place : `${place}/**/*.ts`)),
-    plugins: [pathToFileURL(join(HOME, 'node_modules/@stryker-mutator/vitest-runner/dist/src/index.js')).href],
-    testRunner: 'vitest',
-    vitest: { configFile: 'test/mutation.config.ts', related: true },
+    plugins: [new URL('mutation-runner.mjs', import.meta.url).href],
+    testRunner: 'in-process',
     coverageAnalysis: 'perTest',
     reporters: ['progress-append-only', 'clear-text', 'html'],
     clearTextReporter: { allowColor: false, logTests: false, reportTests: false, reportScoreTable: true },
@@ -45,7 +46,7 @@ async function mutate(places) {
     // Its rewriting of the file needs an older TypeScript.
     tsconfigFile: 'none',
     checkers: [],
-    concurrency: 2,
+    concurrency: 1,
     // On a busy machine a change is not called noticed because its tests were slow.
     timeoutMS: 20_000,
     // What is made when a module is loaded, mostly texts and schemas: each change there would run all tests.

@@ -40,7 +40,7 @@ describe('a DID', () => {
   });
 
   it.each([0, 31, 33])('is not made of %i bytes', (length) => {
-    expect(() => toDid(new Uint8Array(length))).toThrow(RangeError);
+    expect(() => toDid(new Uint8Array(length))).toThrow(new RangeError('an Ed25519 public key has 32 bytes'));
   });
 });
 

@@ -52,6 +52,25 @@ describe('a signed request', () => {
     } satisfies ParsedSignature);
   });
 
+  it.each([
+    ['', {}],
+    [';nonce="n"', { nonce: 'n' }],
+    [';nonce=""', { nonce: '' }],
+    [';expires=34', { expires: 34 }],
+    [';nonce="n";expires=34', { nonce: 'n', expires: 34 }],
+    [';expires=34;nonce="n"', { nonce: 'n', expires: 34 }],
+  ])('in the usual order may end with %s', (end, optional) => {
+    const params = `${COVERED};created=12;keyid="did:key:z6";alg="ed25519"${end}`;
+    expect(parseSignature({ signatureInput: `sig1=${params}`, signature })).toEqual({
+      params,
+      components: ['@method', '@target-uri', 'content-digest'],
+      created: 12,
+      keyid: 'did:key:z6',
+      ...optional,
+      signature: expect.any(Uint8Array),
+    });
+  });
+
   it('has no nonce and no expires where the header has none', () => {
     const signatureInput = 'sig1=("@method" "@target-uri" "content-digest");created=0;keyid="";alg="ed25519"';
     const names = ['params', 'components', 'created', 'keyid', 'signature'];

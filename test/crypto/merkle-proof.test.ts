@@ -86,10 +86,21 @@ describe('inclusion proofs', () => {
     expect(verifyInclusion({ leaf, eventId: 1, size: 2, proof: [upper as Uint8Array], root: rootAt(4) })).toBe(false);
   });
 
+  it.each([
+    ['an empty leaf', { leaf: new Uint8Array(0) }],
+    ['a leaf of 31 bytes', { leaf: rootAt(1).subarray(1), root: rootAt(1).subarray(1) }],
+    ['a root of 33 bytes', { root: Uint8Array.of(...rootAt(1), 0) }],
+    ['a sibling of 31 bytes', { size: 2, root: rootAt(2), proof: [rootAt(1).subarray(1)] }],
+  ])('refuse %s', (_title, changes) => {
+    const claim = { leaf: rootAt(1), eventId: 1, size: 1, proof: [], root: rootAt(1) };
+    expect(verifyInclusion(claim)).toBe(true);
+    expect(verifyInclusion({ ...claim, ...changes })).toBe(false);
+  });
+
   it.each(BAD_RANGES)('refuse event %d of %d', (eventId, size) => {
     const claim = { leaf: leafHash(lineOf(1)), eventId, size, proof: [], root: rootAt(1) };
     expect(verifyInclusion(claim)).toBe(false);
-    expect(() => inclusionProof(eventId, size, grow(1).read)).toThrow(RangeError);
+    expect(() => inclusionProof(eventId, size, grow(1).read)).toThrow(/^no proof for .* must hold$/);
   });
 });
 
@@ -122,6 +133,14 @@ describe('consistency proofs', () => {
     const claim = { from: 5, to: 9, fromRoot: rootAt(5), toRoot: rootOf(forged.tree), proof };
     expect(verifyConsistency(claim)).toBe(false);
     expect(verifyConsistency({ ...claim, toRoot: rootAt(9) })).toBe(false);
+  });
+
+  it.each([
+    ['empty roots', new Uint8Array(0), new Uint8Array(0)],
+    ['roots of 31 bytes', rootAt(1).subarray(1), rootAt(1).subarray(1)],
+    ['a root of 33 bytes', rootAt(1), Uint8Array.of(...rootAt(1), 0)],
+  ])('refuse %s', (_title, fromRoot, toRoot) => {
+    expect(verifyConsistency({ from: 1, to: 1, fromRoot, toRoot, proof: [] })).toBe(false);
   });
 
   it.each(BAD_RANGES)('refuse from %d to %d', (from, to) => {
