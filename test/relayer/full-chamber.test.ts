@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { addChamber } from './chambers.ts';
+import type { MemoryForum } from './memory-forum.ts';
 import { openStage, type Stage, until } from './stage.ts';
 
 /** Linux counts the nanoseconds that this thread was on a CPU, which other processes do not change. */
@@ -37,6 +38,36 @@ test.skipIf(!existsSync(SCHEDSTAT))('deploys many long ideas in short turns of t
   const slow = turns.stop().filter((millis) => millis > TURN_MILLIS_MAX);
   expect(slow.length, `turns of ${slow.map(Math.round)} ms`).toBeLessThanOrEqual(SLOW_TURNS_MAX);
 });
+
+test('encodes the text of an idea once for its estimate and its signature, however many rounds follow', async () => {
+  const { forum } = stage;
+  const ideas = Array.from({ length: IDEAS }, (_, index) => ({ ticker: `T${index}`, backers: 1 as const }));
+  addChamber(forum, 1, ideas);
+  const encoded = countEncodings(forum);
+  stage.relayer();
+  await until(() => forum.facts('idea.deployed').length === IDEAS);
+  // Once each, and again where the node did not answer. Before: every graduate, several times in each round.
+  expect(encoded.count).toBeLessThan(2 * IDEAS);
+});
+
+/** Counts how often the relayer reads a description, which it does for nothing but calldata. */
+function countEncodings(forum: MemoryForum): { readonly count: number } {
+  const encoded = { count: 0 };
+  const read = forum.chamber.bind(forum);
+  forum.chamber = async (chamberId) => {
+    const chamber = await read(chamberId);
+    if (chamber === undefined) return undefined;
+    const ideas = chamber.state.ideas.map(({ description, ...idea }) => ({
+      ...idea,
+      get description() {
+        encoded.count++;
+        return description;
+      },
+    }));
+    return { ...chamber, state: { ...chamber.state, ideas } };
+  };
+  return encoded;
+}
 
 /** Records the CPU time of this thread between any two turns of the event loop. */
 function measureTurns(): { readonly stop: () => readonly number[] } {

@@ -1,0 +1,21 @@
+// Fills a chamber quickly: what agents say, without the signatures.
+import type { Running } from '../kit/service.ts';
+
+interface Debates {
+  readonly did: string;
+  readonly chamberId: number;
+  readonly count: number;
+  /** Makes each event as large as that. */
+  readonly bulk?: string;
+}
+
+export async function appendDebates(
+  { service }: Running,
+  { did, chamberId, count, bulk = '' }: Debates,
+): Promise<void> {
+  const caller = { did, request: null, signature: null, times: null };
+  const body = { json: { comment: 'hm', refinement: { bulk } } };
+  for (let at = 0; at < count; at++) {
+    await service.forum.submit({ operation: 'debate', chamberId, body, caller });
+  }
+}

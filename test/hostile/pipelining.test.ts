@@ -1,0 +1,33 @@
+// P1: thousands of requests in one write that nobody reads the answers of cost what one request costs. Before, each was begun at
+// once and held its first page: the count below was that of the requests, and the process grew by more than a gigabyte.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it, vi } from 'vitest';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { debating, run } from '../kit/service.ts';
+import { get } from '../kit/wire.ts';
+import { appendDebates } from './debates.ts';
+
+const CONNECTIONS = 4;
+const REQUESTS = 3_000;
+/** Of 60 KB each: some 18 MB, far more than the buffers of two sockets hold. */
+const EVENTS = 300;
+const QUIET_MS = 500;
+/** The buffers of two sockets hold some 10 MB. */
+const PAGES_PER_CONNECTION_MAX = 60;
+
+it('a connection has one request under way, and no page is read before its response is the current one', async () => {
+  const running = await run();
+  const { by, id } = await debating(running);
+  await appendDebates(running, { did: by.did, chamberId: id, count: EVENTS, bulk: 'x'.repeat(60_000) });
+  const reading = vi.spyOn(running.service.forum.log, 'readPage');
+  const request = `GET /chambers/${id}/events?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n`;
+  for (let connection = 0; connection < CONNECTIONS; connection++) {
+    const flooding = await RawSocket.open(running.url);
+    flooding.socket.pause();
+    flooding.write(request.repeat(REQUESTS));
+  }
+  await vi.waitFor(() => expect(reading).toHaveBeenCalled());
+  expect((await get(running.url, '/health')).status).toBe(200);
+  await sleep(QUIET_MS);
+  expect(reading.mock.calls.length).toBeLessThan(CONNECTIONS * PAGES_PER_CONNECTION_MAX);
+});

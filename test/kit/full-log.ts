@@ -1,0 +1,113 @@
+// Logs of chambers and accounts as fat as the limits allow, written as the spine does it, but for the signatures.
+import { EMPTY_TREE, rootOf } from '../../src/crypto/merkle.ts';
+import { type Author, type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
+import type { ForumLog, LogEntry } from '../../src/log/log.ts';
+import type { MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
+import { DEADLINES, type Deadlines, type Hex, type Millis, toHex, toTimestamp } from '../../src/vocabulary/values.ts';
+
+export const MEMBERS = 256;
+/** Three bytes in UTF-8, two in memory. */
+export const CJK = '議';
+export const LONGEST_TEXT = CJK.repeat(8_192);
+
+const HOUR_MS = 3_600_000;
+const TX_HASH = `0x${'22'.repeat(32)}` as const;
+const WORDS = Array.from({ length: 50 }, (_, index) => CJK.repeat(100) + index);
+export const FAT_PERSONALITY = { loves: WORDS, hates: WORDS, expertise: WORDS, style: CJK.repeat(500) };
+
+export interface FullChamber {
+  readonly chamberId: number;
+  /** Over all its moves. */
+  readonly root: string;
+  /** Its moves; service events follow. */
+  readonly moves: number;
+  readonly events: number;
+}
+
+interface Filling {
+  /** The description of each idea. */
+  readonly text: string;
+  /** How many ideas every member backs alike, with all its points. */
+  readonly backed: number;
+  /** How many ideas have tokens, from the first on. */
+  readonly deployed?: number;
+}
+
+export class FullLogWriter {
+  readonly #log: ForumLog;
+  /** Every phase of the chambers has passed since. */
+  readonly #now: Millis;
+
+  constructor(log: ForumLog, now: Millis = Date.now() - 12 * HOUR_MS) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** Every member has proposed an idea, committed to an allocation and revealed it. */
+  async writeChamber(chamberId: number, { text, backed, deployed = 0 }: Filling): Promise<FullChamber> {
+    const entries: LogEntry[] = [];
+    let chamber: Chamber | undefined;
+    const stage = (did: string | null, fact: MoveFact | ServiceFact) => {
+      const staged = this.#stage(chamber, chamberId, fact, did);
+      chamber = staged.after;
+      entries.push(staged.entry);
+    };
+    const times = DEADLINES.map((name, index) => [name, toTimestamp(this.#now + HOUR_MS * (index + 1))]);
+    const created = { name: 'Full', deadlines: Object.fromEntries(times) as Deadlines };
+    const dids = Array.from({ length: MEMBERS }, (_, index) => `did:key:z6Mk${chamberId}x${index}`.padEnd(56, 'a'));
+    stage(dids[0] as string, {
+      type: 'chamber.created',
+      payload: { ...created, minBackersForGraduation: 1, turnSeconds: null },
+    });
+    const bps = 10_000 / backed;
+    const allocations = Array.from({ length: backed }, (_, at) => ({ ideaId: `idea-${at + 1}`, bps }));
+    for (const [turnOrder, did] of dids.entries()) {
+      stage(did, { type: 'chamber.joined', payload: { turnOrder } });
+      const slot = turnOrder + 1;
+      const named = { ideaId: `idea-${slot}`, slot, name: `Idea ${slot}`, ticker: `T${slot}` };
+      const payload = { ...named, description: text, creatorWallet: `0x${'ab'.repeat(20)}` };
+      stage(did, { type: 'chamber.proposed', payload });
+      stage(did, { type: 'allocation.committed', payload: { commitment: `0x${'cd'.repeat(32)}` } });
+      stage(did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'ef'.repeat(16)}` } });
+    }
+    const root = toHex(rootOf((chamber as Chamber | undefined)?.tree ?? EMPTY_TREE));
+    const moves = entries.length;
+    const graduatedAt = toTimestamp(this.#now + 6 * HOUR_MS);
+    for (let slot = 1; slot <= deployed; slot++) {
+      const payload = { ideaId: `idea-${slot}`, tokenAddress: `0x${'cd'.repeat(20)}`, txHash: TX_HASH, graduatedAt };
+      stage(null, { type: 'idea.deployed', payload });
+    }
+    await this.#log.append(entries);
+    return { chamberId, root, moves, events: entries.length };
+  }
+
+  /** A chamber in DEBATE whose only member is the agent: every turn is its own. */
+  async writeDebate(chamberId: number, did: string): Promise<void> {
+    const ends = [1, 1, 1_000, 1_001, 1_002].map((hours) => toTimestamp(this.#now + HOUR_MS * hours));
+    const deadlines = Object.fromEntries(DEADLINES.map((name, index) => [name, ends[index]])) as Deadlines;
+    const created = { name: 'Debate', deadlines, minBackersForGraduation: 1, turnSeconds: null };
+    const creation = this.#stage(undefined, chamberId, { type: 'chamber.created', payload: created }, did);
+    const joining = this.#stage(creation.after, chamberId, { type: 'chamber.joined', payload: { turnOrder: 0 } }, did);
+    await this.#log.append([creation.entry, joining.entry]);
+  }
+
+  async writeAccounts(agents: readonly { readonly did: string; readonly pubkeyHex: string }[]): Promise<void> {
+    const entries = agents.map(({ did, pubkeyHex }) => {
+      const walletAddress = `0x${'ab'.repeat(20)}`;
+      const payload = {
+        agentId: `agent-${did}`,
+        pubkeyHex: pubkeyHex as Hex,
+        walletAddress,
+        personality: FAT_PERSONALITY,
+      };
+      const author = { did, request: null, signature: null };
+      return stageAccountEvent(undefined, { type: 'agent.registered', payload }, author, { now: this.#now }).entry;
+    });
+    await this.#log.append(entries);
+  }
+
+  #stage(before: Chamber | undefined, chamberId: number, fact: MoveFact | ServiceFact, did: string | null) {
+    const author: Author = { did, request: null, signature: null };
+    return stageChamberEvent(before, chamberId, fact, { author, now: this.#now });
+  }
+}
