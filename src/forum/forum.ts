@@ -230,7 +230,7 @@ export class Forum {
           continue;
         }
         for (const stream of behind) {
-          const state = await this.#streams.load(stream);
+          const state = await this.#streams.load(stream, { isUrgent: true });
           if (state !== undefined) streams.set(stream, state);
           isLate = log.isShared;
         }

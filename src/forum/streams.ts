@@ -8,12 +8,22 @@ import { type ForumLog, LogCorruption, StreamDamaged, type StreamId } from '../l
 import { readPages } from '../log/pages.ts';
 import { type AccountEvent, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
+import { NO_SLOT, type Slot, Slots } from './slots.ts';
 import { type Account, type Chamber, grownAccount, grownChamber, restoredBytes, snapshotOf } from './staging.ts';
+
+/** What every fold may read at once. Folds of more, each of which holds a large state beside the cache, take a slot. */
+const LIGHT_FOLD_BYTES = 1_048_576;
+const HEAVY_FOLDS_MAX = 4;
+
+interface LoadOptions {
+  readonly isUrgent?: boolean;
+}
 
 export class Streams {
   readonly #log: ForumLog;
   readonly #cache: LRUCache<StreamId, Chamber | Account>;
   readonly #loading = new Map<StreamId, Promise<Chamber | Account | undefined>>();
+  readonly #heavyFolds = new Slots(HEAVY_FOLDS_MAX);
 
   constructor(log: ForumLog, bytesMax: number) {
     this.#log = log;
@@ -58,16 +68,20 @@ export class Streams {
     return this.#cache.calculatedSize;
   }
 
-  /** Folds the stream and caches it; undefined for a stream without events. Concurrent calls share one fold. */
+  /**
+   * Folds the stream and caches it; undefined for a stream without events. Concurrent calls share one fold, except an urgent
+   * one, for which everybody's moves wait: it does not join a fold that may wait for a slot, and takes none.
+   */
   load(chamberId: number): Promise<Chamber | undefined>;
   load(did: string): Promise<Account | undefined>;
-  load(stream: StreamId): Promise<Chamber | Account | undefined>;
-  async load(stream: StreamId): Promise<Chamber | Account | undefined> {
+  load(stream: StreamId, options?: LoadOptions): Promise<Chamber | Account | undefined>;
+  async load(stream: StreamId, { isUrgent = false }: LoadOptions = {}): Promise<Chamber | Account | undefined> {
     const damage = this.#log.damageOf(stream);
     if (damage !== undefined) throw damage;
     const running = this.#loading.get(stream);
-    if (running !== undefined) return running;
-    const loading = typeof stream === 'number' ? this.#loadChamber(stream) : this.#loadAccount(stream);
+    if (running !== undefined && !isUrgent) return running;
+    const slot = isUrgent ? NO_SLOT : this.#heavyFolds.open();
+    const loading = typeof stream === 'number' ? this.#loadChamber(stream, slot) : this.#loadAccount(stream, slot);
     this.#loading.set(stream, loading);
     try {
       const state = await loading;
@@ -75,14 +89,15 @@ export class Streams {
       if (state !== undefined && this.#loading.get(stream) === loading) this.#cache.set(stream, state);
       return state;
     } finally {
+      slot.release();
       if (this.#loading.get(stream) === loading) this.#loading.delete(stream);
     }
   }
 
-  async #loadChamber(chamberId: number): Promise<Chamber | undefined> {
-    let chamber = (this.#cache.get(chamberId) as Chamber | undefined) ?? (await this.#restore(chamberId));
+  async #loadChamber(chamberId: number, slot: Slot): Promise<Chamber | undefined> {
+    let chamber = (this.#cache.get(chamberId) as Chamber | undefined) ?? (await this.#restore(chamberId, slot));
     let due: Chamber | undefined;
-    await this.#fold(chamberId, chamber, (event, leaf, lineBytes) => {
+    await this.#fold({ stream: chamberId, from: chamber, slot }, (event, leaf, lineBytes) => {
       ({ chamber } = grownChamber(chamber, event as ChamberEvent, { leaf, lineBytes }));
       if (isSnapshotDue(chamber.state)) due = chamber;
       return chamber.headHash;
@@ -93,8 +108,14 @@ export class Streams {
   }
 
   /** The chamber after its snapshot, if that belongs to the log. */
-  async #restore(chamberId: number): Promise<Chamber | undefined> {
-    const snapshot = await this.#log.readSnapshot(chamberId);
+  async #restore(chamberId: number, slot: Slot): Promise<Chamber | undefined> {
+    let snapshot = await this.#log.readSnapshot(chamberId);
+    if (snapshot !== undefined && snapshot.state.length > LIGHT_FOLD_BYTES) {
+      // Not held while it waits.
+      snapshot = undefined;
+      await slot.take();
+      snapshot = await this.#log.readSnapshot(chamberId);
+    }
     if (snapshot === undefined) return undefined;
     const { eventId, leaf, state: text } = snapshot;
     const { ndjson } = await this.#log.readPage(chamberId, eventId - 1, 1);
@@ -112,9 +133,9 @@ export class Streams {
     };
   }
 
-  async #loadAccount(did: string): Promise<Account | undefined> {
+  async #loadAccount(did: string, slot: Slot): Promise<Account | undefined> {
     let account = this.#cache.get(did) as Account | undefined;
-    await this.#fold(did, account, (event, leaf, lineBytes) => {
+    await this.#fold({ stream: did, from: account, slot }, (event, leaf, lineBytes) => {
       account = grownAccount(account, event as AccountEvent, { leaf, lineBytes });
       return account.headHash;
     });
@@ -123,17 +144,19 @@ export class Streams {
 
   /** Calls `evolve` with every event up to the head, also with those appended meanwhile; it returns the new head's hash. */
   async #fold(
-    stream: StreamId,
-    from: Chamber | Account | undefined,
+    { stream, from, slot }: FoldOptions,
     evolve: (event: ForumEvent, leaf: Uint8Array, lineBytes: number) => Hex,
   ): Promise<void> {
     let after = from?.state.lastEventId ?? 0;
     let head = from?.headHash ?? NO_PREVIOUS;
+    let bytes = 0;
     for (;;) {
       const until = await this.#log.lastEventId(stream);
       if (until < after) throw new LogCorruption(`stream ${stream} ends at event ${until} and had ${after} before`);
       if (until === after) return;
       for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
+        bytes += ndjson.length;
+        if (bytes > LIGHT_FOLD_BYTES) await slot.take();
         for (let start = 0; start < ndjson.length; ) {
           const end = ndjson.indexOf(LINE_BREAK, start);
           const line = ndjson.subarray(start, end);
@@ -152,6 +175,12 @@ export class Streams {
 }
 
 const LINE_BREAK = 0x0a;
+
+interface FoldOptions {
+  readonly stream: StreamId;
+  readonly from: Chamber | Account | undefined;
+  readonly slot: Slot;
+}
 
 interface Expected {
   readonly stream: StreamId;

@@ -15,5 +15,5 @@ it.each(['chambers', 'short-chambers', 'accounts'])(
     expect(estimate / heap).toBeGreaterThan(1);
     expect(estimate / heap).toBeLessThan(10);
   },
-  60_000,
+  180_000,
 );

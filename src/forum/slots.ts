@@ -1,0 +1,45 @@
+// Slots that work of a kind takes so that only so much of it is under way at once, in the order in which it came.
+
+/** Until it is released, one piece of work holds one slot or waits for it. */
+export interface Slot {
+  /** Resolves when this work has a slot; at once when it has it already. */
+  take(): Promise<void>;
+  release(): void;
+}
+
+/** For work that waits for nobody. */
+export const NO_SLOT: Slot = { take: async () => {}, release: () => {} };
+
+export class Slots {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  /** For one piece of work, which holds nothing yet. */
+  open(): Slot {
+    let taken: Promise<void> | undefined;
+    return {
+      take: () => {
+        taken ??= this.#take();
+        return taken;
+      },
+      release: () => {
+        if (taken !== undefined) this.#give();
+      },
+    };
+  }
+
+  async #take(): Promise<void> {
+    if (this.#free === 0) return new Promise((resolve) => this.#waiting.push(resolve));
+    this.#free--;
+  }
+
+  #give(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free++;
+    else next();
+  }
+}
