@@ -1,0 +1,139 @@
+// Mixed hostile load beside honest agents, on a service with a heap of 512 MB and the limits of production:
+// `npm run test:load -- --minutes 20`. Fails unless memory is flat, every honest move is answered within a second and is in the
+// log once. Each kind of attack comes from a loopback address of its own, as real ones do.
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';
+import { fromLine } from '../../src/vocabulary/events.ts';
+import { ATTACKS } from './load/attacks.ts';
+import type { Answered, HonestReport } from './load/honest.ts';
+import { FULL_CHAMBERS, PUBLIC_URL, writeScene } from './load/scene.ts';
+
+const HEAP_MEGABYTES = 512;
+const ANSWER_MILLIS_MAX = 1_000;
+/** Between the median of the second quarter and that of the last. */
+const GROWTH_MAX = 1.15;
+const SAMPLE_MS = 1_000;
+const LINES_PRINTED = 20;
+
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '20' }, only: { type: 'string' } },
+});
+const duration = Number(values.minutes) * 60_000;
+const kinds = values.only === undefined ? ATTACKS : values.only.split(',').filter((kind) => kind !== '');
+
+const folder = mkdtempSync(join(tmpdir(), 'chambers-load-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+const path = join(folder, 'chambers.db');
+print(`writing ${FULL_CHAMBERS} full chambers`);
+await writeScene(path);
+const problems = await play();
+for (const problem of problems) print(`FAILED: ${problem}`);
+process.exit(problems.length === 0 ? 0 : 1);
+
+async function play(): Promise<readonly string[]> {
+  const { service, url, ended } = await startService();
+  const honest = fork(program('honest.ts'), [url]);
+  const attackers = kinds.map((kind, index) => fork(program('attacker.ts'), [kind, url, `127.0.0.${index + 2}`]));
+  print(`${kinds.join(', ')} for ${values.minutes} minutes on ${availableParallelism()} cores`);
+  const resident: number[] = [];
+  const until = performance.now() + duration;
+  while (performance.now() < until && service.exitCode === null) {
+    await sleep(SAMPLE_MS);
+    resident.push(residentMegabytes(service));
+  }
+  const load = loadavg()[0]?.toFixed(1);
+  const reporting = once(honest, 'message');
+  honest.send('stop');
+  const [report] = (await reporting) as [HonestReport];
+  for (const attacker of attackers) attacker.disconnect();
+  service.kill('SIGTERM');
+  const exit = await ended;
+  print(`resident MB over time: ${every(resident, LINES_PRINTED).join(' ')}`);
+  return [
+    ...(exit === '0' ? [] : [`the service ended with ${exit}`]),
+    ...growthProblems(resident),
+    ...answerProblems(report, load),
+    ...logProblems(report.answered),
+  ];
+}
+
+async function startService(): Promise<{ service: ChildProcess; url: string; ended: Promise<string> }> {
+  const main = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
+  const { PATH } = process.env;
+  const production = { NODE_ENV: 'production', PUBLIC_URL, CHAIN: 'none', LOG_LEVEL: 'error' };
+  const service = spawn(process.execPath, [`--max-old-space-size=${HEAP_MEGABYTES}`, main], {
+    env: { PATH, PORT: '0', DATABASE_PATH: path, ...production },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(service, 'exit').then(([code, signal]) => String(code ?? signal));
+  for await (const line of createInterface({ input: service.stdout })) {
+    const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
+    if (url !== undefined) return { service, url, ended };
+  }
+  throw new Error('the service did not start');
+}
+
+function program(name: string): string {
+  return fileURLToPath(new URL(`load/${name}`, import.meta.url));
+}
+
+function residentMegabytes({ pid }: ChildProcess): number {
+  const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Math.round(Number(kibibytes) / 1_000);
+}
+
+function growthProblems(resident: readonly number[]): readonly string[] {
+  const quarter = Math.floor(resident.length / 4);
+  const [second, last] = [median(resident.slice(quarter, 2 * quarter)), median(resident.slice(-quarter))];
+  print(`resident MB: median of the second quarter ${second}, of the last ${last}, most ${Math.max(...resident)}`);
+  return last <= GROWTH_MAX * second ? [] : [`memory grew from ${second} to ${last} MB`];
+}
+
+function answerProblems({ millis, errors }: HonestReport, load = ''): readonly string[] {
+  const sorted = millis.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
+  const slowest = at(1);
+  print(
+    `honest moves: ${millis.length}, ms: p50 ${at(0.5)}, p99 ${at(0.99)}, slowest ${slowest}; load average ${load}`,
+  );
+  return [
+    ...(millis.length > 0 && slowest < ANSWER_MILLIS_MAX ? [] : [`an honest move took ${slowest} ms`]),
+    ...(errors.length === 0 ? [] : [`${errors.length} honest moves were not answered with 200, first ${errors[0]}`]),
+  ];
+}
+
+/** Each move that was answered is in the log once, as the event of the answer. */
+function logProblems(answered: readonly Answered[]): readonly string[] {
+  const found = new Map<string, number[]>();
+  const db = openReader(path);
+  for (const { chamber_id: chamberId, line } of chamberEvents(db)) {
+    if ((chamberId ?? 0) <= FULL_CHAMBERS) continue;
+    const { eventId, request } = fromLine(line.toString());
+    if (request !== null) found.set(request.signature, [...(found.get(request.signature) ?? []), eventId]);
+  }
+  db.close();
+  const wrong = answered.filter(({ signature, eventId }) => found.get(signature)?.join() !== String(eventId));
+  print(`honest moves in the log: ${found.size}, answered and not there once: ${wrong.length}`);
+  return wrong.length === 0 ? [] : [`${wrong.length} answered moves are not in the log once`];
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
+}
+
+function every(numbers: readonly number[], count: number): readonly number[] {
+  const step = Math.max(1, Math.floor(numbers.length / count));
+  return numbers.filter((_, index) => index % step === 0);
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,137 @@
+// One kind of hostile caller, a process of its own, from a loopback address of its own: `attacker.ts KIND URL ADDRESS`.
+import { randomBytes } from 'node:crypto';
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setPriority } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PHASES } from '../../../src/vocabulary/values.ts';
+import { Signer } from '../../kit/signer.ts';
+import { prepare, registrationOf } from '../../kit/wire.ts';
+import { ATTACKS, type AttackKind } from './attacks.ts';
+import { chamberOf, FULL_CHAMBERS, HONEST_AGENTS, honestAgent, PUBLIC_URL } from './scene.ts';
+
+/** Three times what one address is allowed in production. */
+const REQUESTS_PER_SECOND = 1_500;
+/** Loads must not take the cores from the service. */
+const NICENESS = 10;
+const RENEW_MS = 10_000;
+const FAT_BYTES = 65_000;
+const HUGE_BYTES = 10_000_000;
+
+const [, , kind = '', url = '', localAddress = ''] = process.argv;
+const { hostname, port } = new URL(url);
+
+interface Sent {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+}
+
+const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
+  pipelining: () => renew(4, () => `GET ${bulk()} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(3_000), { isPaused: true }),
+  'wrong-signatures': () => flood(200, forgedMove),
+  'unknown-keys': () => flood(50, unknownKey),
+  'bulk-readers': () => flood(100, () => ({ path: bulk() })),
+  'cold-chambers': () => flood(20, () => ({ path: `/chambers/${anyFull()}${any(['', '/ideas', '/allocations'])}` })),
+  'fat-bodies': () => flood(50, fatBody),
+  lists: () => flood(50, () => ({ path: list() })),
+  'idle-streams': () => renew(500, streamHead, { isPaused: true }),
+  'silent-connections': () => renew(200, () => 'GET /health HTTP/1.1\r\nHo'),
+};
+
+setPriority(NICENESS);
+process.once('disconnect', () => process.exit(0));
+const attack = ATTACKS.find((each) => each === kind);
+if (attack === undefined) throw new Error(`KIND is one of ${ATTACKS.join(', ')}`);
+await RUN[attack]();
+
+/** Requests on so many connections, each sent when the one before it is answered, at the pace of the whole flood. */
+async function flood(connections: number, next: () => Sent): Promise<void> {
+  const agent = new HttpAgent({ keepAlive: true, maxSockets: connections });
+  const pauseMs = (1_000 * connections) / REQUESTS_PER_SECOND;
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      for (;;) await Promise.all([exchange(next(), agent), sleep(pauseMs)]);
+    }),
+  );
+}
+
+function exchange({ method = 'GET', path, headers = {}, body }: Sent, agent: HttpAgent): Promise<void> {
+  return new Promise((resolve) => {
+    const request = httpRequest({ hostname, port, localAddress, agent, method, path, headers }, (response) => {
+      response.on('error', () => {}).once('close', resolve);
+      response.resume();
+    });
+    request.once('error', () => resolve());
+    request.end(body);
+  });
+}
+
+/** Connections that send this and then wait; now and then all are opened anew. */
+async function renew(connections: number, bytes: () => string, { isPaused = false } = {}): Promise<void> {
+  for (;;) {
+    const sockets = Array.from({ length: connections }, () => open(bytes(), isPaused));
+    await sleep(RENEW_MS);
+    for (const socket of sockets) socket.destroy();
+  }
+}
+
+function open(bytes: string, isPaused: boolean): Socket {
+  const socket = connect({ host: hostname, port: Number(port), localAddress });
+  socket.on('error', () => {});
+  if (isPaused) socket.pause();
+  else socket.resume();
+  socket.write(bytes);
+  return socket;
+}
+
+function any<Item>(items: readonly Item[]): Item {
+  return items[Math.floor(Math.random() * items.length)] as Item;
+}
+
+function anyFull(): number {
+  return 1 + Math.floor(Math.random() * FULL_CHAMBERS);
+}
+
+function bulk(): string {
+  return `/chambers/${anyFull()}/events?limit=10000`;
+}
+
+function list(): string {
+  return any([
+    ...PHASES.map((phase) => `/chambers?phase=${phase}&limit=200`),
+    '/ideas?limit=200',
+    '/ideas/T1',
+    `/ideas/T200?chamberId=${anyFull()}`,
+  ]);
+}
+
+function streamHead(): string {
+  const common = `GET /chambers/${any([anyFull(), chamberOf(0)])}/stream?after=0 HTTP/1.1\r\nHost: x\r\n`;
+  const key = randomBytes(16).toString('base64');
+  const webSocket = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`;
+  return common + any(['Accept: text/event-stream\r\n\r\n', webSocket]);
+}
+
+/** In the name of an honest agent, as anybody can. */
+function forgedMove(): Sent {
+  const index = Math.floor(Math.random() * HONEST_AGENTS);
+  return wronglySigned(honestAgent(index), `/chambers/${chamberOf(index)}/debate`);
+}
+
+function unknownKey(): Sent {
+  return wronglySigned(new Signer(), '/chambers');
+}
+
+function wronglySigned(by: Signer, path: string): Sent {
+  const wire = prepare('POST', path, { by, body: { comment: 'forged' }, publicUrl: PUBLIC_URL });
+  return { ...wire, headers: { ...wire.headers, signature: `sig1=:${randomBytes(64).toString('base64')}:` } };
+}
+
+function fatBody(): Sent {
+  const headers = { 'content-type': 'application/json' };
+  if (Math.random() < 0.02) return { method: 'POST', path: '/register', headers, body: 'x'.repeat(HUGE_BYTES) };
+  const body = { ...registrationOf(new Signer()), personality: { style: '議'.repeat(FAT_BYTES / 3 - 200) } };
+  return { method: 'POST', path: '/register', headers, body: JSON.stringify(body) };
+}

@@ -1,0 +1,13 @@
+// The kinds of attack that the load consists of.
+export const ATTACKS = [
+  'pipelining',
+  'wrong-signatures',
+  'unknown-keys',
+  'bulk-readers',
+  'cold-chambers',
+  'fat-bodies',
+  'lists',
+  'idle-streams',
+  'silent-connections',
+] as const;
+export type AttackKind = (typeof ATTACKS)[number];

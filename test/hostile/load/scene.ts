@@ -1,0 +1,33 @@
+// What the load plays in: full chambers, and honest agents that debate in chambers of their own.
+import { createHash } from 'node:crypto';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { FullLogWriter, LONGEST_TEXT } from '../../kit/full-log.ts';
+import { Signer } from '../../kit/signer.ts';
+
+/** What signatures cover. */
+export const PUBLIC_URL = 'http://service.test';
+
+export const FULL_CHAMBERS = 20;
+export const HONEST_AGENTS = 10;
+
+/** The same in every process. */
+export function honestAgent(index: number): Signer {
+  return new Signer(createHash('sha256').update(`honest agent ${index}`).digest());
+}
+
+/** Chambers 1 to FULL_CHAMBERS are full. */
+export function chamberOf(agentIndex: number): number {
+  return FULL_CHAMBERS + 1 + agentIndex;
+}
+
+export async function writeScene(path: string): Promise<void> {
+  const log = openSqliteLog(path);
+  const writer = new FullLogWriter(log);
+  for (let id = 1; id <= FULL_CHAMBERS; id++) {
+    await writer.writeChamber(id, { text: LONGEST_TEXT, backed: 2, deployed: 5 });
+  }
+  const agents = Array.from({ length: HONEST_AGENTS }, (_, index) => honestAgent(index));
+  await writer.writeAccounts(agents);
+  for (const [index, { did }] of agents.entries()) await writer.writeDebate(chamberOf(index), did);
+  await log.close();
+}
