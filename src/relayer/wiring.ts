@@ -103,12 +103,14 @@ async function simulate(
     return isExpected ? [] : [{ variable, problem: `${what} returns nothing`, isOtherContract: true }];
   }
   const error = revertError(outcome.revertData);
+  // Only the reference contracts name their caller, and have an owner who may change it.
+  const hint = error === 'NotRelayer' ? `, or run chambers contracts set-relayer ${call.from}` : '';
   const reason = revertReason(outcome.revertData);
   if (error === undefined) return [{ variable, problem: `${what}: ${reason}`, isOtherContract: true }];
   if (error === 'InvalidBpsSum') {
     return [{ variable: 'CONTRACTS_FILE', problem: `${what}: ${reason}: change bps`, isOtherContract: false }];
   }
   if (!CALLER_REFUSED.has(error)) return [];
-  const problem = `${what} refuses the account ${call.from} (${reason}): use its relayer’s key, or appoint this account`;
+  const problem = `${what} refuses the account ${call.from} (${reason}): set the key of the account that it accepts${hint}`;
   return [{ variable: 'RELAYER_PRIVATE_KEY', problem, isOtherContract: false }];
 }
