@@ -1,7 +1,8 @@
 // POST /register and GET /me (specification, Endpoints, Accounts).
 import * as v from 'valibot';
 import { type AccountView, accountView } from '../../projections/views.ts';
-import { parseRegistration, register, registeredDid } from '../moves/register.ts';
+import { parseBody } from '../moves/move.ts';
+import { earlierBody, register, registeredDid } from '../moves/register.ts';
 import { requireFresh } from '../moves/rules.ts';
 import * as sample from '../moves/samples.ts';
 import { address, did, personality, timestamp } from '../vocabulary/schemas.ts';
@@ -16,7 +17,7 @@ const registerRoute: Route = {
   handle: async ({ auth, forum, maxBodyBytes, requireRegistration }, c) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
-    const did = signer?.did ?? registeredDid(parseRegistration(body, { state: null, isSigned: false }));
+    const did = signer?.did ?? registeredDid(parseBody({ body: earlierBody }, body));
     const caller = signer ?? { did, request: null, signature: null, times: null };
     if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
     const event = await forum.submit({ operation: 'register', body, caller });

@@ -1,10 +1,11 @@
 import * as v from 'valibot';
 import type { AccountState } from '../../projections/account.ts';
-import { exactly, personality } from '../vocabulary/schemas.ts';
-import type { Move } from './move.ts';
+import { exactly, personality, sentPersonality } from '../vocabulary/schemas.ts';
+import { type Move, parseBody } from './move.ts';
 import * as sample from './samples.ts';
 
-const body = exactly({ patch: personality });
+const body = exactly({ patch: sentPersonality });
+const merged = exactly({ personality: sentPersonality });
 
 /** PUT /personality: merged per key, arrays replaced whole. */
 export const changePersonality: Move<
@@ -23,7 +24,12 @@ export const changePersonality: Move<
   }) as v.GenericSchema as Move<'agent.personality_changed'>['payload'],
   response: v.strictObject({ personality }),
 
-  decide: ({ patch }, { state }) => ({ patch, personality: { ...state.personality, ...patch } }),
+  decide({ patch }, { state }) {
+    const personality = { ...state.personality, ...patch };
+    // Other members may be of an earlier release, which had no limits: they are replaced before others are changed.
+    parseBody({ body: merged }, { json: { personality } });
+    return { patch, personality };
+  },
   answer: ({ payload }) => ({ personality: payload.personality }),
   impliedBody: ({ patch }) => ({ patch: { ...patch } }),
   narrate: () => 'changes the personality',

@@ -3,7 +3,16 @@ import type { AccountState } from '../../projections/account.ts';
 import { toDid, weaknessOf } from '../crypto/did-key.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
-import { address, did, exactly, hexString, personality, sentHash, walletAddress } from '../vocabulary/schemas.ts';
+import {
+  address,
+  did,
+  exactly,
+  hexString,
+  personality,
+  sentHash,
+  sentPersonality,
+  walletAddress,
+} from '../vocabulary/schemas.ts';
 import { fromHex, type Hex } from '../vocabulary/values.ts';
 import { type Move, parseBody, type SentBody } from './move.ts';
 import * as sample from './samples.ts';
@@ -29,10 +38,12 @@ const content = {
     ),
   ),
   walletAddress,
-  personality,
+  personality: sentPersonality,
 };
 const body = exactly({ ...content, operatorEmail: v.exactOptional(operatorEmail) });
 const bodyWithEmail = exactly({ ...content, operatorEmail });
+/** What earlier releases accepted: a personality without limits. */
+export const earlierBody = exactly({ ...content, operatorEmail, personality });
 export type RegisterBody = v.InferOutput<typeof body>;
 
 export interface RegisterContext {
@@ -109,8 +120,16 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
   return toDid(fromHex(pubkeyHex));
 }
 
-/** The validated body: only a registered key may leave out the e-mail address, and only signed. Throws FORUM_ERR_VALIDATION. */
-export function parseRegistration(sent: SentBody, { state, isSigned }: RegisterContext): RegisterBody {
+/**
+ * The validated body: only a registered key may leave out the e-mail address, and only signed. What an earlier release
+ * accepted may be repeated. Throws FORUM_ERR_VALIDATION.
+ */
+export function parseRegistration(sent: SentBody, context: RegisterContext): RegisterBody {
+  const { state, isSigned } = context;
+  if (state !== null) {
+    const earlier = v.safeParse(earlierBody, sent.json);
+    if (earlier.success && isUnchanged(earlier.output, context)) return earlier.output;
+  }
   return parseBody({ body: state !== null && isSigned ? body : bodyWithEmail }, sent);
 }
 

@@ -114,6 +114,23 @@ export function isWalletAddress(text: string): text is Hex {
   return isOneCase || checksumAddress(text as Hex) === text;
 }
 
+export const PERSONALITY_STRINGS_MAX = 64;
+export const PERSONALITY_STRING_CHARS_MAX = 256;
+export const STYLE_CHARS_MAX = 2048;
+
+const sentStrings = v.pipe(
+  v.array(characters(1, PERSONALITY_STRING_CHARS_MAX), 'must be an array of strings'),
+  v.maxLength(PERSONALITY_STRINGS_MAX, `must hold at most ${PERSONALITY_STRINGS_MAX} strings`),
+);
+
+/** Of new requests; what an earlier release accepted has no limits. */
+export const sentPersonality = exactly({
+  loves: v.exactOptional(sentStrings),
+  hates: v.exactOptional(sentStrings),
+  expertise: v.exactOptional(sentStrings),
+  style: v.exactOptional(characters(0, STYLE_CHARS_MAX)),
+});
+
 const CHECKSUM_MESSAGE = 'must have a valid EIP-55 checksum where its case is mixed';
 const ADDRESS_MESSAGE = 'must be an EVM address: 0x and 40 hex digits';
 export const walletAddress = v.pipe(

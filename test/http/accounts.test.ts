@@ -1,5 +1,7 @@
 // Accounts (specification, Endpoints, Accounts): who is bound to a key, and who may change that.
 import { describe, expect, it } from 'vitest';
+import { stageAccountEvent } from '../../src/forum/staging.ts';
+import type { AccountPayloads } from '../../src/vocabulary/events.ts';
 import { House, registrationOf } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
@@ -190,5 +192,56 @@ describe('PUT /personality', () => {
     const house = new House();
     const answer = await house.request('PUT', '/personality', { by: await house.agent(), body });
     expect(answer).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION' } });
+  });
+});
+
+describe('a personality beyond the limits, accepted by an earlier release', () => {
+  const LOVES = Array.from({ length: 65 }, (_, index) => `${index}`);
+
+  async function earlier() {
+    const house = new House();
+    const by = new Signer();
+    const body = { ...registrationOf(by), personality: { loves: LOVES, hates: [''] } };
+    const { operatorEmail, ...content } = body;
+    const payload = {
+      ...content,
+      agentId: `agent-${by.did.slice('did:key:'.length)}`,
+    } as AccountPayloads['agent.registered'];
+    const author = { did: by.did, request: null, signature: null };
+    const fact = { type: 'agent.registered', payload } as const;
+    const { entry } = stageAccountEvent(undefined, fact, author, { now: house.clock.read() });
+    await house.log.append([entry], [{ did: by.did, eventId: 1, signature: null, operatorEmail }]);
+    return { house, by, body };
+  }
+
+  it('is read, and its registration may be repeated', async () => {
+    const { house, by, body } = await earlier();
+    expect(await house.must('GET', '/me', { by })).toMatchObject({ personality: { loves: LOVES, hates: [''] } });
+    for (const signer of [undefined, by]) {
+      expect(await house.must('POST', '/register', { body, by: signer })).toMatchObject({ did: by.did });
+    }
+    expect(await house.log.lastEventId(by.did)).toBe(1);
+  });
+
+  it('is not registered again', async () => {
+    const { house, by, body } = await earlier();
+    const detail =
+      'personality.loves: must hold at most 64 strings; personality.hates[0]: must be a string of 1 to 256 characters';
+    const { operatorEmail: _, ...attestation } = body;
+    const changed = { ...body, walletAddress: OTHER_WALLET };
+    const other = { ...body, ...registrationOf(new Signer()), personality: body.personality };
+    for (const call of [{ by, body: attestation }, { by, body: changed }, { body: changed }, { body: other }]) {
+      const answer = await house.request('POST', '/register', call);
+      expect(answer).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION', detail } });
+    }
+  });
+
+  it('is changed within the limits only', async () => {
+    const { house, by } = await earlier();
+    const answer = await house.request('PUT', '/personality', { by, body: { patch: { loves: ['a'] } } });
+    const detail = 'personality.hates[0]: must be a string of 1 to 256 characters';
+    expect(answer).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION', detail } });
+    const personality = { loves: ['a'], hates: [] };
+    expect(await house.must('PUT', '/personality', { by, body: { patch: personality } })).toEqual({ personality });
   });
 });

@@ -23,7 +23,7 @@ function bodyOf(operation: Operation, body: JsonValue | undefined): unknown {
 /** A good body of each operation. */
 const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
   register: { pubkeyHex: SAMPLE_PUBKEY, walletAddress: CHECKSUMMED, operatorEmail: 'op@example.org', personality: {} },
-  changePersonality: { patch: { loves: ['a', ''], hates: [], expertise: ['b'], style: '' } },
+  changePersonality: { patch: { loves: ['a'], hates: [], expertise: ['b'], style: '' } },
   createChamber: { name: 'Test', ...DEADLINES_HOURLY },
   join: {},
   propose: { name: 'Idea', ticker: 'A-z_0.9', description: 'why' },
@@ -66,6 +66,7 @@ describe('a field', () => {
     ['register', 'operatorEmail', 'user%x@example.org'],
     ['register', 'operatorEmail', `${'x'.repeat(242)}@example.org`],
     ['register', 'personality', { loves: ['a'], style: 's' }],
+    ['register', 'personality', { hates: Array(64).fill('x'.repeat(256)), style: 'x'.repeat(2_048) }],
     ['createChamber', 'name', 'x'.repeat(120)],
     ['createChamber', 'minBackersForGraduation', 1],
     ['createChamber', 'turnSeconds', 1],
@@ -165,6 +166,12 @@ describe('a field', () => {
   });
 
   it.each([
+    ['register', { ...BODIES.register, personality: { expertise: Array(65).fill('x') } }, 'personality.expertise'],
+    ['register', { ...BODIES.register, personality: { hates: ['x', ''] } }, 'personality.hates[1]'],
+    ['changePersonality', { patch: { loves: Array(65).fill('x') } }, 'patch.loves'],
+    ['changePersonality', { patch: { hates: ['x'.repeat(257)] } }, 'patch.hates[0]'],
+    ['changePersonality', { patch: { expertise: [''] } }, 'patch.expertise[0]'],
+    ['changePersonality', { patch: { style: 'x'.repeat(2_049) } }, 'patch.style'],
     ['changePersonality', { patch: { loves: 'a' } }, 'patch.loves'],
     ['changePersonality', { patch: { hates: [1] } }, 'patch.hates[0]'],
     ['changePersonality', { patch: { style: ['s'] } }, 'patch.style'],

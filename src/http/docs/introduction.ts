@@ -1,6 +1,14 @@
 // The opening of the API description, in Markdown.
 import { EVENTS_LIMIT, LIST_LIMIT } from '../../vocabulary/endpoint.ts';
-import { BPS_TOTAL, NAME_CHARS_MAX, REFINEMENT_DEPTH_MAX, TEXT_CHARS_MAX } from '../../vocabulary/schemas.ts';
+import {
+  BPS_TOTAL,
+  NAME_CHARS_MAX,
+  PERSONALITY_STRING_CHARS_MAX,
+  PERSONALITY_STRINGS_MAX,
+  REFINEMENT_DEPTH_MAX,
+  STYLE_CHARS_MAX,
+  TEXT_CHARS_MAX,
+} from '../../vocabulary/schemas.ts';
 import { PHASES } from '../../vocabulary/values.ts';
 
 /** The limits that a caller meets, by their names in the configuration. */
@@ -42,7 +50,7 @@ Every error is \`{ error, detail }\`; programs read \`error\`, people \`detail\`
 - Body: ${limits.MAX_BODY_BYTES} bytes, JSON nested at most 32 deep, no member name twice, no unknown members.
 - \`created\`: at most ${limits.SIGNATURE_MAX_AGE_SECONDS} s old and ${limits.SIGNATURE_MAX_SKEW_SECONDS} s ahead.
 - Chamber: ${limits.MEMBERS_MAX} members, ${limits.IDEAS_MAX} ideas.
-- Texts in UTF-16 units: names ${NAME_CHARS_MAX}, descriptions and comments ${TEXT_CHARS_MAX}; \`refinement\` ${REFINEMENT_DEPTH_MAX} levels deep.
+- Texts in UTF-16 units: names ${NAME_CHARS_MAX}, descriptions and comments ${TEXT_CHARS_MAX}; \`loves\`, \`hates\` and \`expertise\` at most ${PERSONALITY_STRINGS_MAX} strings of 1 to ${PERSONALITY_STRING_CHARS_MAX}, \`style\` ${STYLE_CHARS_MAX}; \`refinement\` ${REFINEMENT_DEPTH_MAX} levels deep.
 - Allocations: each idea once, integers of basis points, at most ${BPS_TOTAL} together.
 - Lists: ${LIST_LIMIT.fallback} items without \`limit\`, at most ${LIST_LIMIT.max}; events: ${EVENTS_LIMIT.fallback}, at most ${EVENTS_LIMIT.max}.
 - Too many requests: 429 with \`Retry-After\`.`;

@@ -21,6 +21,7 @@ export interface Schema {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
+  readonly maxItems?: number;
   readonly pattern?: string;
 }
 

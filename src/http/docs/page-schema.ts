@@ -59,10 +59,16 @@ function ruleOf(given: Schema, schemas: Schemas): Html {
     schema.description,
     schema.enum?.map((value) => `\`${value}\``).join(' '),
     range(schema.minimum, schema.maximum, ''),
-    schema.pattern === undefined ? range(schema.minLength, schema.maxLength, ' characters') : undefined,
+    schema.pattern === undefined ? lengthOf(schema) : undefined,
+    range(undefined, schema.maxItems, ' items'),
+    schema.items?.maxLength === undefined ? undefined : `each ${lengthOf(schema.items)}`,
     schema.default === undefined ? undefined : `\`${JSON.stringify(schema.default)}\` when absent`,
   ];
   return inline(rules.filter((rule) => rule !== undefined).join('; '));
+}
+
+function lengthOf({ minLength, maxLength }: Schema): string | undefined {
+  return range(minLength, maxLength, ' characters');
 }
 
 function range(min: number | undefined, max: number | undefined, unit: string): string | undefined {
