@@ -43,8 +43,10 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
   switch (event.type) {
     case 'chamber.joined':
       return { ...next, members: [...state.members, event.did] };
-    case 'chamber.proposed':
-      return { ...next, ideas: [...state.ideas, { ...event.payload, creatorDid: event.did, proposedAt: next.lastAt }] };
+    case 'chamber.proposed': {
+      const { accountEventId: _, ...idea } = event.payload;
+      return { ...next, ideas: [...state.ideas, { ...idea, creatorDid: event.did, proposedAt: next.lastAt }] };
+    }
     case 'chamber.debated':
     case 'chamber.passed':
       return next;

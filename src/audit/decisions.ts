@@ -91,10 +91,13 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   if (isCreation && state !== null)
     throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} already exists`);
   if (!isCreation && state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created before');
-  // The wallet is the registration's, which no line of a chamber shows: taken as recorded.
-  const wallet = 'creatorWallet' in payload ? payload.creatorWallet : '';
+  // No line of a chamber shows the account: taken as recorded, and compared with its own lines by the check `registration`.
+  const account = {
+    walletAddress: 'creatorWallet' in payload ? payload.creatorWallet : '',
+    lastEventId: 'accountEventId' in payload ? payload.accountEventId : undefined,
+  };
   const now = Date.parse(event.ts);
-  return slices[event.type].decide(body, { state, did, wallet, now, limits: NO_LIMITS, openChambers: 0 });
+  return slices[event.type].decide(body, { state, did, account, now, limits: NO_LIMITS, openChambers: 0 });
 }
 
 function attempt<Value>(action: () => Value): Value | ForumError {

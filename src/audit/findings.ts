@@ -119,7 +119,7 @@ export function differences(expected: object, actual: object, isExact: boolean):
   const names = new Set([...Object.keys(expected), ...(isExact ? Object.keys(actual) : [])]);
   return [...names].flatMap((name) => {
     const [due = '', found = ''] = [expected, actual].map((value) =>
-      canonicalJson(Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : null),
+      canonicalJson((Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : null) ?? null),
     );
     if (due === found) return [];
     return [`${name} is ${shortened(found, VALUE_CHARS_MAX)} and not ${shortened(due, VALUE_CHARS_MAX)}`];

@@ -286,24 +286,27 @@ export class Forum {
   }
 
   #move({ operation, chamberId, body, caller }: MoveCommand, batch: Batch): ForumEvent {
-    const { streams, now } = batch;
+    const { streams } = batch;
     const chamber = chamberId === undefined ? undefined : (streams.get(chamberId) as Chamber | undefined);
     if (chamberId === undefined || chamber === undefined) throw chamberNotFound();
     const move: AnyChamberMove = chamberMoves[operation];
     const parsed = parseBody(move, body);
     const { did } = caller;
-    const wallet = (streams.get(did) as Account).state.walletAddress;
+    const { state: account } = streams.get(did) as Account;
+    const now = Math.max(batch.now, account.lastAt);
     const { limits } = this.#options;
-    const payload = move.decide(parsed, { state: chamber.state, did, wallet, now, limits });
-    return stage(batch, chamberId, { type: move.event, payload }, caller);
+    const payload = move.decide(parsed, { state: chamber.state, did, account, now, limits });
+    return stage(batch, chamberId, { type: move.event, payload }, { author: caller, now });
   }
 
   #create({ body, caller }: CreateCommand, batch: Batch): ForumEvent {
     const open = batch.openChambers.get(caller.did) ?? 0;
-    const context = { now: batch.now, openChambers: open, limits: this.#options.limits };
+    const { state: account } = batch.streams.get(caller.did) as Account;
+    const now = Math.max(batch.now, account.lastAt);
+    const context = { now, account, openChambers: open, limits: this.#options.limits };
     const payload = createChamber.decide(parseBody(createChamber, body), context);
     batch.openChambers.set(caller.did, open + 1);
-    return stage(batch, ++batch.lastChamberId, { type: createChamber.event, payload }, caller);
+    return stage(batch, ++batch.lastChamberId, { type: createChamber.event, payload }, { author: caller, now });
   }
 
   #register({ body, caller }: RegisterCommand, batch: Batch): ForumEvent | null {
@@ -342,7 +345,7 @@ export class Forum {
     if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== toHex(rootOf(chamber.tree))) {
       throw new ServiceFactRejected('chamber.committed has another root than the chamber');
     }
-    return stage(batch, chamberId, fact, SERVICE);
+    return stage(batch, chamberId, fact, { author: SERVICE, now: batch.now });
   }
 
   async #countOpen({ did }: Caller, into: Map<string, number>): Promise<void> {
@@ -459,10 +462,10 @@ function stage(
   batch: Batch,
   chamberId: number,
   fact: Pick<ChamberEvent, 'type' | 'payload'>,
-  author: Author,
+  by: { readonly author: Author; readonly now: Millis },
 ): ForumEvent {
   const before = batch.streams.get(chamberId) as Chamber | undefined;
-  const { after, event, entry } = stageChamberEvent(before, chamberId, fact, { author, now: batch.now });
+  const { after, event, entry } = stageChamberEvent(before, chamberId, fact, by);
   batch.streams.set(chamberId, after);
   batch.touched.add(chamberId);
   batch.entries.push(entry);

@@ -2,13 +2,14 @@ import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
 import { DEADLINES, type Deadlines, type Millis, toTimestamp } from '../vocabulary/values.ts';
-import { type ChamberLimits, defineMove } from './move.ts';
+import { accountEventId, type ChamberLimits, type DecidingAccount, defineMove } from './move.ts';
 import * as sample from './samples.ts';
 
 const TURN_SECONDS_MAX = 31_536_000;
 
 export interface CreationContext {
   readonly now: Millis;
+  readonly account: DecidingAccount;
   /** Chambers of this creator that are not committed yet. */
   readonly openChambers: number;
   readonly limits: ChamberLimits;
@@ -33,6 +34,7 @@ export const createChamber = defineMove({
     deadlines,
     minBackersForGraduation: id,
     turnSeconds: v.nullable(id),
+    accountEventId,
   }),
   response: v.strictObject({ chamberId: id, phase: v.literal('LOBBY') }),
 
@@ -46,10 +48,11 @@ export const createChamber = defineMove({
         `you have reached the limit of ${openChambersPerDidMax} open chambers`,
       );
     }
-    return { name, deadlines, minBackersForGraduation, turnSeconds };
+    const accountEventId = context.account.lastEventId;
+    return { name, deadlines, minBackersForGraduation, turnSeconds, accountEventId };
   },
   answer: ({ chamberId }) => ({ chamberId, phase: 'LOBBY' }),
-  impliedBody: ({ deadlines, turnSeconds, ...rest }) => ({
+  impliedBody: ({ deadlines, turnSeconds, accountEventId: _, ...rest }) => ({
     ...rest,
     ...deadlines,
     ...(turnSeconds === null ? {} : { turnSeconds }),
@@ -66,7 +69,13 @@ export const createChamber = defineMove({
   },
   example: {
     body: { name: 'Weather desk', ...sample.DEADLINES, minBackersForGraduation: 1 },
-    payload: { name: 'Weather desk', deadlines: sample.DEADLINES, minBackersForGraduation: 1, turnSeconds: null },
+    payload: {
+      name: 'Weather desk',
+      deadlines: sample.DEADLINES,
+      minBackersForGraduation: 1,
+      turnSeconds: null,
+      accountEventId: 2,
+    },
     answer: { chamberId: sample.CHAMBER_ID, phase: 'LOBBY' },
   },
 });

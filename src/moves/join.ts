@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { count, exactly } from '../vocabulary/schemas.ts';
-import { defineMove } from './move.ts';
+import { accountEventId, defineMove } from './move.ts';
 import { requirePhase } from './rules.ts';
 
 /** POST /chambers/:id/join: the turn order is the order of joining, from 0. */
@@ -12,7 +12,7 @@ export const join = defineMove({
   event: 'chamber.joined',
   body: exactly({}),
   isBodyOptional: true,
-  payload: v.strictObject({ turnOrder: count }),
+  payload: v.strictObject({ turnOrder: count, accountEventId }),
   response: v.strictObject({
     ok: v.literal(true),
     turnOrder: v.pipe(count, v.description('order of joining, from 0')),
@@ -20,14 +20,14 @@ export const join = defineMove({
 
   decide(_body, context) {
     requirePhase(context, 'LOBBY');
-    const { state, did, limits } = context;
+    const { state, did, account, limits } = context;
     if (state.members.includes(did)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already joined chamber ${state.chamberId}`);
     }
     if (state.members.length >= limits.membersMax) {
       throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.members.length} members`);
     }
-    return { turnOrder: state.members.length };
+    return { turnOrder: state.members.length, accountEventId: account.lastEventId };
   },
   answer: ({ payload }) => ({ ok: true, turnOrder: payload.turnOrder }),
   impliedBody: () => ({}),
@@ -42,5 +42,5 @@ export const join = defineMove({
     guide: { when: 'LOBBY', body: '{}' },
     command: { summary: 'Joins a chamber in its lobby', example: 'move join 1' },
   },
-  example: { body: {}, payload: { turnOrder: 0 }, answer: { ok: true, turnOrder: 0 } },
+  example: { body: {}, payload: { turnOrder: 0, accountEventId: 2 }, answer: { ok: true, turnOrder: 0 } },
 });

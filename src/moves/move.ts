@@ -5,6 +5,7 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 import type { AccountPayloads, MovePayloads } from '../vocabulary/events.ts';
 import { requireExactNumbers } from '../vocabulary/json.ts';
+import { id } from '../vocabulary/schemas.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
 
 type Payloads = AccountPayloads & MovePayloads;
@@ -83,13 +84,25 @@ export const NO_LIMITS: ChamberLimits = {
   openChambersPerDidMax: Number.POSITIVE_INFINITY,
 };
 
+/** What decisions read of the caller's account. */
+export interface DecidingAccount {
+  readonly walletAddress: string;
+  /** The head of its stream, which the event names; undefined in the audit of events of an earlier release. */
+  readonly lastEventId: number | undefined;
+}
+
+/** Of payloads. */
+export const accountEventId = v.exactOptional(
+  v.pipe(id, v.description("the head of the signer's account stream that the decision read; absent in older events")),
+);
+
 /** The input of a decision about a move in an existing chamber. */
 export interface DecisionContext {
   readonly state: ChamberState;
   /** The caller. */
   readonly did: string;
-  /** The caller's wallet address at this moment. */
-  readonly wallet: string;
+  /** The caller's account at this moment. */
+  readonly account: DecidingAccount;
   readonly now: Millis;
   readonly limits: ChamberLimits;
 }

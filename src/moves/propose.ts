@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, characters, exactly, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { defineMove } from './move.ts';
+import { accountEventId, defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
@@ -25,12 +25,13 @@ export const propose = defineMove({
     ticker: v.pipe(v.string(), v.regex(TICKER)),
     description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
     creatorWallet: v.pipe(address, v.description("the proposer's wallet of that moment, which counts at deployment")),
+    accountEventId,
   }),
   response: v.strictObject({ ideaId, ticker: v.string() }),
 
   decide(body, context) {
     requireTurn(context, 'PROPOSAL');
-    const { state, wallet, limits } = context;
+    const { state, account, limits } = context;
     const ticker = body.ticker.toLowerCase();
     for (const idea of state.ideas) {
       if (idea.ticker.toLowerCase() !== ticker) continue;
@@ -43,7 +44,8 @@ export const propose = defineMove({
       throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.ideas.length} ideas`);
     }
     const slot = state.ideas.length + 1;
-    return { ...body, ideaId: `idea-${slot}`, slot, creatorWallet: wallet };
+    const assigned = { ideaId: `idea-${slot}`, slot };
+    return { ...body, ...assigned, creatorWallet: account.walletAddress, accountEventId: account.lastEventId };
   },
   answer: ({ payload }) => ({ ideaId: payload.ideaId, ticker: payload.ticker }),
   impliedBody: ({ name, ticker, description }) => ({ name, ticker, description }),
@@ -68,7 +70,7 @@ export const propose = defineMove({
   },
   example: {
     body: sample.IDEA,
-    payload: { ideaId: 'idea-1', slot: 1, ...sample.IDEA, creatorWallet: sample.WALLET },
+    payload: { ideaId: 'idea-1', slot: 1, ...sample.IDEA, creatorWallet: sample.WALLET, accountEventId: 2 },
     answer: { ideaId: 'idea-1', ticker: 'RAIN' },
   },
 });

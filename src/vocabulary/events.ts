@@ -25,6 +25,11 @@ export interface AccountPayloads {
   'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
 }
 
+interface NamesAccount {
+  /** The head of the signer's account stream that the decision read; absent in events of earlier releases. */
+  readonly accountEventId?: number | undefined;
+}
+
 /** Signed moves of a chamber: exactly these are the leaves of its Merkle tree. */
 export interface MovePayloads {
   'chamber.created': {
@@ -32,8 +37,8 @@ export interface MovePayloads {
     readonly deadlines: Deadlines;
     readonly minBackersForGraduation: number;
     readonly turnSeconds: number | null;
-  };
-  'chamber.joined': { readonly turnOrder: number };
+  } & NamesAccount;
+  'chamber.joined': { readonly turnOrder: number } & NamesAccount;
   'chamber.proposed': {
     readonly ideaId: string;
     readonly slot: number;
@@ -42,7 +47,7 @@ export interface MovePayloads {
     readonly description: string;
     /** The proposer's wallet of that moment: it counts at deployment. */
     readonly creatorWallet: string;
-  };
+  } & NamesAccount;
   'chamber.debated': {
     readonly ideaId: string | null;
     readonly comment: string;

@@ -22,6 +22,15 @@ test('an export without its service events is verified', async () => {
   expect((await audit(toText(rechained(moves)))).broken).toEqual([]);
 });
 
+test('an export of an earlier release, whose moves name no account line, is verified', async () => {
+  const older = moves.map(({ payload, ...record }) => {
+    const { accountEventId: _, ...rest } = payload as Line;
+    return { ...record, payload: rest };
+  });
+  expect(toText(rechained(older))).not.toContain('accountEventId');
+  expect((await audit(toText(rechained(older)))).broken).toEqual([]);
+});
+
 const debate = (comment: string) => ({
   body: { comment },
   payload: { comment, ideaId: null, refinement: null },

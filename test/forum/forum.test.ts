@@ -8,17 +8,21 @@ import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
+/** The log with other members. */
+function withMembers(log: ForumLog, members: Partial<ForumLog>): ForumLog {
+  return new Proxy(log, {
+    get: (target, name) => {
+      if (Object.hasOwn(members, name)) return Reflect.get(members, name);
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
 /** The log with something before each append. */
 function beforeAppend(append: (entries: readonly LogEntry[]) => Promise<void>) {
   return (log: ForumLog): ForumLog =>
-    new Proxy(log, {
-      get: (target, name) => {
-        if (name === 'append')
-          return (entries: readonly LogEntry[]) => append(entries).then(() => target.append(entries));
-        const value: unknown = Reflect.get(target, name);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
+    withMembers(log, { append: (entries) => append(entries).then(() => log.append(entries)) });
 }
 
 async function inDebate(house: House) {
@@ -178,6 +182,20 @@ describe('the time', () => {
     house.clock.set(START);
     const again = new House({ path, clock: house.clock });
     expect(await again.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
+  });
+
+  it('of a move that names an account line is not before that line, which another clock may have written', async () => {
+    const path = temporaryDatabase();
+    const house = new House({ path });
+    const ann = await house.agent();
+    const { state } = (await house.forum.account(ann.did)) ?? {};
+    await house.close();
+    house.clock.advance(-1_000);
+    const other = new House({ path, clock: house.clock, wrapLog: (log) => withMembers(log, { lastAt: 0 }) });
+    await openChamber(other, [ann]);
+    const events = await other.events(1);
+    expect(events.map(({ payload }) => payload)).toMatchObject([{ accountEventId: 1 }, { accountEventId: 1 }]);
+    expect(events.map(({ ts }) => Date.parse(ts))).toEqual([state?.lastAt, state?.lastAt]);
   });
 
   it('is right at once after a pause of many hours', async () => {

@@ -1,7 +1,7 @@
 // given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
 import { expect } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { type ChamberLimits, parseBody } from '../../src/moves/move.ts';
+import { type ChamberLimits, type DecidingAccount, parseBody } from '../../src/moves/move.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
 import type { ChamberEvent, MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
@@ -43,7 +43,7 @@ export function given(...past: readonly Past[]) {
   return {
     when({ operation, body }: ChamberCommand, { at, by, limits }: Attempt) {
       const move: AnyChamberMove = chamberMoves[operation];
-      const context = { state, did: by, wallet: walletOf(by), now: at, limits: { ...LIMITS, ...limits } };
+      const context = { state, did: by, account: accountOf(by), now: at, limits: { ...LIMITS, ...limits } };
       const outcome = outcomeOf(() => ({
         type: move.event,
         payload: move.decide(parseBody(move, { json: body }), context),
@@ -67,6 +67,13 @@ export function outcomeOf<Fact>(decide: () => Fact): Fact | { code: ErrorCode; d
     if (error instanceof ForumError) return { code: error.code, detail: error.message };
     throw error;
   }
+}
+
+/** The head of every account here. */
+export const ACCOUNT_EVENT_ID = 3;
+
+function accountOf(did: string): DecidingAccount {
+  return { walletAddress: walletOf(did), lastEventId: ACCOUNT_EVENT_ID };
 }
 
 export function walletOf(did: string): string {

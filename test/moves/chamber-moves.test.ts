@@ -30,10 +30,10 @@ describe('join', () => {
   it('assigns turn orders from 0 in the order of joining', () => {
     given(created())
       .when(JOIN, { at: HOURS.lobby, by: ANN })
-      .gives({ type: 'chamber.joined', payload: { turnOrder: 0 } });
+      .gives({ type: 'chamber.joined', payload: { turnOrder: 0, accountEventId: 3 } });
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: CYD })
-      .gives({ type: 'chamber.joined', payload: { turnOrder: 2 } });
+      .gives({ type: 'chamber.joined', payload: { turnOrder: 2, accountEventId: 3 } });
   });
 
   it('refuses a second time', () => {
@@ -59,7 +59,7 @@ describe('join', () => {
 describe('propose', () => {
   const past = [...LOBBY, proposed(ANN, 1, 'Abc')];
 
-  it('assigns the next slot and records the current wallet', () => {
+  it('assigns the next slot, records the current wallet and names the account line that it comes from', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: ANN })
       .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'XYZ') });

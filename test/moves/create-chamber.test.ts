@@ -7,7 +7,8 @@ import { DEADLINES_HOURLY } from '../kit/pasts.ts';
 const BODY = { name: 'Test', ...DEADLINES_HOURLY, minBackersForGraduation: 2 };
 
 function create(changes: Partial<typeof BODY> & { turnSeconds?: number }, { now = START, openChambers = 0 } = {}) {
-  const context = { now, openChambers, limits: LIMITS };
+  const account = { walletAddress: '0x', lastEventId: 5 };
+  const context = { now, account, openChambers, limits: LIMITS };
   return outcomeOf(() => ({
     type: createChamber.event,
     payload: createChamber.decide({ ...BODY, ...changes }, context),
@@ -22,7 +23,13 @@ describe('creating a chamber', () => {
   it('states everything that was asked for', () => {
     expect(create({ turnSeconds: 60 })).toEqual({
       type: 'chamber.created',
-      payload: { name: 'Test', deadlines: DEADLINES_HOURLY, minBackersForGraduation: 2, turnSeconds: 60 },
+      payload: {
+        name: 'Test',
+        deadlines: DEADLINES_HOURLY,
+        minBackersForGraduation: 2,
+        turnSeconds: 60,
+        accountEventId: 5,
+      },
     });
     expect(create({})).toMatchObject({ payload: { turnSeconds: null } });
   });
