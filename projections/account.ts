@@ -15,6 +15,8 @@ export interface AccountState {
   readonly registrationEventId: number;
   /** Whether the last registration holds its whole signed request, so that anybody can check the binding. */
   readonly isAttested: boolean;
+  /** The last line of an earlier release whose evidence covers an e-mail address: lines up to it are not published. */
+  readonly privateUntil: number;
   /** ISO 8601 UTC timestamp of the first registration. */
   readonly registeredAt: string;
   readonly lastEventId: number;
@@ -33,6 +35,7 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
         registeredPersonality: payload.personality,
         registrationEventId: eventId,
         isAttested: typeof request?.body === 'string',
+        privateUntil: request?.body === null ? eventId : (state?.privateUntil ?? 0),
         registeredAt: state?.registeredAt ?? event.ts,
       };
     }

@@ -1,7 +1,7 @@
-// A chamber's events over any number of connections. Each line names the leaf hash of the previous one, so that a reader
+// Events over any number of connections. Each line names the leaf hash of the previous one, so that a reader
 // detects any change: no line is returned that does not follow the cursor.
 import { leafHash } from '../crypto/merkle.ts';
-import type { ChamberEvent } from '../vocabulary/events.ts';
+import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { ClientError, nullIfRetryable } from './error.ts';
 import { type CallOptions, exchange, parseJson, type Service } from './exchange.ts';
@@ -15,11 +15,11 @@ export interface Cursor {
   readonly leaf: Hex | null;
 }
 
-export interface VerifiedLine extends Cursor {
+export interface VerifiedLine<Event = ChamberEvent> extends Cursor {
   readonly leaf: Hex;
   /** The canonical line as stored, without a line break. */
   readonly line: string;
-  readonly event: ChamberEvent;
+  readonly event: Event;
 }
 
 export const START: Cursor = { eventId: 0, leaf: NO_PREVIOUS };
@@ -62,7 +62,7 @@ export async function* lines(
     wasReached ||= isOpen;
     // A WebSocket does not say why its handshake failed: the same request over HTTP returns the reason.
     if (!isOpen) {
-      const page = readPage(service, chamberId, { after: cursor, limit: 1, signal });
+      const page = readPage(service, `/chambers/${chamberId}`, { after: cursor, limit: 1, signal });
       await (wasReached ? page.catch(nullIfRetryable) : page);
     }
     await service.clock.local.sleep(backoffMillis(attempt), signal);
@@ -80,13 +80,37 @@ export async function* history(
   let cursor = toCursor(after);
   let page: readonly string[];
   do {
-    page = await readPage(service, chamberId, { after: cursor, limit: PAGE_LINES, signal });
+    page = await readPage(service, `/chambers/${chamberId}`, { after: cursor, limit: PAGE_LINES, signal });
     for (const text of page) {
       const line = follow(cursor, chamberId, text);
       cursor = line;
       yield line;
     }
   } while (page.length === PAGE_LINES);
+}
+
+/** Every line of an agent's account that is published: the first may have a later number than 1 (release 0.1). */
+export async function* accountHistory(
+  service: Service,
+  did: string,
+  { signal }: CallOptions,
+): AsyncGenerator<VerifiedLine<AccountEvent>, void, undefined> {
+  let cursor: Cursor | undefined;
+  let page: readonly string[];
+  do {
+    page = await readPage(service, `/agents/${did}`, { after: cursor ?? START, limit: PAGE_LINES, signal });
+    for (const text of page) {
+      cursor ??= startOf(text);
+      const line: VerifiedLine<AccountEvent> = follow(cursor, did, text);
+      cursor = line;
+      yield line;
+    }
+  } while (page.length === PAGE_LINES);
+}
+
+function startOf(line: string): Cursor {
+  const { eventId } = (parseJson(line) ?? {}) as { readonly eventId?: unknown };
+  return typeof eventId === 'number' && eventId > 1 ? { eventId: eventId - 1, leaf: null } : START;
 }
 
 function toCursor(after: number | Cursor): Cursor {
@@ -96,24 +120,32 @@ function toCursor(after: number | Cursor): Cursor {
 
 async function readPage(
   service: Service,
-  chamberId: number,
+  owner: string,
   { after, limit, signal }: { after: Cursor; limit: number; signal: AbortSignal | undefined },
 ) {
-  const path = `/chambers/${chamberId}/events?after=${after.eventId}&limit=${limit}`;
+  const path = `${owner}/events?after=${after.eventId}&limit=${limit}`;
   const ndjson = await exchange<string>(service, { method: 'GET', path, isText: true }, signal);
   return ndjson.split('\n').slice(0, -1);
 }
 
 const encoder = new TextEncoder();
 
-/** Checks that the line is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
-export function follow(cursor: Cursor, chamberId: number, line: string): VerifiedLine {
+/** Checks that the line of a chamber, or of an agent, is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
+export function follow(cursor: Cursor, chamberId: number, line: string): VerifiedLine;
+export function follow(cursor: Cursor, did: string, line: string): VerifiedLine<AccountEvent>;
+export function follow(
+  cursor: Cursor,
+  stream: number | string,
+  line: string,
+): VerifiedLine<AccountEvent | ChamberEvent> {
   // A chained line was accepted by the service, so its members need no further checks.
-  const event = parseJson(line) as ChamberEvent | null | undefined;
+  const event = parseJson(line) as AccountEvent | ChamberEvent | null | undefined;
   if (typeof event !== 'object' || event === null) throw broken('received a line that is not an event');
   const expected = cursor.eventId + 1;
   if (event.eventId !== expected) throw broken(`expected event ${expected}, received ${String(event.eventId)}`);
-  if (event.chamberId !== chamberId) throw broken(`event ${expected} belongs to chamber ${String(event.chamberId)}`);
+  const isChamber = typeof stream === 'number';
+  const owner = isChamber ? event.chamberId : event.did;
+  if (owner !== stream) throw broken(`event ${expected} belongs to ${isChamber ? 'chamber ' : ''}${String(owner)}`);
   if (cursor.leaf !== null && event.prev !== cursor.leaf) {
     throw broken(`prev of event ${expected} is not the hash of event ${cursor.eventId} as it was read`);
   }
@@ -121,7 +153,7 @@ export function follow(cursor: Cursor, chamberId: number, line: string): Verifie
 }
 
 function broken(detail: string): ClientError {
-  return new ClientError('CLIENT_ERR_CHAIN', `the chamber's log is broken: ${detail}`);
+  return new ClientError('CLIENT_ERR_CHAIN', `the log is broken: ${detail}`);
 }
 
 /** What the WebSockets of browsers and of `ws` have in common, besides their event handlers. */

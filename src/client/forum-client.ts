@@ -1,11 +1,11 @@
 // Reads from a service, which need no key. Proofs are verified before they are returned.
 import type { AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
-import type { ChamberEvent } from '../vocabulary/events.ts';
+import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import { type FollowOptions, history, lines, type VerifiedLine } from './events.ts';
+import { accountHistory, type FollowOptions, history, lines, type VerifiedLine } from './events.ts';
 import { type CallOptions, exchange, type Fetch, type Service } from './exchange.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 
@@ -162,6 +162,11 @@ export class ForumClient {
     options: Omit<FollowOptions, 'cursorStore'> = {},
   ): AsyncGenerator<VerifiedLine, void, undefined> {
     return history(this.service, chamberId, options);
+  }
+
+  /** An agent's account: its registrations and changes of personality. */
+  accountHistory(did: string, options: CallOptions = {}): AsyncGenerator<VerifiedLine<AccountEvent>, void, undefined> {
+    return accountHistory(this.service, did, options);
   }
 
   /** The current phase, then each later one; ends with COMMITTED. */

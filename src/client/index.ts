@@ -7,7 +7,7 @@ export type {
   ChamberView,
   IdeaView,
 } from '../../projections/views.ts';
-export type { ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events.ts';
+export type { AccountEvent, ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events.ts';
 export type { Allocation, Deadlines, Hex, Personality, Phase } from '../vocabulary/values.ts';
 export type * from './agent.ts';
 export { Agent } from './agent.ts';

@@ -1,14 +1,19 @@
-// GET /chambers/:id/stream (WebSocket or server-sent events) and GET /chambers/:id/events (specification, Events).
+// GET /chambers/:id/stream (WebSocket or server-sent events), GET /chambers/:id/events and GET /agents/:did/events
+// (specification, Events).
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import { parseDid } from '../crypto/did-key.ts';
 import type { Forum } from '../forum/forum.ts';
-import type { ForumLog } from '../log/log.ts';
+import type { ForumLog, StreamId } from '../log/log.ts';
 import { type PageRange, readPages } from '../log/pages.ts';
-import { LOG_ID } from '../moves/samples.ts';
+import { register } from '../moves/register.ts';
+import { ALICE, LOG_ID } from '../moves/samples.ts';
 import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
+import { toLine } from '../vocabulary/events.ts';
 import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { NO_PREVIOUS } from '../vocabulary/values.ts';
 import { eventSource } from './event-source.ts';
 import type { Liveness } from './liveness.ts';
 import type { StreamQuota } from './quota.ts';
@@ -35,13 +40,15 @@ export function streamRoutes(
   { forum, liveness, quota, headers }: StreamOptions,
 ): Subscriptions {
   const subscriptions = new Subscriptions(forum);
-  const logHeaders = { ...headers, 'Log-Id': forum.log.logId };
+  const { logId } = forum.log;
+  const logHeaders = { ...headers, 'Log-Id': logId };
 
   app.get('/chambers/:id/stream', async (c) => {
     const isSocket = isWebSocket(c);
     if (!isSocket && !wantsEventSource(c)) throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
-    const start = await readStart(c, forum, ['after', 'log'], isSocket ? undefined : c.req.header('last-event-id'));
-    const { chamberId, after = start.lastEventId } = start;
+    const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
+    const resumed = isSocket ? undefined : c.req.header('last-event-id');
+    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log'], resumed }) ?? lastEventId;
     const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, consumer);
     const incoming = incomingOf(c);
     const { socket } = incoming;
@@ -59,14 +66,31 @@ export function streamRoutes(
     return new Response(eventSource({ subscribe, after, socket, liveness }), init);
   });
 
-  app.get('/chambers/:id/events', async (c) => {
-    const { chamberId, after = 0, lastEventId } = await readStart(c, forum, ['after', 'limit', 'log']);
+  /** `first` is the event before the first one that is published. */
+  const respondPage = (
+    c: Context,
+    stream: StreamId,
+    { first, lastEventId }: Record<'first' | 'lastEventId', number>,
+  ) => {
+    const cursor = readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0;
+    const after = Math.max(cursor, first);
     const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
     const until = Math.min(lastEventId, after + limit);
     const lane = until - after <= SHORT_ANSWER_LINES ? 'foreground' : 'bulk';
-    return new Response(storedLines(forum.log, { stream: chamberId, after, until, lane }), {
+    return new Response(storedLines(forum.log, { stream, after, until, lane }), {
       headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
     });
+  };
+  app.get('/chambers/:id/events', async (c) => {
+    const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
+    return respondPage(c, chamberId, { first: 0, lastEventId });
+  });
+  app.get('/agents/:did/events', async (c) => {
+    const did = c.req.param('did');
+    const account = parseDid(did) === undefined ? undefined : await forum.account(did);
+    if (account === undefined) throw new ForumError('FORUM_ERR_NOT_FOUND', 'agent not found');
+    const { lastEventId, privateUntil } = account.state;
+    return respondPage(c, did, { first: privateUntil, lastEventId });
   });
   return subscriptions;
 }
@@ -85,20 +109,27 @@ function wantsEventSource(c: Context): boolean {
   });
 }
 
-/** The cursor of a request; throws FORUM_ERR_NOT_FOUND, FORUM_ERR_CONFLICT (another log) or FORUM_ERR_VALIDATION. */
-async function readStart(c: Context, forum: Forum, known: readonly string[], lastEventIdHeader?: string) {
-  const { state } = await forum.findChamber(c.req.param('id'));
+interface CursorRules {
+  readonly logId: string;
+  /** The head of the stream. */
+  readonly lastEventId: number;
+  /** The query parameters of the endpoint. */
+  readonly known: readonly string[];
+  /** The header Last-Event-ID. */
+  readonly resumed?: string | undefined;
+}
+
+/** The cursor of a request; throws FORUM_ERR_CONFLICT (another log) or FORUM_ERR_VALIDATION. */
+function readCursor(c: Context, { logId, lastEventId, known, resumed }: CursorRules): number | undefined {
   requireQuery(c.req.url, known);
-  const { logId } = forum.log;
   if ((c.req.query('log') ?? logId) !== logId) {
     throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
   }
-  const { chamberId, lastEventId } = state;
-  const after = parseCursor('Last-Event-ID', lastEventIdHeader) ?? parseCursor('after', c.req.query('after'));
+  const after = parseCursor('Last-Event-ID', resumed) ?? parseCursor('after', c.req.query('after'));
   if (after !== undefined && after > lastEventId) {
     throw invalid('after', `${after} is beyond the head of the log, which is ${lastEventId}`);
   }
-  return { chamberId, after, lastEventId };
+  return after;
 }
 
 /** Each line ended by a line break. The next page is read while the socket takes the last one. */
@@ -127,6 +158,23 @@ const log = {
   ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', { type: 'string' }),
   example: LOG_ID,
 };
+
+const pageParameters = [
+  { ...query('after', 'the eventId before the first one wanted', NATURAL), example: 0 },
+  limitParameter(EVENTS_LIMIT),
+  log,
+];
+
+const registration = toLine({
+  chamberId: null,
+  did: ALICE,
+  eventId: 1,
+  payload: register.example.payload,
+  prev: NO_PREVIOUS,
+  request: null,
+  ts: '2030-01-01T11:58:12.041Z',
+  type: register.event,
+});
 
 /** The routes' descriptions. */
 export const streamEndpoints: readonly Endpoint[] = [
@@ -172,11 +220,7 @@ export const streamEndpoints: readonly Endpoint[] = [
     tag: 'Events',
     summary: 'A page of a chamber’s log as NDJSON',
     description: 'Ends at the head of the log. The response is empty when no event follows `after`.',
-    parameters: [
-      { ...query('after', 'the eventId before the first one wanted', NATURAL), example: 0 },
-      limitParameter(EVENTS_LIMIT),
-      log,
-    ],
+    parameters: pageParameters,
     responses: {
       200: {
         description: `Lines, ${ONE_EVENT}.`,
@@ -185,6 +229,28 @@ export const streamEndpoints: readonly Endpoint[] = [
           type: 'application/x-ndjson',
           description: 'one canonical JSON line for each event',
           example: (line) => `${line}\n`,
+        },
+      },
+    },
+    errors: ['FORUM_ERR_CONFLICT'],
+  },
+  {
+    method: 'get',
+    path: '/agents/:did/events',
+    operationId: 'listAccountEvents',
+    tag: 'Events',
+    summary: 'A page of an agent’s account log as NDJSON',
+    description:
+      'Registrations and changes of the personality: anybody can check which wallet a key was bound to, and when. E-mail addresses are not in it. Lines of release 0.1 whose evidence covers one are left out, with those before them.',
+    parameters: pageParameters,
+    responses: {
+      200: {
+        description: 'Lines, each is one event of the account.',
+        headers: ['Log-Id'],
+        content: {
+          type: 'application/x-ndjson',
+          description: 'one canonical JSON line for each event',
+          example: () => `${registration}\n`,
         },
       },
     },

@@ -5,7 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { type Agent, type Cursor, ForumClient, fileCursor, type VerifiedLine } from '../../src/client/index.ts';
+import {
+  type AccountEvent,
+  type Agent,
+  type Cursor,
+  ForumClient,
+  fileCursor,
+  type VerifiedLine,
+} from '../../src/client/index.ts';
 import { openProxy } from './cuttable-proxy.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './stage.ts';
 
@@ -55,6 +62,16 @@ describe('events', () => {
     const stored: VerifiedLine[] = [];
     for await (const line of stage.forum.history(chamberId, { after: 1 })) stored.push(line);
     expect(stored).toEqual(live.slice(1));
+  });
+
+  it('of an account are its lines, each checked against the one before', async () => {
+    const lines: VerifiedLine<AccountEvent>[] = [];
+    for await (const line of stage.forum.accountHistory(agent.did)) lines.push(line);
+    expect(lines.map(({ event }) => event.type)).toEqual(['agent.registered', 'agent.registered']);
+    expect(lines[1]?.event.prev).toBe(lines[0]?.leaf);
+    const text = await (await fetch(`${stage.baseUrl}/agents/${agent.did}/events`)).text();
+    expect(lines.map(({ line }) => `${line}\n`).join('')).toBe(text);
+    expect(text).not.toContain('agent@example.org');
   });
 
   it('end with the signal’s reason', async () => {

@@ -109,6 +109,18 @@ describe('a database of release 0.1.0', () => {
     }
   });
 
+  it('publishes no line of an account whose evidence covers an e-mail address', async () => {
+    const running = await open();
+    for (const { did, lines } of expected.accounts) {
+      const { ndjson } = await running.service.forum.log.readPage(did, 0, 10_000);
+      const stored = ndjson.toString().split('\n').slice(0, -1);
+      const lastPrivate = stored.findLastIndex((line) => JSON.parse(line).request?.body === null);
+      const published = await (await fetch(`${running.url}/agents/${did}/events`)).text();
+      expect([lines.count, published.split('\n').slice(0, -1)]).toEqual([stored.length, stored.slice(lastPrivate + 1)]);
+      expect(published).not.toContain('"body":null');
+    }
+  });
+
   it('takes a cursor of before, and resumes after it', async () => {
     const running = await open();
     const { chamberId, lines } = expected.chambers[0] as Expected['chambers'][number];

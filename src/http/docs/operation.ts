@@ -1,5 +1,5 @@
 // One endpoint as an OpenAPI operation, with every error that it may return.
-import { CHAMBER_ID } from '../../moves/samples.ts';
+import { ALICE, CHAMBER_ID } from '../../moves/samples.ts';
 import { type Endpoint, type Parameter, POSITIVE, type ResponseDescription } from '../../vocabulary/endpoint.ts';
 import { type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
 import { sampleLine } from './events.ts';
@@ -28,6 +28,7 @@ const SECURITY = { never: [], always: [SIGNATURE], optional: [{}, SIGNATURE] } a
 
 const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> = {
   id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
+  did: { description: 'the agent', schema: { $ref: `${SCHEMAS}Did` }, example: ALICE },
   eventId: { description: 'the event', schema: POSITIVE, example: 3 },
   ticker: { description: 'in any case', schema: { type: 'string' }, example: 'RAIN' },
 };

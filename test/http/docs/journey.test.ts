@@ -205,6 +205,9 @@ async function readEvents(id: number, streamed: readonly string[]) {
   const logId = response.headers.get('log-id');
   await live.call('GET', `/chambers/${id}/events?after=1&limit=1&log=${logId}`);
   await live.call('GET', `/chambers/${id}/events?log=another`, { failsWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('GET', `/agents/${ann.did}/events`);
+  await live.call('GET', `/agents/${ann.did}/events?log=another`, { failsWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('GET', '/agents/nobody/events', { failsWith: 'FORUM_ERR_NOT_FOUND' });
   expect(await readEventSource(id, lines.length)).toEqual(lines);
   await live.call('GET', `/chambers/${id}/merkle-preview`);
   await live.call('GET', `/chambers/${id}/events/2/proof`);
