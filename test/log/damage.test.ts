@@ -1,14 +1,13 @@
 // One bit of a closed file is flipped: each read reports the damage or returns the bytes that were written.
 import { copyFileSync } from 'node:fs';
 import { get } from 'node:http';
-import Database from 'better-sqlite3';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { subscribe } from '../kit/consumers.ts';
 import { debating, type Running, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { asSchema2 } from './entries.ts';
+import { asSchema2, flipBit } from './entries.ts';
 
 const DEBATES = 20;
 
@@ -32,24 +31,10 @@ function paths(id: number): readonly string[] {
 }
 
 /** A copy of the database in which one bit of one column of an event is flipped. */
-function flipped(
-  { path }: Written,
-  { column, position, bit }: { column: string; position: number; bit: number },
-): string {
+function flipped({ path }: Written, place: Parameters<typeof flipBit>[1]): string {
   const copy = temporaryDatabase();
   copyFileSync(path, copy);
-  const db = new Database(copy);
-  db.exec('DROP TRIGGER events_refuse_update');
-  const bytes = db
-    .prepare(`SELECT CAST(${column} AS BLOB) FROM events WHERE position = ?`)
-    .pluck()
-    .get(position) as Buffer;
-  const at = Math.floor(bit / 8) % bytes.length;
-  bytes[at] = (bytes[at] as number) ^ (1 << (bit % 8));
-  const value = column === 'line' ? 'CAST(? AS TEXT)' : '?';
-  db.prepare(`UPDATE events SET ${column} = ${value} WHERE position = ?`).run(bytes, position);
-  db.exec("CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'no'); END");
-  db.close();
+  flipBit(copy, place);
   return copy;
 }
 

@@ -42,3 +42,22 @@ export function asSchema2(path: string): void {
   `);
   db.close();
 }
+
+/** Flips one bit of one column of an event in a closed database. */
+export function flipBit(
+  path: string,
+  { column, position, bit }: { readonly column: string; readonly position: number; readonly bit: number },
+): void {
+  const db = new Database(path);
+  db.exec('DROP TRIGGER events_refuse_update');
+  const bytes = db
+    .prepare(`SELECT CAST(${column} AS BLOB) FROM events WHERE position = ?`)
+    .pluck()
+    .get(position) as Buffer;
+  const at = Math.floor(bit / 8) % bytes.length;
+  bytes[at] = (bytes[at] as number) ^ (1 << (bit % 8));
+  const value = column === 'line' ? 'CAST(? AS TEXT)' : '?';
+  db.prepare(`UPDATE events SET ${column} = ${value} WHERE position = ?`).run(bytes, position);
+  db.exec("CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'no'); END");
+  db.close();
+}
