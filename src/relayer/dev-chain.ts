@@ -123,7 +123,12 @@ export class DevChain {
 /** An Anvil with the saved state and the contracts. */
 async function launch({ stateFile, chainId = DEV_CHAIN_ID }: DevChainOptions, port = 0): Promise<Anvil> {
   const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
-  const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port);
+  const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port).catch((error: Error) => {
+    // Anvil names the option whose file it can't read.
+    if (!error.message.includes("'--load-state")) throw error;
+    const problem = `the development chain's state is damaged: move ${stateFile} away, and the next start creates a new chain`;
+    throw new Error(problem, { cause: error });
+  });
   const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
   try {
     const { registryAddress, factoryAddress } = CONTRACTS;

@@ -78,6 +78,31 @@ test('a chain whose state is older than the log is brought up to the log', async
   expect(forum.events).toEqual(events);
 });
 
+test.each([
+  ['cut', (state: string) => state.slice(0, 1_000)],
+  ['empty', () => ''],
+])(
+  'a state file that is %s is named: once it is moved away, a new chain gets what is in the log',
+  async (_what, damage) => {
+    const first = await start({ stateFile });
+    const forum = new MemoryForum();
+    addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+    await settle(first, forum);
+    const before = await look(first);
+    await first.stop();
+    await writeFile(stateFile, damage(await readFile(stateFile, 'utf8')));
+    const problem = `the development chain's state is damaged: move ${stateFile} away, and the next start`;
+    await expect(start({ stateFile })).rejects.toThrow(problem);
+
+    await rm(stateFile);
+    const second = await start({ stateFile });
+    const relayer = relayerOf(second, forum);
+    await until(async () => (await look(second)).deployments.length === 1);
+    await relayer.stop();
+    expect(await look(second)).toEqual(before);
+  },
+);
+
 test('a state of release 0.1, whose contracts have no owner, is used as it is', async () => {
   const state = new URL('../../fixtures/logs/release-0.1/chain.json.gz', import.meta.url);
   await writeFile(stateFile, gunzipSync(await readFile(state)));

@@ -132,11 +132,12 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT R
 /** Creates the schema in a new file and migrates an older one; throws if a newer service or another program wrote the file. */
 export function migrate(db: Database): void {
   const version = db.pragma('user_version', { simple: true }) as number;
-  if (version === SCHEMA_VERSION) return;
   if (version > SCHEMA_VERSION) {
     throw new Error(`the file has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
   }
   if (version < 0) throw new Error(ANOTHER_PROGRAM);
+  if (version > 0) requireOwnTables(db);
+  if (version === SCHEMA_VERSION) return;
   db.transaction(() => {
     if (version === 0) create(db);
     if (version === 1) fromSchema1(db);
@@ -147,6 +148,12 @@ export function migrate(db: Database): void {
 }
 
 const ANOTHER_PROGRAM = 'the file is a database of another program';
+
+/** Other programs count in user_version too. Throws if the file has no events of a service, of whatever schema. */
+export function requireOwnTables(db: Database): void {
+  const columns = "SELECT count(*) FROM pragma_table_info('events') WHERE name IN ('position', 'event_id', 'line')";
+  if (db.prepare<[], number>(columns).pluck().get() !== 3) throw new Error(ANOTHER_PROGRAM);
+}
 
 function create(db: Database): void {
   const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;

@@ -18,7 +18,7 @@ import {
 import { type Hex, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
 import { reasonOf, requireOneName } from './database-file.ts';
-import { SCHEMA_VERSION } from './schema.ts';
+import { requireOwnTables, SCHEMA_VERSION } from './schema.ts';
 
 export interface StoredEvent {
   readonly position: number;
@@ -39,8 +39,11 @@ export function openReader(path: string): Database.Database {
     requireOneName(path);
     db = new Database(path, { readonly: true, fileMustExist: true });
     const version = db.pragma('user_version', { simple: true }) as number;
-    if (version >= 1 && version <= SCHEMA_VERSION) return db;
-    throw new Error(`the file has schema ${version}, and this version reads schemas 1 to ${SCHEMA_VERSION}`);
+    if (version < 1 || version > SCHEMA_VERSION) {
+      throw new Error(`the file has schema ${version}, and this version reads schemas 1 to ${SCHEMA_VERSION}`);
+    }
+    requireOwnTables(db);
+    return db;
   } catch (error) {
     db?.close();
     throw new Error(`cannot read the database ${path}: ${reasonOf(error)}`, { cause: error });

@@ -4,7 +4,9 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
+import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
 import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openReader } from '../../../src/log/sqlite/stored-events.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
 import { entry, intrude } from '../entries.ts';
 
@@ -121,6 +123,19 @@ describe('a file that is no log', () => {
     intrude(path).exec('CREATE TABLE notes (text)');
     expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*another program$/);
   });
+
+  it.each([1, 3, SCHEMA_VERSION])(
+    'is refused when another program wrote it and counts its version as %i',
+    (version) => {
+      const path = temporaryDatabase();
+      const db = intrude(path);
+      db.exec(`CREATE TABLE events (id, line); CREATE TABLE meta (name, value); PRAGMA user_version = ${version}`);
+      const before = db.prepare('SELECT * FROM sqlite_schema').all();
+      expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*another program$/);
+      expect(() => openReader(path)).toThrow(/^cannot read the database .*another program$/);
+      expect(db.prepare('SELECT * FROM sqlite_schema').all()).toEqual(before);
+    },
+  );
 
   it('is refused when its newest event has no timestamp', async () => {
     const path = temporaryDatabase();
