@@ -2,7 +2,7 @@
 import type { Millis } from '../src/vocabulary/values.ts';
 import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
-import { phaseBy } from './phase.ts';
+import { phaseBy, type TurnStart } from './phase.ts';
 import { deploymentOf } from './settlement.ts';
 import { type ChamberItemView, deadlinesView, type IdeaView, ideaView } from './views.ts';
 
@@ -13,6 +13,7 @@ export interface ChamberListing {
   readonly creatorDid: string;
   readonly deadlines: ChamberState['deadlines'];
   readonly memberCount: number;
+  readonly turnSeconds: number | null;
   readonly isCommitted: boolean;
   /** Whether the relayer has nothing left to do: committed, and every graduate deployed or failed. */
   readonly isSettled: boolean;
@@ -24,7 +25,25 @@ export interface IdeaListing {
   readonly idea: IdeaView;
 }
 
-export type Listing = ChamberListing | IdeaListing;
+/** An agent in a chamber that it created or joined. */
+export interface MemberListing {
+  readonly table: 'members';
+  readonly chamberId: number;
+  readonly did: string;
+  /** null for a creator that has not joined. */
+  readonly turnOrder: number | null;
+  readonly hasCommitted: boolean;
+  readonly hasRevealed: boolean;
+}
+
+/** Where the turns of a chamber were set last by a pass. */
+export interface TurnListing {
+  readonly table: 'turns';
+  readonly chamberId: number;
+  readonly turn: TurnStart;
+}
+
+export type Listing = ChamberListing | IdeaListing | MemberListing | TurnListing;
 
 /** The rows that an event changed, given the states before and after it. */
 export function listingsOf(before: ChamberState | null, after: ChamberState): readonly Listing[] {
@@ -32,6 +51,15 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
   if (before === null || before.members !== after.members || before.settlement !== after.settlement) {
     rows.push(chamberListing(after));
   }
+  if (before !== null && before.turn !== after.turn) {
+    rows.push({ table: 'turns', chamberId: after.chamberId, turn: after.turn });
+  }
+  // An event changes one member at most.
+  if (before === null) rows.push(memberListing(after, after.creatorDid));
+  else if (before.members !== after.members) rows.push(memberListing(after, after.members.at(-1)));
+  else if (before.commitments !== after.commitments)
+    rows.push(memberListing(after, [...after.commitments.keys()].at(-1)));
+  else if (before.reveals !== after.reveals) rows.push(memberListing(after, [...after.reveals.keys()].at(-1)));
   const changed = before === null ? NONE : changedIdeas(before, after);
   if (changed.size === 0) return rows;
   const byIdea = after.reveals.size === 0 ? undefined : tallies(after);
@@ -42,6 +70,18 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
     rows.push({ table: 'ideas', proposedAt: idea.proposedAt, idea: view });
   }
   return rows;
+}
+
+function memberListing(state: ChamberState, did = ''): MemberListing {
+  const turnOrder = state.members.indexOf(did);
+  return {
+    table: 'members',
+    chamberId: state.chamberId,
+    did,
+    turnOrder: turnOrder < 0 ? null : turnOrder,
+    hasCommitted: state.commitments.has(did),
+    hasRevealed: state.reveals.has(did),
+  };
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -74,6 +114,7 @@ function chamberListing(state: ChamberState): ChamberListing {
     creatorDid: state.creatorDid,
     deadlines: state.deadlines,
     memberCount: state.members.length,
+    turnSeconds: state.turnSeconds,
     isCommitted,
     isSettled:
       isCommitted && graduates(state).every(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome !== null),

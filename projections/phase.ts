@@ -62,6 +62,9 @@ export interface TurnState extends PhaseState {
   readonly turn: TurnStart;
 }
 
+/** What turns follow from: the members count, and not who they are. */
+type TurnClock = Omit<TurnState, 'members'> & { readonly members: { readonly length: number } };
+
 export const FIRST_TURN: TurnStart = { phase: null, turnOrder: 0, since: 0 };
 
 export function hasTurns(phase: Phase): phase is TurnPhase {
@@ -69,7 +72,7 @@ export function hasTurns(phase: Phase): phase is TurnPhase {
 }
 
 /** The turn at `now`; null outside PROPOSAL and DEBATE, and without members. */
-export function turnAt(state: TurnState, now: Millis) {
+export function turnAt(state: TurnClock, now: Millis) {
   const phase = phaseAt(state, now);
   if (!hasTurns(phase) || state.members.length === 0) return null;
   const start = state.turn.phase === phase ? state.turn : { turnOrder: 0, since: phaseStart(state, phase) };
@@ -78,6 +81,13 @@ export function turnAt(state: TurnState, now: Millis) {
   const expired = Math.floor((Math.max(now, state.lastAt) - start.since) / limitMillis);
   const turnOrder = (start.turnOrder + expired) % state.members.length;
   return { phase, turnOrder, expired, endsAt: start.since + (expired + 1) * limitMillis };
+}
+
+/** When the turn at `now` ends unless it is passed: null without a turn, and where turns have no limit. */
+export function turnEnd(state: TurnClock, now: Millis): Millis | null {
+  const turn = turnAt(state, now);
+  if (turn === null || turn.endsAt === Number.POSITIVE_INFINITY) return null;
+  return Math.min(turn.endsAt, phaseEnd(state, turn.phase) ?? turn.endsAt);
 }
 
 /** The DID of the member in turn at `now`, or null. */

@@ -12,12 +12,28 @@ import {
 import type { AccountState } from './account.ts';
 import { graduates, type Tally, tallies } from './allocations.ts';
 import type { ChamberState, Idea, Reveal } from './chamber.ts';
-import { isClosed, phaseAt, turnHolderAt } from './phase.ts';
+import { isClosed, phaseAt, phaseEnd, turnEnd, turnHolderAt } from './phase.ts';
 
 /** GET /me. */
 export interface AccountView {
   readonly did: string;
   readonly walletAddress: string;
+  readonly personality: Personality;
+  readonly registeredAt: string;
+}
+
+/** What an agent has done, in numbers. */
+export interface AgentRecord {
+  readonly chambers: { readonly count: number; readonly newest: number | null };
+  readonly proposed: number;
+  readonly graduated: number;
+}
+
+/** GET /agents/:did: what anybody may read of an agent. */
+export interface AgentView extends AgentRecord {
+  readonly agentId: string;
+  readonly did: string;
+  readonly label: string | null;
   readonly personality: Personality;
   readonly registeredAt: string;
 }
@@ -44,7 +60,18 @@ export interface ChamberView {
   readonly turnSeconds: number | null;
   readonly members: readonly string[];
   readonly currentTurnAgent: string | null;
-  readonly ideas: readonly { readonly ideaId: string; readonly ticker: string; readonly creator: string }[];
+  /** Extension: the service's time, by which phase and turn were decided. */
+  readonly now: string;
+  /** Extension: the deadline of the phase; null for COMMITTED. */
+  readonly phaseEndsAt: string | null;
+  /** Extension: null without a turn, and where turns have no limit. */
+  readonly turnEndsAt: string | null;
+  readonly ideas: readonly {
+    readonly ideaId: string;
+    readonly ticker: string;
+    readonly name: string;
+    readonly creator: string;
+  }[];
   readonly merkleRoot: Hex | null;
   readonly committedAt: string | null;
   readonly committedTxHash: Hex | null;
@@ -89,23 +116,35 @@ export function accountView({ did, walletAddress, personality, registeredAt }: A
   return { did, walletAddress, personality, registeredAt };
 }
 
+export function agentView({ agentId, did, personality, registeredAt }: AccountState, record: AgentRecord): AgentView {
+  return { agentId, did, label: null, personality, registeredAt, ...record };
+}
+
 export function chamberView(state: ChamberState, now: Millis): ChamberView {
   const { committed } = state.settlement;
+  const phase = phaseAt(state, now);
   return {
     chamberId: state.chamberId,
-    phase: phaseAt(state, now),
+    phase,
     name: state.name,
     deadlines: deadlinesView(state.deadlines),
     minBackersForGraduation: state.minBackersForGraduation,
     turnSeconds: state.turnSeconds,
     members: state.members,
     currentTurnAgent: turnHolderAt(state, now),
-    ideas: state.ideas.map(({ ideaId, ticker, creatorDid }) => ({ ideaId, ticker, creator: creatorDid })),
+    now: toTimestamp(now),
+    phaseEndsAt: timeView(phaseEnd(state, phase)),
+    turnEndsAt: timeView(turnEnd(state, now)),
+    ideas: state.ideas.map(({ ideaId, ticker, name, creatorDid }) => ({ ideaId, ticker, name, creator: creatorDid })),
     merkleRoot: committed?.merkleRoot ?? null,
     committedAt: committed?.committedAt ?? null,
     committedTxHash: committed?.txHash ?? null,
     commitStatus: commitStatus(state, now),
   };
+}
+
+export function timeView(at: Millis | null): string | null {
+  return at === null ? null : toTimestamp(at);
 }
 
 export function deadlinesView(deadlines: ChamberState['deadlines']): Deadlines {

@@ -128,6 +128,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     maxBodyBytes: config.MAX_BODY_BYTES,
     chainStatus: chain.status,
     ratePerDid: { perSecond: config.RATE_PER_DID_PER_SECOND, burst: config.RATE_PER_DID_BURST },
+    waitsPerDidMax: config.WAITS_PER_DID_MAX,
     onFailure: (failure) => logFailure(logger, failure),
   });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });

@@ -1,6 +1,7 @@
 // The spine: one signed command goes in, is decided, appended, published and answered; all else follows the log.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
+import { byUrgency, type TodoView, todoOf, todoView } from '../../projections/todo.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import { type ForumLog, type LogEntry, type Registration, StreamDamaged, type StreamId } from '../log/log.ts';
@@ -31,6 +32,10 @@ import { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
+
+/** An agent's open chambers that GET /me/todo looks at: the newest ones. */
+const MEMBERSHIPS_MAX = 1_000;
+const MEMBERSHIPS_PER_PAGE = 200;
 
 /** Before a command is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
@@ -70,6 +75,13 @@ export interface MerklePreview {
 const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
 const SERVICE: Author = { did: null, request: null, signature: null };
+
+interface ChamberQuery {
+  readonly member?: string | undefined;
+  readonly phase: Phase | undefined;
+  readonly before: number | undefined;
+  readonly limit: number;
+}
 
 interface Pending {
   readonly command: Command;
@@ -189,6 +201,10 @@ export class Forum {
       const final = conflicts.size === 0 ? outcomes : this.#decideAgain(outcomes, conflicts);
       for (const stream of batch.touched) this.#streams.publish(stream, batch.streams.get(stream) as Chamber | Account);
       for (const { answer } of final) answer();
+      for (const { event } of final) {
+        const isArrival = event?.type === 'chamber.created' || event?.type === 'chamber.joined';
+        if (isArrival) for (const wake of this.#followers.get(event.did) ?? []) wake();
+      }
       for (const stream of batch.touched) {
         for (const wake of this.#followers.get(stream) ?? []) wake();
       }
@@ -437,23 +453,47 @@ export class Forum {
     return this.#streams.at(did);
   }
 
-  async chambers(query: {
-    readonly phase: Phase | undefined;
-    readonly before: number | undefined;
-    readonly limit: number;
-  }): Promise<readonly ChamberItemView[]> {
+  /** Newest first; `member` leaves those that the agent has joined. */
+  async chambers({ member, ...query }: ChamberQuery): Promise<readonly ChamberItemView[]> {
     const now = this.now();
+    if (member !== undefined) return this.#chambersOf(member, query, now);
     const listings = await this.log.listChambers({ ...query, now });
     return listings.map((listing) => chamberItemView(listing, now));
   }
 
-  /** Calls `wake` after each commit to the chamber; returns a function that ends it. A wake-up carries no data. */
-  follow(chamberId: number, wake: () => void): () => void {
-    const wakes = this.#followers.get(chamberId) ?? new Set();
-    this.#followers.set(chamberId, wakes.add(wake));
+  async #chambersOf(member: string, { phase, before, limit }: ChamberQuery, now: Millis) {
+    const found: ChamberItemView[] = [];
+    for (let cursor = before; ; ) {
+      const page = await this.log.listChambersOf(member, { before: cursor, limit: MEMBERSHIPS_PER_PAGE });
+      const items = page.map((listing) => chamberItemView(listing, now));
+      found.push(...items.filter((item) => phase === undefined || item.phase === phase));
+      cursor = page.at(-1)?.chamberId;
+      if (found.length >= limit || page.length < MEMBERSHIPS_PER_PAGE) return found.slice(0, limit);
+      await nextTick();
+    }
+  }
+
+  /** The agent's chambers that are not committed, most urgent first, and whether `limit` cut them. */
+  async todo(did: string, limit: number): Promise<{ readonly todo: readonly TodoView[]; readonly isCut: boolean }> {
+    const context = { now: this.now(), membersMax: this.#options.limits.membersMax };
+    const memberships = await this.log.listMemberships(did, MEMBERSHIPS_MAX + 1);
+    const urgent = memberships.map((each) => todoOf(each, context)).sort(byUrgency);
+    const views = urgent.slice(0, limit).map(async (each) => {
+      const { holderTurnOrder, membership } = each;
+      const { chamberId } = membership.chamber;
+      const holder = holderTurnOrder === null ? undefined : await this.log.memberAt(chamberId, holderTurnOrder);
+      return todoView(each, { turnHolder: holder ?? null, lastEventId: await this.log.lastEventId(chamberId) });
+    });
+    return { todo: await Promise.all(views), isCut: urgent.length > limit };
+  }
+
+  /** Calls `wake` after each commit to the chamber, or by the agent; returns a function that ends it. A wake-up carries no data. */
+  follow(followed: StreamId, wake: () => void): () => void {
+    const wakes = this.#followers.get(followed) ?? new Set();
+    this.#followers.set(followed, wakes.add(wake));
     return () => {
       wakes.delete(wake);
-      if (wakes.size === 0 && this.#followers.get(chamberId) === wakes) this.#followers.delete(chamberId);
+      if (wakes.size === 0 && this.#followers.get(followed) === wakes) this.#followers.delete(followed);
     };
   }
 }

@@ -1,11 +1,12 @@
 // POST /register and GET /me (specification, Endpoints, Accounts).
 import * as v from 'valibot';
-import { type AccountView, accountView } from '../../projections/views.ts';
+import { type AccountView, type AgentView, accountView, agentView } from '../../projections/views.ts';
 import { parseBody } from '../moves/move.ts';
 import { earlierBody, register, registeredDid } from '../moves/register.ts';
 import { requireFresh } from '../moves/rules.ts';
 import * as sample from '../moves/samples.ts';
-import { address, did, personality, timestamp } from '../vocabulary/schemas.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
 import { type Route, readRoute } from './context.ts';
 import { moveEndpoint } from './moves.ts';
 import { readBody } from './request.ts';
@@ -59,4 +60,43 @@ const meRoute = readRoute({
   },
 });
 
-export const accountRoutes: readonly Route[] = [registerRoute, meRoute];
+const agent: v.GenericSchema<AgentView> = v.strictObject({
+  agentId: v.string(),
+  did,
+  label: v.pipe(v.nullable(v.string()), v.description('a name that the agent chose for itself')),
+  personality,
+  registeredAt: timestamp,
+  chambers: v.pipe(
+    v.strictObject({ count, newest: v.nullable(id) }),
+    v.description('those that it joined, and the newest of them'),
+  ),
+  proposed: v.pipe(count, v.description('ideas')),
+  graduated: v.pipe(count, v.description('ideas with a token')),
+});
+
+const agentRoute = readRoute({
+  path: '/agents/:did',
+  operationId: 'getAgent',
+  tag: 'Accounts',
+  summary: 'What anybody may read of an agent',
+  returns: 'The agent.',
+  name: 'Agent',
+  schema: agent,
+  example: {
+    agentId: sample.ALICE.replace('did:key:', 'agent-'),
+    did: sample.ALICE,
+    label: null,
+    personality: sample.PERSONALITY,
+    registeredAt: '2030-01-01T11:58:12.041Z',
+    chambers: { count: 1, newest: sample.CHAMBER_ID },
+    proposed: 1,
+    graduated: 0,
+  },
+  handle: async ({ forum }, c) => {
+    const account = await forum.account(c.req.param('did') ?? '');
+    if (account === undefined) throw new ForumError('FORUM_ERR_NOT_FOUND', 'agent not found');
+    return json(agentView(account.state, await forum.log.agentRecord(account.state.did)));
+  },
+});
+
+export const accountRoutes: readonly Route[] = [registerRoute, meRoute, agentRoute];

@@ -10,6 +10,7 @@ import { moveRoutes } from './moves.ts';
 import { proofRoutes } from './proofs.ts';
 import { errorResponse, preflight, requestIdOf } from './response.ts';
 import { serviceRoutes } from './service.ts';
+import { todoRoutes } from './todo.ts';
 
 /** Described for one path; every path has it. */
 const preflightRoute: Route = {
@@ -26,6 +27,7 @@ const preflightRoute: Route = {
 export const httpRoutes: readonly Route[] = [
   ...serviceRoutes,
   ...accountRoutes,
+  ...todoRoutes,
   ...chamberRoutes,
   ...moveRoutes,
   preflightRoute,

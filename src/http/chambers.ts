@@ -7,6 +7,7 @@ import {
   type ChamberView,
   chamberView,
 } from '../../projections/views.ts';
+import { parseDid } from '../crypto/did-key.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
@@ -37,7 +38,10 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   turnSeconds: v.pipe(v.nullable(id), v.description('seconds a turn lasts; null: without limit')),
   members: v.pipe(v.array(did), v.description('in turn order')),
   currentTurnAgent: v.pipe(v.nullable(did), v.description('null outside PROPOSAL and DEBATE')),
-  ideas: v.array(v.strictObject({ ideaId, ticker: v.string(), creator: did })),
+  now: v.pipe(timestamp, v.description('the service’s time')),
+  phaseEndsAt: v.pipe(v.nullable(timestamp), v.description('null for COMMITTED')),
+  turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and where turns have no limit')),
+  ideas: v.array(v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did })),
   merkleRoot: v.pipe(v.nullable(hash('root over the events of the chamber')), v.description('null until committed')),
   committedAt: v.pipe(v.nullable(timestamp), v.description('time of the block; null until committed')),
   committedTxHash: v.pipe(v.nullable(hash('transaction')), v.description('null until committed')),
@@ -70,6 +74,7 @@ export const chamberRoutes: readonly Route[] = [
     summary: 'List chambers, newest first',
     parameters: [
       query('phase', 'only chambers in this phase', { type: 'string', enum: PHASES }),
+      query('member', 'only chambers that this agent has joined', { type: 'string' }),
       limitParameter(LIST_LIMIT),
       query('before', 'only chambers with a smaller id: the next page', NATURAL),
     ],
@@ -78,11 +83,13 @@ export const chamberRoutes: readonly Route[] = [
     schema: v.array(chamberItem),
     example: [{ ...itemExample, memberCount: 2 }],
     handle: async ({ forum }, c) => {
-      requireQuery(c.req.url, ['phase', 'limit', 'before']);
+      requireQuery(c.req.url, ['phase', 'member', 'limit', 'before']);
       const phase = parsePhase(c.req.query('phase'));
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       const before = parseCursor('before', c.req.query('before'));
-      return json(await forum.chambers({ phase, limit, before }));
+      const member = c.req.query('member');
+      if (member !== undefined && parseDid(member) === undefined) throw invalid('member', 'must be a did:key');
+      return json(await forum.chambers({ member, phase, limit, before }));
     },
   }),
   readRoute({
@@ -99,7 +106,10 @@ export const chamberRoutes: readonly Route[] = [
       turnSeconds: null,
       members: [sample.ALICE, sample.BOB],
       currentTurnAgent: sample.ALICE,
-      ideas: [{ ideaId: 'idea-1', ticker: 'RAIN', creator: sample.ALICE }],
+      now: '2030-01-01T12:25:00.000Z',
+      phaseEndsAt: sample.DEADLINES.debateDeadline,
+      turnEndsAt: null,
+      ideas: [{ ideaId: 'idea-1', ticker: 'RAIN', name: sample.IDEA.name, creator: sample.ALICE }],
       merkleRoot: null,
       committedAt: null,
       committedTxHash: null,

@@ -46,6 +46,8 @@ export interface HttpOptions {
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
   /** Signed requests of one agent. */
   readonly ratePerDid: RateLimits;
+  /** Requests of one agent that wait for a change of GET /me/todo, at a time. */
+  readonly waitsPerDidMax: number;
   /** Called for every response of 500 and above, with the id that the response carries. */
   readonly onFailure: (failure: Failure) => void;
 }

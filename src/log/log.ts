@@ -1,6 +1,7 @@
 // The port of the log: what the forum and its readers need of a store. It knows nothing of how an adapter stores it.
 import type { ChamberListing, Listing } from '../../projections/listings.ts';
-import type { IdeaView } from '../../projections/views.ts';
+import type { Membership } from '../../projections/todo.ts';
+import type { AgentRecord, IdeaView } from '../../projections/views.ts';
 import type { NodeRef } from '../crypto/merkle.ts';
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis, Phase } from '../vocabulary/values.ts';
@@ -140,6 +141,12 @@ export interface ForumLog {
   listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
   /** Settled chambers, latest reveal deadline first. */
   listSettled(limit: number): Promise<readonly number[]>;
+  /** The agent's chambers that are not committed, newest first. */
+  listMemberships(did: string, limit: number): Promise<readonly Membership[]>;
+  /** The chambers that the agent joined, newest first. */
+  listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>): Promise<readonly ChamberListing[]>;
+  memberAt(chamberId: number, turnOrder: number): Promise<string | undefined>;
+  agentRecord(did: string): Promise<AgentRecord>;
   /** The creator's chambers that are not committed, counted up to `max`. */
   countOpenChambers(creatorDid: string, max: number): Promise<number>;
 

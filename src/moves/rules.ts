@@ -1,5 +1,5 @@
 // The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
-import { isClosed, phaseAt, phaseEnd, turnAt, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, phaseAt, phaseEnd, turnEnd, turnHolderAt } from '../../projections/phase.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext } from './move.ts';
@@ -31,9 +31,9 @@ export function requireTurn(context: DecisionContext, ...expected: readonly Phas
   const { state, did, now } = context;
   const holder = turnHolderAt(state, now);
   if (holder === did) return;
-  const ends = [turnAt(state, now)?.endsAt, phaseEnd(state, phaseAt(state, now))];
-  const until = toTimestamp(Math.min(...ends.map((end) => end ?? Number.POSITIVE_INFINITY)));
-  throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder} until ${until}, or until it passes`);
+  const until = turnEnd(state, now) ?? phaseEnd(state, phaseAt(state, now));
+  const time = until === null ? '' : ` until ${toTimestamp(until)}, or`;
+  throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder}${time} until it passes`);
 }
 
 export interface SignatureAges {

@@ -9,6 +9,7 @@ import type { ForumLog, StreamId } from '../log/log.ts';
 import { type PageRange, readPages } from '../log/pages.ts';
 import { register } from '../moves/register.ts';
 import { ALICE, LOG_ID } from '../moves/samples.ts';
+import { acceptsEventStream } from '../vocabulary/accept.ts';
 import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { toLine } from '../vocabulary/events.ts';
@@ -45,7 +46,8 @@ export function streamRoutes(
 
   app.get('/chambers/:id/stream', async (c) => {
     const isSocket = isWebSocket(c);
-    if (!isSocket && !wantsEventSource(c)) throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
+    const isStream = isSocket || acceptsEventStream(c.req.header('accept'));
+    if (!isStream) throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
     const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
     const resumed = isSocket ? undefined : c.req.header('last-event-id');
     const after = readCursor(c, { logId, lastEventId, known: ['after', 'log'], resumed }) ?? lastEventId;
@@ -98,15 +100,6 @@ export function streamRoutes(
 /** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket. */
 function isWebSocket(c: Context): boolean {
   return c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined;
-}
-
-/** Media types are case-insensitive, and quality 0 means not acceptable (RFC 9110, 12.5.1). */
-function wantsEventSource(c: Context): boolean {
-  const accepted = c.req.header('accept')?.toLowerCase().split(',') ?? [];
-  return accepted.some((item) => {
-    const [type, ...parameters] = item.split(';').map((part) => part.trim());
-    return type === 'text/event-stream' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
 }
 
 interface CursorRules {

@@ -2,6 +2,7 @@
 // are made from them.
 import type * as v from 'valibot';
 import type { ErrorCode } from './errors.ts';
+import type { Bounds } from './parameters.ts';
 
 export interface Endpoint {
   readonly method: 'get' | 'post' | 'put' | 'options';
@@ -64,6 +65,6 @@ export function query(name: string, description: string, schema: Parameter['sche
 export const LIST_LIMIT = { min: 1, max: 200, fallback: 50 } as const;
 export const EVENTS_LIMIT = { min: 1, max: 10_000, fallback: 1_000 } as const;
 
-export function limitParameter({ min, max, fallback }: typeof LIST_LIMIT | typeof EVENTS_LIMIT): Parameter {
+export function limitParameter({ min, max, fallback }: Bounds & { readonly fallback: number }): Parameter {
   return query('limit', 'maximum number of items', { type: 'integer', minimum: min, maximum: max, default: fallback });
 }

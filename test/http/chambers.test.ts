@@ -1,6 +1,6 @@
 // Chambers, ideas and allocations as their readers see them (specification, Endpoints).
 import { describe, expect, it } from 'vitest';
-import { PHASES } from '../../src/vocabulary/values.ts';
+import { PHASES, toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber, SALT } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { House } from '../kit/house.ts';
@@ -45,7 +45,10 @@ describe('GET /chambers/:id', () => {
       turnSeconds: 60,
       members: [ann.did, bob.did],
       currentTurnAgent: bob.did,
-      ideas: [{ ideaId: 'idea-1', ticker: 'ABC', creator: ann.did }],
+      now: toTimestamp(house.clock.read()),
+      phaseEndsAt: deadlinesFrom(START).proposalDeadline,
+      turnEndsAt: toTimestamp(house.clock.read() + 60_000),
+      ideas: [{ ideaId: 'idea-1', ticker: 'ABC', name: 'Idea', creator: ann.did }],
       merkleRoot: null,
       committedAt: null,
       committedTxHash: null,
@@ -100,7 +103,8 @@ describe('GET /chambers', () => {
   });
 
   it.each([
-    ['/chambers?member=x', 'member: unknown query parameter; known: phase, limit, before'],
+    ['/chambers?member=x', 'member: must be a did:key'],
+    ['/chambers?name=x', 'name: unknown query parameter; known: phase, member, limit, before'],
     ['/chambers?limit=1&limit=2', 'limit: must not be given twice'],
     ['/ideas?phase=LOBBY', 'phase: unknown'],
     ['/ideas/ABC?chamberid=1', 'chamberid: unknown query parameter; did you mean "chamberId"?'],

@@ -92,6 +92,7 @@ export class House {
       version: '1.2.3',
       chainStatus,
       ratePerDid: RATE,
+      waitsPerDidMax: 2,
       onFailure,
     };
     this.app = createApp({ forum: this.forum, verify, ...given, ...settings });

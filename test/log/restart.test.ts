@@ -1,7 +1,7 @@
 // Everything is a fold of the log: after a restart every answer is as it was, and the derived tables are what the lines say.
 import { describe, expect, it } from 'vitest';
+import { DERIVED_TABLES } from '../../src/log/sqlite/derived-tables.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
-import { DERIVED_TABLES } from '../../src/log/sqlite/schema.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, type Prepared } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
@@ -110,9 +110,11 @@ describe('the derived tables', () => {
       return DERIVED_TABLES.map((table) => db.prepare(`SELECT * FROM ${table}`).all());
     };
     const before = dump();
-    expect(before.map((rows) => rows.length)).toEqual([2, 2]);
+    expect(before.map((rows) => rows.length)).toEqual([2, 2, 3, 1]);
     const tamper = intrude(path);
-    tamper.exec('DELETE FROM ideas; UPDATE chambers SET member_count = 99');
+    tamper.exec(
+      'DELETE FROM ideas; DELETE FROM turns; UPDATE members SET is_open = 2; UPDATE chambers SET member_count = 99',
+    );
     tamper.close();
     expect(rebuildDatabase(path)).toEqual({ chambers: 2, ideas: 2 });
     expect(dump()).toEqual(before);

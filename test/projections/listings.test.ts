@@ -24,7 +24,10 @@ function changedRows(past: readonly Past[]): readonly Listing[] {
 
 /** The rows that the last event of the past changes, in short. */
 function rowsAfter(...past: readonly Past[]): readonly string[] {
-  return changedRows(past).map((row) => (row.table === 'chambers' ? 'chamber' : row.idea.ideaId));
+  return changedRows(past).map((row) => {
+    if (row.table === 'ideas') return row.idea.ideaId;
+    return row.table === 'members' ? `member ${row.did === ANN ? 'ANN' : 'BOB'}` : row.table;
+  });
 }
 
 const MEMBERS = [created(), ...joined(ANN, BOB)];
@@ -38,14 +41,14 @@ const FAILED: Past = [
 
 describe('the rows that an event changes', () => {
   it.each([
-    ['creating', MEMBERS.slice(0, 1), ['chamber']],
-    ['joining', MEMBERS, ['chamber']],
+    ['creating', MEMBERS.slice(0, 1), ['chambers', 'member ANN']],
+    ['joining', MEMBERS, ['chambers', 'member BOB']],
     ['proposing', IDEAS, ['idea-2']],
-    ['passing', [...MEMBERS, passed(HOURS.debate, ANN, BOB)], []],
-    ['committing to an allocation', [...IDEAS, committed(ANN, '0x00')], []],
-    ['revealing', [...IDEAS, revealed(ANN, { 'idea-1': 5, 'idea-2': 0 })], ['idea-1', 'idea-2']],
-    ['the root on the chain', [...BACKED, settled], ['chamber', 'idea-1', 'idea-2']],
-    ['a deployment', [...BACKED, settled, FAILED], ['chamber', 'idea-2']],
+    ['passing', [...MEMBERS, passed(HOURS.debate, ANN, BOB)], ['turns']],
+    ['committing to an allocation', [...IDEAS, committed(ANN, '0x00')], ['member ANN']],
+    ['revealing', [...IDEAS, revealed(ANN, { 'idea-1': 5, 'idea-2': 0 })], ['member ANN', 'idea-1', 'idea-2']],
+    ['the root on the chain', [...BACKED, settled], ['chambers', 'idea-1', 'idea-2']],
+    ['a deployment', [...BACKED, settled, FAILED], ['chambers', 'idea-2']],
   ] as const)('by %s', (_what, past, rows) => {
     expect(rowsAfter(...past)).toEqual(rows);
   });
@@ -77,14 +80,14 @@ describe('the rows that an event changes', () => {
   });
 
   it('are those of a second reveal, not of the first again', () => {
-    expect(rowsAfter(...BACKED, revealed(BOB, { 'idea-1': 1 }))).toEqual(['idea-1']);
+    expect(rowsAfter(...BACKED, revealed(BOB, { 'idea-1': 1 }))).toEqual(['member BOB', 'idea-1']);
   });
 
   it('are those of the idea whose deployment moved on, not of another', () => {
     const payload = { ideaId: 'idea-1', txHash: null, reason: 'taken' };
     const other: Past = [HOURS.end, null, { type: 'idea.deploy_failed', payload }];
     expect(rowsAfter(...IDEAS, revealed(ANN, { 'idea-1': 1, 'idea-2': 1 }), settled, FAILED, other)).toEqual([
-      'chamber',
+      'chambers',
       'idea-1',
     ]);
   });

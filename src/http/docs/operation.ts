@@ -27,8 +27,8 @@ const SIGNATURE = { contentDigest: [], signatureInput: [], signature: [] };
 const SECURITY = { never: [], always: [SIGNATURE], optional: [{}, SIGNATURE] } as const;
 
 const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> = {
-  id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
   did: { description: 'the agent', schema: { $ref: `${SCHEMAS}Did` }, example: ALICE },
+  id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
   eventId: { description: 'the event', schema: POSITIVE, example: 3 },
   ticker: { description: 'in any case', schema: { type: 'string' }, example: 'RAIN' },
 };

@@ -13,9 +13,10 @@ import type { StreamId } from '../log.ts';
 import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';
+import { DERIVED_TABLES } from './derived-tables.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
 import { Listings } from './listings.ts';
-import { DERIVED_TABLES, type INDEX_TABLES, migrate } from './schema.ts';
+import { type INDEX_TABLES, migrate } from './schema.ts';
 import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
   accountEvents,
@@ -206,7 +207,9 @@ class Fsck {
     if (found !== 1) throw new Error('its signature is not in the table registrations');
   }
 
+  /** Those of earlier schemas are made anew when the service opens the file. */
   #checkTables(): void {
+    if (this.#schema < 4) return;
     for (const table of DERIVED_TABLES) {
       const chambers = new Set([
         ...unmatched(this.#db, this.#scratch, table),
@@ -232,7 +235,7 @@ class Fsck {
 
   /** A row may be overdue, but not ahead of the log's clock. */
   #checkPhases(): void {
-    if (this.#schema < 3) return;
+    if (this.#schema < 4) return;
     const now = readClock(this.#db);
     const find = this.#db.prepare<[number], PhaseRow>(
       'SELECT phase, next_deadline FROM chamber_phases WHERE chamber_id = ?',
@@ -316,7 +319,12 @@ function derivedFault(table: string, stream: StreamId | null): Fault {
   return { position: null, stream, eventId: null, problem };
 }
 
-const KEYS = { chambers: 'chamber_id = @chamber_id', ideas: 'chamber_id = @chamber_id AND slot = @slot' } as const;
+const KEYS = {
+  chambers: 'chamber_id = @chamber_id',
+  ideas: 'chamber_id = @chamber_id AND slot = @slot',
+  members: 'did = @did AND chamber_id = @chamber_id',
+  turns: 'chamber_id = @chamber_id',
+} as const;
 
 interface DerivedRow {
   readonly chamber_id: number;

@@ -1,7 +1,10 @@
 // The derived tables behind lists and look-ups; the contacts and what is remembered of registrations, which no line holds.
 import type { Database } from 'better-sqlite3';
 import type { ChamberListing, Listing } from '../../../projections/listings.ts';
-import type { IdeaView } from '../../../projections/views.ts';
+import type { TurnPhase } from '../../../projections/phase.ts';
+import type { Membership } from '../../../projections/todo.ts';
+import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
+import { unreachable } from '../../vocabulary/unreachable.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { ChamberListQuery, Registration } from '../log.ts';
 import { ChamberPhases } from './chamber-phases.ts';
@@ -19,14 +22,32 @@ export class Listings {
 
   /** A row of an event at `at`. */
   write(listing: Listing, at: Millis): void {
-    if (listing.table === 'chambers') {
-      this.#statements.writeChamber.run(toRow(listing));
-      this.#phases.write(listing, at);
-      return;
+    switch (listing.table) {
+      case 'chambers':
+        this.#statements.writeChamber.run(toRow(listing));
+        this.#phases.write(listing, at);
+        if (listing.isCommitted) this.#statements.closeMembers.run(listing.chamberId);
+        return;
+      case 'ideas': {
+        const { idea, proposedAt } = listing;
+        const { chamberId, slot, ticker, creatorDid, graduatedAt } = idea;
+        const view = JSON.stringify(idea);
+        this.#statements.writeIdea.run(chamberId, slot, ticker, creatorDid, proposedAt, graduatedAt, view);
+        return;
+      }
+      case 'members': {
+        const { did, chamberId, turnOrder, hasCommitted, hasRevealed } = listing;
+        this.#statements.writeMember.run(did, chamberId, turnOrder, Number(hasCommitted), Number(hasRevealed));
+        return;
+      }
+      case 'turns': {
+        const { phase, turnOrder, since } = listing.turn;
+        this.#statements.writeTurn.run(listing.chamberId, phase, turnOrder, since);
+        return;
+      }
+      default:
+        unreachable(listing);
     }
-    const { idea, proposedAt } = listing;
-    const view = JSON.stringify(idea);
-    this.#statements.writeIdea.run(idea.chamberId, idea.slot, idea.ticker, proposedAt, idea.graduatedAt, view);
   }
 
   /** Moves at most so many chambers on to their phase at `now`, and returns how many. */
@@ -91,6 +112,33 @@ export class Listings {
     return this.#statements.settled.all(limit);
   }
 
+  /** The agent's chambers that are not committed, newest first. */
+  memberships(did: string, limit: number): readonly Membership[] {
+    return this.#statements.memberships.all(did, limit).map((row) => ({
+      chamber: fromRow(row),
+      member: {
+        turnOrder: row.own_order,
+        hasCommitted: row.has_committed === 1,
+        hasRevealed: row.has_revealed === 1,
+      },
+      turn: row.since === null ? null : { phase: row.turn_phase, turnOrder: row.turn_order ?? 0, since: row.since },
+    }));
+  }
+
+  memberAt(chamberId: number, turnOrder: number): string | undefined {
+    return this.#statements.memberAt.get(chamberId, turnOrder);
+  }
+
+  /** Newest first. */
+  chambersOf(did: string, { before = Number.MAX_SAFE_INTEGER, limit }: Pick<ChamberListQuery, 'before' | 'limit'>) {
+    return this.#statements.chambersOf.all(did, before, limit).map(fromRow);
+  }
+
+  record(did: string): AgentRecord {
+    const { chambers, newest, proposed, graduated } = this.#statements.record.get({ did }) as AgentRecordRow;
+    return { chambers: { count: chambers, newest }, proposed, graduated };
+  }
+
   openChambers(creatorDid: string, max: number): number {
     return this.#statements.openChambers.get(creatorDid, max) ?? 0;
   }
@@ -101,6 +149,22 @@ interface RegistrationRow {
   readonly event_id: number;
 }
 
+interface MembershipRow extends ChamberRow {
+  readonly own_order: number | null;
+  readonly has_committed: number;
+  readonly has_revealed: number;
+  readonly turn_phase: TurnPhase | null;
+  readonly turn_order: number | null;
+  readonly since: Millis | null;
+}
+
+interface AgentRecordRow {
+  readonly chambers: number;
+  readonly newest: number | null;
+  readonly proposed: number;
+  readonly graduated: number;
+}
+
 type Statements = ReturnType<typeof prepare>;
 
 /** Each reads as many rows as it returns, by an index; conditions that always hold (`> ''`) make SQLite search instead of scan. */
@@ -108,9 +172,31 @@ function prepare(db: Database) {
   return {
     writeChamber: db.prepare<[ChamberRow]>(
       `INSERT OR REPLACE INTO chambers VALUES (@chamber_id, @name, @creator_did, @lobby_deadline, @proposal_deadline,
-       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @is_committed, @is_settled)`,
+       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @turn_seconds, @is_committed, @is_settled)`,
     ),
-    writeIdea: db.prepare('INSERT OR REPLACE INTO ideas VALUES (?, ?, ?, ?, ?, ?)'),
+    writeIdea: db.prepare('INSERT OR REPLACE INTO ideas VALUES (?, ?, ?, ?, ?, ?, ?)'),
+    writeMember: db.prepare('INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, 1)'),
+    closeMembers: db.prepare<[number]>('UPDATE members SET is_open = 0 WHERE chamber_id = ? AND is_open = 1'),
+    writeTurn: db.prepare('INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)'),
+    memberships: db.prepare<[string, number], MembershipRow>(
+      `SELECT chambers.*, members.turn_order AS own_order, has_committed, has_revealed,
+         turns.phase AS turn_phase, turns.turn_order, turns.since
+       FROM members INDEXED BY members_open CROSS JOIN chambers USING (chamber_id) LEFT JOIN turns USING (chamber_id)
+       WHERE did = ? AND is_open = 1 ORDER BY members.chamber_id DESC LIMIT ?`,
+    ),
+    memberAt: db
+      .prepare<[number, number], string>('SELECT did FROM members WHERE chamber_id = ? AND turn_order = ?')
+      .pluck(),
+    chambersOf: db.prepare<[string, number, number], ChamberRow>(
+      `SELECT chambers.* FROM members CROSS JOIN chambers USING (chamber_id)
+       WHERE did = ? AND members.chamber_id < ? AND turn_order IS NOT NULL ORDER BY members.chamber_id DESC LIMIT ?`,
+    ),
+    record: db.prepare<[{ did: string }], AgentRecordRow>(
+      `SELECT (SELECT count(*) FROM members WHERE did = @did AND turn_order IS NOT NULL) AS chambers,
+         (SELECT max(chamber_id) FROM members WHERE did = @did AND turn_order IS NOT NULL) AS newest,
+         (SELECT count(*) FROM ideas WHERE creator_did = @did) AS proposed,
+         (SELECT count(*) FROM ideas WHERE creator_did = @did AND graduated_at > '') AS graduated`,
+    ),
     writeContact: db.prepare<[string, string]>('INSERT OR REPLACE INTO contacts VALUES (?, ?)'),
     writeRegistration: db.prepare<[Buffer, string, number, number]>('INSERT INTO registrations VALUES (?, ?, ?, ?)'),
     registration: db.prepare<[Buffer], RegistrationRow>(
@@ -169,6 +255,7 @@ function toRow(listing: ChamberListing) {
     allocate_commit_deadline: listing.deadlines.allocateCommitDeadline,
     allocate_reveal_deadline: listing.deadlines.allocateRevealDeadline,
     member_count: listing.memberCount,
+    turn_seconds: listing.turnSeconds,
     is_committed: Number(listing.isCommitted),
     is_settled: Number(listing.isSettled),
   };
@@ -188,6 +275,7 @@ function fromRow(row: ChamberRow): ChamberListing {
       allocateRevealDeadline: row.allocate_reveal_deadline,
     },
     memberCount: row.member_count,
+    turnSeconds: row.turn_seconds,
     isCommitted: row.is_committed === 1,
     isSettled: row.is_settled === 1,
   };

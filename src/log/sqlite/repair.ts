@@ -3,30 +3,15 @@
 import { isUtf8 } from 'node:buffer';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
-import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
-import { listingsOf } from '../../../projections/listings.ts';
-import { encodeState, isSnapshotDue } from '../../../projections/snapshot.ts';
 import { leafHash } from '../../crypto/merkle.ts';
-import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
-import { placeChambers } from './chamber-phases.ts';
-import { readClock } from './clock.ts';
 import { type DatabaseFile, openDatabaseFile, reasonOf } from './database-file.ts';
+import { type DERIVED_TABLES, deriveTables } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
-import { Listings } from './listings.ts';
-import {
-  APPEND_ONLY,
-  APPEND_ONLY_TRIGGERS,
-  DERIVED,
-  DERIVED_TABLES,
-  INDEX_TABLES,
-  INDEXES,
-  LAGGING_TABLES,
-} from './schema.ts';
-import { Snapshots } from './snapshots.ts';
-import { chamberEvents, openReader, type StoredEvent, streamOf } from './stored-events.ts';
+import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, INDEX_TABLES, INDEXES } from './schema.ts';
+import { openReader, type StoredEvent, streamOf } from './stored-events.ts';
 
 export interface RebuildSummary {
   readonly chambers: number;
@@ -35,15 +20,16 @@ export interface RebuildSummary {
 
 /** Throws if a line cannot be folded or a service holds the file. */
 export function rebuildDatabase(path: string): RebuildSummary {
-  return inTransaction(path, (target, source) => {
-    for (const table of [...DERIVED_TABLES, ...LAGGING_TABLES, ...INDEX_TABLES])
-      target.exec(`DROP TABLE IF EXISTS ${table}`);
-    target.exec(DERIVED + INDEXES);
+  return inTransaction(path, (target) => {
+    for (const table of INDEX_TABLES) target.exec(`DROP TABLE IF EXISTS ${table}`);
+    target.exec(INDEXES);
     indexEverything(target);
     requireConsecutive(target);
-    derive(chamberEvents(source), new Listings(target), new Snapshots(target));
-    target.exec('DELETE FROM chamber_phases');
-    placeChambers(target, readClock(target));
+    deriveTables(target, ({ chamber_id, event_id }, error) => {
+      throw new Error(`event ${event_id} of chamber ${chamber_id} cannot be folded: ${reasonOf(error)}`, {
+        cause: error,
+      });
+    });
     return { chambers: count(target, 'chambers'), ideas: count(target, 'ideas') };
   });
 }
@@ -72,36 +58,6 @@ function requireConsecutive(db: Database): void {
   const stream = broken.pluck().get();
   if (stream === undefined) return;
   throw new Error(`the events of ${stream} are not consecutive: chambers fsck reports the damage`);
-}
-
-/** Folds one chamber after another, so that one state is in memory at a time. */
-function derive(events: Iterable<StoredEvent>, listings: Listings, snapshots: Snapshots): void {
-  let state: ChamberState | null = null;
-  let due: { readonly state: ChamberState; readonly line: Buffer } | undefined;
-  const writeDue = () => {
-    if (due === undefined) return;
-    const { state, line } = due;
-    snapshots.write(state.chamberId, { eventId: state.lastEventId, leaf: leafHash(line), state: encodeState(state) });
-    due = undefined;
-  };
-  for (const { chamber_id, event_id, line } of events) {
-    if (state?.chamberId !== chamber_id) {
-      state = null;
-      writeDue();
-    }
-    try {
-      const event = fromLine(line.toString()) as ChamberEvent;
-      const before: ChamberState | null = state;
-      state = evolveChamber(before, event);
-      for (const listing of listingsOf(before, state)) listings.write(listing, state.lastAt);
-    } catch (error) {
-      throw new Error(`event ${event_id} of chamber ${chamber_id} cannot be folded: ${reasonOf(error)}`, {
-        cause: error,
-      });
-    }
-    if (isSnapshotDue(state)) due = { state, line };
-  }
-  writeDue();
 }
 
 function count(db: Database, table: (typeof DERIVED_TABLES)[number]): number {

@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
-import { CHAMBER_PHASES, placeChambers } from './chamber-phases.ts';
-import { readClock } from './clock.ts';
+import { DERIVED, deriveTables } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 
 export const SCHEMA_VERSION = 4;
@@ -61,56 +60,6 @@ CREATE TABLE signatures (
   PRIMARY KEY (prefix, position)
 ) STRICT, WITHOUT ROWID;
 INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed_through', '0');
-`;
-
-/** The tables that the lines alone determine. */
-export const DERIVED_TABLES = ['chambers', 'ideas'] as const;
-/** Derived too, but there are several right contents: a row of a phase may be overdue, and a snapshot may be missing. */
-export const LAGGING_TABLES = ['chamber_phases', 'snapshots'] as const;
-
-const IDEAS_OF_CHAMBER = 'CREATE INDEX ideas_of_chamber ON ideas (chamber_id, ticker, graduated_at, proposed_at);';
-
-/** Of the folded state of a chamber after an event: a cold chamber is folded from here. */
-const SNAPSHOTS = `
-CREATE TABLE snapshots (
-  chamber_id INTEGER PRIMARY KEY,
-  event_id INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  leaf BLOB NOT NULL,
-  state TEXT NOT NULL,
-  checksum BLOB NOT NULL
-) STRICT;
-`;
-
-export const DERIVED = `
-CREATE TABLE chambers (
-  chamber_id INTEGER PRIMARY KEY,
-  name TEXT NOT NULL,
-  creator_did TEXT NOT NULL,
-  lobby_deadline INTEGER NOT NULL,
-  proposal_deadline INTEGER NOT NULL,
-  debate_deadline INTEGER NOT NULL,
-  allocate_commit_deadline INTEGER NOT NULL,
-  allocate_reveal_deadline INTEGER NOT NULL,
-  member_count INTEGER NOT NULL,
-  is_committed INTEGER NOT NULL,
-  is_settled INTEGER NOT NULL
-) STRICT;
-CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE is_committed = 0;
-CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline) WHERE is_settled = 0;
-CREATE INDEX chambers_settled ON chambers (allocate_reveal_deadline) WHERE is_settled = 1;
-CREATE TABLE ideas (
-  chamber_id INTEGER NOT NULL,
-  slot INTEGER NOT NULL,
-  ticker TEXT NOT NULL COLLATE NOCASE,
-  proposed_at INTEGER NOT NULL,
-  graduated_at TEXT,
-  view TEXT NOT NULL,
-  PRIMARY KEY (chamber_id, slot)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX ideas_by_ticker ON ideas (ticker, graduated_at, proposed_at, chamber_id);
-CREATE INDEX ideas_graduated ON ideas (graduated_at) WHERE graduated_at IS NOT NULL;
-${IDEAS_OF_CHAMBER} ${CHAMBER_PHASES} ${SNAPSHOTS}
 `;
 
 /** Signatures of registrations, hashed: a line must not hold one that covers an e-mail address. */
@@ -172,19 +121,19 @@ function fromSchema1(db: Database): void {
   indexEverything(db);
 }
 
-/** Schema 2 had no checksums, phases and snapshots. The columns are added without a write to any row. */
+/** Schema 2 had no checksums. The columns are added without a write to any row. */
 function fromSchema2(db: Database): void {
   for (const column of CHECKSUMS) db.exec(`ALTER TABLE events ADD COLUMN ${column}`);
-  db.exec(`
-    DROP INDEX IF EXISTS chambers_committed; DROP INDEX IF EXISTS chambers_open;
-    ${IDEAS_OF_CHAMBER} ${CHAMBER_PHASES} ${SNAPSHOTS}
-  `);
-  placeChambers(db, readClock(db));
 }
 
-/** Schema 3 knew the signatures of registrations, which covered e-mail addresses, from their lines: those stay as they are. */
+/**
+ * Schema 3 had no members and turns: the derived tables are made anew. It knew the signatures of registrations, which covered
+ * e-mail addresses, from their lines: those stay as they are.
+ */
 function fromSchema3(db: Database): void {
   db.exec(REGISTRATIONS);
+  // A chamber that cannot be folded is damaged, and no reason to keep the service from the others.
+  deriveTables(db, () => {});
   const signed = db.prepare<[], { readonly account: string; readonly event_id: number; readonly signature: Buffer }>(
     `SELECT account, event_id, signature FROM events
      WHERE position IN (

@@ -4,7 +4,8 @@ import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { LRUCache } from 'lru-cache';
 import type { ChamberListing } from '../../../projections/listings.ts';
-import type { IdeaView } from '../../../projections/views.ts';
+import type { Membership } from '../../../projections/todo.ts';
+import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import { HASH_BYTES, type NodeRef, nodeHash } from '../../crypto/merkle.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
@@ -345,6 +346,22 @@ class SqliteLog implements ForumLog {
 
   async listSettled(limit: number): Promise<readonly number[]> {
     return this.#run(() => this.#listings.settled(limit));
+  }
+
+  async listMemberships(did: string, limit: number): Promise<readonly Membership[]> {
+    return this.#run(() => this.#listings.memberships(did, limit));
+  }
+
+  async listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>) {
+    return this.#run(() => this.#listings.chambersOf(did, query));
+  }
+
+  async memberAt(chamberId: number, turnOrder: number): Promise<string | undefined> {
+    return this.#run(() => this.#listings.memberAt(chamberId, turnOrder));
+  }
+
+  async agentRecord(did: string): Promise<AgentRecord> {
+    return this.#run(() => this.#listings.record(did));
   }
 
   async countOpenChambers(creatorDid: string, max: number): Promise<number> {

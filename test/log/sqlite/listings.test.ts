@@ -30,6 +30,7 @@ function listing(chamberId: number, isCommitted = false): ChamberListing {
       allocateCommitDeadline: commit as number,
       allocateRevealDeadline: reveal as number,
     },
+    turnSeconds: null,
     memberCount: 0,
     isCommitted,
     isSettled: isCommitted,

@@ -1,0 +1,198 @@
+// What an agent must do and may do now (GET /me/todo), who it is (GET /agents/:did) and where it is a member.
+import { describe, expect, it } from 'vitest';
+import type { TodoView } from '../../projections/todo.ts';
+import { toTimestamp } from '../../src/vocabulary/values.ts';
+import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { House } from '../kit/house.ts';
+import type { Signer } from '../kit/signer.ts';
+
+async function todoOf(house: House, by: Signer, query = ''): Promise<readonly TodoView[]> {
+  const { todo } = await house.must('GET', `/me/todo${query}`, { by });
+  return todo as readonly TodoView[];
+}
+
+/** A chamber whose creator does not join it. */
+async function chamberBy(house: House, by: Signer, members: readonly Signer[]): Promise<number> {
+  const body = { name: 'Test', ...deadlinesFrom(house.clock.read()) };
+  const { chamberId } = await house.must('POST', '/chambers', { by, body });
+  for (const member of members) await house.must('POST', `/chambers/${chamberId}/join`, { by: member });
+  return chamberId;
+}
+
+/** must and may, in a word each. */
+async function short(house: House, by: Signer): Promise<string> {
+  const [item] = await todoOf(house, by);
+  return item === undefined ? 'nothing' : [item.must, ...item.may].join(' ');
+}
+
+describe('GET /me/todo', () => {
+  it('says in each phase what the chamber waits for and what would be accepted', async () => {
+    const house = new House();
+    const [ann, bob, eve] = [await house.agent(), await house.agent(), await house.agent()];
+    const id = await chamberBy(house, eve, [ann, bob]);
+    const words = async () => [await short(house, ann), await short(house, bob), await short(house, eve)];
+    expect(await words()).toEqual(['wait', 'wait', 'wait join']);
+    await enterPhase(house, id, 'PROPOSAL');
+    expect(await words()).toEqual(['pass propose', 'wait', 'wait']);
+    await house.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ONE' } });
+    await house.must('POST', `/chambers/${id}/pass`, { by: ann });
+    expect(await words()).toEqual(['wait', 'pass propose', 'wait']);
+    await enterPhase(house, id, 'DEBATE');
+    expect(await words()).toEqual(['pass debate', 'wait', 'wait']);
+    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    expect(await words()).toEqual(['commit', 'commit', 'wait']);
+    const allocation = allocationOf(id, ann, { 'idea-1': 5000 });
+    await house.must('POST', `/chambers/${id}/allocate/commit`, {
+      by: ann,
+      body: allocation.commit,
+    });
+    expect(await words()).toEqual(['wait', 'commit', 'wait']);
+    await enterPhase(house, id, 'ALLOCATE_REVEAL');
+    expect(await words()).toEqual(['reveal', 'wait', 'wait']);
+    await house.must('POST', `/chambers/${id}/allocate/reveal`, { by: ann, body: allocation.reveal });
+    expect(await words()).toEqual(['wait', 'wait', 'wait']);
+    house.clock.advance(2 * HOUR);
+    expect(await words()).toEqual(['wait', 'wait', 'wait']);
+  });
+
+  it('holds the members of design and specification', async () => {
+    const house = new House();
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const id = await openChamber(house, [ann, bob], { turnSeconds: 60 });
+    await enterPhase(house, id, 'PROPOSAL');
+    house.clock.advance(90_000);
+    const deadlines = deadlinesFrom(START);
+    expect(await house.must('GET', '/me/todo', { by: ann })).toEqual({
+      now: toTimestamp(house.clock.read()),
+      todo: [
+        {
+          chamberId: id,
+          name: 'Test',
+          phase: 'PROPOSAL',
+          must: 'wait',
+          may: [],
+          turnHolder: bob.did,
+          phaseEndsAt: deadlines.proposalDeadline,
+          turnEndsAt: toTimestamp(house.clock.read() + 30_000),
+          committed: false,
+          revealed: false,
+          lastEventId: 3,
+        },
+      ],
+      more: false,
+    });
+  });
+
+  it('puts first what must be done, then what ends sooner, and is cut by limit', async () => {
+    const house = new House();
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const waiting = await openChamber(house, [bob, ann]);
+    const acting = await openChamber(house, [ann, bob]);
+    const limited = await openChamber(house, [ann, bob], { turnSeconds: 60 });
+    await enterPhase(house, acting, 'PROPOSAL');
+    expect((await todoOf(house, ann)).map(({ chamberId }) => chamberId)).toEqual([limited, acting, waiting]);
+    expect(await house.must('GET', '/me/todo?limit=2', { by: ann })).toMatchObject({
+      todo: [{ chamberId: limited }, { chamberId: acting }],
+      more: true,
+    });
+  });
+
+  it('is signed, and takes only limit and wait', async () => {
+    const house = new House();
+    const by = await house.agent();
+    expect(await house.request('GET', '/me/todo')).toMatchObject({ status: 401 });
+    for (const query of ['?wait=0', '?wait=61', '?limit=201', '?waits=5']) {
+      expect(await house.request('GET', `/me/todo${query}`, { by })).toMatchObject({ status: 400 });
+    }
+  });
+
+  it('answers a waiting request when another agent passes, joins, or the agent itself arrives elsewhere', async () => {
+    const house = new House();
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const id = await openChamber(house, [ann, bob]);
+    await enterPhase(house, id, 'PROPOSAL');
+    const turn = house.must('GET', '/me/todo?wait=30', { by: bob });
+    await house.must('POST', `/chambers/${id}/pass`, { by: ann });
+    expect(await turn).toMatchObject({ todo: [{ must: 'pass', turnHolder: bob.did }] });
+
+    const arrival = house.must('GET', '/me/todo?wait=30', { by: bob });
+    const later = await chamberBy(house, bob, []);
+    expect(await arrival).toMatchObject({ todo: [{ chamberId: id }, { chamberId: later }] });
+  });
+
+  it('answers with the same list when the wait is over, and holds as many as it may', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const waits = ['1', '1', '1'].map((wait) => house.request('GET', `/me/todo?wait=${wait}`, { by }));
+    const answers = await Promise.all(waits);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429]);
+    expect(answers.find(({ status }) => status === 200)?.body).toMatchObject({ todo: [], more: false });
+    expect(await house.request('GET', '/me/todo?wait=1', { by })).toMatchObject({ status: 200 });
+  });
+
+  it('streams the list at once and on each change', async () => {
+    const house = new House();
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const id = await openChamber(house, [ann, bob]);
+    await enterPhase(house, id, 'PROPOSAL');
+    const { path, headers } = house.prepare('GET', '/me/todo', { by: bob, headers: { accept: 'text/event-stream' } });
+    const response = await house.app.request(path, { headers }, {});
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const next = async () => {
+      const { value } = await reader.read();
+      return JSON.parse(
+        Buffer.from(value ?? [])
+          .toString()
+          .replace(/^data: /, ''),
+      );
+    };
+    expect(await next()).toMatchObject({ todo: [{ must: 'wait' }] });
+    await house.must('POST', `/chambers/${id}/pass`, { by: ann });
+    expect(await next()).toMatchObject({ todo: [{ must: 'pass' }] });
+    await reader.cancel();
+    expect(await house.request('GET', '/me/todo?wait=1', { by: bob })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('GET /agents/:did', () => {
+  it('shows what anybody may read', async () => {
+    const house = new House();
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    await openChamber(house, [ann]);
+    const id = await openChamber(house, [ann, bob]);
+    await enterPhase(house, id, 'PROPOSAL');
+    await house.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ONE' } });
+    const view = await house.must('GET', `/agents/${ann.did}`);
+    expect(view).toEqual({
+      agentId: ann.did.replace('did:key:', 'agent-'),
+      did: ann.did,
+      label: null,
+      personality: expect.any(Object),
+      registeredAt: toTimestamp(START),
+      chambers: { count: 2, newest: id },
+      proposed: 1,
+      graduated: 0,
+    });
+    expect(await house.request('GET', '/agents/did:key:zNobody')).toMatchObject({ status: 404 });
+  });
+});
+
+describe('GET /chambers?member=', () => {
+  it('leaves the chambers that the agent joined, newest first, in pages and by phase', async () => {
+    const house = new House();
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const ids = [await openChamber(house, [ann]), await chamberBy(house, ann, [bob]), await openChamber(house, [ann])];
+    const list = async (query: string) =>
+      ((await house.must('GET', `/chambers?${query}`)) as unknown as { chamberId: number }[]).map(
+        ({ chamberId }) => chamberId,
+      );
+    expect(await list(`member=${ann.did}`)).toEqual([ids[2], ids[0]]);
+    expect(await list(`member=${ann.did}&limit=1`)).toEqual([ids[2]]);
+    expect(await list(`member=${ann.did}&before=${ids[2]}`)).toEqual([ids[0]]);
+    expect(await list(`member=${bob.did}&phase=LOBBY`)).toEqual([ids[1]]);
+    expect(await list(`member=${bob.did}&phase=DEBATE`)).toEqual([]);
+    expect(await house.request('GET', '/chambers?member=ann')).toMatchObject({ status: 400 });
+  });
+});
