@@ -4,6 +4,7 @@ import type { ChamberMoveOperation } from '../moves/registry.ts';
 import type { SignatureTimes } from '../moves/rules.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, MoveEvent, RequestEvidence, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
+import type { Millis } from '../vocabulary/values.ts';
 
 /** The author of a request whose signature, where it has one, was verified. */
 export interface Caller {
@@ -14,6 +15,8 @@ export interface Caller {
   readonly signature: string | null;
   /** null for unsigned requests. */
   readonly times: SignatureTimes | null;
+  /** Takes from the agent's rate, and returns how long the agent must wait. Absent where the rate does not count. */
+  readonly rate?: { take(did: string): Millis };
 }
 
 interface Signed {

@@ -12,7 +12,7 @@ import { isUnchanged, parseRegistration, register, registeredDid } from '../move
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { requireFresh, type SignatureAges } from '../moves/rules.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { ForumError, rateError } from '../vocabulary/errors.ts';
 import { type AccountFact, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { type Hex, type Millis, type Phase, toHex } from '../vocabulary/values.ts';
@@ -285,9 +285,12 @@ export class Forum {
   /** The event that answers the command, staged; null when it changes nothing. Throws ForumError, with nothing staged. */
   #decide(command: Command, batch: Batch): ForumEvent | null {
     if (command.operation === 'record') return this.#record(command, batch);
-    const { did, signature, times } = command.caller;
+    const { did, signature, times, rate } = command.caller;
     const twin = signature === null ? undefined : batch.accepted.get(signature);
     if (twin !== undefined) return twin;
+    // Not for retries: signed requests are public in the log, and to replay them must not use up their agent's rate.
+    const wait = rate?.take(did) ?? 0;
+    if (wait > 0) throw rateError(wait, 'this agent');
     if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(did)) {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
     }

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { clientNetwork } from '../client-address.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 export interface RateLimits {
@@ -59,14 +59,6 @@ export class RateLimit {
   get callers(): number {
     return this.#recent.size + this.#older.size;
   }
-}
-
-/** FORUM_ERR_RATE with Retry-After. */
-export function rateError(wait: Millis, whose: string): ForumError {
-  const seconds = Math.max(1, Math.ceil(wait / 1000));
-  return new ForumError('FORUM_ERR_RATE', `too many requests by ${whose}: retry in ${seconds} s`, {
-    headers: { 'Retry-After': String(seconds) },
-  });
 }
 
 interface AdmissionOptions {

@@ -9,9 +9,9 @@ import {
   signatureKey,
 } from '../crypto/http-signature.ts';
 import type { Caller } from '../forum/commands.ts';
-import { type ExpectedSignature, ForumError } from '../vocabulary/errors.ts';
+import { type ExpectedSignature, ForumError, rateError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
-import { RateLimit, rateError } from './admission.ts';
+import { RateLimit } from './admission.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import { header, type RequestBody, targetUris } from './request.ts';
 
@@ -26,19 +26,24 @@ export class Authenticator {
     this.#rate = new RateLimit(options.ratePerDid);
   }
 
-  /** The registered agent behind the request; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. */
-  async authenticate(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
-    const caller = isSigned(c) ? await this.#verify(c, body, isRegistration) : await this.#unsigned(c, body);
-    // After verification, so that no agent can use up another's rate.
+  /** The registered agent behind a read; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. */
+  async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
+    const caller = await this.authenticateMove(c, body);
     const wait = this.#rate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'this agent');
     return caller;
   }
 
+  /** The same for a move. The forum takes from the agent's rate once it knows that the move is no retry. */
+  async authenticateMove(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
+    const caller = isSigned(c) ? await this.#verify(c, body, isRegistration) : await this.#unsigned(c, body);
+    return { ...caller, rate: this.#rate };
+  }
+
   /** For POST /register: the signer, registered or not; undefined for the usual unsigned registration. */
   async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Caller | undefined> {
     if (!isSigned(c)) return undefined;
-    const caller = await this.authenticate(c, body, { isRegistration: true });
+    const caller = await this.authenticateMove(c, body, { isRegistration: true });
     // Over a body with an e-mail address, digest and signature would let anybody test a guess of it.
     const { json } = body;
     const hasEmail = typeof json === 'object' && json !== null && 'operatorEmail' in json;

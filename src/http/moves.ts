@@ -19,7 +19,7 @@ export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePers
     ...moveEndpoint(move),
     handle: async ({ auth, forum, maxBodyBytes }, c) => {
       const body = await readBody(c, maxBodyBytes);
-      const caller = await auth.authenticate(c, body);
+      const caller = await auth.authenticateMove(c, body);
       const chamberId = parseId(c.req.param('id'));
       return json(move.answer(await forum.submit<Command>({ operation, chamberId, body, caller })));
     },

@@ -1,4 +1,5 @@
 // Every error of the service: a closed set of codes, each with its HTTP status (specification, Errors).
+import type { Millis } from './values.ts';
 
 const STATUS = {
   FORUM_ERR_VALIDATION: 400,
@@ -68,4 +69,12 @@ export class ForumError extends Error {
 
 export function statusOf(code: ErrorCode): number {
   return STATUS[code];
+}
+
+/** FORUM_ERR_RATE with Retry-After. */
+export function rateError(wait: Millis, whose: string): ForumError {
+  const seconds = Math.max(1, Math.ceil(wait / 1000));
+  return new ForumError('FORUM_ERR_RATE', `too many requests by ${whose}: retry in ${seconds} s`, {
+    headers: { 'Retry-After': String(seconds) },
+  });
 }

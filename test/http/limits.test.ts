@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { deadlinesFrom } from '../kit/chambers.ts';
 import { consume, openSource, subscribe } from '../kit/consumers.ts';
 import { registrationOf } from '../kit/house.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -49,6 +50,21 @@ describe('the rate of an agent', () => {
     const forged = prepare('GET', '/me', { by: agent, publicUrl: 'http://elsewhere.test', now: running.clock.read() });
     for (let request = 0; request < 10; request++) expect((await send(running.url, forged)).status).toBe(401);
     expect((await me(running, agent)).status).toBe(200);
+  });
+
+  it('is not used up by its moves when somebody replays them: each gets its first response', async () => {
+    const running = await run(settings);
+    const { url, clock } = running;
+    const agent = await newAgent(running);
+    const body = { name: 'Replayed', ...deadlinesFrom(clock.read()) };
+    const create = () => prepare('POST', '/chambers', { by: agent, publicUrl: url, now: clock.read(), body });
+    const move = create();
+    const first = await send(url, move);
+    const replays = await Promise.all(Array.from({ length: 20 }, () => send(url, move)));
+    expect(replays.map(({ body }) => body)).toEqual(replays.map(() => first.body));
+    const flood = await Promise.all(Array.from({ length: 20 }, () => send(url, create())));
+    expect(new Set(flood.map(({ status }) => status))).toEqual(new Set([200, 429]));
+    expect(await send(url, move)).toMatchObject({ status: 200, body: first.body });
   });
 });
 
