@@ -31,6 +31,9 @@ const CHAIN = [
   'test/{journey,quorum}.test.ts',
 ];
 
+const POSTGRES = ['test/log/postgres/*.test.ts'];
+const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url));
+
 /** Quick files follow each other on a worker, which keeps its modules, and fill the end, when the slow ones run out. */
 class QuickLast extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -55,7 +58,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...LONG, ...SERVICE, ...CHAIN],
+          exclude: [...LONG, ...SERVICE, ...CHAIN, ...POSTGRES],
           // One module graph for all of them: half of the time went into loading the same modules anew for each file.
           isolate: false,
         },
@@ -63,6 +66,7 @@ export default defineConfig({
       { extends: true, test: { name: 'long', include: LONG, testTimeout: 120_000 } },
       { extends: true, test: { name: 'service', include: SERVICE } },
       { extends: true, test: { name: 'chain', include: CHAIN } },
+      { extends: true, test: { name: 'postgres', include: POSTGRES, globalSetup: POSTGRES_SERVER } },
     ],
   },
 });

@@ -137,8 +137,11 @@ export class Forum {
     this.log = options.log;
     this.#latest = options.log.lastAt;
     this.#streams = new Streams(options.log, options.stateCacheBytesMax);
-    options.log.onGrowth((stream) => {
-      for (const wake of this.#followers.get(stream) ?? []) wake();
+    options.log.onGrowth({
+      followed: () => this.#followers.keys(),
+      wake: (stream) => {
+        for (const wake of this.#followers.get(stream) ?? []) wake();
+      },
     });
   }
 
@@ -185,9 +188,14 @@ export class Forum {
       const { ready, found, batch } = await this.#load(queued);
       unanswered = ready;
       const outcomes: Outcome[] = [];
+      const postponed: Pending[] = [];
       for (const pending of ready) {
         const { command, signature, resolve, reject } = pending;
         const retried = signature === null ? undefined : found.get(signature);
+        if (retried === undefined && this.log.isShared && dependsOnStagedAccount(command, batch)) {
+          postponed.push(pending);
+          continue;
+        }
         try {
           if (retried instanceof StreamDamaged) throw retried;
           const event = retried === undefined ? this.#decide(command, batch) : fromLine(retried);
@@ -197,6 +205,10 @@ export class Forum {
         }
       }
 
+      if (postponed.length > 0) {
+        unanswered = outcomes.map(({ pending }) => pending);
+        this.#queue.unshift(...postponed);
+      }
       const { conflicts, appendMillis } = await this.#append(batch);
       const final = conflicts.size === 0 ? outcomes : this.#decideAgain(outcomes, conflicts);
       for (const stream of batch.touched) this.#streams.publish(stream, batch.streams.get(stream) as Chamber | Account);
@@ -386,7 +398,7 @@ export class Forum {
     }
   }
 
-  /** Durable when it resolves. After an error, or a conflict, the streams are folded again. */
+  /** Durable when it resolves. After an error the streams are folded again. */
   async #append({
     entries,
     registrations,
@@ -396,10 +408,8 @@ export class Forum {
     const started = performance.now();
     try {
       const conflicts = await this.log.append(entries, registrations);
-      for (const stream of conflicts) {
-        this.#streams.forget(stream);
-        touched.delete(stream);
-      }
+      // What is in memory of these is from before the batch: they are folded on from there.
+      for (const stream of conflicts) touched.delete(stream);
       return { conflicts, appendMillis: performance.now() - started };
     } catch (error) {
       for (const stream of touched) this.#streams.forget(stream);
@@ -499,6 +509,12 @@ export class Forum {
       if (wakes.size === 0 && this.#followers.get(followed) === wakes) this.#followers.delete(followed);
     };
   }
+}
+
+/** Another process may append to that account first: what stands in another stream would refer to an event that never was. */
+function dependsOnStagedAccount(command: Command, { touched }: Batch): boolean {
+  const isChambers = command.operation === 'createChamber' || 'chamberId' in command;
+  return isChambers && command.operation !== 'record' && touched.has(command.caller.did);
 }
 
 function stage(

@@ -44,13 +44,11 @@ export class Streams {
   at(stream: StreamId): Promise<Chamber | Account | undefined>;
   async at(stream: StreamId): Promise<Chamber | Account | undefined> {
     const head = this.#log.isShared ? await this.#log.lastEventId(stream) : undefined;
-    let state = this.cached(stream);
-    // A fold that was under way may end before that head.
-    while (head === undefined ? state === undefined : (state?.state.lastEventId ?? 0) < head) {
-      state = await this.load(stream);
-      if (head === undefined) break;
-    }
-    return state;
+    const cached = this.cached(stream);
+    if (head === undefined ? cached !== undefined : (cached?.state.lastEventId ?? 0) >= head) return cached;
+    const state = await this.load(stream);
+    // A fold that was under way may have ended before that head.
+    return (state?.state.lastEventId ?? 0) >= (head ?? 0) ? state : this.load(stream);
   }
 
   /** Makes a state whose events are in the log the current one. A fold that was under way is older, and not cached. */
@@ -152,7 +150,10 @@ export class Streams {
     let bytes = 0;
     for (;;) {
       const until = await this.#log.lastEventId(stream);
-      if (until < after) throw new LogCorruption(`stream ${stream} ends at event ${until} and had ${after} before`);
+      if (until < after) {
+        this.forget(stream);
+        throw new LogCorruption(`stream ${stream} ends at event ${until} and had ${after} before`);
+      }
       if (until === after) return;
       for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
         bytes += ndjson.length;

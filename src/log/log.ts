@@ -92,6 +92,11 @@ export interface LookUp {
   readonly found: ReadonlyMap<string, string | StreamDamaged>;
 }
 
+export interface Follower {
+  readonly followed: () => Iterable<StreamId>;
+  readonly wake: (stream: StreamId) => void;
+}
+
 export interface ForumLog {
   /** Random, made with the store: 32 lower-case hex digits. */
   readonly logId: string;
@@ -107,11 +112,11 @@ export interface ForumLog {
   /**
    * Writes the entries in one transaction, durable when the promise resolves, but for the streams that it returns: their
    * entries do not follow the stream's last event, and nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with
-   * nothing written.
+   * nothing written, or, in a shared log that went silent, with all or nothing written.
    */
   append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<ReadonlySet<StreamId>>;
-  /** Calls the listener when another process has appended to a stream, soon after, sometimes for nothing. */
-  onGrowth(listener: (stream: StreamId) => void): void;
+  /** `wake` is called when another process has appended to a followed stream: soon after, and sometimes for nothing. */
+  onGrowth(follower: Follower): void;
   /** Signature keys: each a signatureKey, or the hiddenSignatureKey of a registration. */
   lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp>;
   /**

@@ -1,0 +1,250 @@
+// A batch as one statement. Why any number of nodes may run it at once:
+//
+// 1. A stream's rows are written as a chain. The lead, its first entry in the batch, is inserted only if the event before it is
+//    there and its own key (stream, event_id) is free; the rest follow only if the lead was inserted. So events have no gaps,
+//    and of two nodes that extend a stream from the same event one wins: the other waits for it on the primary key, writes
+//    nothing of the stream and reports a conflict.
+// 2. The chambers that a batch creates are one chain, by id: the lead must follow the highest chamber, so ids have no gaps and
+//    rise in the order of the commits.
+// 3. A signature is accepted once. A stream's signatures were looked up at or after the event that its lead follows, and a
+//    signature belongs to one stream, so a lead that wins brings no known one. A creation belongs to no stream yet: the same one
+//    in two nodes takes the same next id, or meets the other's row in the unique index of signatures.
+// 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
+//    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
+// 5. An append whose answer was lost is resolved by the very same append: its leads wait for the first attempt as for any
+//    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
+// 6. A registration that changes nothing has no event to compete with. If another one remembered its signature first, the
+//    statement fails whole, and is run again without the account.
+import { crc32 } from 'node:zlib';
+import pg from 'pg';
+import { STATE_VERSION } from '../../../projections/snapshot.ts';
+import type { LogEntry, Registration, StreamId } from '../log.ts';
+import { bigintArray, byteaArray, textArray } from './arrays.ts';
+
+/** Returns the streams in conflict, of which nothing was written. `isRepeated`: an earlier attempt may have been committed. */
+export async function appendBatch(
+  client: pg.Client,
+  batch: Pick<Batch, 'entries' | 'registrations'>,
+  isRepeated: boolean,
+): Promise<ReadonlySet<StreamId>> {
+  const conflicts = new Set<StreamId>();
+  const remaining: Batch = { entries: inOrder(batch.entries), registrations: inOrderOfKeys(batch.registrations) };
+  for (;;) {
+    try {
+      const lost = await insert(client, remaining);
+      const isOurs = isRepeated && lost.length > 0 ? await findWritten(client, lost) : new Set<LogEntry>();
+      for (const chain of lost) {
+        if (!chain.every((entry) => isOurs.has(entry))) for (const { stream } of chain) conflicts.add(stream);
+      }
+      return conflicts;
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError && error.constraint === 'registrations_pkey')) throw error;
+      for (const did of await forgetKnownRegistrations(client, remaining)) conflicts.add(did);
+    }
+  }
+}
+
+interface Batch {
+  entries: readonly LogEntry[];
+  registrations: readonly Registration[];
+}
+
+type Chain = readonly LogEntry[];
+
+/** The same in every node: chambers by id, then accounts; a stream's entries stay in their order. */
+function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {
+  return [...entries].sort(({ stream: one }, { stream: other }) => {
+    if (typeof one !== typeof other) return typeof one === 'number' ? -1 : 1;
+    return one < other ? -1 : Number(one > other);
+  });
+}
+
+function inOrderOfKeys(registrations: readonly Registration[]): readonly Registration[] {
+  const keyOf = ({ did, signature }: Registration) => `${signature ?? ''} ${did}`;
+  return [...registrations].sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+}
+
+/** Runs the statement; returns the chains whose lead was not inserted. */
+async function insert(client: pg.Client, { entries, registrations }: Batch): Promise<readonly Chain[]> {
+  const chains = chainsOf(entries);
+  const rows = [...chains.values()].flat();
+  const leads = [...chains].flatMap(([lead, chain]) => chain.map(() => lead));
+  const before = [...chains.values()].flatMap((chain) =>
+    chain.map((entry, at) => (at === 0 ? predecessor(entry) : null)),
+  );
+  const { rows: won } = await client.query<{ readonly stream: string }>({
+    name: 'append',
+    text: APPEND,
+    values: [
+      textArray(rows.map(({ stream }) => String(stream))),
+      bigintArray(rows.map(({ eventId }) => eventId)),
+      bigintArray(rows.map(({ at }) => at)),
+      byteaArray(rows.map(({ line }) => line)),
+      byteaArray(rows.map(({ signature }) => (signature === null ? null : Buffer.from(signature, 'latin1')))),
+      byteaArray(rows.map(({ nodes }) => nodes)),
+      bigintArray(rows.map(({ line }) => crc32(line))),
+      bigintArray(rows.map(({ nodes }) => nodes && crc32(nodes))),
+      textArray(leads),
+      textArray(before.map((event) => event && String(event.stream))),
+      bigintArray(before.map((event) => event?.eventId ?? null)),
+      ...derivedRows(rows, leads),
+      ...registrationRows(registrations, chains),
+    ],
+  });
+  const inserted = new Set(won.map(({ stream }) => stream));
+  return [...chains].filter(([lead]) => !inserted.has(lead)).map(([, chain]) => chain);
+}
+
+/** By the stream of their lead. */
+function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, LogEntry[]> {
+  const chains = new Map<string, LogEntry[]>();
+  const created = new Set<StreamId>();
+  for (const entry of entries) {
+    const { stream, eventId } = entry;
+    if (typeof stream === 'number' && eventId === 1) created.add(stream);
+    const [firstCreated] = created;
+    const lead = String(created.has(stream) ? firstCreated : stream);
+    const chain = chains.get(lead);
+    if (chain === undefined) chains.set(lead, [entry]);
+    else chain.push(entry);
+  }
+  return chains;
+}
+
+/** The event that has to be there before a chain's lead; number 0 of a stream always is. */
+function predecessor({ stream, eventId }: LogEntry): Pick<LogEntry, 'stream' | 'eventId'> {
+  const isCreation = typeof stream === 'number' && eventId === 1 && stream > 1;
+  return isCreation ? { stream: stream - 1, eventId: 1 } : { stream, eventId: eventId - 1 };
+}
+
+/** As JSON, since most batches have none: for each table the latest row of a key, with its lead. */
+function derivedRows(entries: readonly LogEntry[], leads: readonly string[]): readonly string[] {
+  const chambers = new Map<number, object>();
+  const ideas = new Map<string, object>();
+  const snapshots = new Map<number, object>();
+  for (const [index, { stream, listings, snapshot }] of entries.entries()) {
+    const lead = leads[index];
+    for (const row of listings) {
+      if (row.table === 'chambers') {
+        const { chamberId, creatorDid, deadlines, isCommitted, isSettled } = row;
+        const columns = { lead, chamberId, creatorDid, ...deadlines, isCommitted, isSettled };
+        chambers.set(chamberId, { ...columns, listing: JSON.stringify(row) });
+      } else {
+        const { chamberId, slot, ticker, graduatedAt } = row.idea;
+        const columns = { lead, chamberId, slot, ticker, proposedAt: row.proposedAt, graduatedAt };
+        ideas.set(`${chamberId}:${slot}`, { ...columns, view: JSON.stringify(row.idea) });
+      }
+    }
+    if (snapshot === undefined || typeof stream !== 'number') continue;
+    const { eventId, leaf, state } = snapshot;
+    const columns = { lead, chamberId: stream, eventId, version: STATE_VERSION, crc: crc32(state), state };
+    snapshots.set(stream, { ...columns, leaf: Buffer.from(leaf).toString('hex') });
+  }
+  return [chambers, ideas, snapshots].map((table) => JSON.stringify([...table.values()]));
+}
+
+function registrationRows(registrations: readonly Registration[], chains: ReadonlyMap<string, unknown>) {
+  const hex = (text: string, encoding: BufferEncoding) => Buffer.from(text, encoding).toString('hex');
+  const signed: object[] = [];
+  const contacts = new Map<string, object>();
+  for (const { did, eventId, signature, operatorEmail } of registrations) {
+    const lead = chains.has(did) ? did : null;
+    const coversEmail = operatorEmail !== undefined;
+    if (signature !== null) signed.push({ lead, did, eventId, hash: hex(signature, 'latin1'), coversEmail });
+    if (coversEmail) contacts.set(did, { lead, did, email: hex(operatorEmail, 'utf8') });
+  }
+  const inOrderOfDids = [...contacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, contact]) => contact);
+  return [JSON.stringify(signed), JSON.stringify(inOrderOfDids)];
+}
+
+/** The entries of these chains whose rows hold the same lines. */
+async function findWritten(client: pg.Client, chains: readonly Chain[]): Promise<ReadonlySet<LogEntry>> {
+  const entries = chains.flat();
+  const { rows } = await client.query<{ readonly place: string }>(
+    `SELECT place FROM unnest($1::text[], $2::bigint[], $3::bytea[]) WITH ORDINALITY AS b (stream, event_id, line, place)
+     WHERE line = (SELECT line FROM events e WHERE e.stream = b.stream AND e.event_id = b.event_id)`,
+    [
+      textArray(entries.map(({ stream }) => String(stream))),
+      bigintArray(entries.map(({ eventId }) => eventId)),
+      byteaArray(entries.map(({ line }) => line)),
+    ],
+  );
+  return new Set(rows.map(({ place }) => entries[Number(place) - 1] as LogEntry));
+}
+
+/** Takes known registrations out of the batch; returns the accounts, out of it too, for which they are known with another event. */
+async function forgetKnownRegistrations(client: pg.Client, batch: Batch): Promise<ReadonlySet<StreamId>> {
+  const hashOf = ({ signature }: Registration) => (signature === null ? null : Buffer.from(signature, 'latin1'));
+  const { rows } = await client.query<{ signature_hash: Buffer; did: string; event_id: string }>(
+    'SELECT signature_hash, did, event_id FROM registrations WHERE signature_hash = ANY ($1::bytea[])',
+    [byteaArray(batch.registrations.map(hashOf))],
+  );
+  const known = new Map(rows.map((row) => [row.signature_hash.toString('latin1'), `${row.event_id} ${row.did}`]));
+  const conflicts = new Set<StreamId>();
+  for (const { did, eventId, signature } of batch.registrations) {
+    const other = known.get(signature ?? '');
+    const isOfBatch = batch.entries.some(({ stream }) => stream === did);
+    if (other !== undefined && (isOfBatch || other !== `${eventId} ${did}`)) conflicts.add(did);
+  }
+  batch.registrations = batch.registrations.filter(
+    ({ did, signature }) => !conflicts.has(did) && !known.has(signature ?? ''),
+  );
+  batch.entries = batch.entries.filter(({ stream }) => !conflicts.has(stream));
+  return conflicts;
+}
+
+const EVENT_COLUMNS = 'stream, event_id, at, line, signature, nodes, line_crc, nodes_crc';
+const WON = 'IN (SELECT stream FROM leads)';
+const DEADLINES = [
+  ['lobby_deadline', 'lobbyDeadline'],
+  ['proposal_deadline', 'proposalDeadline'],
+  ['debate_deadline', 'debateDeadline'],
+  ['allocate_commit_deadline', 'allocateCommitDeadline'],
+  ['allocate_reveal_deadline', 'allocateRevealDeadline'],
+] as const;
+
+const APPEND = `
+WITH batch AS MATERIALIZED (
+  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[],
+    $9::text[], $10::text[], $11::bigint[]) WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, place)
+), leads AS (
+  INSERT INTO events (${EVENT_COLUMNS})
+  SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event = 0
+    OR (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NOT NULL
+  ORDER BY place
+  ON CONFLICT DO NOTHING
+  RETURNING stream
+), rest AS (
+  INSERT INTO events (${EVENT_COLUMNS})
+  SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
+), new_chambers AS (
+  INSERT INTO chambers SELECT "chamberId", "creatorDid", ${DEADLINES.map(([, name]) => `"${name}"`)}, "isCommitted", "isSettled", listing
+  FROM jsonb_to_recordset($12::jsonb) AS rows (lead text, "chamberId" bigint, "creatorDid" text,
+    ${DEADLINES.map(([, name]) => `"${name}" bigint`)}, "isCommitted" boolean, "isSettled" boolean, listing text)
+  WHERE lead ${WON}
+  ON CONFLICT (chamber_id) DO UPDATE SET listing = excluded.listing, is_committed = excluded.is_committed,
+    is_settled = excluded.is_settled
+), new_ideas AS (
+  INSERT INTO ideas SELECT "chamberId", slot, ticker, "proposedAt", "graduatedAt", view
+  FROM jsonb_to_recordset($13::jsonb) AS rows (lead text, "chamberId" bigint, slot bigint, ticker text, "proposedAt" bigint,
+    "graduatedAt" text, view text)
+  WHERE lead ${WON}
+  ON CONFLICT (chamber_id, slot) DO UPDATE SET graduated_at = excluded.graduated_at, view = excluded.view
+), new_snapshots AS (
+  INSERT INTO snapshots SELECT "chamberId", "eventId", version, decode(leaf, 'hex'), state, crc
+  FROM jsonb_to_recordset($14::jsonb) AS rows (lead text, "chamberId" bigint, "eventId" bigint, version bigint, leaf text,
+    state text, crc bigint)
+  WHERE lead ${WON}
+  ON CONFLICT (chamber_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
+    state = excluded.state, crc = excluded.crc WHERE snapshots.event_id <= excluded.event_id
+), new_registrations AS (
+  INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
+  FROM jsonb_to_recordset($15::jsonb) AS rows (lead text, did text, "eventId" bigint, hash text, "coversEmail" boolean)
+  WHERE lead IS NULL OR lead ${WON}
+), new_contacts AS (
+  INSERT INTO contacts SELECT did, decode(email, 'hex')
+  FROM jsonb_to_recordset($16::jsonb) AS rows (lead text, did text, email text)
+  WHERE lead IS NULL OR lead ${WON}
+  ON CONFLICT (did) DO UPDATE SET operator_email = excluded.operator_email
+)
+SELECT stream FROM leads`;

@@ -1,0 +1,175 @@
+// Connections to the writable server among the hosts of DATABASE_URL. A connection that was lost is replaced by a new one, on
+// whichever host takes writes then, so that the process outlives a restart of PostgreSQL and a standby's promotion.
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { ForumError } from '../../vocabulary/errors.ts';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A server that is silent for so long is taken for lost. */
+const SILENCE_MS_MAX = 10_000;
+/** From the first lost connection on: as long as a promotion takes, and within the time that a stop has. */
+const PATIENCE_MS = 5_000;
+const RETRY_PAUSE_MS = 100;
+
+/**
+ * Stronger settings of the server stay. An append is never cancelled by the server: one that waits for its standby would become
+ * visible without it.
+ */
+const SESSION = `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS read_only,
+  set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
+  set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), set_config('jit', 'off', false)`;
+
+const DATABASE_URL = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^@/?#]+)(\/[^/?#]+(?:\?[^#]*)?)$/;
+
+/** A URL for each host of `postgres://user@one,two:5433/name`; throws an Error that names no part of it. */
+export function hostUrls(databaseUrl: string): readonly string[] {
+  const [, start, hosts = '', end] = DATABASE_URL.exec(databaseUrl) ?? [];
+  const urls = hosts.split(',').map((host) => `${start}${host}${end}`);
+  if (start !== undefined && urls.every((url) => URL.canParse(url))) return urls;
+  throw new Error('must be postgres://USER:PASSWORD@HOST:PORT/NAME, with several hosts separated by commas');
+}
+
+/** The hosts and the name, without user, password and options. */
+export function describeDatabase(databaseUrl: string): string {
+  const [, , hosts, end = ''] = DATABASE_URL.exec(databaseUrl) ?? [];
+  return `postgres://${hosts}${end.split('?')[0]}`;
+}
+
+export class Connections {
+  readonly #urls: readonly string[];
+  readonly #max: number;
+  readonly #idle: pg.Client[] = [];
+  readonly #all = new Set<pg.Client>();
+  readonly #waiting: (() => void)[] = [];
+  #host = 0;
+  #taken = 0;
+  #isClosed = false;
+
+  constructor(databaseUrl: string, max: number) {
+    this.#urls = hostUrls(databaseUrl);
+    this.#max = max;
+  }
+
+  /**
+   * Runs `work` on a connection, again on another one if the connection is lost, until a server has answered or the patience
+   * is at its end: then it throws FORUM_ERR_UNAVAILABLE, as it does when the server can't do the work now.
+   */
+  async run<Result>(work: (client: pg.Client, isRepeated: boolean) => Promise<Result>): Promise<Result> {
+    let giveUpAt: number | undefined;
+    for (;;) {
+      try {
+        return await this.#use((client) => work(client, giveUpAt !== undefined));
+      } catch (error) {
+        if (isTransient(error)) throw unavailable(error);
+        if (!isLost(error)) throw error;
+        giveUpAt ??= performance.now() + PATIENCE_MS;
+        if (this.#isClosed || performance.now() > giveUpAt) throw unavailable(error);
+        await sleep(RETRY_PAUSE_MS);
+      }
+    }
+  }
+
+  async #use<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result> {
+    while (this.#taken >= this.#max) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#taken++;
+    let client: pg.Client | undefined;
+    try {
+      client = this.#idle.pop() ?? (await this.connect());
+      const result = await work(client);
+      if (this.#all.has(client)) this.#idle.push(client);
+      return result;
+    } catch (error) {
+      if (client !== undefined && isLost(error)) this.#drop(client);
+      else if (client !== undefined && this.#all.has(client)) this.#idle.push(client);
+      throw error;
+    } finally {
+      this.#taken--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  /** A connection of the caller's own, to a server that takes writes: tries each host once, the last good one first. */
+  async connect(): Promise<pg.Client> {
+    let problem: unknown;
+    for (const _ of this.#urls) {
+      try {
+        return await this.#open(this.#urls[this.#host] as string);
+      } catch (error) {
+        problem = error;
+        this.#host = (this.#host + 1) % this.#urls.length;
+      }
+    }
+    throw problem;
+  }
+
+  async #open(connectionString: string): Promise<pg.Client> {
+    const client = new pg.Client({
+      connectionString,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: SILENCE_MS_MAX,
+      keepAlive: true,
+      application_name: 'chambers',
+    });
+    this.#all.add(client);
+    // Without a listener, the loss of an idle connection would end the process.
+    client.on('error', () => this.#drop(client));
+    client.on('end', () => this.#drop(client));
+    try {
+      await client.connect();
+      const { rows } = await client.query(SESSION);
+      if (rows[0].standby || rows[0].read_only === 'on') throw new NotWritable('the server is read-only');
+      return client;
+    } catch (error) {
+      this.#drop(client);
+      throw error;
+    }
+  }
+
+  #drop(client: pg.Client): void {
+    if (!this.#all.delete(client)) return;
+    const index = this.#idle.indexOf(client);
+    if (index >= 0) this.#idle.splice(index, 1);
+    void client.end().catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const ends = [...this.#all].map((client) => client.end().catch(() => {}));
+    await Promise.race([Promise.all(ends), sleep(RETRY_PAUSE_MS * 10, undefined, { ref: false })]);
+  }
+}
+
+class NotWritable extends Error {}
+
+/** SQLSTATE classes of a server that goes down, starts or was demoted. */
+const LOST = /^(08|57P0[1235]|25006)/;
+/** Serialization, locks, memory, disk and connections: the transaction was undone. */
+const TRANSIENT = /^(40|53|54000|55P03|57014|58)/;
+
+/** Whether the outcome is unknown: the connection went away, or was never there. */
+export function isLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, severity } = error as Error & { readonly code?: string; readonly severity?: string };
+  if (severity === undefined)
+    return error instanceof NotWritable || SYSTEM_CODE.test(code ?? '') || LOST_MESSAGE.test(error.message);
+  return severity === 'FATAL' || severity === 'PANIC' || LOST.test(code ?? '');
+}
+
+/** ECONNRESET and the like. */
+const SYSTEM_CODE = /^E[A-Z]+$/;
+/** The driver's errors without a code. */
+const LOST_MESSAGE =
+  /^(Connection terminated|Query read timeout|timeout expired|Client (was closed|has encountered a connection error))/;
+
+function isTransient(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && !isLost(error) && TRANSIENT.test(error.code ?? '');
+}
+
+const RETRY_AFTER_SECONDS = '1';
+
+function unavailable(cause: unknown): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be reached at the moment, retry', {
+    headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+    cause,
+  });
+}

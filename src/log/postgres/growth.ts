@@ -1,0 +1,132 @@
+// Wake-ups between nodes. They carry no data and may be lost, so that no append waits for them: NOTIFY inside its transaction
+// would take one lock for the whole server. Each node tells after its commits, on a connection that does not wait for the disk;
+// what was lost shows in the next look at the heads of the followed streams.
+import type { Client } from 'pg';
+import type { Follower, StreamId } from '../log.ts';
+
+/** Heads are compared this often, for wake-ups that were lost. */
+const POLL_INTERVAL_MS = 5_000;
+const RECONNECT_PAUSE_MS = 1_000;
+/** PostgreSQL's limit is 8,000; a longer list becomes a call to look at every followed stream. */
+const PAYLOAD_BYTES_MAX = 7_900;
+const ANY_STREAM = '';
+
+interface GrowthOptions {
+  readonly connect: () => Promise<Client>;
+  readonly channel: string;
+  readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
+}
+
+export class Growth {
+  readonly #options: GrowthOptions;
+  readonly #grown = new Set<StreamId>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #seen: ReadonlyMap<StreamId, number> = new Map();
+  #follower: Follower | undefined;
+  #notifier: Client | undefined;
+  #isSending = false;
+  #isClosed = false;
+
+  constructor(options: GrowthOptions) {
+    this.#options = options;
+  }
+
+  /** Tells the other nodes, with whatever else grows until the notifier is free. */
+  announce(streams: Iterable<StreamId>): void {
+    for (const stream of streams) this.#grown.add(stream);
+    if (!this.#isSending) void this.#send();
+  }
+
+  async #send(): Promise<void> {
+    this.#isSending = true;
+    try {
+      while (this.#grown.size > 0 && !this.#isClosed) {
+        const streams = [...this.#grown].join(' ');
+        this.#grown.clear();
+        this.#notifier ??= await this.#connectNotifier();
+        const payload = Buffer.byteLength(streams) > PAYLOAD_BYTES_MAX ? ANY_STREAM : streams;
+        await this.#notifier.query({
+          name: 'notify',
+          text: 'SELECT pg_notify($1, $2)',
+          values: [this.#options.channel, payload],
+        });
+      }
+    } catch {
+      this.#notifier = undefined;
+    } finally {
+      this.#isSending = false;
+    }
+  }
+
+  async #connectNotifier(): Promise<Client> {
+    const client = await this.#options.connect();
+    await client.query('SET synchronous_commit = off');
+    client.once('end', () => {
+      this.#notifier = undefined;
+    });
+    return client;
+  }
+
+  follow(follower: Follower): void {
+    this.#follower = follower;
+    void this.#listen();
+    this.#later(POLL_INTERVAL_MS, () => this.#poll());
+  }
+
+  async #listen(): Promise<void> {
+    const again = () => this.#later(RECONNECT_PAUSE_MS, () => this.#listen());
+    try {
+      const client = await this.#options.connect();
+      client.on('notification', ({ payload = ANY_STREAM, processId }) => {
+        if (processId !== this.#notifierId) this.#wake(payload);
+      });
+      client.once('end', again);
+      await client.query(`LISTEN ${this.#options.channel}`);
+      // Whatever grew while nobody listened.
+      this.#wake(ANY_STREAM);
+    } catch {
+      again();
+    }
+  }
+
+  get #notifierId(): number | undefined {
+    return (this.#notifier as (Client & { readonly processID?: number }) | undefined)?.processID;
+  }
+
+  #wake(payload: string): void {
+    const { followed = () => [], wake = () => {} } = this.#follower ?? {};
+    const streams = payload === ANY_STREAM ? [...followed()] : payload.split(' ').map(toStream);
+    for (const stream of streams) wake(stream);
+  }
+
+  async #poll(): Promise<void> {
+    const followed = [...(this.#follower?.followed() ?? [])];
+    try {
+      const heads = followed.length === 0 ? new Map() : await this.#options.heads(followed);
+      for (const [stream, head] of heads) if (this.#seen.get(stream) !== head) this.#follower?.wake(stream);
+      this.#seen = heads;
+    } catch {
+      // The next one compares with what this one would have.
+    }
+    this.#later(POLL_INTERVAL_MS, () => this.#poll());
+  }
+
+  #later(millis: number, act: () => Promise<void>): void {
+    if (this.#isClosed) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      void act();
+    }, millis).unref();
+    this.#timers.add(timer);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+}
+
+/** A chamber's id in decimal, or a DID. */
+export function toStream(text: string): StreamId {
+  return /^\d+$/.test(text) ? Number(text) : text;
+}

@@ -1,0 +1,94 @@
+// The queries of the derived tables, each by an index.
+import type { ChamberListing } from '../../../projections/listings.ts';
+import type { IdeaView } from '../../../projections/views.ts';
+import type { Millis, Phase } from '../../vocabulary/values.ts';
+import type { ChamberListQuery } from '../log.ts';
+
+/** Runs a statement, prepared under the name. */
+export type Query = <Row>(name: string, text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
+
+/** projections/phase.ts in SQL, over `chambers` at the time $3. */
+const IN_PHASE: Readonly<Record<Phase, string>> = {
+  LOBBY: 'NOT is_committed AND lobby_deadline > $3',
+  PROPOSAL: 'NOT is_committed AND lobby_deadline <= $3 AND proposal_deadline > $3',
+  DEBATE: 'NOT is_committed AND proposal_deadline <= $3 AND debate_deadline > $3',
+  ALLOCATE_COMMIT: 'NOT is_committed AND debate_deadline <= $3 AND allocate_commit_deadline > $3',
+  ALLOCATE_REVEAL: 'NOT is_committed AND allocate_commit_deadline <= $3',
+  COMMITTED: 'is_committed AND $3::bigint IS NOT NULL',
+};
+
+export async function listChambers(query: Query, { phase, before, limit, now }: ChamberListQuery) {
+  const inPhase = phase === undefined ? '$3::bigint IS NOT NULL' : IN_PHASE[phase];
+  const rows = await query<{ readonly listing: string }>(
+    `chambers ${phase ?? ''}`,
+    `SELECT listing FROM chambers WHERE chamber_id < $1 AND ${inPhase} ORDER BY chamber_id DESC LIMIT $2`,
+    [before ?? Number.MAX_SAFE_INTEGER, limit, now],
+  );
+  return rows.map(({ listing }) => JSON.parse(listing) as ChamberListing);
+}
+
+export async function listGraduatedIdeas(query: Query, limit: number): Promise<readonly IdeaView[]> {
+  const rows = await query<ViewRow>(
+    'graduated',
+    `SELECT view FROM ideas WHERE graduated_at IS NOT NULL
+     ORDER BY graduated_at DESC, chamber_id DESC, slot DESC LIMIT $1`,
+    [limit],
+  );
+  return rows.map(toIdea);
+}
+
+export async function findIdea(query: Query, ticker: string, chamberId: number | undefined) {
+  // No text of PostgreSQL holds it.
+  if (ticker.includes('\0')) return undefined;
+  const [found] = await query<ViewRow>(
+    'idea',
+    `SELECT view FROM ideas WHERE lower(ticker) = lower($1::text COLLATE "C") AND chamber_id = coalesce($2, chamber_id)
+     ORDER BY graduated_at DESC NULLS LAST, proposed_at DESC, chamber_id DESC LIMIT 1`,
+    [ticker, chamberId ?? null],
+  );
+  return found && toIdea(found);
+}
+
+export async function listUnsettled(query: Query, now: Millis, limit: number): Promise<readonly number[]> {
+  const rows = await query<ChamberRow>(
+    'unsettled',
+    `SELECT chamber_id FROM chambers WHERE NOT is_settled AND allocate_reveal_deadline <= $1
+     ORDER BY allocate_reveal_deadline, chamber_id LIMIT $2`,
+    [now, limit],
+  );
+  return rows.map(toChamberId);
+}
+
+export async function listSettled(query: Query, limit: number): Promise<readonly number[]> {
+  const rows = await query<ChamberRow>(
+    'settled',
+    'SELECT chamber_id FROM chambers WHERE is_settled ORDER BY allocate_reveal_deadline DESC LIMIT $1',
+    [limit],
+  );
+  return rows.map(toChamberId);
+}
+
+export async function countOpenChambers(query: Query, creatorDid: string, max: number): Promise<number> {
+  const [row] = await query<{ readonly count: string }>(
+    'open chambers',
+    'SELECT count(*) FROM (SELECT FROM chambers WHERE creator_did = $1 AND NOT is_committed LIMIT $2) AS open',
+    [creatorDid, max],
+  );
+  return Number(row?.count);
+}
+
+interface ViewRow {
+  readonly view: string;
+}
+
+interface ChamberRow {
+  readonly chamber_id: string;
+}
+
+function toIdea({ view }: ViewRow): IdeaView {
+  return JSON.parse(view) as IdeaView;
+}
+
+function toChamberId({ chamber_id: id }: ChamberRow): number {
+  return Number(id);
+}

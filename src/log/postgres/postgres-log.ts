@@ -1,0 +1,385 @@
+// The log in PostgreSQL, which any number of nodes append to. An append that resolved is on disk, and on the synchronous
+// standbys if there are any. append.ts says why nodes don't need to know of each other.
+import { crc32 } from 'node:zlib';
+import type { Client } from 'pg';
+import { STATE_VERSION } from '../../../projections/snapshot.ts';
+import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
+import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
+import { ForumError } from '../../vocabulary/errors.ts';
+import type { Millis } from '../../vocabulary/values.ts';
+import {
+  type ChamberListQuery,
+  type Follower,
+  type ForumLog,
+  type LogEntry,
+  type LookUp,
+  type Page,
+  type Registration,
+  type Snapshot,
+  StreamDamaged,
+  type StreamId,
+} from '../log.ts';
+import { PAGE_BYTES } from '../pages.ts';
+import { appendBatch } from './append.ts';
+import { bigintArray, byteaArray, textArray } from './arrays.ts';
+import { Connections, describeDatabase } from './connections.ts';
+import { Growth, toStream } from './growth.ts';
+import * as listings from './listings.ts';
+import { CLOCK_HIGH_WATER_MARK, migrate } from './schema.ts';
+
+export interface PostgresLogOptions {
+  /** `postgres://…`, with several hosts separated by commas. */
+  readonly url: string;
+  /** Beside two for wake-ups. */
+  readonly connectionsMax: number;
+  /** Called once for each stream in which damage is met. */
+  readonly onDamage?: (damage: StreamDamaged) => void;
+  /** Called when the database's clock has moved against this machine's. */
+  readonly onDrift?: (driftMillis: Millis) => void;
+}
+
+const CLOCK_INTERVAL_MS = 60_000;
+const DRIFT_MS_MIN = 100;
+
+/** Opens the log, and creates or migrates its schema. Throws an Error of one line, without the password. */
+export async function openPostgresLog(options: PostgresLogOptions): Promise<PostgresLog> {
+  const connections = new Connections(options.url, options.connectionsMax);
+  try {
+    const client = await connections.connect();
+    await migrate(client);
+    const { rows } = await client.query<{ readonly name: string; readonly value: string }>(
+      'SELECT name, value FROM meta',
+    );
+    const meta = new Map(rows.map(({ name, value }) => [name, value]));
+    const clock = Number(meta.get(CLOCK_HIGH_WATER_MARK) ?? 0);
+    // Only the newest rows: the index skips what lies before the clock.
+    const newest = await client.query<{ readonly at: string | null }>(
+      'SELECT max(at) AS at FROM events WHERE at > $1',
+      [clock],
+    );
+    await client.end();
+    const log = new PostgresLog(connections, options, {
+      logId: meta.get('log_id') ?? '',
+      lastAt: Math.max(clock, Number(newest.rows[0]?.at ?? 0)),
+    });
+    await log.readDatabaseClock();
+    return log;
+  } catch (error) {
+    await connections.close();
+    const reason = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code : String(error);
+    throw new Error(`cannot open the database ${describeDatabase(options.url)}: ${reason}`, { cause: error });
+  }
+}
+
+const LINE_BREAK = Buffer.from('\n');
+
+class PostgresLog implements ForumLog {
+  readonly logId: string;
+  readonly isShared = true;
+  readonly #connections: Connections;
+  readonly #options: PostgresLogOptions;
+  readonly #growth: Growth;
+  readonly #damages = new Map<StreamId, StreamDamaged>();
+  readonly #clockTimer: NodeJS.Timeout;
+  #clockOffset: Millis | undefined;
+  #lastAt: Millis;
+  #writeFailure: ForumError | undefined;
+
+  constructor(
+    connections: Connections,
+    options: PostgresLogOptions,
+    { logId, lastAt }: { readonly logId: string; readonly lastAt: Millis },
+  ) {
+    this.logId = logId;
+    this.#lastAt = lastAt;
+    this.#connections = connections;
+    this.#options = options;
+    this.#growth = new Growth({
+      connect: () => connections.connect(),
+      channel: `chambers_${logId}`,
+      heads: async (streams) => (await this.lookUp(streams, [])).lastEventIds,
+    });
+    this.#clockTimer = setInterval(() => void this.readDatabaseClock().catch(() => {}), CLOCK_INTERVAL_MS).unref();
+  }
+
+  get lastAt(): Millis {
+    return this.#lastAt;
+  }
+
+  get writeFailure(): ForumError | undefined {
+    return this.#writeFailure;
+  }
+
+  get damagedStreams(): number {
+    return this.#damages.size;
+  }
+
+  /** The database's time, which is the same for all nodes. */
+  readonly now = (): Millis => Math.round(Date.now() + (this.#clockOffset ?? 0));
+
+  /** Takes the answer for as old as half of the time that it took. */
+  async readDatabaseClock(): Promise<void> {
+    const asked = Date.now();
+    const [row] = await this.#query<{ readonly now: string }>(
+      'clock',
+      'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
+      [],
+    );
+    const offset = Number(row?.now) - (asked + Date.now()) / 2;
+    const drift = offset - (this.#clockOffset ?? 0);
+    this.#clockOffset = offset;
+    if (Math.abs(drift) >= DRIFT_MS_MIN) this.#options.onDrift?.(Math.round(drift));
+  }
+
+  async append(
+    entries: readonly LogEntry[],
+    registrations: readonly Registration[] = [],
+  ): Promise<ReadonlySet<StreamId>> {
+    const conflicts = await this.#write((client, isRepeated) =>
+      appendBatch(client, { entries, registrations }, isRepeated),
+    );
+    this.#growth.announce(entries.map(({ stream }) => stream).filter((stream) => !conflicts.has(stream)));
+    return conflicts;
+  }
+
+  onGrowth(follower: Follower): void {
+    this.#growth.follow(follower);
+  }
+
+  async lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp> {
+    const keys = signatureKeys.map((key) => Buffer.from(key, 'latin1'));
+    const rows = await this.#query<LookUpRow>('look-up', LOOK_UP, [
+      textArray(streams.map(String)),
+      byteaArray(keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS)),
+      byteaArray(keys.filter(({ length }) => length === HIDDEN_KEY_CHARS)),
+    ]);
+    const lastEventIds = new Map<StreamId, number>();
+    const found = new Map<string, string | StreamDamaged>();
+    let lastChamberId = 0;
+    for (const { kind, stream, event_id: eventId, key, line, line_crc: checksum } of rows) {
+      if (kind === 'chamber') lastChamberId = Number(eventId);
+      else if (kind === 'head') lastEventIds.set(toStream(stream), Number(eventId));
+      else
+        found.set(
+          key.toString('latin1'),
+          this.#damageIn(toStream(stream), Number(eventId), { bytes: line, checksum }) ?? line.toString(),
+        );
+    }
+    return { lastEventIds, lastChamberId, found };
+  }
+
+  async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
+    const rows = await this.#query<StoredLine>('page', PAGE, [String(stream), after, limit]);
+    const parts: Buffer[] = [];
+    for (const [index, { event_id: eventId, line, line_crc: checksum }] of rows.entries()) {
+      const expected = after + index + 1;
+      if (Number(eventId) !== expected) throw this.#lost(stream, expected);
+      const damage = this.#damageIn(stream, expected, { bytes: line, checksum });
+      if (damage !== undefined) throw damage;
+      parts.push(line, LINE_BREAK);
+    }
+    return { ndjson: Buffer.concat(parts), count: rows.length };
+  }
+
+  async lastEventId(stream: StreamId): Promise<number> {
+    const [row] = await this.#query<{ readonly head: string | null }>(
+      'head',
+      'SELECT max(event_id) AS head FROM events WHERE stream = $1',
+      [String(stream)],
+    );
+    return Number(row?.head ?? 0);
+  }
+
+  #damageIn(stream: StreamId, eventId: number, { bytes, checksum }: Sealed): StreamDamaged | undefined {
+    if (Number(checksum) === crc32(bytes)) return undefined;
+    return this.noteDamage(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+  }
+
+  #lost(stream: StreamId, eventId: number): StreamDamaged {
+    return this.noteDamage(new StreamDamaged(stream, eventId, `event ${eventId} is missing`));
+  }
+
+  damageOf(stream: StreamId): StreamDamaged | undefined {
+    return this.#damages.get(stream);
+  }
+
+  noteDamage(damage: StreamDamaged): StreamDamaged {
+    if (!this.#damages.has(damage.stream)) {
+      this.#damages.set(damage.stream, damage);
+      this.#options.onDamage?.(damage);
+    }
+    return damage;
+  }
+
+  async readSnapshot(chamberId: number): Promise<Snapshot | undefined> {
+    const [row] = await this.#query<SnapshotRow>('snapshot', 'SELECT * FROM snapshots WHERE chamber_id = $1', [
+      chamberId,
+    ]);
+    const isWhole = row && Number(row.version) === STATE_VERSION && Number(row.crc) === crc32(row.state);
+    return isWhole ? { eventId: Number(row.event_id), leaf: row.leaf, state: row.state } : undefined;
+  }
+
+  async writeSnapshot(chamberId: number, { eventId, leaf, state }: Snapshot): Promise<void> {
+    await this.#query(
+      'write snapshot',
+      `INSERT INTO snapshots VALUES ($1, $2, $3, $4, $5, $6)
+       ON CONFLICT (chamber_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
+         state = excluded.state, crc = excluded.crc WHERE snapshots.event_id <= excluded.event_id`,
+      [chamberId, eventId, STATE_VERSION, Buffer.from(leaf), state, crc32(state)],
+    );
+  }
+
+  async dropSnapshot(chamberId: number): Promise<void> {
+    await this.#query('drop snapshot', 'DELETE FROM snapshots WHERE chamber_id = $1', [chamberId]);
+  }
+
+  async readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
+    if (refs.length === 0) return [];
+    const rows = await this.#query<StoredNodes>(
+      'nodes',
+      'SELECT event_id, nodes, nodes_crc FROM events WHERE stream = $1 AND event_id = ANY ($2::bigint[])',
+      [String(chamberId), bigintArray(refs.map(({ eventId }) => eventId))],
+    );
+    const byEvent = new Map(rows.map((row) => [Number(row.event_id), row]));
+    return refs.map(({ eventId, level }) => {
+      const stored = byEvent.get(eventId);
+      if (stored === undefined) throw this.#lost(chamberId, eventId);
+      const { nodes, nodes_crc: checksum } = stored;
+      const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+      if (nodes && Number(checksum) === crc32(nodes) && node?.length === HASH_BYTES) return node;
+      const problem = `event ${eventId} has other tree nodes than those written`;
+      throw this.noteDamage(new StreamDamaged(chamberId, eventId, problem));
+    });
+  }
+
+  async operatorEmail(did: string): Promise<string | undefined> {
+    const [row] = await this.#query<{ readonly operator_email: Buffer }>(
+      'contact',
+      'SELECT operator_email FROM contacts WHERE did = $1',
+      [did],
+    );
+    return row?.operator_email.toString();
+  }
+
+  listChambers(query: ChamberListQuery) {
+    return listings.listChambers(this.#query, query);
+  }
+
+  listGraduatedIdeas(limit: number) {
+    return listings.listGraduatedIdeas(this.#query, limit);
+  }
+
+  findIdea(ticker: string, chamberId: number | undefined) {
+    return listings.findIdea(this.#query, ticker, chamberId);
+  }
+
+  listUnsettled(now: Millis, limit: number) {
+    return listings.listUnsettled(this.#query, now, limit);
+  }
+
+  listSettled(limit: number) {
+    return listings.listSettled(this.#query, limit);
+  }
+
+  countOpenChambers(creatorDid: string, max: number) {
+    return listings.countOpenChambers(this.#query, creatorDid, max);
+  }
+
+  async recall(name: string): Promise<string | undefined> {
+    const [row] = await this.#query<{ readonly value: string }>('recall', 'SELECT value FROM meta WHERE name = $1', [
+      name,
+    ]);
+    return row?.value;
+  }
+
+  async remember(name: string, value: string): Promise<void> {
+    await this.#query('remember', 'INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, value]);
+  }
+
+  async persistClock(at: Millis): Promise<void> {
+    await this.#write((client) =>
+      client.query({
+        name: 'persist clock',
+        text: `INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
+          SET value = greatest(meta.value::bigint, excluded.value::bigint)::text`,
+        values: [CLOCK_HIGH_WATER_MARK, String(at)],
+      }),
+    );
+    this.#lastAt = Math.max(this.#lastAt, at);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#clockTimer);
+    this.#growth.close();
+    await this.#connections.close();
+  }
+
+  readonly #query: listings.Query = async (name, text, values) => {
+    const { rows } = await this.#connections.run((client) => client.query({ name, text, values: [...values] }));
+    return rows;
+  };
+
+  async #write<Result>(work: (client: Client, isRepeated: boolean) => Promise<Result>): Promise<Result> {
+    try {
+      const result = await this.#connections.run(work);
+      this.#writeFailure = undefined;
+      return result;
+    } catch (error) {
+      if (error instanceof ForumError) this.#writeFailure = error;
+      throw error;
+    }
+  }
+}
+
+export type { PostgresLog };
+
+interface Sealed {
+  readonly bytes: Buffer;
+  readonly checksum: string;
+}
+
+/** bigint columns are text in JavaScript. */
+interface StoredLine {
+  readonly event_id: string;
+  readonly line: Buffer;
+  readonly line_crc: string;
+}
+
+interface LookUpRow extends StoredLine {
+  readonly kind: 'head' | 'chamber' | 'line';
+  readonly stream: string;
+  readonly key: Buffer;
+}
+
+interface StoredNodes {
+  readonly event_id: string;
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: string | null;
+}
+
+interface SnapshotRow {
+  readonly event_id: string;
+  readonly version: string;
+  readonly leaf: Buffer;
+  readonly state: string;
+  readonly crc: string;
+}
+
+/** One statement, and so one moment. LIMIT keeps the planner from reading the whole table for a few keys. */
+const LOOK_UP = `
+SELECT 'head' AS kind, s AS stream, coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0) AS event_id,
+  NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc
+FROM unnest($1::text[]) AS s
+UNION ALL SELECT 'chamber', NULL, coalesce(max(chamber_id), 0), NULL, NULL, NULL FROM chambers
+UNION ALL SELECT 'line', e.stream, e.event_id, k, e.line, e.line_crc
+FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k LIMIT 1) AS e
+UNION ALL SELECT 'line', e.stream, e.event_id, k, e.line, e.line_crc
+FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
+  LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e`;
+
+/** A page ends with the line that fills it. */
+const PAGE = `
+SELECT event_id, line, line_crc FROM (
+  SELECT event_id, line, line_crc, sum(octet_length(line) + 1) OVER (ORDER BY event_id) - octet_length(line) - 1 AS bytes_before
+  FROM (SELECT event_id, line, line_crc FROM events WHERE stream = $1 AND event_id > $2 ORDER BY event_id LIMIT $3) AS lines
+) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY event_id`;

@@ -1,0 +1,135 @@
+// The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. Migrations run in
+// one transaction under a lock, so that nodes may start together.
+import { randomBytes } from 'node:crypto';
+import type { Client } from 'pg';
+
+const SCHEMA_VERSION = 1;
+const SERVER_VERSION_MIN = 150_000;
+/** Any number, the same in every release: one migration at a time in a database. */
+const MIGRATION_LOCK = '4848270581';
+
+export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
+
+// A stream is a chamber's id in decimal or an agent's DID. The two unique indexes of `events` are what decides between nodes.
+const SCHEMA = `
+CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE events (
+  stream text COLLATE "C" NOT NULL,
+  event_id bigint NOT NULL,
+  at bigint NOT NULL,
+  line bytea NOT NULL,
+  signature bytea,
+  nodes bytea,
+  line_crc bigint NOT NULL,
+  nodes_crc bigint,
+  PRIMARY KEY (stream, event_id)
+);
+CREATE UNIQUE INDEX events_by_signature ON events (signature) WHERE signature IS NOT NULL;
+CREATE INDEX events_by_time ON events USING brin (at) WITH (autosummarize = on);
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'events is append-only: no %', TG_OP; END $$;
+CREATE TRIGGER events_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON events
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE chambers (
+  chamber_id bigint PRIMARY KEY,
+  creator_did text COLLATE "C" NOT NULL,
+  lobby_deadline bigint NOT NULL,
+  proposal_deadline bigint NOT NULL,
+  debate_deadline bigint NOT NULL,
+  allocate_commit_deadline bigint NOT NULL,
+  allocate_reveal_deadline bigint NOT NULL,
+  is_committed boolean NOT NULL,
+  is_settled boolean NOT NULL,
+  listing text NOT NULL
+);
+CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE NOT is_committed;
+CREATE INDEX chambers_in_lobby ON chambers (lobby_deadline) WHERE NOT is_committed;
+CREATE INDEX chambers_in_proposal ON chambers (proposal_deadline) WHERE NOT is_committed;
+CREATE INDEX chambers_in_debate ON chambers (debate_deadline) WHERE NOT is_committed;
+CREATE INDEX chambers_in_commit ON chambers (allocate_commit_deadline) WHERE NOT is_committed;
+CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed;
+CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline, chamber_id) WHERE NOT is_settled;
+CREATE INDEX chambers_settled ON chambers (allocate_reveal_deadline) WHERE is_settled;
+CREATE TABLE ideas (
+  chamber_id bigint NOT NULL,
+  slot bigint NOT NULL,
+  ticker text COLLATE "C" NOT NULL,
+  proposed_at bigint NOT NULL,
+  graduated_at text COLLATE "C",
+  view text NOT NULL,
+  PRIMARY KEY (chamber_id, slot)
+);
+CREATE INDEX ideas_by_ticker ON ideas (lower(ticker), graduated_at, proposed_at, chamber_id);
+CREATE INDEX ideas_graduated ON ideas (graduated_at, chamber_id, slot) WHERE graduated_at IS NOT NULL;
+CREATE TABLE snapshots (
+  chamber_id bigint PRIMARY KEY,
+  event_id bigint NOT NULL,
+  version bigint NOT NULL,
+  leaf bytea NOT NULL,
+  state text NOT NULL,
+  crc bigint NOT NULL
+);
+
+CREATE TABLE registrations (
+  signature_hash bytea PRIMARY KEY,
+  did text COLLATE "C" NOT NULL,
+  event_id bigint NOT NULL,
+  covers_email boolean NOT NULL
+);
+CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NOT NULL);
+`;
+
+/** Creates the schema in an empty database; throws an Error of one line on a server or a database that can't hold a log. */
+export async function migrate(client: Client): Promise<void> {
+  await requireServer(client);
+  await client.query('BEGIN');
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    const version = await readVersion(client);
+    if (version === undefined) await create(client);
+    else if (version > SCHEMA_VERSION) {
+      throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
+    }
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+async function requireServer(client: Client): Promise<void> {
+  const { rows } = await client.query(`SELECT current_setting('server_version_num')::int AS version,
+    current_setting('server_version') AS name, current_setting('fsync') AS fsync, current_schema() AS schema,
+    current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only`);
+  const { version, name, fsync, schema, encoding, read_only: readOnly } = rows[0];
+  if (version < SERVER_VERSION_MIN) throw new Error(`the server is PostgreSQL ${name}, and 15 or later is needed`);
+  if (fsync !== 'on') throw new Error('the server runs with fsync=off: it would lose moves that were answered');
+  if (readOnly !== 'off') throw new Error('the database is read-only');
+  if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, and UTF8 is needed`);
+  if (schema === null) throw new Error('no schema of the search_path exists');
+}
+
+/** Undefined in an empty database. */
+async function readVersion(client: Client): Promise<number | undefined> {
+  const { rows } = await client.query<{ readonly table_name: string }>(
+    'SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()',
+  );
+  if (rows.length === 0) return undefined;
+  const tables = new Set(rows.map(({ table_name: name }) => name));
+  const isOurs = ['meta', 'events', 'registrations'].every((name) => tables.has(name));
+  const { rows: found } = isOurs
+    ? await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'schema_version'")
+    : { rows: [] };
+  const version = Number(found[0]?.value);
+  if (version >= 1) return version;
+  throw new Error('the database holds tables of another program');
+}
+
+async function create(client: Client): Promise<void> {
+  await client.query(SCHEMA);
+  await client.query("INSERT INTO meta VALUES ('schema_version', $1), ('log_id', $2)", [
+    String(SCHEMA_VERSION),
+    randomBytes(16).toString('hex'),
+  ]);
+}
