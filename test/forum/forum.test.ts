@@ -1,6 +1,6 @@
 // The spine: decided in order, appended in one transaction, answered when it is on disk, at a time that never falls.
 import { describe, expect, it } from 'vitest';
-import type { ForumLog, LogEntry } from '../../src/log/log.ts';
+import type { ForumLog, LogEntry, StreamId } from '../../src/log/log.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
@@ -19,10 +19,23 @@ function withMembers(log: ForumLog, members: Partial<ForumLog>): ForumLog {
   });
 }
 
-/** The log with something before each append. */
-function beforeAppend(append: (entries: readonly LogEntry[]) => Promise<void>) {
+/** The log with something before each append and each read of a page. */
+function beforeAppend(
+  append: (entries: readonly LogEntry[]) => Promise<void>,
+  read: (stream: StreamId) => Promise<void> = async () => {},
+) {
   return (log: ForumLog): ForumLog =>
-    withMembers(log, { append: (entries) => append(entries).then(() => log.append(entries)) });
+    new Proxy(log, {
+      get: (target, name) => {
+        if (name === 'append')
+          return (...batch: Parameters<ForumLog['append']>) => append(batch[0]).then(() => target.append(...batch));
+        if (name === 'readPage')
+          return (stream: StreamId, after: number, limit: number) =>
+            read(stream).then(() => target.readPage(stream, after, limit));
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
 }
 
 async function inDebate(house: House) {
@@ -80,11 +93,19 @@ describe('group commit', () => {
     const [warm, cold] = [await before.agent(), await before.agent()];
     const [warmId, coldId] = [await openChamber(before, [warm]), await openChamber(before, [cold])];
     await before.close();
-    let failures = 1;
-    const failOnce = async () => {
-      if (failures-- > 0) throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
+    let hasFailed = () => {};
+    const failure = new Promise<void>((resolve) => {
+      hasFailed = resolve;
+    });
+    const failFor = async ([first]: readonly LogEntry[]) => {
+      if (first?.stream !== warmId) return;
+      hasFailed();
+      throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
     };
-    const house = new House({ path, clock: before.clock, wrapLog: beforeAppend(failOnce) });
+    // The cold chamber is folded only once the append of the warm one has failed.
+    const fold = (stream: StreamId) => (stream === coldId ? failure : Promise.resolve());
+    const wrapLog = beforeAppend(failFor, fold);
+    const house = new House({ path, clock: before.clock, wrapLog });
     await house.must('GET', `/chambers/${warmId}`);
     await house.must('GET', '/me', { by: warm });
     await enterPhase(house, warmId, 'DEBATE');

@@ -169,15 +169,23 @@ describe('a flood of wrong signatures with R of small order', () => {
 
   test('is refused beyond what waits, and holds up no other signature', async () => {
     const pool = await readyPool({});
+    let answered = 0;
+    const attack = () => pool.verify(right.publicKey, wrong, right.signature, CALLER);
     const flood = Promise.allSettled(
-      Array.from({ length: 200 }, () => pool.verify(right.publicKey, wrong, right.signature, CALLER)),
+      Array.from({ length: 200 }, () =>
+        attack().then((isValid) => {
+          answered++;
+          return isValid;
+        }),
+      ),
     );
     const { publicKey, message, signature } = signed('a message');
-    const startedAt = performance.now();
     expect(await pool.verify(publicKey, message, signature, CALLER)).toBe(true);
-    expect(performance.now() - startedAt).toBeLessThan(200);
+    const before = answered;
     const codes = (await flood).map((each) => (each.status === 'fulfilled' ? String(each.value) : each.reason.code));
     expect(new Set(codes)).toEqual(new Set(['false', 'FORUM_ERR_UNAVAILABLE']));
+    // Those that wait for the fallback verifier were answered after it.
+    expect(answered).toBeGreaterThan(before + 1);
     expect(await pool.verify(right.publicKey, right.message, right.signature, CALLER)).toBe(true);
   });
 });
