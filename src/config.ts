@@ -153,7 +153,7 @@ export const VARIABLES = {
   COMMIT_QUEUE_MAX: variable(2_048, integer(1, 1_000_000), 'moves that wait to be committed; one more gets 503'),
   CONNECTIONS_MAX: variable(50_000, integer(1, MANY), 'open connections'),
   WAITS_PER_DID_MAX: variable(16, integer(1, MANY), 'requests of one agent that wait at `/me/todo`, at a time'),
-  STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one socket address'),
+  STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one address'),
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
   REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
   KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a kept connection'),

@@ -155,6 +155,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       damagedStreams: () => forum.log.damagedStreams,
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
+      isHealthy: () => chain.status().ok,
     });
     url = await listen(server, config.PORT, config.HOST);
   } catch (error) {

@@ -15,6 +15,8 @@ export interface Sources {
   readonly damagedStreams: () => number;
   /** undefined without a relayer. */
   readonly relayer: () => { readonly pending: number; readonly failed: number } | undefined;
+  /** As GET /health reports it. */
+  readonly isHealthy: () => boolean;
 }
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -120,7 +122,7 @@ export function batchObserver(registry: Registry): (batch: { events: number; app
 
 export function addGauges(
   registry: Registry,
-  { streams, streamLag, connections, stateCacheBytes, isWritable, damagedStreams, relayer }: Sources,
+  { streams, streamLag, connections, stateCacheBytes, isWritable, damagedStreams, relayer, isHealthy }: Sources,
 ): void {
   gauge(registry, 'chambers_stream_consumers', 'Open streams', streams);
   gauge(registry, 'chambers_stream_lag_events', 'Events that the slowest consumer is behind', streamLag);
@@ -128,6 +130,9 @@ export function addGauges(
   gauge(registry, 'chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', stateCacheBytes);
   gauge(registry, 'chambers_log_writable', 'Whether the latest write to the log succeeded', () => Number(isWritable()));
   gauge(registry, 'chambers_damaged_streams', 'Chambers and agents in whose events damage was met', damagedStreams);
+  gauge(registry, 'chambers_healthy', 'Whether GET /health reports ok: the relayer can do its work', () =>
+    Number(isHealthy()),
+  );
   gauge(registry, 'chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
   gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
 }

@@ -6,9 +6,12 @@ import { consume } from '../kit/consumers.ts';
 import { debating, newAgent, run } from '../kit/service.ts';
 import { get } from '../kit/wire.ts';
 
-/** The service's log, of which each line is JSON. */
+/** The service's log after the line about its start; each line is JSON. */
 function logTo(lines: string[], level: string) {
-  return pino({ level }, { write: (line: string) => void lines.push(line) });
+  const write = (line: string) => {
+    if (JSON.parse(line).msg !== 'started') lines.push(line);
+  };
+  return pino({ level }, { write });
 }
 
 async function scrape(lines: readonly string[]): Promise<string> {
@@ -44,6 +47,7 @@ describe('metrics', () => {
       'chambers_stream_lag_events 0',
       'chambers_log_writable 1',
       'chambers_damaged_streams 0',
+      'chambers_healthy 1',
       'chambers_relayer_pending 0',
       'chambers_relayer_failed 0',
     ]) {
