@@ -13,7 +13,7 @@ import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './cli
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
 
-const PAGES = globSync(['*.md', '.github/*.md', 'src/**/README.md', 'test/**/README.md'], { cwd: ROOT });
+const PAGES = globSync(['*.md', '.github/*.md', 'deploy/*.md', 'src/**/README.md', 'test/**/README.md'], { cwd: ROOT });
 const [README, SERVICE, LOG, CLIENT, AUDIT] = [
   'README.md',
   'src/README.md',

@@ -1,0 +1,134 @@
+// The image, the unit and the compose file start the service as `npm start` does, from files and settings that exist.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readConfig, VARIABLES } from '../../src/config.ts';
+import { ROOT } from '../kit/programs.ts';
+import { run } from '../kit/service.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { freePort, isInstalled } from './recipes.ts';
+
+const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const [DOCKERFILE, COMPOSE, UNIT, SETTINGS] = [
+  'Dockerfile',
+  'compose.yaml',
+  'chambers.service',
+  'chambers.env.example',
+].map((name) => readFileSync(join(ROOT, 'deploy', name), 'utf8')) as [string, string, string, string];
+/** What follows `exec` in the start script. */
+const START: readonly string[] = PACKAGE.scripts.start.split(' ').slice(1);
+
+describe('the Dockerfile', () => {
+  const instructions = DOCKERFILE.replaceAll('\\\n', ' ').split('\n');
+  const allOf = (name: string) => instructions.filter((line) => line.startsWith(`${name} `));
+  const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
+  const commandIn = (pattern: RegExp): readonly string[] => JSON.parse(pattern.exec(last.join('\n'))?.[1] ?? '');
+
+  it('copies what exists and what its ignore file lets through', () => {
+    const ignored = readFileSync(join(ROOT, 'deploy/Dockerfile.dockerignore'), 'utf8').split('\n');
+    const copied = allOf('COPY').filter((line) => !line.includes('--from='));
+    const sources = copied.flatMap((line) => line.split(' ').slice(1, -1));
+    expect(sources.length).toBeGreaterThan(0);
+    for (const source of sources) {
+      expect(existsSync(join(ROOT, source)), source).toBe(true);
+      expect(ignored).toContain(`!${source.split('/')[0]}`);
+    }
+  });
+
+  it('copies everything that a package has and that is not made by the build', () => {
+    const files: readonly string[] = PACKAGE.files.filter((file: string) => !/^!|^(dist|deploy)$/.test(file));
+    for (const file of files) expect(last).toContain(`COPY ${file} ${file}`);
+  });
+
+  it('runs npm scripts that exist', () => {
+    const scripts = [...DOCKERFILE.matchAll(/npm run (\S+)/g)].map(([, script = '']) => script);
+    expect(scripts.length).toBeGreaterThan(0);
+    for (const script of scripts) expect(PACKAGE.scripts).toHaveProperty(script);
+  });
+
+  it('ends in an image without development dependencies, which runs as another user than root', () => {
+    expect(last.slice(0, 2)).toEqual(['FROM node:24-bookworm-slim', 'WORKDIR /app']);
+    expect(last).toContain('COPY --from=dependencies /app/node_modules node_modules');
+    expect(DOCKERFILE).toMatch(/AS dependencies\n(?:.*\n)+?RUN npm ci .*--omit=dev/);
+    expect(last).toContain('USER node');
+    expect(last).toContain('VOLUME /data');
+  });
+
+  it('starts the service as npm start does', () => {
+    expect(commandIn(/^CMD (.*)$/m)).toEqual(START);
+  });
+
+  it('has a health check that tells a ready service from none', async () => {
+    const [program = '', ...words] = commandIn(/HEALTHCHECK .* CMD (.*)$/m);
+    expect(program).toBe('node');
+    const { url } = await run();
+    const check = async (port: string) => {
+      const child = spawn(process.execPath, words, { env: { PORT: port }, stdio: 'inherit' });
+      return (await once(child, 'close'))[0];
+    };
+    expect(await check(new URL(url).port)).toBe(0);
+    expect(await check(String(await freePort()))).toBe(1);
+  });
+});
+
+describe('the unit', () => {
+  it('starts the service as npm start does', () => {
+    const [, command = ''] = /^ExecStart=\/usr\/bin\/(.*)$/m.exec(UNIT) ?? [];
+    expect(command.split(' ')).toEqual(START);
+  });
+
+  it('sets variables of the service', () => {
+    const names = [...UNIT.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
+    expect(names).toEqual(['NODE_ENV', 'DATABASE_PATH']);
+  });
+
+  it('is valid and confined', ({ skip }) => {
+    if (!isInstalled('systemd-analyze')) console.log('skipped: systemd-analyze is not installed');
+    skip(!isInstalled('systemd-analyze'), 'not installed: systemd-analyze');
+    const file = join(temporaryFolder(), 'chambers.service');
+    writeFileSync(file, UNIT.replace('/usr/bin/node', process.execPath));
+    const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+    expect(verified).toMatchObject({ status: 0, stderr: expect.not.stringContaining(file) });
+    const EXPOSURE_TENTHS_MAX = 20;
+    const words = ['security', '--offline=true', `--threshold=${EXPOSURE_TENTHS_MAX}`, file];
+    execFileSync('systemd-analyze', words, { stdio: 'pipe' });
+  });
+});
+
+describe('the settings', () => {
+  const settings = Object.fromEntries([...SETTINGS.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+  const MADE = {
+    CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
+    IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
+    RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
+  };
+
+  it('are variables of the service, valid once the addresses and the key are filled in', () => {
+    for (const name of Object.keys(settings)) expect(VARIABLES).toHaveProperty(name);
+    expect(readConfig({ ...settings, ...MADE })).toMatchObject({ NODE_ENV: 'production', METRICS_PORT: 9464 });
+    expect(() => readConfig(settings)).toThrow(/RELAYER_PRIVATE_KEY: is needed/);
+  });
+
+  it('of the compose file are variables of the service', () => {
+    const [, block = ''] = /^ {2}chambers:\n([\s\S]*?)\n\n/m.exec(COMPOSE) ?? [];
+    const [, environment = ''] = /environment:\n((?: {6}.*\n)+)/.exec(block) ?? [];
+    const names = [...environment.matchAll(/^ {6}([A-Z_]+): /gm)].map(([, name = '']) => name);
+    expect(names.length).toBeGreaterThan(0);
+    for (const name of names) expect(VARIABLES).toHaveProperty(name);
+  });
+});
+
+it('the compose file names files of the kit', () => {
+  const mounted = [...COMPOSE.matchAll(/- \.\/(\S+?):/g)].map(([, name = '']) => name);
+  expect(mounted).toEqual(['Caddyfile']);
+  for (const name of mounted) expect(existsSync(join(ROOT, 'deploy', name))).toBe(true);
+  expect(COMPOSE).toContain('dockerfile: deploy/Dockerfile');
+});
+
+it('scripts are executable', () => {
+  const scripts = globSync('deploy/*.sh', { cwd: ROOT });
+  expect(scripts.length).toBeGreaterThan(0);
+  for (const script of scripts) expect(statSync(join(ROOT, script)).mode & 0o111).toBe(0o111);
+});

@@ -1,0 +1,93 @@
+// The operator's manual works as pasted: from nothing to a token behind Caddy, with a new relayer's key and a backup.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ROOT } from '../kit/programs.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { freePort, isInstalled } from './recipes.ts';
+
+const MANUAL = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
+const [, REHEARSAL = ''] = /^## Rehearse on one machine\n([\s\S]*?)^## /m.exec(MANUAL) ?? [];
+const SLOW = { timeout: 240_000 };
+
+/** What stands for npm and npx: the installed Anvil, and the service and the command line from their sources. */
+const PROGRAMS = `
+set -eum
+trap 'for job in $(jobs -p); do kill -KILL -- "-$job" || true; done' EXIT
+trap 'exit 1' TERM
+npx() {
+  local tool=$1; shift
+  case $tool in
+    chambers) "$NODE" src/cli.ts "$@" ;;
+    anvil) node_modules/.bin/anvil "$@" ;;
+  esac
+}
+npm() { case $1 in start) exec "$NODE" src/main.ts ;; esac }
+`;
+
+it(
+  'the rehearsal ends with a token, a verified chamber, another relayer and a sound backup',
+  SLOW,
+  async ({ skip }) => {
+    const missing = ['bash', 'curl', 'caddy'].filter((program) => !isInstalled(program));
+    if (missing.length > 0) console.log(`skipped: ${missing.join(' and ')} not installed`);
+    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    const folder = temporaryFolder();
+    const { exitCode, output } = await paste(await onFreePorts(commandsOf(REHEARSAL)), folder);
+    expect({ exitCode, output }).toMatchObject({ exitCode: 0 });
+    expect(output).toMatch(/"mode":"production"/);
+    expect(output).toMatch(/^faults +0$/m);
+    expect(output).toMatch(/\b0 broken\b/);
+    expect(output).toMatch(/relayer +0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC/);
+  },
+);
+
+function commandsOf(section: string): string {
+  return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block).join('');
+}
+
+/** Other tests, or a service of the machine's owner, may use the ports of the manual. */
+async function onFreePorts(commands: string): Promise<string> {
+  let text = commands;
+  for (const shown of ['8545', '8787', '8080', '9464']) {
+    if (!text.includes(shown)) throw new Error(`the rehearsal does not use port ${shown}`);
+    text = text.replaceAll(shown, String(await freePort()));
+  }
+  return text;
+}
+
+async function paste(commands: string, folder: string) {
+  const [, port = ''] = /http:\/\/127\.0\.0\.1:(\d+)\/ready/.exec(commands) ?? [];
+  const script = join(folder, 'rehearsal.sh');
+  writeFileSync(script, PROGRAMS + commands.replaceAll(/\bdata\b/g, folder));
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env;
+  const child = spawn('bash', [script], {
+    cwd: ROOT,
+    env: {
+      PATH,
+      NODE_COMPILE_CACHE,
+      HOME: folder,
+      NODE: process.execPath,
+      NO_COLOR: '1',
+      PORT: port,
+      UPSTREAM: `127.0.0.1:${port}`,
+      DATABASE_PATH: join(folder, 'chambers.db'),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  }
+  const closed = once(child, 'close');
+  atEnd(async () => {
+    child.kill('SIGTERM');
+    await closed;
+  });
+  const [exitCode] = await closed;
+  return { exitCode, output };
+}
