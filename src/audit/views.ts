@@ -74,7 +74,8 @@ function leastDifferences(
   { body, at }: JsonResponse,
 ): readonly string[] {
   const deadlines = Object.values(state?.deadlines ?? {});
-  const times = [at, ...deadlines.filter((deadline) => Math.abs(deadline - at) < LATER_MILLIS)];
+  const near = [...deadlines, statedTime(body)].filter((time) => Math.abs(time - at) < LATER_MILLIS);
+  const times = [at, ...near];
   for (let now = at - EARLIER_MILLIS; now < at + LATER_MILLIS; now += STEP_MILLIS) times.push(now);
   const candidates = times.map((now) => {
     const expected = viewAt(now);
@@ -85,4 +86,10 @@ function leastDifferences(
     return differences(expected, body, isList);
   });
   return candidates.sort((a, b) => a.length - b.length)[0] ?? [];
+}
+
+/** Of the chamber's view, which says for which moment it is; NaN for others. */
+function statedTime(body: unknown): Millis {
+  const { now } = Object(body) as { readonly now?: unknown };
+  return typeof now === 'string' ? Date.parse(now) : Number.NaN;
 }

@@ -101,6 +101,7 @@ describe('a service with right lines and wrong answers', () => {
     ['a root', '/chambers/1/merkle-preview', /"root":"0x../, '"root":"0xff', 'preview'],
     ['a count', '/chambers/1/merkle-preview', /"eventCount":\d/, '"eventCount":9', 'preview'],
     ['an earlier phase', '/chambers/1', /"COMMITTED"/, '"ALLOCATE_REVEAL"', 'views'],
+    ['another time', '/chambers/1', /"now":"\d{4}/, '"now":"1999', 'views'],
     ['a member', '/chambers/1', /did:key:z6/, 'did:key:z7', 'views'],
     ['a committed root', '/chambers/1', /"merkleRoot":"0x../, '"merkleRoot":"0xff', 'views'],
     ['a backer', '/chambers/1/ideas', /"backers":1/, '"backers":2', 'views'],
