@@ -189,6 +189,42 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([await log.listUnsettled(1_000, 1), await log.listSettled(9)]).toEqual([[2], [3]]);
     });
 
+    it('of memberships, members and records of an agent follow the rows of its chambers', async () => {
+      const { log } = await open();
+      const member = (chamberId: number, did: string, turnOrder: number | null, changes = {}) =>
+        ({ table: 'members', chamberId, did, turnOrder, hasCommitted: false, hasRevealed: false, ...changes }) as const;
+      const turn = { phase: 'DEBATE', turnOrder: 1, since: 7 } as const;
+      const rows = [1, 2, 3].map((id) =>
+        entry(id, 1, { listings: [listing(id), member(id, ANN, id === 3 ? null : 0)] }),
+      );
+      await log.append(rows);
+      const joined = [listing(1), member(1, BOB, 1), member(1, ANN, 0, { hasCommitted: true })];
+      await log.append([
+        entry(1, 2, { listings: joined }),
+        entry(1, 3, { listings: [{ table: 'turns', chamberId: 1, turn }] }),
+      ]);
+      const open3 = {
+        chamber: listing(3),
+        member: { turnOrder: null, hasCommitted: false, hasRevealed: false },
+        turn: null,
+      };
+      const open1 = { chamber: listing(1), member: { turnOrder: 0, hasCommitted: true, hasRevealed: false }, turn };
+      await log.append([entry(2, 2, { listings: [listing(2, { isCommitted: true })] })]);
+      expect(await log.listMemberships(ANN, 9)).toEqual([open3, open1]);
+      expect(await log.listMemberships(ANN, 1)).toEqual([open3]);
+      const chambersOf = (before?: number) => log.listChambersOf(ANN, { before, limit: 9 });
+      expect((await chambersOf()).map(({ chamberId }) => chamberId)).toEqual([2, 1]);
+      expect((await chambersOf(2)).map(({ chamberId }) => chamberId)).toEqual([1]);
+      expect([await log.memberAt(1, 1), await log.memberAt(1, 2)]).toEqual([BOB, undefined]);
+      await log.append([entry(1, 4, { listings: [idea(1, 5, 'SUN', '2030-01-01T00:00:00.000Z')] })]);
+      expect(await log.agentRecord(ANN)).toEqual({ chambers: { count: 2, newest: 2 }, proposed: 1, graduated: 1 });
+      expect(await log.agentRecord('did:key:zCyd')).toEqual({
+        chambers: { count: 0, newest: null },
+        proposed: 0,
+        graduated: 0,
+      });
+    });
+
     it('count the open chambers of a creator up to a limit', async () => {
       const { log } = await open();
       await log.append([1, 2, 3, 4].map((id) => entry(id, 1, { listings: [listing(id, { isCommitted: id === 4 })] })));
@@ -261,7 +297,13 @@ function snapshot(eventId: number) {
 const everything = { phase: undefined, before: undefined, limit: 99, now: 0 };
 
 function listing(chamberId: number, changes: Partial<ChamberListing> = {}): ChamberListing {
-  const usual = { table: 'chambers', name: `Chamber ${chamberId}`, creatorDid: ANN, memberCount: 0 } as const;
+  const usual = {
+    table: 'chambers',
+    name: `Chamber ${chamberId}`,
+    creatorDid: ANN,
+    memberCount: 0,
+    turnSeconds: null,
+  } as const;
   return { ...usual, chamberId, deadlines: deadlines(chamberId), isCommitted: false, isSettled: false, ...changes };
 }
 
@@ -276,6 +318,6 @@ function deadlines(step: number): ChamberListing['deadlines'] {
 }
 
 function idea(chamberId: number, proposedAt: number, ticker: string, graduatedAt: string | null): IdeaListing {
-  const view = { chamberId, slot: 0, ticker, graduatedAt, name: 'Idea \0' };
+  const view = { chamberId, slot: 0, ticker, graduatedAt, creatorDid: ANN, name: 'Idea \0' };
   return { table: 'ideas', proposedAt, idea: view as unknown as IdeaView };
 }

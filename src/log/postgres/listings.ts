@@ -1,6 +1,8 @@
 // The queries of the derived tables, each by an index.
 import type { ChamberListing } from '../../../projections/listings.ts';
-import type { IdeaView } from '../../../projections/views.ts';
+import type { TurnStart } from '../../../projections/phase.ts';
+import type { Membership } from '../../../projections/todo.ts';
+import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
 import type { ChamberListQuery } from '../log.ts';
 
@@ -75,6 +77,65 @@ export async function countOpenChambers(query: Query, creatorDid: string, max: n
     [creatorDid, max],
   );
   return Number(row?.count);
+}
+
+export async function listMemberships(query: Query, did: string, limit: number): Promise<readonly Membership[]> {
+  const rows = await query<MembershipRow>(
+    'memberships',
+    `SELECT listing, turn_order, has_committed, has_revealed, turn
+     FROM members JOIN chambers USING (chamber_id) LEFT JOIN turns USING (chamber_id)
+     WHERE did = $1 AND is_open ORDER BY chamber_id DESC LIMIT $2`,
+    [did, limit],
+  );
+  return rows.map(({ listing, turn_order: order, has_committed: hasCommitted, has_revealed: hasRevealed, turn }) => ({
+    chamber: JSON.parse(listing) as ChamberListing,
+    member: { turnOrder: order === null ? null : Number(order), hasCommitted, hasRevealed },
+    turn: turn === null ? null : (JSON.parse(turn) as TurnStart),
+  }));
+}
+
+export async function listChambersOf(
+  query: Query,
+  did: string,
+  { before = Number.MAX_SAFE_INTEGER, limit }: Pick<ChamberListQuery, 'before' | 'limit'>,
+): Promise<readonly ChamberListing[]> {
+  const rows = await query<{ readonly listing: string }>(
+    'chambers of',
+    `SELECT listing FROM members JOIN chambers USING (chamber_id)
+     WHERE did = $1 AND chamber_id < $2 AND turn_order IS NOT NULL ORDER BY chamber_id DESC LIMIT $3`,
+    [did, before, limit],
+  );
+  return rows.map(({ listing }) => JSON.parse(listing) as ChamberListing);
+}
+
+export async function memberAt(query: Query, chamberId: number, turnOrder: number): Promise<string | undefined> {
+  const [member] = await query<{ readonly did: string }>(
+    'member at',
+    'SELECT did FROM members WHERE chamber_id = $1 AND turn_order = $2',
+    [chamberId, turnOrder],
+  );
+  return member?.did;
+}
+
+export async function agentRecord(query: Query, did: string): Promise<AgentRecord> {
+  const [row] = await query<{ readonly chambers: string; newest: string | null; proposed: string; graduated: string }>(
+    'agent record',
+    `SELECT count(*) AS chambers, max(chamber_id) AS newest, (SELECT count(*) FROM ideas WHERE creator_did = $1) AS proposed,
+       (SELECT count(*) FROM ideas WHERE creator_did = $1 AND graduated_at IS NOT NULL) AS graduated
+     FROM members WHERE did = $1 AND turn_order IS NOT NULL`,
+    [did],
+  );
+  const newest = row?.newest == null ? null : Number(row.newest);
+  const chambers = { count: Number(row?.chambers), newest };
+  return { chambers, proposed: Number(row?.proposed), graduated: Number(row?.graduated) };
+}
+
+interface MembershipRow {
+  readonly listing: string;
+  readonly turn_order: string | null;
+  readonly has_committed: boolean;
+  readonly has_revealed: boolean;
+  readonly turn: string | null;
 }
 
 interface ViewRow {

@@ -281,6 +281,22 @@ class PostgresLog implements ForumLog {
     return listings.listSettled(this.#query, limit);
   }
 
+  listMemberships(did: string, limit: number) {
+    return listings.listMemberships(this.#query, did, limit);
+  }
+
+  listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>) {
+    return listings.listChambersOf(this.#query, did, query);
+  }
+
+  memberAt(chamberId: number, turnOrder: number) {
+    return listings.memberAt(this.#query, chamberId, turnOrder);
+  }
+
+  agentRecord(did: string) {
+    return listings.agentRecord(this.#query, did);
+  }
+
   countOpenChambers(creatorDid: string, max: number) {
     return listings.countOpenChambers(this.#query, creatorDid, max);
   }

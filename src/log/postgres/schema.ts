@@ -55,6 +55,7 @@ CREATE TABLE ideas (
   chamber_id bigint NOT NULL,
   slot bigint NOT NULL,
   ticker text COLLATE "C" NOT NULL,
+  creator_did text COLLATE "C" NOT NULL,
   proposed_at bigint NOT NULL,
   graduated_at text COLLATE "C",
   view text NOT NULL,
@@ -62,6 +63,19 @@ CREATE TABLE ideas (
 );
 CREATE INDEX ideas_by_ticker ON ideas (lower(ticker), graduated_at, proposed_at, chamber_id);
 CREATE INDEX ideas_graduated ON ideas (graduated_at, chamber_id, slot) WHERE graduated_at IS NOT NULL;
+CREATE INDEX ideas_by_creator ON ideas (creator_did);
+CREATE TABLE members (
+  did text COLLATE "C" NOT NULL,
+  chamber_id bigint NOT NULL,
+  turn_order bigint,
+  has_committed boolean NOT NULL,
+  has_revealed boolean NOT NULL,
+  is_open boolean NOT NULL,
+  PRIMARY KEY (did, chamber_id)
+);
+CREATE INDEX members_open ON members (did, chamber_id) WHERE is_open;
+CREATE INDEX members_by_turn ON members (chamber_id, turn_order);
+CREATE TABLE turns (chamber_id bigint PRIMARY KEY, turn text NOT NULL);
 CREATE TABLE snapshots (
   chamber_id bigint PRIMARY KEY,
   event_id bigint NOT NULL,
