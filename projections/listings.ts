@@ -105,8 +105,14 @@ function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<st
   return changed;
 }
 
+/** Whether the chamber is over: committed, and every graduate deployed or failed. */
+export function isSettled(state: ChamberState): boolean {
+  const { settlement } = state;
+  if (settlement.committed === null) return false;
+  return graduates(state).every(({ ideaId }) => deploymentOf(settlement, ideaId).outcome !== null);
+}
+
 function chamberListing(state: ChamberState): ChamberListing {
-  const isCommitted = state.settlement.committed !== null;
   return {
     table: 'chambers',
     chamberId: state.chamberId,
@@ -115,9 +121,8 @@ function chamberListing(state: ChamberState): ChamberListing {
     deadlines: state.deadlines,
     memberCount: state.members.length,
     turnSeconds: state.turnSeconds,
-    isCommitted,
-    isSettled:
-      isCommitted && graduates(state).every(({ ideaId }) => deploymentOf(state.settlement, ideaId).outcome !== null),
+    isCommitted: state.settlement.committed !== null,
+    isSettled: isSettled(state),
   };
 }
 

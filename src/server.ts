@@ -14,9 +14,10 @@ import { createHttpServer, listen } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
+import { streamEndpoints } from './stream/endpoints.ts';
 import { Liveness } from './stream/liveness.ts';
 import { StreamQuota } from './stream/quota.ts';
-import { streamEndpoints, streamRoutes } from './stream/routes.ts';
+import { streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
 import type { Millis } from './vocabulary/values.ts';
 

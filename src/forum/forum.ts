@@ -4,7 +4,14 @@ import { chamberItemView } from '../../projections/listings.ts';
 import { byUrgency, type TodoView, todoOf, todoView } from '../../projections/todo.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
-import { type ForumLog, type LogEntry, type Registration, StreamDamaged, type StreamId } from '../log/log.ts';
+import {
+  ALL_CHAMBERS,
+  type ForumLog,
+  type LogEntry,
+  type Registration,
+  StreamDamaged,
+  type StreamId,
+} from '../log/log.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
 import { type ChamberLimits, parseBody } from '../moves/move.ts';
@@ -217,7 +224,7 @@ export class Forum {
         const isArrival = event?.type === 'chamber.created' || event?.type === 'chamber.joined';
         if (isArrival) for (const wake of this.#followers.get(event.did) ?? []) wake();
       }
-      for (const stream of batch.touched) {
+      for (const stream of [...batch.touched, ALL_CHAMBERS]) {
         for (const wake of this.#followers.get(stream) ?? []) wake();
       }
       this.#options.onBatch?.({ commands: ready.length, events: batch.entries.length, appendMillis });
@@ -500,7 +507,7 @@ export class Forum {
     return { todo: await Promise.all(views), isCut: urgent.length > limit };
   }
 
-  /** Calls `wake` after each commit to the chamber, or by the agent; returns a function that ends it. A wake-up carries no data. */
+  /** Calls `wake` after each commit to the chamber (ALL_CHAMBERS: to any), or by the agent; returns a function that ends it. A wake-up carries no data. */
   follow(followed: StreamId, wake: () => void): () => void {
     const wakes = this.#followers.get(followed) ?? new Set();
     this.#followers.set(followed, wakes.add(wake));

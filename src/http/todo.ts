@@ -7,7 +7,7 @@ import type { Forum } from '../forum/forum.ts';
 import type { StreamId } from '../log/log.ts';
 import { requireFresh } from '../moves/rules.ts';
 import * as sample from '../moves/samples.ts';
-import { acceptsEventStream } from '../vocabulary/accept.ts';
+import { accepts } from '../vocabulary/accept.ts';
 import { LIST_LIMIT, limitParameter, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { parseInteger, requireQuery } from '../vocabulary/parameters.ts';
@@ -88,7 +88,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     requireQuery(c.req.url, ['limit', 'wait']);
     const limit = parseInteger('limit', c.req.query('limit'), LIMIT) ?? LIMIT.fallback;
     const wait = parseInteger('wait', c.req.query('wait'), WAIT_SECONDS);
-    const isStream = acceptsEventStream(header(c, 'accept')) && c.req.method === 'GET';
+    const isStream = accepts(header(c, 'accept'), 'text/event-stream') && c.req.method === 'GET';
     if (!isStream && wait === undefined) return json(await readTodo(forum, caller.did, limit));
 
     const ending = new AbortController();

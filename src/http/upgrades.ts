@@ -8,7 +8,7 @@ import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.t
 import { type Hardening, headProblem, headTooLarge, invalid, statusOfHead, VERSIONS } from './request-hardening.ts';
 import { errorResponse } from './response.ts';
 
-const STREAM_TARGET = /^[^?]*\/chambers\/[^/?]+\/stream(\?|$)/;
+const STREAM_TARGET = /^([^?]*\/chambers\/[^/?]+\/stream|\/events)(\?|$)/;
 
 interface SocketHardening extends Hardening {
   readonly webSockets: WebSocketServer;

@@ -9,6 +9,9 @@ import type { Millis, Phase } from '../vocabulary/values.ts';
 /** A stream of events: a chamber's by its id, an agent's account by its DID. */
 export type StreamId = number | string;
 
+/** Where growth is reported or followed: all chambers together. No chamber has this id. */
+export const ALL_CHAMBERS = 0;
+
 export interface LogEntry {
   readonly stream: StreamId;
   /** One more than the stream's last. */
@@ -74,6 +77,12 @@ export interface Page {
   readonly count: number;
 }
 
+/** Lines of all chambers. Their order has places, which rise and may have gaps; each chamber's lines are in its order. */
+export interface OrderedPage extends Page {
+  /** The place up to which the page was read. It is the cursor itself at the end of the order. */
+  readonly last: number;
+}
+
 export interface ChamberListQuery {
   readonly phase: Phase | undefined;
   /** Only chambers with a smaller id. */
@@ -115,7 +124,10 @@ export interface ForumLog {
    * nothing written, or, in a shared log that went silent, with all or nothing written.
    */
   append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<ReadonlySet<StreamId>>;
-  /** `wake` is called when another process has appended to a followed stream: soon after, and sometimes for nothing. */
+  /**
+   * `wake` is called when another process has appended to a followed stream, or to any chamber if ALL_CHAMBERS is followed: soon
+   * after, and sometimes for nothing.
+   */
   onGrowth(follower: Follower): void;
   /** Signature keys: each a signatureKey, or the hiddenSignatureKey of a registration. */
   lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp>;
@@ -125,6 +137,12 @@ export interface ForumLog {
    */
   readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   lastEventId(stream: StreamId): Promise<number>;
+  /** The lines of all chambers after the place, bounded as in readPage. A page without lines may lead on to a later place. */
+  readAll(after: number, limit: number): Promise<OrderedPage>;
+  /** The end of the order of all chambers. */
+  lastPlace(): Promise<number>;
+  /** The place of a chamber's event in that order; undefined for an event that has none. */
+  placeOf(chamberId: number, eventId: number): Promise<number | undefined>;
   /** The damage that was met in the stream since the start. */
   damageOf(stream: StreamId): StreamDamaged | undefined;
   /** Notes damage that a reader of the lines met, and returns it. */

@@ -33,6 +33,22 @@ export async function* readPages(log: ForumLog, { stream, after, until, lane }: 
   }
 }
 
+/** The pages over all chambers after a place: so many lines, or up to the end. */
+export async function* readAllPages(
+  log: ForumLog,
+  { after, limit, lane }: Pick<PageRange, 'after' | 'lane'> & { readonly limit: number },
+): AsyncGenerator<Page> {
+  let cursor = after;
+  for (let lines = limit; lines > 0; ) {
+    await takeTurn(lane);
+    const page = await log.readAll(cursor, Math.min(LINES_PER_PAGE[lane], lines));
+    if (page.last === cursor) return;
+    cursor = page.last;
+    lines -= page.count;
+    if (page.count > 0) yield page;
+  }
+}
+
 /** Pages that are read in one turn of the event loop: the lanes share it, and a reader in one never waits for the other. */
 const PAGES_PER_TURN: Readonly<Record<Lane, number>> = { foreground: 4, bulk: 1 };
 

@@ -6,7 +6,7 @@ import type { Millis } from '../vocabulary/values.ts';
 /** Read when Prometheus asks. */
 export interface Sources {
   readonly streams: () => number;
-  /** Events that the consumer farthest behind its chamber's head has yet to receive. */
+  /** Events between the consumer farthest behind and the head of its chamber, or of the log for one of all chambers. */
   readonly streamLag: () => Promise<number>;
   readonly connections: () => Promise<number>;
   /** An estimate, in bytes. */

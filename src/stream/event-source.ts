@@ -1,17 +1,18 @@
-// Server-sent events (WHATWG HTML, 9.2): `id` is the eventId and `data` the line, so that a browser resumes by Last-Event-ID.
+// Server-sent events (WHATWG HTML, 9.2): `id` is the cursor and `data` the line, so that a browser resumes by Last-Event-ID.
 import { setMaxListeners } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Page } from '../log/log.ts';
 import { serverSentEventsOf } from './frames.ts';
 import type { Liveness } from './liveness.ts';
-import type { Consumer, Subscription } from './subscription.ts';
+import type { Consumer, EndReason, Subscription } from './subscription.ts';
 
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+const OVER = Buffer.from(': the chamber is over\n\n');
 
 interface EventSourceOptions {
   readonly subscribe: (consumer: Consumer) => Subscription;
-  /** Exclusive: where the subscription starts. */
-  readonly after: number;
+  /** Exclusive: the eventId where the subscription starts; undefined for all chambers, whose ids are <chamberId>:<eventId>. */
+  readonly after: number | undefined;
   /** The response's. */
   readonly socket: Socket;
   readonly liveness: Liveness;
@@ -32,18 +33,19 @@ export function eventSource({ subscribe, after, socket, liveness }: EventSourceO
     };
     const take = (page: Page) => {
       send(serverSentEventsOf(page, eventId));
-      eventId += page.count;
+      if (eventId !== undefined) eventId += page.count;
       return new Promise<void>((resolve) => {
         onRoom = resolve;
       });
     };
-    const end = (error?: unknown) => {
+    const end = (reason: EndReason) => {
       socket.off('close', cancel);
       // An error breaks the connection off, so that the reader resumes instead of taking the stream for complete.
       if (isEnded) return;
       isEnded = true;
-      if (error === undefined) controller.close();
-      else controller.error(error);
+      if (reason === 'over') controller.enqueue(OVER);
+      if (typeof reason === 'string') controller.close();
+      else controller.error(reason.error);
     };
     subscription = subscribe({ take, end });
     liveness.watch({ socket, answersPings: false, ping: () => isPulled && !isEnded && send(KEEP_ALIVE) });

@@ -1,24 +1,20 @@
-// GET /chambers/:id/stream (WebSocket or server-sent events), GET /chambers/:id/events and GET /agents/:did/events
-// (specification, Events).
+// GET /chambers/:id/stream, GET /chambers/:id/events and GET /agents/:did/events (specification, Events), and GET /events.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
+import { isSettled } from '../../projections/listings.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import type { Forum } from '../forum/forum.ts';
-import type { ForumLog, StreamId } from '../log/log.ts';
-import { type PageRange, readPages } from '../log/pages.ts';
-import { register } from '../moves/register.ts';
-import { ALICE, LOG_ID } from '../moves/samples.ts';
-import { acceptsEventStream } from '../vocabulary/accept.ts';
-import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
+import { ALL_CHAMBERS, type Page, type StreamId } from '../log/log.ts';
+import { readAllPages, readPages } from '../log/pages.ts';
+import { accepts } from '../vocabulary/accept.ts';
+import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { toLine } from '../vocabulary/events.ts';
-import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
-import { NO_PREVIOUS } from '../vocabulary/values.ts';
+import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { eventSource } from './event-source.ts';
 import type { Liveness } from './liveness.ts';
 import type { StreamQuota } from './quota.ts';
-import { type Consumer, Subscriptions } from './subscription.ts';
+import { type Consumer, type Subscription, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
 /** An answer of no more lines does not wait for those who read whole logs. */
@@ -41,20 +37,54 @@ export function streamRoutes(
   { forum, liveness, quota, headers }: StreamOptions,
 ): Subscriptions {
   const subscriptions = new Subscriptions(forum);
-  const { logId } = forum.log;
+  const { log } = forum;
+  const { logId } = log;
   const logHeaders = { ...headers, 'Log-Id': logId };
 
   app.get('/chambers/:id/stream', async (c) => {
-    const isSocket = isWebSocket(c);
-    const isStream = isSocket || acceptsEventStream(c.req.header('accept'));
-    if (!isStream) throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
+    const kind = kindOf(c);
+    if (kind === 'pages') throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
     const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
-    const resumed = isSocket ? undefined : c.req.header('last-event-id');
-    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log'], resumed }) ?? lastEventId;
-    const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, consumer);
+    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log', 'end'] }) ?? lastEventId;
+    const overAt = endsWhenSettled(c) ? () => settledAt(forum, chamberId) : undefined;
+    const isOver = kind === 'source' && after === (await overAt?.());
+    if (isOver) return new Response(null, { status: 204, headers: logHeaders });
+    const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, { ...consumer, overAt });
+    return serve(c, { subscribe, after });
+  });
+
+  app.get('/chambers/:id/events', async (c) => {
+    const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
+    return respondPage(c, chamberId, { first: 0, lastEventId });
+  });
+
+  app.get('/agents/:did/events', async (c) => {
+    const did = c.req.param('did');
+    const account = parseDid(did) === undefined ? undefined : await forum.account(did);
+    if (account === undefined) throw new ForumError('FORUM_ERR_NOT_FOUND', 'agent not found');
+    const { lastEventId, privateUntil } = account.state;
+    return respondPage(c, did, { first: privateUntil, lastEventId });
+  });
+
+  app.get('/events', async (c) => {
+    const isPages = kindOf(c) === 'pages';
+    requireQuery(c.req.url, isPages ? ['after', 'limit', 'log'] : ['after', 'log']);
+    requireLog(c, logId);
+    const cursor = await readPlace(c, forum);
+    if (isPages) {
+      const limit = limitOf(c);
+      return lines(readAllPages(log, { after: cursor ?? 0, limit, lane: laneOf(limit) }));
+    }
+    const after = cursor ?? (await log.lastPlace());
+    const subscribe = (consumer: Consumer) => subscriptions.open(ALL_CHAMBERS, after, consumer);
+    return serve(c, { subscribe, after: undefined });
+  });
+  return subscriptions;
+
+  async function serve(c: Context, { subscribe, after }: Following): Promise<Response> {
     const incoming = incomingOf(c);
     const { socket } = incoming;
-    if (isSocket) {
+    if (kindOf(c) === 'socket') {
       quota.hold(incoming);
       const response = await serveWebSocket(c, { subscribe, socket, liveness });
       for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
@@ -66,40 +96,31 @@ export function streamRoutes(
     if (c.req.method === 'HEAD') return new Response(null, init);
     quota.hold(incoming);
     return new Response(eventSource({ subscribe, after, socket, liveness }), init);
-  });
+  }
 
   /** `first` is the event before the first one that is published. */
-  const respondPage = (
-    c: Context,
-    stream: StreamId,
-    { first, lastEventId }: Record<'first' | 'lastEventId', number>,
-  ) => {
-    const cursor = readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0;
-    const after = Math.max(cursor, first);
-    const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
-    const until = Math.min(lastEventId, after + limit);
-    const lane = until - after <= SHORT_ANSWER_LINES ? 'foreground' : 'bulk';
-    return new Response(storedLines(forum.log, { stream, after, until, lane }), {
-      headers: { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' },
-    });
-  };
-  app.get('/chambers/:id/events', async (c) => {
-    const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
-    return respondPage(c, chamberId, { first: 0, lastEventId });
-  });
-  app.get('/agents/:did/events', async (c) => {
-    const did = c.req.param('did');
-    const account = parseDid(did) === undefined ? undefined : await forum.account(did);
-    if (account === undefined) throw new ForumError('FORUM_ERR_NOT_FOUND', 'agent not found');
-    const { lastEventId, privateUntil } = account.state;
-    return respondPage(c, did, { first: privateUntil, lastEventId });
-  });
-  return subscriptions;
+  function respondPage(c: Context, stream: StreamId, { first, lastEventId }: Record<'first' | 'lastEventId', number>) {
+    const after = Math.max(readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0, first);
+    const until = Math.min(lastEventId, after + limitOf(c));
+    return lines(readPages(log, { stream, after, until, lane: laneOf(until - after) }));
+  }
+
+  function lines(pages: AsyncGenerator<Page>): Response {
+    const headers = { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' };
+    return new Response(storedLines(pages), { headers });
+  }
+}
+
+interface Following {
+  readonly subscribe: (consumer: Consumer) => Subscription;
+  /** The eventId where a chamber's stream starts; undefined for all chambers. */
+  readonly after: number | undefined;
 }
 
 /** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket. */
-function isWebSocket(c: Context): boolean {
-  return c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined;
+function kindOf(c: Context): 'socket' | 'source' | 'pages' {
+  if (c.req.header('upgrade')?.toLowerCase() === 'websocket' && c.env.outgoing === undefined) return 'socket';
+  return accepts(c.req.header('accept'), 'text/event-stream') ? 'source' : 'pages';
 }
 
 interface CursorRules {
@@ -108,26 +129,64 @@ interface CursorRules {
   readonly lastEventId: number;
   /** The query parameters of the endpoint. */
   readonly known: readonly string[];
-  /** The header Last-Event-ID. */
-  readonly resumed?: string | undefined;
 }
 
 /** The cursor of a request; throws FORUM_ERR_CONFLICT (another log) or FORUM_ERR_VALIDATION. */
-function readCursor(c: Context, { logId, lastEventId, known, resumed }: CursorRules): number | undefined {
+function readCursor(c: Context, { logId, lastEventId, known }: CursorRules): number | undefined {
   requireQuery(c.req.url, known);
-  if ((c.req.query('log') ?? logId) !== logId) {
-    throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
-  }
-  const after = parseCursor('Last-Event-ID', resumed) ?? parseCursor('after', c.req.query('after'));
+  requireLog(c, logId);
+  const after = parseCursor(...cursorText(c));
   if (after !== undefined && after > lastEventId) {
     throw invalid('after', `${after} is beyond the head of the log, which is ${lastEventId}`);
   }
   return after;
 }
 
+/** The place of a cursor over all chambers; undefined when absent. Throws FORUM_ERR_VALIDATION. */
+async function readPlace(c: Context, forum: Forum): Promise<number | undefined> {
+  const [name, text] = cursorText(c);
+  if (text === undefined || text === '0') return text && 0;
+  const [chamberId, eventId] = text.split(':').map(parseId);
+  if (chamberId === undefined || eventId === undefined || text !== `${chamberId}:${eventId}`) {
+    throw invalid(name, 'must be <chamberId>:<eventId> of the last line received, or 0');
+  }
+  const place = await forum.log.placeOf(chamberId, eventId);
+  if (place === undefined) throw invalid(name, `event ${eventId} of chamber ${chamberId} is not in this log`);
+  return place;
+}
+
+/** Last-Event-ID, which browsers send when they reconnect to server-sent events, precedes `after`. */
+function cursorText(c: Context): readonly [name: string, text: string | undefined] {
+  const lastEventId = kindOf(c) === 'source' ? c.req.header('last-event-id') : undefined;
+  return lastEventId === undefined ? ['after', c.req.query('after')] : ['Last-Event-ID', lastEventId];
+}
+
+function requireLog(c: Context, logId: string): void {
+  if ((c.req.query('log') ?? logId) === logId) return;
+  throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
+}
+
+function endsWhenSettled(c: Context): boolean {
+  const end = c.req.query('end');
+  if (end === undefined || end === 'settled') return end === 'settled';
+  throw invalid('end', 'must be settled');
+}
+
+async function settledAt(forum: Forum, chamberId: number): Promise<number | undefined> {
+  const chamber = await forum.chamber(chamberId);
+  return chamber !== undefined && isSettled(chamber.state) ? chamber.state.lastEventId : undefined;
+}
+
+function limitOf(c: Context): number {
+  return parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
+}
+
+function laneOf(lines: number): 'foreground' | 'bulk' {
+  return lines <= SHORT_ANSWER_LINES ? 'foreground' : 'bulk';
+}
+
 /** Each line ended by a line break. The next page is read while the socket takes the last one. */
-function storedLines(log: ForumLog, range: PageRange): ReadableStream<Uint8Array> {
-  const pages = readPages(log, range);
+function storedLines(pages: AsyncGenerator<Page>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     pull: async (controller) => {
       const { done, value } = await pages.next();
@@ -144,109 +203,3 @@ function storedLines(log: ForumLog, range: PageRange): ReadableStream<Uint8Array
 function incomingOf(c: Context): IncomingMessage {
   return c.env.incoming;
 }
-
-const ONE_EVENT = 'each is one event (see /schemas/events.json)';
-
-const log = {
-  ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', { type: 'string' }),
-  example: LOG_ID,
-};
-
-const pageParameters = [
-  { ...query('after', 'the eventId before the first one wanted', NATURAL), example: 0 },
-  limitParameter(EVENTS_LIMIT),
-  log,
-];
-
-const registration = toLine({
-  chamberId: null,
-  did: ALICE,
-  eventId: 1,
-  payload: register.example.payload,
-  prev: NO_PREVIOUS,
-  request: null,
-  ts: '2030-01-01T11:58:12.041Z',
-  type: register.event,
-});
-
-/** The routes' descriptions. */
-export const streamEndpoints: readonly Endpoint[] = [
-  {
-    method: 'get',
-    path: '/chambers/:id/stream',
-    operationId: 'streamEvents',
-    tag: 'Events',
-    summary: 'Follow a chamber: WebSocket or server-sent events',
-    description:
-      'With a WebSocket handshake (ws:// or wss:// on the same path) each text message is one event; with `Accept: text/event-stream` each server-sent event has the eventId as id and the event as data. Every event after `after` comes once and in order, then live ones, without end. After a disconnect, resume with the eventId of the last event received.',
-    parameters: [
-      {
-        ...query('after', 'the last eventId received: 0 for everything, absent for future events only', NATURAL),
-        example: 0,
-      },
-      log,
-      {
-        name: 'Last-Event-ID',
-        in: 'header',
-        description: 'sent by browsers that reconnect to server-sent events; wins over `after`',
-        schema: NATURAL,
-      },
-    ],
-    responses: {
-      101: { description: `WebSocket: text messages, ${ONE_EVENT}.`, headers: ['Log-Id'] },
-      200: {
-        description: `Server-sent events, ${ONE_EVENT}.`,
-        headers: ['Log-Id'],
-        content: {
-          type: 'text/event-stream',
-          description: 'server-sent events; lines that begin with a colon keep the connection alive',
-          example: (line) => `id: 2\ndata: ${line}\n\n`,
-        },
-      },
-    },
-    errors: ['FORUM_ERR_CONFLICT'],
-  },
-  {
-    method: 'get',
-    path: '/chambers/:id/events',
-    operationId: 'listEvents',
-    tag: 'Events',
-    summary: 'A page of a chamber’s log as NDJSON',
-    description: 'Ends at the head of the log. The response is empty when no event follows `after`.',
-    parameters: pageParameters,
-    responses: {
-      200: {
-        description: `Lines, ${ONE_EVENT}.`,
-        headers: ['Log-Id'],
-        content: {
-          type: 'application/x-ndjson',
-          description: 'one canonical JSON line for each event',
-          example: (line) => `${line}\n`,
-        },
-      },
-    },
-    errors: ['FORUM_ERR_CONFLICT'],
-  },
-  {
-    method: 'get',
-    path: '/agents/:did/events',
-    operationId: 'listAccountEvents',
-    tag: 'Events',
-    summary: 'A page of an agent’s account log as NDJSON',
-    description:
-      'Registrations and changes of the personality: anybody can check which wallet a key was bound to, and when. E-mail addresses are not in it. Lines of release 0.1 whose evidence covers one are left out, with those before them.',
-    parameters: pageParameters,
-    responses: {
-      200: {
-        description: 'Lines, each is one event of the account.',
-        headers: ['Log-Id'],
-        content: {
-          type: 'application/x-ndjson',
-          description: 'one canonical JSON line for each event',
-          example: () => `${registration}\n`,
-        },
-      },
-    },
-    errors: ['FORUM_ERR_CONFLICT'],
-  },
-];

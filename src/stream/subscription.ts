@@ -11,20 +11,27 @@
 //   which is dropped when the log grows or every subscription has been woken.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
-import type { ForumLog, Page } from '../log/log.ts';
+import { ALL_CHAMBERS, type ForumLog, type OrderedPage, type Page } from '../log/log.ts';
 import { PAGE_BYTES, PAGE_LINES_MAX, takeTurn } from '../log/pages.ts';
 
 export interface Consumer {
   /** Takes the next lines; a promise resolves when there is room for more. */
   readonly take: (page: Page) => Promise<void> | undefined;
-  /** Called once, after the last lines; with an error if they could not be read or taken. */
-  readonly end: (error?: unknown) => void;
+  /** Called once, after the last lines. */
+  readonly end: (reason: EndReason) => void;
+  /** Asked at the head: the event with which the stream is over, if it is. */
+  readonly overAt?: (() => Promise<number | undefined>) | undefined;
 }
 
-/** What subscriptions need of the forum. */
-export type Source = Pick<Forum, 'follow'> & { readonly log: Pick<ForumLog, 'readPage' | 'lastEventId'> };
+/** An error if the lines could not be read or taken. */
+export type EndReason = 'stopped' | 'over' | { readonly error: unknown };
 
-/** All subscriptions, by chamber. */
+/** What subscriptions need of the forum. */
+export type Source = Pick<Forum, 'follow'> & {
+  readonly log: Pick<ForumLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace'>;
+};
+
+/** All subscriptions, by chamber; those of ALL_CHAMBERS have places as their cursors. */
 export class Subscriptions {
   readonly #source: Source;
   readonly #topics = new Map<number, ChamberTopic>();
@@ -43,11 +50,12 @@ export class Subscriptions {
     return new Subscription(topic, after, consumer);
   }
 
-  /** The events that the consumer farthest behind its chamber's head has yet to receive. */
+  /** The events between the consumer farthest behind and its head. */
   async lag(): Promise<number> {
     let lag = 0;
     for (const [chamberId, { subscriptions }] of this.#topics) {
-      const head = await this.#source.log.lastEventId(chamberId);
+      const { log } = this.#source;
+      const head = await (chamberId === ALL_CHAMBERS ? log.lastPlace() : log.lastEventId(chamberId));
       for (const { cursor } of subscriptions) lag = Math.max(lag, head - cursor);
     }
     return lag;
@@ -61,7 +69,7 @@ export class Subscriptions {
 }
 
 class Subscription {
-  /** The last event handed out. */
+  /** The last event handed out, or the place up to which the log was read. */
   cursor: number;
   /** At the head, and the consumer has room. */
   isWaiting = false;
@@ -86,12 +94,12 @@ class Subscription {
     if (page === undefined || room !== undefined) void this.#readOn(room);
   }
 
-  stop(error?: unknown): void {
+  stop(reason: EndReason = 'stopped'): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.isWaiting = false;
     this.#topic.remove(this);
-    this.#consumer.end(error);
+    this.#consumer.end(reason);
   }
 
   async #readOn(room?: Promise<void>): Promise<void> {
@@ -101,28 +109,35 @@ class Subscription {
       while (!this.#isStopped) {
         // No variable holds the page while the consumer makes room, which may take hours.
         const nextRoom = this.#accept(this.#topic.version, await this.#topic.read(this.cursor));
-        if (this.isWaiting) return;
+        if (this.isWaiting) {
+          const overAt = await this.#consumer.overAt?.();
+          if (overAt !== undefined && this.cursor >= overAt) this.stop('over');
+          return;
+        }
         await nextRoom;
       }
     } catch (error) {
-      this.stop(error);
+      this.stop({ error });
     }
   }
 
-  /** Hands out a page that was read in that version; an empty one is the head. Returns a promise if the next has to wait. */
-  #accept(version: number, page: Page): Promise<void> | undefined {
+  /** Hands out a page that was read in that version; one that leads nowhere is the head. Returns a promise if another is to be read. */
+  #accept(version: number, page: Page | OrderedPage): Promise<void> | undefined {
     if (this.#isStopped) return undefined;
-    if (page.count === 0) {
+    const cursor = 'last' in page ? page.last : this.cursor + page.count;
+    if (cursor === this.cursor) {
       this.isWaiting = this.#topic.version === version;
       return undefined;
     }
-    this.cursor += page.count;
+    this.cursor = cursor;
     try {
-      const room = this.#consumer.take(page);
+      const room = page.count === 0 ? undefined : this.#consumer.take(page);
       // A fast consumer must not keep the process busy.
-      return isFull(page) ? Promise.resolve(room).then(() => takeTurn('bulk')) : room;
+      if (isFull(page) || page.count === 0) return Promise.resolve(room).then(() => takeTurn('bulk'));
+      // Only another read shows the end of all chambers' lines, or asks whether the chamber is over.
+      return 'last' in page || this.#consumer.overAt ? Promise.resolve(room) : room;
     } catch (error) {
-      this.stop(error);
+      this.stop({ error });
       return undefined;
     }
   }
@@ -131,8 +146,8 @@ class Subscription {
 export type { Subscription };
 
 interface SharedRead {
-  readonly reading: Promise<Page>;
-  page: Page | undefined;
+  readonly reading: Promise<Page | OrderedPage>;
+  page: Page | OrderedPage | undefined;
 }
 
 /** How many subscriptions are woken before the process does something else. */
@@ -167,10 +182,13 @@ class ChamberTopic {
     this.#onEmpty();
   }
 
-  async read(after: number): Promise<Page> {
+  async read(after: number): Promise<Page | OrderedPage> {
     let shared = this.reads.get(after);
     if (shared === undefined) {
-      shared = { reading: this.#source.log.readPage(this.#chamberId, after, PAGE_LINES_MAX), page: undefined };
+      const { log } = this.#source;
+      const isAll = this.#chamberId === ALL_CHAMBERS;
+      const reading = isAll ? log.readAll(after, PAGE_LINES_MAX) : log.readPage(this.#chamberId, after, PAGE_LINES_MAX);
+      shared = { reading, page: undefined };
       this.reads.set(after, shared);
     }
     try {

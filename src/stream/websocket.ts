@@ -8,6 +8,7 @@ import type { Liveness } from './liveness.ts';
 import type { Consumer, Subscription } from './subscription.ts';
 
 const INTERNAL_ERROR = 1011;
+const NORMAL = 1000;
 /** Service restart (RFC 6455 registry): consumers reconnect and resume. */
 const SERVICE_RESTART = 1012;
 
@@ -43,8 +44,9 @@ function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketO
       subscription.stop();
       return undefined;
     },
-    end: (error) => {
-      if (error === undefined) webSocket.close(SERVICE_RESTART, 'service restart');
+    end: (reason) => {
+      if (reason === 'stopped') webSocket.close(SERVICE_RESTART, 'service restart');
+      else if (reason === 'over') webSocket.close(NORMAL, 'the chamber is over');
       else webSocket.close(INTERNAL_ERROR);
     },
   });

@@ -37,8 +37,11 @@ export interface ResponseDescription {
   readonly description: string;
   readonly headers?: readonly ('Log-Id' | 'Access-Control-Allow-Origin')[] | undefined;
   /** Absent for a response without a body. */
-  readonly content?: JsonContent | TextContent;
+  /** Several when the client's Accept header chooses. */
+  readonly content?: Content | readonly Content[];
 }
+
+export type Content = JsonContent | TextContent;
 
 interface JsonContent {
   /** Of the component that holds the schema. */
@@ -48,7 +51,7 @@ interface JsonContent {
 }
 
 interface TextContent {
-  readonly type: 'text/event-stream' | 'application/x-ndjson';
+  readonly type: 'text/event-stream' | 'application/x-ndjson' | 'text/markdown';
   readonly description: string;
   /** Made with a line of a log. */
   readonly example: (line: string) => string;

@@ -127,6 +127,15 @@ function toEvidence({ body, contentDigest, method, signature, signatureInput, ta
   );
 }
 
+const LINE_HEAD = /^\{"chamberId":(\d+),"did":(?:null|"[^"]*"),"eventId":(\d+),/;
+
+/** `<chamberId>:<eventId>` of a line, or of the beginning of one: where a reader of all chambers is. */
+export function cursorOf(line: string): string {
+  const [, chamberId, eventId] = LINE_HEAD.exec(line) ?? [];
+  if (eventId === undefined) throw new Error('the line is not an event of a chamber');
+  return `${chamberId}:${eventId}`;
+}
+
 /** Reads back a line that this service wrote; other people's lines go through the auditor's checks first. */
 export function fromLine(line: string): ForumEvent {
   return JSON.parse(line) as ForumEvent;

@@ -55,7 +55,7 @@ export class Consumer {
 
 /** Subscribes; gives the consumer together with the headers of the handshake, or the refusal. */
 export function subscribe(
-  { url }: Running,
+  { url }: Pick<Running, 'url'>,
   path: string,
 ): Promise<{ consumer: Consumer; headers: Refusal['headers'] } | { refusal: Refusal }> {
   const socket = new WebSocket(url.replace('http', 'ws') + path);
@@ -76,7 +76,7 @@ export function subscribe(
   });
 }
 
-export async function consume(running: Running, path: string): Promise<Consumer> {
+export async function consume(running: Pick<Running, 'url'>, path: string): Promise<Consumer> {
   const outcome = await subscribe(running, path);
   if ('refusal' in outcome) throw new Error(`${path}: ${JSON.stringify(outcome.refusal.body)}`);
   return outcome.consumer;
@@ -89,7 +89,7 @@ export interface ServerSent {
 
 /** Opens a stream of server-sent events; once this resolves, nothing that comes is missed. */
 export async function openSource(
-  { url }: Running,
+  { url }: Pick<Running, 'url'>,
   path: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<AsyncGenerator<ServerSent>> {
@@ -111,7 +111,7 @@ async function* readEvents(body: ReadableStream<Uint8Array<ArrayBuffer>>): Async
 }
 
 function parseEvent(event: string): ServerSent {
-  const [, id = '', data = ''] = /^id: (\d+)\ndata: (.*)$/.exec(event) ?? [];
+  const [, id = '', data = ''] = /^id: ([\d:]+)\ndata: (.*)$/.exec(event) ?? [];
   return { id, data };
 }
 
@@ -126,7 +126,7 @@ export async function take<Item>(items: AsyncGenerator<Item>, count: number): Pr
 }
 
 /** The lines of a page of NDJSON. */
-export async function page({ url }: Running, path: string): Promise<readonly string[]> {
+export async function page({ url }: Pick<Running, 'url'>, path: string): Promise<readonly string[]> {
   const response = await fetch(url + path);
   const text = await response.text();
   if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);

@@ -7,6 +7,7 @@ import type { IdeaView } from '../../projections/views.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import type { ForumLog, LogEntry, StreamId } from '../../src/log/log.ts';
 import { PAGE_BYTES } from '../../src/log/pages.ts';
+import { cursorOf } from '../../src/vocabulary/events.ts';
 import { PHASES } from '../../src/vocabulary/values.ts';
 import { entry } from './entries.ts';
 
@@ -20,6 +21,36 @@ interface Opened {
 }
 
 export function describePort(open: () => Promise<Opened>): void {
+  describe('the order of all chambers', () => {
+    it("holds each chamber's lines in their order, from any place on, and no account's", async () => {
+      const { log, reopen } = await open();
+      await log.append([created(1), entry(ANN, 1), moved(1, 2), created(2)]);
+      const first = await log.readAll(0, 100);
+      await log.append([moved(2, 2), entry(ANN, 2), moved(1, 3)]);
+      const all = await log.readAll(0, 100);
+      const lines = all.ndjson.toString().split('\n').slice(0, -1);
+      expect([first.count, all.count, lines.length]).toEqual([3, 5, 5]);
+      const cursors = lines.map(cursorOf);
+      expect(cursors.filter((cursor) => cursor.startsWith('1:'))).toEqual(['1:1', '1:2', '1:3']);
+      expect(cursors.filter((cursor) => cursor.startsWith('2:'))).toEqual(['2:1', '2:2']);
+      expect(await log.lastPlace()).toBe(all.last);
+      const reopened = await reopen();
+      for (const [index, cursor] of cursors.entries()) {
+        const [chamberId, eventId] = cursor.split(':').map(Number);
+        const place = (await reopened.placeOf(chamberId ?? 0, eventId ?? 0)) ?? Number.NaN;
+        const rest = await reopened.readAll(place, 100);
+        expect(rest.ndjson.toString()).toBe(
+          lines
+            .slice(index + 1)
+            .map((line) => `${line}\n`)
+            .join(''),
+        );
+      }
+      expect(await reopened.placeOf(1, 4)).toBe(undefined);
+      expect((await reopened.readAll(all.last, 100)).last).toBe(all.last);
+    });
+  });
+
   describe('append', () => {
     it('writes events that follow their streams, and returns their lines as they were written', async () => {
       const { log } = await open();

@@ -1,7 +1,7 @@
 // Subscriptions of a log that grows at any moment, or fails for a moment.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { Page } from '../../src/log/log.ts';
+import { ALL_CHAMBERS, type OrderedPage, type Page } from '../../src/log/log.ts';
 import { type Source, Subscriptions } from '../../src/stream/subscription.ts';
 
 /** A chamber's log of empty lines that grows, and wakes its followers, when the test says so. */
@@ -17,6 +17,14 @@ class GrowingLog implements Source {
 
   readonly log = {
     lastEventId: async () => this.lastEventId,
+    lastPlace: async () => this.lastEventId,
+    /** Every third place belongs to an account. */
+    readAll: async (after: number): Promise<OrderedPage> => {
+      const last = Math.min(after + this.#pageLinesMax - 1, this.lastEventId);
+      const count = Array.from({ length: last - after }, (_, at) => after + at + 1).filter(isOfChamber).length;
+      await Promise.resolve();
+      return { ndjson: Buffer.from('\n'.repeat(count)), count, last };
+    },
     readPage: async (_stream: unknown, after: number): Promise<Page> => {
       if (this.isFailing) throw new Error('not now');
       const count = Math.min(this.#pageLinesMax, this.lastEventId - after);
@@ -34,6 +42,10 @@ class GrowingLog implements Source {
     this.lastEventId++;
     for (const wake of this.#wakes) wake();
   }
+}
+
+function isOfChamber(place: number): boolean {
+  return place % 3 !== 0;
 }
 
 async function microtasks(count: number): Promise<void> {
@@ -79,6 +91,45 @@ it('neither misses nor repeats an event, whenever the log grows', async () => {
       subscriptions.stop();
     }
   }
+});
+
+it('passes over the places of accounts, and counts them in the lag', async () => {
+  for (let first = 0; first < 40; first++) {
+    const log = new GrowingLog();
+    const subscriptions = new Subscriptions(log);
+    let received = 0;
+    const take = ({ count }: Page) => {
+      received += count;
+      return undefined;
+    };
+    subscriptions.open(ALL_CHAMBERS, 0, { take, end: () => {} });
+    await microtasks(first);
+    for (let grown = 0; grown < 8; grown++) log.grow();
+    expect(await subscriptions.lag()).toBeGreaterThan(0);
+    while ((await subscriptions.lag()) > 0) await nextTick();
+    expect([first, received]).toEqual([first, 6]);
+    subscriptions.stop();
+  }
+});
+
+it('ends with the event with which the stream is over, once it was handed out', async () => {
+  const log = new GrowingLog();
+  const subscriptions = new Subscriptions(log);
+  let received = 0;
+  let overAt: number | undefined;
+  const take = ({ count }: Page) => {
+    received += count;
+    return undefined;
+  };
+  const ended = new Promise((end) => subscriptions.open(1, 0, { take, end, overAt: async () => overAt }));
+  await nextTick();
+  overAt = 3;
+  log.grow();
+  await nextTick();
+  expect(received).toBe(2);
+  log.grow();
+  expect(await ended).toBe('over');
+  expect(received).toBe(3);
 });
 
 /** What a new consumer gets first: how many events, or the end. */

@@ -61,6 +61,7 @@ function pathsOf(endpoints: readonly Endpoint[]) {
 function definitionsOf(endpoints: readonly Endpoint[]): Definitions {
   const named = endpoints
     .flatMap(({ body, responses }) => [body, ...Object.values(responses).map(({ content }) => content)])
+    .flat()
     .flatMap((content) => (content && 'schema' in content ? [[content.name, content.schema] as const] : []));
   return { Did: did, Deadlines: deadlines, ChamberItem: chamberItem, ...Object.fromEntries(named) };
 }

@@ -1,6 +1,12 @@
 // One endpoint as an OpenAPI operation, with every error that it may return.
 import { ALICE, CHAMBER_ID } from '../../moves/samples.ts';
-import { type Endpoint, type Parameter, POSITIVE, type ResponseDescription } from '../../vocabulary/endpoint.ts';
+import {
+  type Content,
+  type Endpoint,
+  type Parameter,
+  POSITIVE,
+  type ResponseDescription,
+} from '../../vocabulary/endpoint.ts';
 import { type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
 import { sampleLine } from './events.ts';
 import type { Schema } from './json-schema.ts';
@@ -71,11 +77,15 @@ function successOf({ description, headers, content }: ResponseDescription): Resp
   return {
     description,
     ...(refs && { headers: Object.fromEntries(refs) }),
-    ...(content && { content: { ['type' in content ? content.type : 'application/json']: mediaOf(content) } }),
+    ...(content && { content: Object.fromEntries([content].flat().map((each) => [typeOf(each), mediaOf(each)])) }),
   };
 }
 
-function mediaOf(content: NonNullable<ResponseDescription['content']>): MediaObject {
+function typeOf(content: Content): string {
+  return 'type' in content ? content.type : 'application/json';
+}
+
+function mediaOf(content: Content): MediaObject {
   if ('schema' in content) return { schema: { $ref: SCHEMAS + content.name }, example: content.example };
   return { schema: { type: 'string', description: content.description }, example: content.example(sampleLine()) };
 }

@@ -235,6 +235,8 @@ WITH batch AS MATERIALIZED (
 ), rest AS (
   INSERT INTO events (${EVENT_COLUMNS})
   SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
+), unplaced_events AS (
+  INSERT INTO unplaced SELECT stream, event_id FROM batch WHERE lead ${WON} AND stream ~ '^[0-9]' ORDER BY place
 ), new_chambers AS (
   INSERT INTO chambers SELECT "chamberId", "creatorDid", ${DEADLINES.map((name) => `"${name}"`)}, "isCommitted", "isSettled", listing
   FROM jsonb_to_recordset($12::jsonb) AS rows (lead text, "chamberId" bigint, "creatorDid" text,

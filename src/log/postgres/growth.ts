@@ -2,7 +2,7 @@
 // would take one lock for the whole server. Each node tells after its commits, on a connection that does not wait for the disk;
 // what was lost shows in the next look at the heads of the followed streams.
 import type { Client } from 'pg';
-import type { Follower, StreamId } from '../log.ts';
+import { ALL_CHAMBERS, type Follower, type StreamId } from '../log.ts';
 
 /** Heads are compared this often, for wake-ups that were lost. */
 const POLL_INTERVAL_MS = 5_000;
@@ -96,14 +96,16 @@ export class Growth {
   #wake(payload: string): void {
     const { followed = () => [], wake = () => {} } = this.#follower ?? {};
     const streams = payload === ANY_STREAM ? [...followed()] : payload.split(' ').map(toStream);
-    for (const stream of streams) wake(stream);
+    for (const stream of [...streams, ALL_CHAMBERS]) wake(stream);
   }
 
   async #poll(): Promise<void> {
     const followed = [...(this.#follower?.followed() ?? [])];
     try {
       const heads = followed.length === 0 ? new Map() : await this.#options.heads(followed);
-      for (const [stream, head] of heads) if (this.#seen.get(stream) !== head) this.#follower?.wake(stream);
+      for (const [stream, head] of heads) {
+        if (stream === ALL_CHAMBERS || this.#seen.get(stream) !== head) this.#follower?.wake(stream);
+      }
       this.#seen = heads;
     } catch {
       // The next one compares with what this one would have.

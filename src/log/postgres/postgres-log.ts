@@ -13,6 +13,7 @@ import {
   type ForumLog,
   type LogEntry,
   type LookUp,
+  type OrderedPage,
   type Page,
   type Registration,
   type Snapshot,
@@ -25,6 +26,7 @@ import { bigintArray, byteaArray, textArray } from './arrays.ts';
 import { Connections, describeDatabase } from './connections.ts';
 import { Growth, toStream } from './growth.ts';
 import * as listings from './listings.ts';
+import { placeLines } from './order.ts';
 import { CLOCK_HIGH_WATER_MARK, migrate } from './schema.ts';
 
 export interface PostgresLogOptions {
@@ -188,6 +190,34 @@ class PostgresLog implements ForumLog {
       [String(stream)],
     );
     return Number(row?.head ?? 0);
+  }
+
+  async readAll(after: number, limit: number): Promise<OrderedPage> {
+    await this.#placeLines();
+    const rows = await this.#query<PlacedLine>('all', ALL_PAGE, [after, limit]);
+    const parts: Buffer[] = [];
+    for (const { stream, event_id: eventId, line, line_crc: checksum } of rows) {
+      const damage = this.#damageIn(toStream(stream), Number(eventId), { bytes: line, checksum });
+      if (damage !== undefined) throw damage;
+      parts.push(line, LINE_BREAK);
+    }
+    return { ndjson: Buffer.concat(parts), count: rows.length, last: Number(rows.at(-1)?.place ?? after) };
+  }
+
+  async lastPlace(): Promise<number> {
+    await this.#placeLines();
+    const [row] = await this.#query<Pick<PlacedLine, 'place'>>('last place', LAST_PLACE, []);
+    return Number(row?.place);
+  }
+
+  async placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
+    await this.#placeLines();
+    const [row] = await this.#query<Pick<PlacedLine, 'place'>>('place of', PLACE_OF, [String(chamberId), eventId]);
+    return row && Number(row.place);
+  }
+
+  #placeLines(): Promise<void> {
+    return placeLines(this.#query, (work) => this.#connections.run(work));
   }
 
   #damageIn(stream: StreamId, eventId: number, { bytes, checksum }: Sealed): StreamDamaged | undefined {
@@ -361,6 +391,11 @@ interface StoredLine {
   readonly line_crc: string;
 }
 
+interface PlacedLine extends StoredLine {
+  readonly place: string;
+  readonly stream: string;
+}
+
 interface LookUpRow extends StoredLine {
   readonly kind: 'head' | 'chamber' | 'line';
   readonly stream: string;
@@ -392,6 +427,15 @@ FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k
 UNION ALL SELECT 'line', e.stream, e.event_id, k, e.line, e.line_crc
 FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
   LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e`;
+
+const LAST_PLACE = 'SELECT coalesce(max(place), 0) AS place FROM places';
+const PLACE_OF = 'SELECT place FROM places WHERE stream = $1 AND event_id = $2';
+
+const ALL_PAGE = `
+SELECT place, stream, event_id, line, line_crc FROM (
+  SELECT *, sum(octet_length(line) + 1) OVER (ORDER BY place) - octet_length(line) - 1 AS bytes_before
+  FROM (SELECT * FROM places WHERE place > $1 ORDER BY place LIMIT $2) AS placed JOIN events USING (stream, event_id)
+) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY place`;
 
 /** A page ends with the line that fills it. */
 const PAGE = `

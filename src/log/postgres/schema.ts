@@ -31,6 +31,15 @@ CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER events_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON events
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- The order of all chambers, written after the commits; until then an event is in unplaced.
+CREATE TABLE unplaced (stream text COLLATE "C" NOT NULL, event_id bigint NOT NULL, PRIMARY KEY (stream, event_id));
+CREATE TABLE places (
+  place bigint PRIMARY KEY,
+  stream text COLLATE "C" NOT NULL,
+  event_id bigint NOT NULL,
+  UNIQUE (stream, event_id)
+);
+
 CREATE TABLE chambers (
   chamber_id bigint PRIMARY KEY,
   creator_did text COLLATE "C" NOT NULL,

@@ -16,6 +16,7 @@ import {
   LogCorruption,
   type LogEntry,
   type LookUp,
+  type OrderedPage,
   type Page,
   type Registration,
   type Snapshot,
@@ -64,6 +65,8 @@ const LINE_BREAK = Buffer.from('\n');
 const SEAL_UNIT = 2 ** 33;
 const NO_CHECKSUM = 2 ** 32;
 const STREAMS_CHECKED_MAX = 100_000;
+/** Positions that one page over all chambers passes at most: those of accounts are skipped. */
+const POSITIONS_PER_PAGE = 4_000;
 const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
 
 class SqliteLog implements ForumLog {
@@ -293,6 +296,37 @@ class SqliteLog implements ForumLog {
     return this.#run(() => this.#index.lastEventId(stream));
   }
 
+  /** The order of all chambers is that of the appends. */
+  async readAll(after: number, limit: number): Promise<OrderedPage> {
+    return this.#run(() => {
+      const end = Math.min(after + POSITIONS_PER_PAGE, this.#position);
+      const parts: Buffer[] = [];
+      const rows: (StoredLine & { readonly line: Buffer })[] = [];
+      let bytes = 0;
+      for (const row of this.#statements.chamberLines.iterate(after, end, limit)) {
+        rows.push(row);
+        bytes += row.line.length + 1;
+        if (bytes >= PAGE_BYTES) break;
+      }
+      for (const row of rows) {
+        const damage = this.#damageIn(row.line, row);
+        if (damage !== undefined) throw damage;
+        parts.push(row.line, LINE_BREAK);
+      }
+      const isCut = rows.length === limit || bytes >= PAGE_BYTES;
+      const last = isCut ? (rows.at(-1)?.position ?? after) : Math.max(after, end);
+      return { ndjson: Buffer.concat(parts, bytes), count: rows.length, last };
+    });
+  }
+
+  async lastPlace(): Promise<number> {
+    return this.#position;
+  }
+
+  async placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
+    return this.#run(() => this.#index.positionOf(chamberId, eventId));
+  }
+
   async readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
     return this.#run(() => refs.map((ref) => this.#readNode(chamberId, ref)));
   }
@@ -482,6 +516,10 @@ function prepare(db: Database.Database) {
     ),
     stored: db.prepare<[number], StoredLine & { readonly line: Buffer }>(
       `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events WHERE position = ?`,
+    ),
+    chamberLines: db.prepare<[number, number, number], StoredLine & { readonly line: Buffer }>(
+      `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events
+       WHERE position > ? AND position <= ? AND chamber_id IS NOT NULL ORDER BY position LIMIT ?`,
     ),
     nodes: db.prepare<[number], StoredNodes>(
       `SELECT ${STREAM}, event_id, CAST(line AS BLOB) AS line, nodes, nodes_crc FROM events WHERE position = ?`,

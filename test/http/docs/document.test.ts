@@ -11,7 +11,7 @@ import { type Move, parseBody } from '../../../src/moves/move.ts';
 import { register } from '../../../src/moves/register.ts';
 import { moves } from '../../../src/moves/registry.ts';
 import { SAMPLE_PUBKEY } from '../../../src/moves/samples.ts';
-import { streamEndpoints } from '../../../src/stream/routes.ts';
+import { streamEndpoints } from '../../../src/stream/endpoints.ts';
 import type { JsonValue } from '../../../src/vocabulary/values.ts';
 import { House } from '../../kit/house.ts';
 import { newAjv } from './described.ts';

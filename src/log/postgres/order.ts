@@ -1,0 +1,43 @@
+// The order of all chambers: lines get a place after they were committed, because commits end in another order than they begin.
+//
+// - One transaction at a time gives places, in any node, and each begins after the one before has ended. So whoever sees a place
+//   sees all before it, and places have no gaps.
+// - A chamber's event is committed after the one before it, so whoever finds it unplaced finds that one too, or placed.
+// - Readers place what they are about to read. No append waits for it.
+import type pg from 'pg';
+import type { Query } from './listings.ts';
+
+/** Any number, the same in every release. */
+const ORDER_LOCK = '4848270582';
+const PLACED_AT_ONCE = 10_000;
+
+/** Gives a place to the lines that have none. */
+export async function placeLines(query: Query, transact: Transact): Promise<void> {
+  const [row] = await query<{ readonly any: boolean }>('unplaced', 'SELECT EXISTS (SELECT FROM unplaced) AS any', []);
+  if (row?.any !== true) return;
+  for (let placed = PLACED_AT_ONCE; placed === PLACED_AT_ONCE; ) placed = await transact(placeSome);
+}
+
+type Transact = <Result>(work: (client: pg.Client) => Promise<Result>) => Promise<Result>;
+
+async function placeSome(client: pg.Client): Promise<number> {
+  await client.query('BEGIN');
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(${ORDER_LOCK})`);
+    const { rowCount } = await client.query({ name: 'place', text: PLACE });
+    await client.query('COMMIT');
+    return rowCount ?? 0;
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+const PLACE = `
+WITH moved AS (
+  DELETE FROM unplaced WHERE (stream, event_id) IN
+    (SELECT stream, event_id FROM unplaced ORDER BY stream, event_id LIMIT ${PLACED_AT_ONCE})
+  RETURNING stream, event_id
+)
+INSERT INTO places SELECT (SELECT coalesce(max(place), 0) FROM places)
+  + row_number() OVER (ORDER BY stream, event_id), stream, event_id FROM moved`;

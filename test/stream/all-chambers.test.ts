@@ -1,0 +1,209 @@
+// GET /events: the lines of all chambers over WebSocket, server-sent events and pages, through disconnects and a kill -9.
+import { describe, expect, it } from 'vitest';
+import { Load, seatPlayers } from '../durability/players.ts';
+import { deadlinesFrom } from '../kit/chambers.ts';
+import { consume, openSource, page, subscribe, take } from '../kit/consumers.ts';
+import { Random } from '../kit/random.ts';
+import { call, newAgent, type Running, run } from '../kit/service.ts';
+import { startProcess } from '../kit/service-process.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+
+const DISCONNECTS = 100;
+const CHAMBERS = 40;
+const KILLS = 3;
+
+interface Line {
+  readonly chamberId: number;
+  readonly eventId: number;
+}
+
+function cursorOf(line: string): string {
+  const { chamberId, eventId } = JSON.parse(line) as Line;
+  return `${chamberId}:${eventId}`;
+}
+
+/** The lines by chamber, in the order in which they came. */
+function byChamber(lines: readonly string[]): ReadonlyMap<number, readonly string[]> {
+  const chambers = new Map<number, string[]>();
+  for (const line of lines) {
+    const { chamberId } = JSON.parse(line) as Line;
+    chambers.set(chamberId, [...(chambers.get(chamberId) ?? []), line]);
+  }
+  return chambers;
+}
+
+/** What each chamber's own pages hold. */
+async function storedByChamber(running: { readonly url: string }, ids: Iterable<number>) {
+  const stored = new Map<number, readonly string[]>();
+  for (const id of ids) stored.set(id, await page(running, `/chambers/${id}/events?limit=10000`));
+  return stored;
+}
+
+/** Two chambers with lines between each other's, and accounts between those. */
+async function interleaved() {
+  const running = await run();
+  const [one, two] = await debatingChambers(running, 2);
+  await two?.('two: third');
+  await one?.('one: third');
+  const cursors = ['1:1', '1:2', '2:1', '2:2', '2:3', '1:3'];
+  return { running, debate: async () => one?.('another'), cursors };
+}
+
+describe('GET /events', () => {
+  it('returns the lines of all chambers as they are in theirs, without accounts', async () => {
+    const { running, cursors } = await interleaved();
+    const lines = await page(running, '/events');
+    expect(lines.map(cursorOf)).toEqual(cursors);
+    expect(byChamber(lines)).toEqual(await storedByChamber(running, [1, 2]));
+  });
+
+  it('continues after the last line of a page', async () => {
+    const { running, cursors } = await interleaved();
+    const lines: string[] = [];
+    for (let after = '0'; ; after = cursorOf(lines.at(-1) ?? '')) {
+      const next = await page(running, `/events?after=${after}&limit=4`);
+      lines.push(...next);
+      if (next.length < 4) break;
+    }
+    expect(lines.map(cursorOf)).toEqual(cursors);
+    expect(await page(running, '/events?after=1:3')).toEqual([]);
+  });
+
+  it('reads past more accounts than a page passes over', async () => {
+    const { running, debate, cursors } = await interleaved();
+    const { log } = running.service.forum;
+    const place = await log.lastPlace();
+    const at = running.clock.read();
+    const entries = Array.from({ length: 4_500 }, (_, index) => {
+      const line = Buffer.from('{}');
+      return { stream: `did:key:z${index}`, eventId: 1, at, line, signature: null, nodes: null, listings: [] };
+    });
+    const source = await openSource(running, '/events?after=1:3');
+    await log.append(entries);
+    expect((await log.readAll(place, 10)).count).toBe(0);
+    await debate();
+    expect((await page(running, '/events')).map(cursorOf)).toEqual([...cursors, '1:4']);
+    expect((await take(source, 1)).map(({ id }) => id)).toEqual(['1:4']);
+  });
+
+  it('streams history and live lines over a WebSocket, or only live ones without a cursor', async () => {
+    const { running, debate, cursors } = await interleaved();
+    const [all, live] = [await consume(running, '/events?after=0'), await consume(running, '/events')];
+    await debate();
+    await all.until(7);
+    await live.until(1);
+    expect(all.lines.map(cursorOf)).toEqual([...cursors, '1:4']);
+    expect(live.lines).toEqual(all.lines.slice(-1));
+  });
+
+  it('streams server-sent events whose id is the cursor, resumed by Last-Event-ID', async () => {
+    const { running, cursors } = await interleaved();
+    const source = await openSource(running, '/events?after=0', { 'last-event-id': '2:1' });
+    const received = await take(source, 3);
+    expect(received.map(({ id }) => id)).toEqual(cursors.slice(3));
+    expect(received.map(({ data }) => cursorOf(data))).toEqual(cursors.slice(3));
+  });
+
+  it('ends with the service', async () => {
+    const { running } = await interleaved();
+    const consumer = await consume(running, '/events');
+    const [code] = await Promise.all([consumer.closed(), running.stop()]);
+    expect(code).toBe(1012);
+  });
+
+  it.each([
+    ['?after=1', 400, 'FORUM_ERR_VALIDATION'],
+    ['?after=1:0', 400, 'FORUM_ERR_VALIDATION'],
+    ['?after=01:1', 400, 'FORUM_ERR_VALIDATION'],
+    ['?after=1:1:1', 400, 'FORUM_ERR_VALIDATION'],
+    ['?after=1:9', 400, 'FORUM_ERR_VALIDATION'],
+    ['?after=9:1', 400, 'FORUM_ERR_VALIDATION'],
+    ['?end=settled', 400, 'FORUM_ERR_VALIDATION'],
+    ['?after=0&log=another', 409, 'FORUM_ERR_CONFLICT'],
+  ])('rejects %s with %i', async (query, status, error) => {
+    const { running } = await interleaved();
+    const rejected = { status, body: { error } };
+    expect(await subscribe(running, `/events${query}`)).toMatchObject({ refusal: rejected });
+    for (const accept of ['text/event-stream', '*/*']) {
+      const response = await fetch(`${running.url}/events${query}`, { headers: { accept } });
+      expect({ status: response.status, body: await response.json() }).toMatchObject(rejected);
+    }
+  });
+
+  it('limits only pages', async () => {
+    const { running } = await interleaved();
+    expect((await page(running, '/events?limit=1')).length).toBe(1);
+    for (const limit of ['0', '10001']) expect((await fetch(`${running.url}/events?limit=${limit}`)).status).toBe(400);
+    expect(await subscribe(running, '/events?limit=1')).toMatchObject({ refusal: { status: 400 } });
+  });
+});
+
+describe('a consumer of all chambers that resumes by its last line', { timeout: 180_000 }, () => {
+  it(`gets each line once, in its chamber's order, through ${DISCONNECTS} disconnects`, async () => {
+    const running = await run();
+    const debates = await debatingChambers(running, CHAMBERS);
+    let isOver = false;
+    const random = new Random(4);
+    const lines: string[] = [];
+    const writing = (async () => {
+      while (!isOver) await Promise.all(Array.from({ length: 4 }, () => debates[random.below(CHAMBERS)]?.('noise')));
+    })();
+    for (let disconnect = 0; disconnect < DISCONNECTS; disconnect++) {
+      const after = lines.length === 0 ? '0' : cursorOf(lines.at(-1) as string);
+      const wanted = 1 + random.below(12);
+      if (disconnect % 3 === 0) {
+        const events = await take(await openSource(running, '/events', { 'last-event-id': after }), wanted);
+        lines.push(...events.map(({ data }) => data));
+      } else if (disconnect % 3 === 1) lines.push(...(await page(running, `/events?after=${after}&limit=${wanted}`)));
+      else {
+        const consumer = await consume(running, `/events?after=${after}`);
+        await consumer.until(wanted);
+        lines.push(...consumer.lines);
+        consumer.socket.terminate();
+      }
+    }
+    isOver = true;
+    await writing;
+    lines.push(...(await page(running, `/events?after=${cursorOf(lines.at(-1) as string)}&limit=10000`)));
+    const received = byChamber(lines);
+    expect(received.size).toBe(CHAMBERS);
+    expect(received).toEqual(await storedByChamber(running, received.keys()));
+  });
+
+  it(`gets each line once, in its chamber's order, through ${KILLS} kills of the service`, async () => {
+    const path = temporaryDatabase();
+    const players = await seatPlayers(path, 8);
+    const random = new Random(5);
+    const lines: string[] = [];
+    let service = await startProcess(path);
+    for (let kill = 0; kill < KILLS; kill++) {
+      const after = lines.length === 0 ? '0' : cursorOf(lines.at(-1) as string);
+      const consumer = await consume(service, `/events?after=${after}`);
+      const load = new Load(service.url, players, random);
+      await load.answered(60);
+      await service.kill('SIGKILL');
+      await Promise.all(load.playing);
+      await consumer.closed();
+      lines.push(...consumer.lines);
+      service = await startProcess(path);
+    }
+    lines.push(...(await page(service, `/events?after=${cursorOf(lines.at(-1) as string)}&limit=10000`)));
+    const received = byChamber(lines);
+    expect(received.size).toBe(2 * players.length);
+    expect(received).toEqual(await storedByChamber(service, received.keys()));
+  });
+});
+
+/** Chambers in DEBATE, with events 1 and 2; returns what adds an event to each. */
+async function debatingChambers(running: Running, count: number) {
+  const by = await newAgent(running);
+  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
+  const ids: number[] = [];
+  while (ids.length < count) {
+    const { chamberId } = await call(running, by, ['POST', '/chambers', body]);
+    await call(running, by, ['POST', `/chambers/${chamberId}/join`]);
+    ids.push(chamberId);
+  }
+  running.clock.set(Date.parse(body.proposalDeadline));
+  return ids.map((id) => (comment: string) => call(running, by, ['POST', `/chambers/${id}/debate`, { comment }]));
+}

@@ -1,0 +1,92 @@
+// `?end=settled`: the stream of a chamber that is over ends, after its last line.
+import { expect, it } from 'vitest';
+import { TX_HASH } from '../../src/moves/samples.ts';
+import { allocationOf, deadlinesFrom, recordCommit } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
+import { consume, openSource, page, subscribe, take } from '../kit/consumers.ts';
+import { call, debating, type Running, run } from '../kit/service.ts';
+
+const ENDING = 'end=settled';
+
+async function inDebate() {
+  const running = await run();
+  const chamber = await debating(running);
+  return { running, ...chamber, stream: `/chambers/${chamber.id}/stream` };
+}
+
+async function settle({ service, clock }: Running, id: number): Promise<void> {
+  clock.set(clock.read() + 5 * HOUR);
+  await recordCommit(service.forum, id);
+}
+
+it('closes a WebSocket with 1000 once the chamber is committed, and no other', async () => {
+  const { running, id, stream } = await inDebate();
+  const ending = await consume(running, `${stream}?after=0&${ENDING}`);
+  const endless = await consume(running, `${stream}?after=0`);
+  await ending.until(2);
+  await settle(running, id);
+  expect(await ending.closed()).toBe(1000);
+  await endless.until(3);
+  expect(ending.lines).toEqual(await page(running, `/chambers/${id}/events`));
+  expect([endless.lines, endless.closeCode]).toEqual([ending.lines, undefined]);
+});
+
+it('closes after history if the chamber is over already', async () => {
+  const { running, id, stream } = await inDebate();
+  await settle(running, id);
+  for (const [after, count] of [
+    [0, 3],
+    [2, 1],
+    [3, 0],
+  ] as const) {
+    const consumer = await consume(running, `${stream}?after=${after}&${ENDING}`);
+    expect(await consumer.closed()).toBe(1000);
+    expect(consumer.lines).toHaveLength(count);
+  }
+});
+
+it('ends server-sent events after a comment, and tells a browser that comes back not to', async () => {
+  const { running, id, stream } = await inDebate();
+  const source = await openSource(running, `${stream}?after=0&${ENDING}`);
+  await take(source, 2);
+  await settle(running, id);
+  expect((await take(source, 2)).map(({ id }) => id)).toEqual(['3', '']);
+  expect((await source.next()).done).toBe(true);
+  const headers = { accept: 'text/event-stream', 'last-event-id': '3' };
+  expect((await fetch(`${running.url}${stream}?${ENDING}`, { headers })).status).toBe(204);
+});
+
+it('waits for the deployments of the graduates', async () => {
+  const { running, by, stream } = await inDebate();
+  const { forum } = running.service;
+  const { chamberId } = await call(running, by, [
+    'POST',
+    '/chambers',
+    { name: 'Ideas', ...deadlinesFrom(running.clock.read()) },
+  ]);
+  expect(chamberId).toBe(2);
+  await call(running, by, ['POST', '/chambers/2/join']);
+  running.clock.set(running.clock.read() + HOUR);
+  await call(running, by, ['POST', '/chambers/2/propose', { name: 'Rain', ticker: 'RAIN' }]);
+  running.clock.set(running.clock.read() + 2 * HOUR);
+  const { commit, reveal } = allocationOf(2, by, { 'idea-1': 10_000 });
+  await call(running, by, ['POST', '/chambers/2/allocate/commit', commit]);
+  running.clock.set(running.clock.read() + HOUR);
+  await call(running, by, ['POST', '/chambers/2/allocate/reveal', reveal]);
+  const consumer = await consume(running, `${stream.replace('1', '2')}?after=0&${ENDING}`);
+  await settle(running, 2);
+  await consumer.until(6);
+  const failed = {
+    type: 'idea.deploy_failed',
+    payload: { ideaId: 'idea-1', txHash: TX_HASH, reason: 'reverted' },
+  } as const;
+  expect(consumer.closeCode).toBe(undefined);
+  await forum.submit({ operation: 'record', chamberId: 2, fact: failed });
+  expect(await consumer.closed()).toBe(1000);
+  expect(consumer.lines).toHaveLength(7);
+});
+
+it.each(['end=never', 'end=', 'end=settled&end=settled'])('rejects %s', async (query) => {
+  const { running, stream } = await inDebate();
+  expect(await subscribe(running, `${stream}?${query}`)).toMatchObject({ refusal: { status: 400 } });
+});
