@@ -35,25 +35,30 @@ export function hexString(pattern: RegExp, message: string) {
   return v.pipe(v.string(message), v.regex(pattern, message)) as v.GenericSchema<string, Hex>;
 }
 
+/** Others are counted: to name thousands takes longer than all else in a request. */
+const UNKNOWN_NAMED_MAX = 16;
+
 /**
- * An object with exactly these members. Every unknown member is named, `__proto__` too, and every wrong or missing one
- * beside it.
+ * An object with exactly these members. Unknown members are named, `__proto__` too, and every wrong or missing one beside
+ * them.
  */
 export function exactly<Entries extends v.ObjectEntries>(entries: Entries) {
   const known = v.object(entries);
   return v.pipe(
     v.custom<v.InferInput<typeof known>>(isPlainObject, 'must be an object'),
-    v.rawCheck(({ dataset, addIssue }) => {
+    v.rawCheck(({ dataset, config, addIssue }) => {
       if (!dataset.typed) return;
       const unknown = Object.keys(dataset.value).filter((name) => !Object.hasOwn(entries, name));
       if (unknown.length === 0) return;
       const list = Object.keys(entries).join(', ') || 'none';
-      for (const name of unknown) {
+      for (const name of unknown.slice(0, UNKNOWN_NAMED_MAX)) {
         const hint = suggestion(name, Object.keys(entries));
         addIssue({ message: `unknown member ${JSON.stringify(name)}; ${hint ?? `known: ${list}`}` });
       }
+      const more = unknown.length - UNKNOWN_NAMED_MAX;
+      if (more > 0) addIssue({ message: `${more} more unknown members` });
       // A pipe stops at its first item with issues, so the known members are checked here.
-      for (const issue of v.safeParse(known, dataset.value).issues ?? [])
+      for (const issue of v.safeParse(known, dataset.value, { abortEarly: config.abortEarly === true }).issues ?? [])
         addIssue(issue as Parameters<typeof addIssue>[0]);
     }),
     known,

@@ -257,6 +257,21 @@ describe('a body', () => {
     expect(problemsOf('debate', { ideaId: 1, refinement: 1 })).toEqual(['ideaId', 'comment', 'refinement']);
   });
 
+  it('names 16 unknown members, and counts the others', () => {
+    const extra = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`extra${index}`, 1]));
+    const { detail } = parse('debate', { ...extra, comment: '' }) as { readonly detail: string };
+    expect(detail.match(/unknown member "/g)).toHaveLength(16);
+    expect(detail).toMatch(/; body: 4 more unknown members; comment: /);
+  });
+
+  it('names the first problem alone of a body with more than 1,000 members and elements', () => {
+    const problems = (length: number) => problemsOf('reveal', { allocations: Array(length).fill(1), salt: '0x' });
+    expect(problems(990)).toHaveLength(991);
+    expect(problems(1_000)).toEqual(['allocations[0]']);
+    const valid = Array.from({ length: 2_000 }, (_, index) => ({ ideaId: `idea-${index}`, bps: 1 }));
+    expect(parse('reveal', { allocations: valid })).toMatchObject({ allocations: valid });
+  });
+
   it('with a misspelt member is told the name that was meant', () => {
     const detail = expect.stringContaining('unknown member "lobyDeadline"; did you mean "lobbyDeadline"?');
     expect(parse('createChamber', { lobyDeadline: 'x' })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
