@@ -9,6 +9,7 @@ export interface AccountState {
   readonly pubkeyHex: Hex;
   readonly walletAddress: string;
   readonly personality: Personality;
+  readonly label: string | null;
   /** Of the last registration, with which a repeated one is compared. */
   readonly registeredPersonality: Personality;
   /** The last registration. */
@@ -32,6 +33,7 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
       return {
         ...payload,
         ...common,
+        label: payload.label ?? null,
         registeredPersonality: payload.personality,
         registrationEventId: eventId,
         isAttested: typeof request?.body === 'string',

@@ -25,6 +25,8 @@ export interface ChamberState extends TurnState {
   readonly name: string;
   readonly creatorDid: string;
   readonly minBackersForGraduation: number;
+  readonly topic: string | null;
+  readonly maxMembers: number | null;
   /** By slot, which starts at 1. */
   readonly ideas: readonly Idea[];
   /** Commitment by DID. */
@@ -76,6 +78,8 @@ function advance(state: ChamberState, event: ChamberEvent): ChamberState {
     creatorDid: state.creatorDid,
     deadlines: state.deadlines,
     minBackersForGraduation: state.minBackersForGraduation,
+    topic: state.topic,
+    maxMembers: state.maxMembers,
     turnSeconds: state.turnSeconds,
     members: state.members,
     ideas: state.ideas,
@@ -92,7 +96,7 @@ function advance(state: ChamberState, event: ChamberEvent): ChamberState {
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
 
 function created(event: Created): ChamberState {
-  const { name, deadlines, minBackersForGraduation, turnSeconds } = event.payload;
+  const { name, deadlines, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
   const millis = DEADLINES.map((deadline) => [deadline, Date.parse(deadlines[deadline])]);
   return {
     chamberId: event.chamberId,
@@ -100,6 +104,8 @@ function created(event: Created): ChamberState {
     creatorDid: event.did,
     deadlines: Object.fromEntries(millis) as Record<DeadlineName, Millis>,
     minBackersForGraduation,
+    topic,
+    maxMembers,
     turnSeconds,
     members: [],
     ideas: [],

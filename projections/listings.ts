@@ -14,6 +14,7 @@ export interface ChamberListing {
   readonly deadlines: ChamberState['deadlines'];
   readonly memberCount: number;
   readonly turnSeconds: number | null;
+  readonly maxMembers: number | null;
   readonly isCommitted: boolean;
   /** Whether the relayer has nothing left to do: committed, and every graduate deployed or failed. */
   readonly isSettled: boolean;
@@ -123,6 +124,7 @@ function chamberListing(state: ChamberState): ChamberListing {
     turnSeconds: state.turnSeconds,
     isCommitted: state.settlement.committed !== null,
     isSettled: isSettled(state),
+    maxMembers: state.maxMembers,
   };
 }
 

@@ -4,7 +4,7 @@ import type { ChamberState, Reveal } from './chamber.ts';
 import type { Deployment } from './settlement.ts';
 
 /** Raised whenever ChamberState changes: snapshots of another version are dropped. */
-export const STATE_VERSION = 1;
+export const STATE_VERSION = 2;
 
 export const SNAPSHOT_EVERY_EVENTS = 1_000;
 /** A state with more text gets snapshots as many times more seldom, so that they cost each event the same. */

@@ -91,7 +91,12 @@ function mayOf(
   { chamber, member }: Membership,
   { phase, isInTurn, membersMax }: Situation & { readonly membersMax: number },
 ): readonly May[] {
-  if (phase === 'LOBBY' && member.turnOrder === null && chamber.memberCount < membersMax) return ['join'];
+  if (
+    phase === 'LOBBY' &&
+    member.turnOrder === null &&
+    chamber.memberCount < Math.min(membersMax, chamber.maxMembers ?? membersMax)
+  )
+    return ['join'];
   if (!isInTurn) return [];
   return phase === 'PROPOSAL' ? ['propose'] : ['debate'];
 }

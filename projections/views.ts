@@ -58,6 +58,10 @@ export interface ChamberView {
   readonly deadlines: Deadlines;
   readonly minBackersForGraduation: number;
   readonly turnSeconds: number | null;
+  /** Extension. */
+  readonly topic: string | null;
+  /** Extension. */
+  readonly maxMembers: number | null;
   readonly members: readonly string[];
   readonly currentTurnAgent: string | null;
   /** Extension: the service's time, by which phase and turn were decided. */
@@ -116,8 +120,11 @@ export function accountView({ did, walletAddress, personality, registeredAt }: A
   return { did, walletAddress, personality, registeredAt };
 }
 
-export function agentView({ agentId, did, personality, registeredAt }: AccountState, record: AgentRecord): AgentView {
-  return { agentId, did, label: null, personality, registeredAt, ...record };
+export function agentView(
+  { agentId, did, label, personality, registeredAt }: AccountState,
+  record: AgentRecord,
+): AgentView {
+  return { agentId, did, label, personality, registeredAt, ...record };
 }
 
 export function chamberView(state: ChamberState, now: Millis): ChamberView {
@@ -130,6 +137,8 @@ export function chamberView(state: ChamberState, now: Millis): ChamberView {
     deadlines: deadlinesView(state.deadlines),
     minBackersForGraduation: state.minBackersForGraduation,
     turnSeconds: state.turnSeconds,
+    topic: state.topic,
+    maxMembers: state.maxMembers,
     members: state.members,
     currentTurnAgent: turnHolderAt(state, now),
     now: toTimestamp(now),

@@ -6,6 +6,8 @@ import { accountEventId, type ChamberLimits, type DecidingAccount, defineMove } 
 import * as sample from './samples.ts';
 
 const TURN_SECONDS_MAX = 31_536_000;
+const TOPIC_CHARS_MAX = 2_000;
+const MEMBERS = { min: 2, max: 256 } as const;
 
 export interface CreationContext {
   readonly now: Millis;
@@ -20,6 +22,8 @@ const body = exactly({
   ...v.entriesFromList(DEADLINES, sentTimestamp),
   minBackersForGraduation: v.optional(integer(1, Number.MAX_SAFE_INTEGER), 1),
   turnSeconds: v.exactOptional(integer(1, TURN_SECONDS_MAX, ': seconds a turn lasts')),
+  topic: v.exactOptional(v.pipe(characters(0, TOPIC_CHARS_MAX), v.description('what the chamber is about'))),
+  maxMembers: v.exactOptional(integer(MEMBERS.min, MEMBERS.max, ': members that may join')),
 });
 
 /** POST /chambers: each deadline not before the one before it, the first in the future. */
@@ -34,11 +38,16 @@ export const createChamber = defineMove({
     deadlines,
     minBackersForGraduation: id,
     turnSeconds: v.nullable(id),
+    topic: v.exactOptional(v.pipe(v.string(), v.maxLength(TOPIC_CHARS_MAX))),
+    maxMembers: v.exactOptional(id),
     accountEventId,
   }),
   response: v.strictObject({ chamberId: id, phase: v.literal('LOBBY') }),
 
-  decide({ name, minBackersForGraduation, turnSeconds = null, ...deadlines }, context: CreationContext) {
+  decide(
+    { name, minBackersForGraduation, turnSeconds = null, topic, maxMembers, ...deadlines },
+    context: CreationContext,
+  ) {
     const problems = [...deadlineProblems(deadlines, context.now)];
     if (problems.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', problems.join('; '));
     const { openChambersPerDidMax } = context.limits;
@@ -49,7 +58,8 @@ export const createChamber = defineMove({
       );
     }
     const accountEventId = context.account.lastEventId;
-    return { name, deadlines, minBackersForGraduation, turnSeconds, accountEventId };
+    const optional = { ...(topic !== undefined && { topic }), ...(maxMembers !== undefined && { maxMembers }) };
+    return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional, accountEventId };
   },
   answer: ({ chamberId }) => ({ chamberId, phase: 'LOBBY' }),
   impliedBody: ({ deadlines, turnSeconds, accountEventId: _, ...rest }) => ({

@@ -24,7 +24,7 @@ export const join = defineMove({
     if (state.members.includes(did)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already joined chamber ${state.chamberId}`);
     }
-    if (state.members.length >= limits.membersMax) {
+    if (state.members.length >= Math.min(limits.membersMax, state.maxMembers ?? limits.membersMax)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.members.length} members`);
     }
     return { turnOrder: state.members.length, accountEventId: account.lastEventId };

@@ -5,6 +5,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
 import {
   address,
+  characters,
   did,
   exactly,
   hexString,
@@ -18,6 +19,7 @@ import { type Move, parseBody, type SentBody } from './move.ts';
 import * as sample from './samples.ts';
 
 export const EMAIL_CHARS_MAX = 254;
+const LABEL_CHARS_MAX = 64;
 /** What rfcEmail, HTML's definition, leaves out: no part of the name is empty, and the domain ends in a top-level one. */
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
@@ -39,6 +41,7 @@ const content = {
   ),
   walletAddress,
   personality: sentPersonality,
+  label: v.exactOptional(v.pipe(characters(1, LABEL_CHARS_MAX), v.description('a name of your choice, for people'))),
 };
 const body = exactly({ ...content, operatorEmail: v.exactOptional(operatorEmail) });
 const bodyWithEmail = exactly({ ...content, operatorEmail });
@@ -68,10 +71,11 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     pubkeyHex: sentHash('the public key'),
     walletAddress: address,
     personality,
+    label: v.exactOptional(v.pipe(v.string(), v.maxLength(LABEL_CHARS_MAX))),
   }) as v.GenericSchema as Move<'agent.registered'>['payload'],
   response: v.strictObject({ did, agentId: v.string() }),
 
-  decide({ pubkeyHex, walletAddress, personality }, { state, isSigned }) {
+  decide({ pubkeyHex, walletAddress, personality, label }, { state, isSigned }) {
     const did = registeredDid({ pubkeyHex });
     if (state !== null && !isSigned) {
       throw new ForumError(
@@ -80,14 +84,11 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
       );
     }
     const agentId = `agent-${did.slice('did:key:'.length)}`;
-    return { agentId, pubkeyHex: pubkeyHex.toLowerCase() as Hex, walletAddress, personality };
+    const named = label === undefined ? {} : { label };
+    return { agentId, pubkeyHex: pubkeyHex.toLowerCase() as Hex, walletAddress, personality, ...named };
   },
   answer: ({ did, payload }) => ({ did, agentId: payload.agentId }),
-  impliedBody: ({ pubkeyHex, walletAddress, personality }) => ({
-    pubkeyHex,
-    walletAddress,
-    personality: { ...personality },
-  }),
+  impliedBody: ({ agentId: _, ...body }) => ({ ...body, personality: { ...body.personality } }),
   narrate: ({ walletAddress }) => `registers with the wallet ${walletAddress}`,
 
   texts: {
@@ -142,6 +143,7 @@ export function isUnchanged(sent: RegisterBody, { state, isSigned }: RegisterCon
     state !== null &&
     (!isSigned || sent.operatorEmail !== undefined || state.isAttested) &&
     sent.walletAddress.toLowerCase() === state.walletAddress.toLowerCase() &&
-    canonicalJson(sent.personality) === canonicalJson(state.registeredPersonality)
+    canonicalJson(sent.personality) === canonicalJson(state.registeredPersonality) &&
+    (sent.label ?? null) === state.label
   );
 }

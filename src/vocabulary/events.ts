@@ -20,6 +20,7 @@ export interface AccountPayloads {
     readonly pubkeyHex: Hex;
     readonly walletAddress: string;
     readonly personality: Personality;
+    readonly label?: string;
   };
   /** `personality` is the whole after the patch. */
   'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
@@ -37,6 +38,8 @@ export interface MovePayloads {
     readonly deadlines: Deadlines;
     readonly minBackersForGraduation: number;
     readonly turnSeconds: number | null;
+    readonly topic?: string;
+    readonly maxMembers?: number;
   } & NamesAccount;
   'chamber.joined': { readonly turnOrder: number } & NamesAccount;
   'chamber.proposed': {

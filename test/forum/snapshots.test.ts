@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
+import { STATE_VERSION } from '../../projections/snapshot.ts';
 import { Streams } from '../../src/forum/streams.ts';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
@@ -56,7 +57,7 @@ describe('a snapshot', () => {
   it('takes the place of the events before it, and rebuild makes the same', async () => {
     const path = await written();
     const before = rows(path);
-    expect(before).toMatchObject([{ chamber_id: 1, event_id: 2_000, version: 1 }]);
+    expect(before).toMatchObject([{ chamber_id: 1, event_id: 2_000, version: STATE_VERSION }]);
     const { chamber, lines } = await load(path);
     expect(lines).toBe(EVENTS - 2_000 + 1);
     expect(faults(path)).toEqual([]);

@@ -43,6 +43,8 @@ describe('GET /chambers/:id', () => {
       deadlines: deadlinesFrom(START),
       minBackersForGraduation: 2,
       turnSeconds: 60,
+      topic: null,
+      maxMembers: null,
       members: [ann.did, bob.did],
       currentTurnAgent: bob.did,
       now: toTimestamp(house.clock.read()),

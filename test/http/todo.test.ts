@@ -179,6 +179,37 @@ describe('GET /agents/:did', () => {
   });
 });
 
+describe('labels, topics and places', () => {
+  it('are shown where they were given', async () => {
+    const house = new House();
+    const ann = await house.agent({ label: 'Ann 🌦' });
+    expect(await house.must('GET', `/agents/${ann.did}`)).toMatchObject({ label: 'Ann 🌦' });
+    const id = await openChamber(house, [ann], { topic: 'Rain', maxMembers: 2 });
+    expect(await house.must('GET', `/chambers/${id}`)).toMatchObject({ topic: 'Rain', maxMembers: 2 });
+    const [created] = await house.events(id);
+    expect(created?.payload).toMatchObject({ topic: 'Rain', maxMembers: 2 });
+  });
+
+  it('have limits', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const create = (members: object) =>
+      house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...members } });
+    for (const members of [{ topic: 'x'.repeat(2_001) }, { maxMembers: 1 }, { maxMembers: 257 }]) {
+      expect(await create(members)).toMatchObject({ status: 400 });
+    }
+    await expect(house.agent({ label: '' })).rejects.toThrow('400');
+    await expect(house.agent({ label: 'x'.repeat(65) })).rejects.toThrow('400');
+  });
+
+  it('end where the creator said', async () => {
+    const house = new House();
+    const agents = [await house.agent(), await house.agent(), await house.agent()];
+    const id = await openChamber(house, agents.slice(0, 2), { maxMembers: 2 });
+    expect(await house.request('POST', `/chambers/${id}/join`, { by: agents[2] })).toMatchObject({ status: 409 });
+  });
+});
+
 describe('GET /chambers?member=', () => {
   it('leaves the chambers that the agent joined, newest first, in pages and by phase', async () => {
     const house = new House();

@@ -334,6 +334,7 @@ function listing(chamberId: number, changes: Partial<ChamberListing> = {}): Cham
     creatorDid: ANN,
     memberCount: 0,
     turnSeconds: null,
+    maxMembers: null,
   } as const;
   return { ...usual, chamberId, deadlines: deadlines(chamberId), isCommitted: false, isSettled: false, ...changes };
 }

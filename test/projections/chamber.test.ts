@@ -33,6 +33,8 @@ describe('a chamber', () => {
         allocateRevealDeadline: HOURS.end,
       },
       minBackersForGraduation: 2,
+      topic: null,
+      maxMembers: null,
       turnSeconds: 60,
       members: [ANN, BOB],
       ideas: [

@@ -73,6 +73,8 @@ describe('the chamber view', () => {
       deadlines: DEADLINES_HOURLY,
       minBackersForGraduation: 1,
       turnSeconds: null,
+      topic: null,
+      maxMembers: null,
       members: [ANN, BOB],
       currentTurnAgent: ANN,
       now: toTimestamp(HOURS.proposal),

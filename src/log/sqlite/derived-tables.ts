@@ -40,6 +40,7 @@ CREATE TABLE chambers (
   allocate_reveal_deadline INTEGER NOT NULL,
   member_count INTEGER NOT NULL,
   turn_seconds INTEGER,
+  max_members INTEGER,
   is_committed INTEGER NOT NULL,
   is_settled INTEGER NOT NULL
 ) STRICT;

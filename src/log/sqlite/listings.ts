@@ -172,7 +172,7 @@ function prepare(db: Database) {
   return {
     writeChamber: db.prepare<[ChamberRow]>(
       `INSERT OR REPLACE INTO chambers VALUES (@chamber_id, @name, @creator_did, @lobby_deadline, @proposal_deadline,
-       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @turn_seconds, @is_committed, @is_settled)`,
+       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @turn_seconds, @max_members, @is_committed, @is_settled)`,
     ),
     writeIdea: db.prepare('INSERT OR REPLACE INTO ideas VALUES (?, ?, ?, ?, ?, ?, ?)'),
     writeMember: db.prepare('INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, 1)'),
@@ -256,6 +256,7 @@ function toRow(listing: ChamberListing) {
     allocate_reveal_deadline: listing.deadlines.allocateRevealDeadline,
     member_count: listing.memberCount,
     turn_seconds: listing.turnSeconds,
+    max_members: listing.maxMembers,
     is_committed: Number(listing.isCommitted),
     is_settled: Number(listing.isSettled),
   };
@@ -276,6 +277,7 @@ function fromRow(row: ChamberRow): ChamberListing {
     },
     memberCount: row.member_count,
     turnSeconds: row.turn_seconds,
+    maxMembers: row.max_members,
     isCommitted: row.is_committed === 1,
     isSettled: row.is_settled === 1,
   };

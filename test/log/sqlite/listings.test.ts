@@ -31,6 +31,7 @@ function listing(chamberId: number, isCommitted = false): ChamberListing {
       allocateRevealDeadline: reveal as number,
     },
     turnSeconds: null,
+    maxMembers: null,
     memberCount: 0,
     isCommitted,
     isSettled: isCommitted,
