@@ -74,8 +74,10 @@ function leastDifferences(
   { body, at }: JsonResponse,
 ): readonly string[] {
   const deadlines = Object.values(state?.deadlines ?? {});
-  const near = [...deadlines, statedTime(body)].filter((time) => Math.abs(time - at) < LATER_MILLIS);
-  const times = [at, ...near];
+  const times = [at, ...deadlines.filter((deadline) => Math.abs(deadline - at) < LATER_MILLIS)];
+  // A service's time never falls: after its clock was set back it is ahead of the Date header, but never behind.
+  const stated = statedTime(body);
+  if (stated > at - LATER_MILLIS) times.push(stated);
   for (let now = at - EARLIER_MILLIS; now < at + LATER_MILLIS; now += STEP_MILLIS) times.push(now);
   const candidates = times.map((now) => {
     const expected = viewAt(now);
