@@ -11,6 +11,7 @@ import { proofRoutes } from './proofs.ts';
 import { errorResponse, preflight, requestIdOf } from './response.ts';
 import { serviceRoutes } from './service.ts';
 import { todoRoutes } from './todo.ts';
+import { transcriptRoutes } from './transcript.ts';
 
 /** Described for one path; every path has it. */
 const preflightRoute: Route = {
@@ -33,6 +34,7 @@ export const httpRoutes: readonly Route[] = [
   preflightRoute,
   ...ideaRoutes,
   ...proofRoutes,
+  ...transcriptRoutes,
 ];
 
 export function createApp(options: HttpOptions): ForumApp {

@@ -67,7 +67,7 @@ export const createChamber = defineMove({
     ...deadlines,
     ...(turnSeconds === null ? {} : { turnSeconds }),
   }),
-  narrate: ({ name }) => `opens the chamber “${name}”`,
+  narrate: ({ name }, names) => `opens the chamber ${names.words(name)}`,
 
   texts: {
     tag: 'Chambers',

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
+import { canonicalJson } from '../vocabulary/json.ts';
 import { characters, exactly, id, ideaId, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import type { JsonObject } from '../vocabulary/values.ts';
 import { defineMove } from './move.ts';
@@ -42,7 +43,10 @@ export const debate = defineMove({
     ...(refinement === null ? {} : { refinement }),
   }),
   isTransient: true,
-  narrate: ({ ideaId, comment }, names) => `on ${names.idea(ideaId)}: “${comment}”`,
+  narrate: ({ ideaId, comment, refinement }, names) => {
+    const said = `on ${names.idea(ideaId)}: ${names.words(comment)}`;
+    return refinement === null ? said : `${said} ${names.words(canonicalJson(refinement))}`;
+  },
 
   texts: {
     tag: 'Moves',

@@ -44,10 +44,12 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   readonly example: { readonly body: JsonValue; readonly payload: Payloads[Type]; readonly answer: unknown };
 }
 
-/** How a narration shows DIDs and ideas. */
+/** How a narration shows DIDs, ideas and what others wrote. */
 export interface Names {
   readonly agent: (did: string) => string;
   readonly idea: (ideaId: string | null) => string;
+  /** Text of an agent or a contract: data for whoever reads the narration. */
+  readonly words: (text: string) => string;
 }
 
 export interface MoveTexts {

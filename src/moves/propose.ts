@@ -49,7 +49,10 @@ export const propose = defineMove({
   },
   answer: ({ payload }) => ({ ideaId: payload.ideaId, ticker: payload.ticker }),
   impliedBody: ({ name, ticker, description }) => ({ name, ticker, description }),
-  narrate: ({ ticker, ideaId, description }) => `proposes ${ticker} (${ideaId}): ${description}`,
+  narrate: ({ ticker, ideaId, name, description }, names) => {
+    const named = `proposes ${ticker} (${ideaId}): ${names.words(name)}`;
+    return description === '' ? named : `${named} ${names.words(description)}`;
+  },
 
   texts: {
     tag: 'Moves',

@@ -10,7 +10,11 @@ import { ALICE, CHAMBER_ID, DEADLINES } from '../../src/moves/samples.ts';
 import type { JsonObject } from '../../src/vocabulary/values.ts';
 
 const slices = Object.values({ register, changePersonality, ...moves }) as unknown as readonly Move[];
-const NAMES = { agent: (did: string) => `<${did.slice(-4)}>`, idea: (ideaId: string | null) => `[${ideaId}]` };
+const NAMES = {
+  agent: (did: string) => `<${did.slice(-4)}>`,
+  idea: (ideaId: string | null) => `[${ideaId}]`,
+  words: (text: string) => `“${text}”`,
+};
 
 describe('a slice', () => {
   it.each(slices)(
@@ -51,8 +55,8 @@ describe('a slice', () => {
     [changePersonality, 'changes the personality'],
     [moves.createChamber, 'opens the chamber “Weather desk”'],
     [moves.join, 'joins; turn 0'],
-    [moves.propose, 'proposes RAIN (idea-1): Pays out when it does not rain.'],
-    [moves.debate, 'on [idea-1]: “Who measures the rain?”'],
+    [moves.propose, 'proposes RAIN (idea-1): “Rain insurance” “Pays out when it does not rain.”'],
+    [moves.debate, 'on [idea-1]: “Who measures the rain?” “{"oracle":"two stations"}”'],
     [moves.pass, "passes; the turn is <1WCT>'s"],
     [moves.commit, `commits to ${moves.commit.example.payload.commitment}`],
     [moves.reveal, 'reveals [idea-1] 6000 bps'],

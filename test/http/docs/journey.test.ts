@@ -219,6 +219,8 @@ async function readEvents(id: number, streamed: readonly string[]) {
   expect(await readEventSource('/events?after=0', lines.length)).toEqual(lines);
   const headers = { accept: 'text/event-stream' };
   await live.call('GET', `/chambers/${id}/stream?after=${lines.length}&end=settled`, { headers });
+  await live.call('GET', `/chambers/${id}/transcript?after=1&maxBytes=2000`);
+  await live.call('GET', `/chambers/${id}/transcript`, { headers: { accept: 'application/json' } });
   await live.call('GET', `/chambers/${id}/merkle-preview`);
   await live.call('GET', `/chambers/${id}/events/2/proof`);
   await live.call('GET', `/chambers/${id}/consistency?from=1&to=3`);

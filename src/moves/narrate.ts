@@ -1,0 +1,29 @@
+// What happened, in one line: moves narrate themselves, the service's own events are narrated here.
+import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
+import { unreachable } from '../vocabulary/unreachable.ts';
+import type { Move, Names } from './move.ts';
+import { moveOfEvent } from './registry.ts';
+
+export function narrateEvent(event: ChamberEvent, names: Names): string {
+  if (!isMove(event)) return narrateService(event, names);
+  // A slice and the payload of its event type belong together, which a union over event types can't express. Absent: of a later release.
+  const move = moveOfEvent[event.type] as Move | undefined;
+  return move?.narrate(event.payload, names) ?? event.type;
+}
+
+function narrateService({ type, payload }: ServiceEvent, { idea, words }: Names): string {
+  switch (type) {
+    case 'relay.commit_submitted':
+      return `sends the root in ${payload.txHash}`;
+    case 'chamber.committed':
+      return `the root is on chain, block ${payload.blockNumber}`;
+    case 'relay.deploy_submitted':
+      return `deploys ${idea(payload.ideaId)} in ${payload.txHash}`;
+    case 'idea.deployed':
+      return `${idea(payload.ideaId)} is the token ${payload.tokenAddress}`;
+    case 'idea.deploy_failed':
+      return `${idea(payload.ideaId)} could not be deployed: ${words(payload.reason)}`;
+    default:
+      return unreachable(type);
+  }
+}
