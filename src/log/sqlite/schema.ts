@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
+import { placeChambers } from './chamber-phases.ts';
+import { readClock } from './clock.ts';
 import { DERIVED, deriveTables } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 
@@ -132,8 +134,18 @@ function fromSchema2(db: Database): void {
  */
 function fromSchema3(db: Database): void {
   db.exec(REGISTRATIONS);
-  // A chamber that cannot be folded is damaged, and no reason to keep the service from the others.
-  deriveTables(db, () => {});
+  db.exec('CREATE TEMP TABLE earlier AS SELECT * FROM chambers');
+  const damaged: number[] = [];
+  deriveTables(db, ({ chamber_id: chamberId }) => damaged.push(chamberId));
+  // A damaged chamber is no reason to keep the service from the others. Its row was right before.
+  const keep = db.prepare(
+    `INSERT OR REPLACE INTO chambers SELECT chamber_id, name, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
+       allocate_commit_deadline, allocate_reveal_deadline, member_count, NULL, NULL, is_committed, is_settled
+     FROM earlier WHERE chamber_id = ?`,
+  );
+  for (const chamberId of damaged) keep.run(chamberId);
+  db.exec('DROP TABLE earlier; DELETE FROM chamber_phases');
+  placeChambers(db, readClock(db));
   const signed = db.prepare<[], { readonly account: string; readonly event_id: number; readonly signature: Buffer }>(
     `SELECT account, event_id, signature FROM events
      WHERE position IN (
