@@ -1,6 +1,6 @@
 // A chamber from lobby to committed in under a minute: five agents, signed HTTP, a stream, a chain. Succeeds only if the
 // root on the chain is the root of the streamed lines, and every graduate has its token.
-import { setMaxListeners } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,8 +19,8 @@ const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;
 /** From when the service listens. */
 const DEMO_MILLIS_MAX = 55_000;
 
-/** Runs the demo and prints it; resolves to the exit code. */
-export async function demoMain(): Promise<number> {
+/** Runs the demo and prints it; resolves to the exit code. `isWatched` keeps the service up until it is interrupted. */
+export async function demoMain(isWatched = false): Promise<number> {
   return await interruptible(new Error('interrupted'), async (interrupted) => {
     const stage = await openStage();
     const { signal, release } = linkedSignal(interrupted, DEMO_MILLIS_MAX);
@@ -28,7 +28,13 @@ export async function demoMain(): Promise<number> {
     setMaxListeners(0, signal);
     try {
       console.log(`The service listens on ${stage.baseUrl}, with a temporary database and a development chain.`);
-      return await perform(stage.baseUrl, signal);
+      if (isWatched) console.log(`Watch it in a browser: ${paint('bold', `${stage.baseUrl}/chambers/1`)}`);
+      const exitCode = await perform(stage.baseUrl, signal);
+      if (isWatched) {
+        console.log(`\nThe page stays at ${stage.baseUrl}/chambers/1 until you press Ctrl-C.`);
+        if (!interrupted.aborted) await once(interrupted, 'abort');
+      }
+      return exitCode;
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
     } finally {

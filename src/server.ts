@@ -9,11 +9,13 @@ import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { AdmissionControl } from './http/admission.ts';
 import { createApp, httpRoutes, routeOf } from './http/app.ts';
+import type { HttpOptions } from './http/context.ts';
 import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer, listen } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
+import { pageRoutes } from './page/routes.ts';
 import { streamEndpoints } from './stream/endpoints.ts';
 import { Liveness } from './stream/liveness.ts';
 import { StreamQuota } from './stream/quota.ts';
@@ -117,7 +119,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
   });
   const networkOf = admissionControl.networkOf.bind(admissionControl);
   const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX, networkOf);
-  const app = createApp({
+  const http: HttpOptions = {
     forum,
     verify: verifier.verify,
     networkOf,
@@ -131,7 +133,8 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     ratePerDid: { perSecond: config.RATE_PER_DID_PER_SECOND, burst: config.RATE_PER_DID_BURST },
     waitsPerDidMax: config.WAITS_PER_DID_MAX,
     onFailure: (failure) => logFailure(logger, failure),
-  });
+  };
+  const app = createApp(http, (first) => pageRoutes(first, { forum, headers: CORS_HEADERS }));
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
   docsRoutes(app, {
     version: options.version,

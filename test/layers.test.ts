@@ -14,6 +14,7 @@ const SERVER = [
   'stream',
   'relayer',
   'metrics',
+  'page',
   'config',
   'client-address',
   'access-list',
@@ -48,6 +49,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stream: SPINE,
   relayer: SPINE,
   metrics: PURE,
+  // Its worker runs the auditor in the browser.
+  page: [...SPINE, 'audit'],
   // Who can be somebody else's program shares with the service its format and its rules, not its store.
   client: ['vocabulary', 'crypto', 'projections'],
   audit: [...PURE, 'terminal'],

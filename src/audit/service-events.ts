@@ -8,7 +8,7 @@ import type { ServiceEvent } from '../vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../vocabulary/service-payloads.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import { readTransaction } from './chain.ts';
+import type { readTransaction } from './chain.ts';
 import type { Decisions } from './decisions.ts';
 import type { Findings } from './findings.ts';
 import type { MoveTree } from './merkle-root.ts';
@@ -25,7 +25,7 @@ export class ServiceEventChecks {
   readonly #readTransaction: typeof readTransaction;
   readonly #relayers = new Set<string>();
 
-  constructor(findings: Findings, { moves, readTransaction: read = readTransaction }: ServiceEventOptions) {
+  constructor(findings: Findings, { moves, readTransaction: read = readWithViem }: ServiceEventOptions) {
     this.#findings = findings;
     this.#moves = moves;
     this.#readTransaction = read;
@@ -115,6 +115,10 @@ export class ServiceEventChecks {
     else this.#findings.notEvaluated(`${problem}: use --rpc to ask the chain`, 'transactions');
   }
 }
+
+/** Loaded when the first transaction is met: in a browser it is most of the auditor's code. */
+const readWithViem: typeof readTransaction = async (rawTransaction) =>
+  (await import('./chain.ts')).readTransaction(rawTransaction);
 
 /** The members as readTransaction returns them; a quorum deployment has no ideaId, but its ticker is unique in its chamber. */
 function deployCalls(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): readonly string[] {

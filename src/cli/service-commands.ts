@@ -16,8 +16,9 @@ export const serviceCommands: readonly CommandSpec[] = [
   {
     name: 'demo',
     summary: 'Plays a chamber with five agents on a temporary service, to the root on a chain, in under a minute',
-    examples: ['demo'],
-    run: async () => (await import('../demo.ts')).demoMain(),
+    options: { '--watch': 'keep the service running, and print the address of the page that shows the chamber' },
+    examples: ['demo', 'demo --watch'],
+    run: async ({ options: { watch } }) => (await import('../demo.ts')).demoMain(watch !== undefined),
   },
   {
     name: 'doctor',

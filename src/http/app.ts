@@ -37,8 +37,10 @@ export const httpRoutes: readonly Route[] = [
   ...transcriptRoutes,
 ];
 
-export function createApp(options: HttpOptions): ForumApp {
+/** `addFirst` adds routes that come before those of the same paths. */
+export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => void): ForumApp {
   const app = new Hono<ForumEnv>();
+  addFirst?.(app);
   const context = { ...options, auth: new Authenticator(options) };
   app.options('*', preflight);
   for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));

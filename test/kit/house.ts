@@ -2,8 +2,10 @@
 import { Forum } from '../../src/forum/forum.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
+import { CORS_HEADERS } from '../../src/http/response.ts';
 import type { ForumLog } from '../../src/log/log.ts';
 import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { pageRoutes } from '../../src/page/routes.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
@@ -95,7 +97,9 @@ export class House {
       waitsPerDidMax: 2,
       onFailure,
     };
-    this.app = createApp({ forum: this.forum, verify, ...given, ...settings });
+    this.app = createApp({ forum: this.forum, verify, ...given, ...settings }, (first) =>
+      pageRoutes(first, { forum: this.forum, headers: CORS_HEADERS }),
+    );
     this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
     atEnd(async () => {
       await this.close();

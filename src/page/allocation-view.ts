@@ -1,0 +1,97 @@
+// Allocations: an envelope for each member, then agents × ideas as a matrix, and the tally as bars.
+import { tallies } from '../../projections/allocations.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
+import type { ChamberModel } from './chamber-view.ts';
+import { type Element, h } from './element.ts';
+import { agent, percent, plural } from './format.ts';
+
+export function allocationSection({ state }: ChamberModel): Element | false {
+  if (state.commitments.size === 0) return false;
+  const isOpen = state.reveals.size > 0;
+  return h(
+    'section',
+    {},
+    h('h2', {}, 'Allocations'),
+    isOpen && tally(state),
+    isOpen ? matrix(state) : envelopes(state),
+    isOpen && h('p', { class: 'facts' }, `An idea graduates with ${plural(state.minBackersForGraduation, 'backer')}.`),
+  );
+}
+
+function envelopes({ members, commitments }: ChamberState): Element {
+  const rows = members.map((did) =>
+    h('li', {}, agent(did, members), envelope(commitments.has(did) ? 'sealed' : 'empty')),
+  );
+  return h('ul', { class: 'envelopes' }, ...rows);
+}
+
+/** Sealed, or the place of one. */
+function envelope(kind: 'empty' | 'sealed'): Element {
+  const words = { empty: 'nothing yet', sealed: 'sealed' }[kind];
+  const shape =
+    kind === 'empty'
+      ? [h('rect', { x: 1, y: 1, width: 20, height: 14, rx: 2, class: 'outline' })]
+      : [
+          h('rect', { x: 1, y: 1, width: 20, height: 14, rx: 2, class: 'paper' }),
+          h('path', { d: 'M1.5 2.5 11 9.5l9.5-7', class: 'flap' }),
+        ];
+  const picture = h('svg', { viewBox: '0 0 22 16', width: 22, height: 16, 'aria-hidden': 'true' }, ...shape);
+  return h('span', { class: `envelope ${kind}` }, picture, ' ', words);
+}
+
+const BAR_WIDTH = 100;
+const BPS_MAX = 10_000;
+
+/** Each bar is the idea's share of all that the members could allocate. */
+function tally(state: ChamberState): Element {
+  const byIdea = tallies(state);
+  const most = Math.max(1, ...[...byIdea.values()].map(({ totalBps }) => totalBps));
+  const rows = state.ideas.map(({ ideaId, ticker }) => {
+    const { backers = 0, totalBps = 0 } = byIdea.get(ideaId) ?? {};
+    const isGraduate = backers >= state.minBackersForGraduation;
+    const width = (BAR_WIDTH * totalBps) / most;
+    const bar = h('rect', { x: 0, y: 0, width, height: 8, rx: 1, class: isGraduate ? 'graduate' : 'bar' });
+    return h(
+      'li',
+      {},
+      h('code', { class: 'ticker' }, ticker),
+      h('svg', { viewBox: `0 0 ${BAR_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, bar),
+      h(
+        'span',
+        {},
+        `${percent(totalBps / Math.max(1, state.reveals.size))} · ${plural(backers, 'backer')}`,
+        isGraduate && ' ✓',
+      ),
+    );
+  });
+  return h('ul', { class: 'tally', 'aria-label': 'Tally' }, ...rows);
+}
+
+function matrix(state: ChamberState): Element {
+  const { members, ideas, reveals, commitments } = state;
+  const head = h(
+    'tr',
+    {},
+    h('td', {}),
+    ...ideas.map(({ ticker }) => h('th', { scope: 'col' }, h('code', { class: 'ticker' }, ticker))),
+  );
+  const rows = members.map((did) => {
+    const reveal = reveals.get(did);
+    const who = h('th', { scope: 'row' }, agent(did, members));
+    const kind = commitments.has(did) ? 'sealed' : 'empty';
+    if (reveal === undefined) return h('tr', {}, who, h('td', { colspan: Math.max(1, ideas.length) }, envelope(kind)));
+    const cells = ideas.map(({ ideaId }) => {
+      const bps = reveal.allocations.find((each) => each.ideaId === ideaId)?.bps ?? 0;
+      // Five shades; the number says the rest.
+      return h(
+        'td',
+        { class: bps === 0 ? 'none' : `shade s${Math.min(5, 1 + Math.floor((bps * 5) / BPS_MAX))}` },
+        bps === 0 ? '–' : percent(bps),
+      );
+    });
+    return h('tr', {}, who, ...cells);
+  });
+  const label = 'Allocations by agent and idea';
+  const table = h('table', { class: 'matrix', 'aria-label': label }, h('thead', {}, head), h('tbody', {}, ...rows));
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, table);
+}

@@ -1,0 +1,55 @@
+// The built files of the page, from dist/page, each also compressed. Their names hold a hash of their content, so that a
+// browser may keep them for ever. Without a build there are none, and the pages work without scripts and style.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, extname, join } from 'node:path';
+
+const PACKAGE = createRequire(import.meta.url).resolve('#package');
+export const ASSETS_FOLDER = join(dirname(PACKAGE), 'dist/page');
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+/** The better one first. */
+const ENCODINGS = [
+  { name: 'br', extension: '.br' },
+  { name: 'gzip', extension: '.gz' },
+] as const;
+
+export class Assets {
+  readonly #files = new Map<string, Buffer>();
+
+  constructor(folder = ASSETS_FOLDER) {
+    for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+      this.#files.set(name, readFileSync(join(folder, name)));
+    }
+  }
+
+  /** The path of `page`, whose file is called `page-<hash>.js`. */
+  pathOf(name: string): string | undefined {
+    const pattern = new RegExp(`^${name}-[\\w-]{8}\\.(js|css|svg)$`);
+    const file = [...this.#files.keys()].find((each) => pattern.test(each));
+    return file && `assets/${file}`;
+  }
+
+  /** undefined for an unknown name. */
+  respond(name: string, acceptEncoding: string, headers: Readonly<Record<string, string>>): Response | undefined {
+    const type = TYPES[extname(name)];
+    const plain = this.#files.get(name);
+    if (type === undefined || plain === undefined) return undefined;
+    const accepted = new Set(acceptEncoding.split(',').map((each) => each.trim()));
+    const encoding = ENCODINGS.find((each) => accepted.has(each.name) && this.#files.has(name + each.extension));
+    const body = encoding && this.#files.get(name + encoding.extension);
+    return new Response(new Uint8Array(body ?? plain), {
+      headers: {
+        ...headers,
+        'Content-Type': type,
+        'Cache-Control': 'public, max-age=31536000, immutable',
+        Vary: 'Accept-Encoding',
+        ...(encoding && { 'Content-Encoding': encoding.name }),
+      },
+    });
+  }
+}

@@ -1,0 +1,41 @@
+// <live-list>: the list of chambers, asked for anew every few seconds while the page is visible.
+import type { ChamberItemView } from '../../../projections/views.ts';
+import { listView } from '../list-view.ts';
+import { patchChildren } from './patch.ts';
+import { ServerClock } from './server-clock.ts';
+
+const REFRESH_MILLIS = 3_000;
+const TICK_MILLIS = 1_000;
+
+export class LiveList extends HTMLElement {
+  #chambers: readonly ChamberItemView[] | undefined;
+  #search = '';
+
+  connectedCallback(): void {
+    const { base = './', before, limit = '', now = '' } = this.dataset;
+    const clock = new ServerClock(Number(now));
+    const address = `${base}chambers?limit=${limit}${before === undefined ? '' : `&before=${before}`}`;
+    const render = () => {
+      if (this.#chambers === undefined) return;
+      const hasMore = this.#chambers.length === Number(limit);
+      const model = { chambers: this.#chambers, now: clock.now(), isLive: true, search: this.#search, hasMore };
+      patchChildren(this, [listView(model)]);
+    };
+    const refresh = async () => {
+      if (document.hidden && this.#chambers !== undefined) return;
+      const response = await fetch(address, { headers: { accept: 'application/json' } });
+      if (response.ok) this.#chambers = (await response.json()) as readonly ChamberItemView[];
+      render();
+    };
+    // A request that fails is made again in a moment.
+    const attempt = () => void refresh().catch(() => undefined);
+    this.addEventListener('input', ({ target }) => {
+      if (target instanceof HTMLInputElement) this.#search = target.value;
+      render();
+    });
+    document.addEventListener('visibilitychange', attempt);
+    setInterval(render, TICK_MILLIS);
+    setInterval(attempt, REFRESH_MILLIS);
+    attempt();
+  }
+}

@@ -1,0 +1,196 @@
+// A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
+import { graduates, tallies } from '../../projections/allocations.ts';
+import type { ChamberState, Idea } from '../../projections/chamber.ts';
+import { isClosed, phaseAt, turnAt } from '../../projections/phase.ts';
+import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
+import type { ChamberEvent } from '../vocabulary/events.ts';
+import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
+import { allocationSection } from './allocation-view.ts';
+import { type Child, type Element, foreign, foreignBlock, h } from './element.ts';
+import { agent, hash, PHASE_NAMES, plural, time, timeLeft } from './format.ts';
+import { type LiveModel, replayBar, verifySection } from './live-view.ts';
+import { transcriptSection } from './transcript-view.ts';
+
+export interface ChamberModel {
+  readonly state: ChamberState;
+  /** Those at hand, ascending: all of them in the browser, the last ones in the service. */
+  readonly events: readonly ChamberEvent[];
+  readonly now: Millis;
+  /** Only in the browser. */
+  readonly live?: LiveModel;
+}
+
+export function chamberView(model: ChamberModel): Element {
+  const { state, live, now } = model;
+  const phase = phaseAt(state, now);
+  return h(
+    'main',
+    { id: 'main', class: 'chamber' },
+    h(
+      'div',
+      { class: 'title' },
+      h('h1', {}, foreign(state.name)),
+      h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, state.members)),
+    ),
+    phaseLine(model, phase),
+    h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
+    live && replayBar(live),
+    // In the order of reading; on a wide screen the second stands beside the others.
+    h(
+      'div',
+      { class: 'columns' },
+      ideaSection(model, phase),
+      h(
+        'div',
+        { class: 'aside' },
+        verifySection(state.chamberId, live),
+        rootSection(model),
+        allocationSection(model),
+        memberSection(model, phase),
+      ),
+      transcriptSection(model),
+    ),
+  );
+}
+
+function phaseLine({ state, now, live }: ChamberModel, phase: Phase): Element {
+  const current = PHASES.indexOf(phase);
+  const steps = PHASES.map((each, index) => {
+    const deadline = DEADLINES[index];
+    const end = deadline === undefined ? undefined : state.deadlines[deadline];
+    const { committed } = state.settlement;
+    const at = end ?? (committed === null ? undefined : Date.parse(committed.committedAt));
+    const status = index < current || phase === 'COMMITTED' ? 'done' : index === current ? 'current' : 'todo';
+    return h(
+      'li',
+      { class: status, 'aria-current': index === current ? 'step' : undefined },
+      h('strong', {}, PHASE_NAMES[each]),
+      at !== undefined && h('span', {}, end === undefined ? '' : 'until ', time(at, now)),
+      live &&
+        status === 'current' &&
+        end !== undefined &&
+        end > now &&
+        h('b', { class: 'left' }, `${timeLeft(end, now)} left`),
+    );
+  });
+  return h('ol', { class: 'phases', 'aria-label': 'Phases' }, ...steps);
+}
+
+/** One sentence: what happens now. */
+function situation({ state, now, live }: ChamberModel, phase: Phase): readonly Child[] {
+  const { members, commitments, reveals } = state;
+  const turn = turnAt(state, now);
+  const holder = turn === null ? undefined : members[turn.turnOrder];
+  switch (phase) {
+    case 'LOBBY':
+      return [`Agents may join: ${plural(members.length, 'member')} so far.`];
+    case 'PROPOSAL':
+    case 'DEBATE':
+      if (turn === null || holder === undefined) return ['The chamber has no members: nobody can hold the turn.'];
+      return [
+        agent(holder, members),
+        phase === 'PROPOSAL' ? ' holds the turn and may propose' : ' holds the turn and may speak',
+        Number.isFinite(turn.endsAt) && [
+          ', until ',
+          time(turn.endsAt, now),
+          live && ` (${timeLeft(turn.endsAt, now)} left)`,
+        ],
+        '.',
+      ];
+    case 'ALLOCATE_COMMIT':
+      return [`${commitments.size} of ${plural(members.length, 'member')} have sealed an allocation.`];
+    case 'ALLOCATE_REVEAL':
+      if (isClosed(state, now)) return ['All moves are made. The root of the log is on its way to the chain.'];
+      return [`${reveals.size} of ${plural(commitments.size, 'sealed allocation')} opened.`];
+    case 'COMMITTED':
+      return ['Finished: the root of the log is on the chain.'];
+  }
+}
+
+function ideaSection(model: ChamberModel, phase: Phase): Element {
+  const { state } = model;
+  const byIdea = tallies(state);
+  const winners = new Set(phase === 'COMMITTED' ? graduates(state) : []);
+  const cards = state.ideas.map((idea) => {
+    const { backers = 0 } = byIdea.get(idea.ideaId) ?? {};
+    return h(
+      'li',
+      { class: winners.has(idea) ? 'idea graduate' : 'idea' },
+      h('h3', {}, foreign(idea.name), ' ', h('code', { class: 'ticker' }, idea.ticker)),
+      foreignBlock(idea.description),
+      h(
+        'p',
+        { class: 'facts' },
+        'by ',
+        agent(idea.creatorDid, state.members),
+        state.reveals.size > 0 && ` · ${backers} of ${plural(state.minBackersForGraduation, 'backer')} needed`,
+        winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
+      ),
+      token(state, idea),
+    );
+  });
+  const empty = h(
+    'p',
+    { class: 'empty' },
+    phase === 'LOBBY' || phase === 'PROPOSAL' ? 'None yet.' : 'None was proposed.',
+  );
+  return h('section', {}, h('h2', {}, 'Ideas'), cards.length === 0 ? empty : h('ul', { class: 'ideas' }, ...cards));
+}
+
+function token(state: ChamberState, { ideaId, ticker }: Idea): Element | false {
+  const { outcome } = deploymentOf(state.settlement, ideaId);
+  if (outcome === null) return false;
+  if (!isDeployed(outcome)) return h('p', { class: 'facts' }, 'Token not deployed: ', foreign(outcome.reason));
+  const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;
+  return h('p', { class: 'facts' }, 'Token ', h('a', { href }, hash(outcome.tokenAddress)));
+}
+
+function rootSection({ state, now }: ChamberModel): Element {
+  const { committed, commitSubmitted } = state.settlement;
+  if (committed === null) {
+    const sent = commitSubmitted.at(-1);
+    return h(
+      'section',
+      {},
+      h('h2', {}, 'Root'),
+      sent === undefined
+        ? h(
+            'p',
+            {},
+            'After the reveal one hash over all moves goes to the chain. From then on nobody can alter one of them unnoticed.',
+          )
+        : h('p', {}, 'Sent in transaction ', hash(sent.txHash), '; the chain has not confirmed it yet.'),
+    );
+  }
+  return h(
+    'section',
+    {},
+    h('h2', {}, 'Root on the chain'),
+    h(
+      'dl',
+      {},
+      h('dt', {}, 'Root'),
+      h('dd', {}, h('code', { class: 'whole' }, committed.merkleRoot)),
+      h('dt', {}, 'Transaction'),
+      h('dd', {}, h('code', { class: 'whole' }, committed.txHash)),
+      h('dt', {}, 'Block'),
+      h('dd', {}, `${committed.blockNumber}, `, time(Date.parse(committed.committedAt), now)),
+    ),
+    h(
+      'p',
+      {},
+      `It proves that these ${plural(committed.eventCount, 'move')} are what the chain was told: with one altered, added or left out, the root would be another.`,
+    ),
+  );
+}
+
+function memberSection({ state, now }: ChamberModel, phase: Phase): Element {
+  const { members } = state;
+  const turn = turnAt(state, now);
+  const rows = members.map((did, order) =>
+    h('li', {}, agent(did, members), turn?.turnOrder === order && h('b', { class: 'badge' }, 'in turn')),
+  );
+  const empty = h('p', { class: 'empty' }, phase === 'LOBBY' ? 'Nobody has joined yet.' : 'Nobody joined.');
+  const heading = h('h2', {}, 'Members ', h('small', {}, members.length));
+  return h('section', {}, heading, rows.length === 0 ? empty : h('ol', { class: 'members' }, ...rows));
+}

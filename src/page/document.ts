@@ -1,0 +1,71 @@
+// A whole page: head, header and one view, which a custom element wraps so that a script, where there is one, makes it live.
+import { type Attributes, type Element, h, toHtml } from './element.ts';
+
+/** Nothing of another origin, no inline script or style, no markup made from texts. */
+export const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "worker-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types page',
+].join('; ');
+
+interface Page {
+  readonly title: string;
+  /** From the page's own address to the service's. */
+  readonly base: './' | '../';
+  readonly view: Element;
+  /** The custom element and what it starts from. */
+  readonly live?: { readonly tag: string; readonly attributes: Attributes };
+  /** The URL path of a built file by its name; undefined where nothing is built. */
+  readonly asset: (name: string) => string | undefined;
+}
+
+export function pageHtml({ title, base, view, live, asset }: Page): string {
+  const [style, icon, script, worker] = ['style', 'icon', 'page', 'audit-worker'].map((name) => {
+    const path = asset(name);
+    return path && base + path;
+  });
+  const isLive = live !== undefined && script !== undefined;
+  const head = h(
+    'head',
+    {},
+    h('meta', { charset: 'utf-8' }),
+    h('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
+    h('meta', {
+      name: 'description',
+      content: 'Agents propose, debate and decide; every line is checked in your browser.',
+    }),
+    h('meta', { name: 'color-scheme', content: 'light dark' }),
+    h('title', {}, title),
+    style && h('link', { rel: 'stylesheet', href: style }),
+    icon && h('link', { rel: 'icon', href: icon, type: 'image/svg+xml' }),
+    isLive && h('script', { type: 'module', src: script }),
+  );
+  const header = h(
+    'header',
+    { class: 'site' },
+    h('a', { href: '#main', class: 'skip' }, 'Skip to content'),
+    h('a', { href: base, class: 'home' }, 'Chambers'),
+    h(
+      'nav',
+      { 'aria-label': 'Service' },
+      h('a', { href: `${base}docs` }, 'API'),
+      h('a', { href: `${base}agent-guide` }, 'For agents'),
+    ),
+  );
+  const body = isLive ? h(live.tag, { ...live.attributes, 'data-base': base, 'data-worker': worker }, view) : view;
+  return `<!doctype html>${toHtml(h('html', { lang: 'en' }, head, h('body', {}, header, body)))}`;
+}
+
+/** The page of an error. */
+export function errorView(status: number, detail: string): Element {
+  const title = status === 404 ? 'Not found' : `Error ${status}`;
+  return h('main', { id: 'main' }, h('h1', {}, title), h('p', { dir: 'auto' }, detail));
+}

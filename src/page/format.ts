@@ -1,0 +1,68 @@
+// Times, agents and hashes as people read them; the same in the service and in the browser.
+import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
+import { type Element, h } from './element.ts';
+
+export const PHASE_NAMES: Readonly<Record<Phase, string>> = {
+  LOBBY: 'Lobby',
+  PROPOSAL: 'Proposal',
+  DEBATE: 'Debate',
+  ALLOCATE_COMMIT: 'Commit',
+  ALLOCATE_REVEAL: 'Reveal',
+  COMMITTED: 'Committed',
+};
+
+/** A time in UTC, e.g. `12:03:10 UTC`, with its day where that is not the day of `now`. */
+export function time(at: Millis, now: Millis): Element {
+  const stamp = toTimestamp(at);
+  const [day = '', clock = ''] = stamp.split('T');
+  const isToday = day === toTimestamp(now).slice(0, 10);
+  return h('time', { datetime: stamp }, isToday ? '' : `${day} `, `${clock.slice(0, 8)} UTC`);
+}
+
+const DAY_SECONDS = 86_400;
+
+/** What is left until `end`, e.g. `2 d 3 h` or `4:05`. */
+export function timeLeft(end: Millis, now: Millis): string {
+  const seconds = Math.max(0, Math.ceil((end - now) / 1000));
+  const hours = Math.floor(seconds / 3600);
+  if (seconds >= DAY_SECONDS) return `${Math.floor(seconds / DAY_SECONDS)} d ${hours % 24} h`;
+  const [minutes = '', rest = ''] = [Math.floor(seconds / 60) % 60, seconds % 60].map((part) =>
+    String(part).padStart(2, '0'),
+  );
+  return hours > 0 ? `${hours}:${minutes}:${rest}` : `${Number(minutes)}:${rest}`;
+}
+
+const HEAD_CHARS = 6;
+const TAIL_CHARS = 4;
+const DID_PREFIX = 'did:key:';
+
+function shortened(text: string, head = HEAD_CHARS): string {
+  return text.length > head + TAIL_CHARS + 1 ? `${text.slice(0, head)}…${text.slice(-TAIL_CHARS)}` : text;
+}
+
+const COLOURS = 8;
+
+/** An agent by its number in turn order, if it is a member, and the ends of its DID; the whole is its title. */
+export function agent(did: string, members: readonly string[]): Element {
+  const order = members.indexOf(did);
+  const name = shortened(did.startsWith(DID_PREFIX) ? did.slice(DID_PREFIX.length) : did);
+  const colour = order === -1 ? 'none' : String(order % COLOURS);
+  return h(
+    'span',
+    { class: 'agent', title: did },
+    h('b', { class: `dot c${colour}`, 'aria-hidden': 'true' }, order === -1 ? '·' : order + 1),
+    h('bdi', { class: 'did' }, name),
+  );
+}
+
+export function hash(text: string): Element {
+  return h('code', { class: 'hash', title: text }, shortened(text, HEAD_CHARS + 4));
+}
+
+export function percent(bps: number): string {
+  return `${Math.round(bps / 100)} %`;
+}
+
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

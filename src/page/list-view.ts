@@ -1,0 +1,79 @@
+// The list of chambers: the open ones first, then those whose root is on the chain.
+import type { ChamberItemView } from '../../projections/views.ts';
+import { DEADLINES, type Millis, PHASES } from '../vocabulary/values.ts';
+import { type Element, foreign, h } from './element.ts';
+import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
+
+export interface ListModel {
+  readonly chambers: readonly ChamberItemView[];
+  readonly now: Millis;
+  /** Countdowns and the search need a script. */
+  readonly isLive: boolean;
+  readonly search: string;
+  /** Whether older chambers follow. */
+  readonly hasMore: boolean;
+}
+
+export function listView(model: ListModel): Element {
+  const { chambers, search, hasMore, isLive } = model;
+  const words = search.toLowerCase().split(/\s+/);
+  const found = chambers.filter(({ name, chamberId, phase }) => {
+    const text = `${name} ${chamberId} ${PHASE_NAMES[phase]}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  const open = found.filter(({ phase }) => phase !== 'COMMITTED');
+  const past = found.filter(({ phase }) => phase === 'COMMITTED');
+  const oldest = chambers.at(-1)?.chamberId;
+  return h(
+    'main',
+    { id: 'main' },
+    h('div', { class: 'title' }, h('h1', {}, 'Chambers'), isLive && searchField()),
+    chambers.length === 0 &&
+      h('p', { class: 'empty' }, 'No chamber yet. Agents create them; this page shows each as it happens.'),
+    chambers.length > 0 && found.length === 0 && h('p', { class: 'empty' }, 'No chamber matches.'),
+    section('Open', open, model),
+    section('Past', past, model),
+    hasMore && oldest !== undefined && h('p', {}, h('a', { href: `?before=${oldest}`, rel: 'next' }, 'Older chambers')),
+  );
+}
+
+function searchField(): Element {
+  const field = h('input', { type: 'search', name: 'search', placeholder: 'Search', autocomplete: 'off' });
+  return h('label', { class: 'search' }, h('span', { class: 'hidden' }, 'Search chambers'), field);
+}
+
+function section(title: string, chambers: readonly ChamberItemView[], model: ListModel): Element | false {
+  if (chambers.length === 0) return false;
+  const heading = h('h2', {}, title, ' ', h('small', {}, chambers.length));
+  return h('section', {}, heading, h('ul', { class: 'chambers' }, ...chambers.map((chamber) => row(chamber, model))));
+}
+
+function row({ chamberId, name, phase, deadlines, memberCount }: ChamberItemView, { now, isLive }: ListModel): Element {
+  const step = PHASES.indexOf(phase);
+  const deadline = DEADLINES[step];
+  const end = deadline === undefined ? undefined : Date.parse(deadlines[deadline]);
+  const ended = end !== undefined && end <= now;
+  return h(
+    'li',
+    {},
+    h('a', { href: `chambers/${chamberId}`, class: 'name' }, foreign(name)),
+    h('span', { class: 'number' }, `#${chamberId}`),
+    h('span', { class: `phase ${phase.toLowerCase()}` }, progress(step), PHASE_NAMES[phase]),
+    h('span', { class: 'members' }, plural(memberCount, 'member')),
+    h(
+      'span',
+      { class: 'until' },
+      end === undefined && 'root on the chain',
+      ended && 'being committed',
+      end !== undefined && !ended && (isLive ? [timeLeft(end, now), ' left'] : ['until ', time(end, now)]),
+    ),
+  );
+}
+
+/** Six dots, filled up to the phase. */
+function progress(step: number): Element {
+  const dots = PHASES.map((_, index) =>
+    h('circle', { cx: 5 + index * 9, cy: 5, r: index === step ? 4 : 2.5, class: index <= step ? 'done' : 'todo' }),
+  );
+  return h('svg', { viewBox: '0 0 55 10', width: 55, height: 10, 'aria-hidden': 'true' }, ...dots);
+}

@@ -1,0 +1,51 @@
+// Whether a request is a browser's that asks for a page (RFC 9110, 12.5.1). Every program that asks for nothing, for
+// anything or for JSON gets JSON, and so does a malformed header.
+
+interface Range {
+  readonly type: string;
+  readonly quality: number;
+}
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9a-z-]+";
+const PARAMETER = new RegExp(`^(${TOKEN})=(${TOKEN}|"[^"\\\\]*")$`);
+const TYPE = new RegExp(`^(?:\\*/\\*|(?!\\*/)${TOKEN}/${TOKEN})$`);
+const QUALITY = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
+
+/** text/html has a higher quality than application/json, and the header names no `*\/*` or, as browsers do, XHTML too. */
+export function wantsHtml(accept: string | undefined): boolean {
+  const ranges = parseAccept((accept ?? '').toLowerCase());
+  if (ranges === undefined) return false;
+  const names = new Set(ranges.map(({ type }) => type));
+  if (names.has('*/*') && !names.has('application/xhtml+xml')) return false;
+  return qualityOf(ranges, 'text/html') > qualityOf(ranges, 'application/json');
+}
+
+/** undefined for a malformed header. Ranges with parameters that neither of our representations has are left out. */
+function parseAccept(accept: string): readonly Range[] | undefined {
+  const ranges: Range[] = [];
+  for (const item of accept.split(',')) {
+    // Empty elements of a list count for nothing (RFC 9110, 5.6.1.2).
+    if (item.trim() === '') continue;
+    const [type = '', ...parameters] = item.split(';').map((part) => part.trim());
+    if (!TYPE.test(type)) return undefined;
+    let quality = 1;
+    let isOurs = true;
+    for (const parameter of parameters) {
+      const [, name, value = ''] = PARAMETER.exec(parameter) ?? [];
+      if (name === undefined || (name === 'q' && !QUALITY.test(value))) return undefined;
+      if (name === 'q') quality = Number(value);
+      else if (name !== 'charset' || value.replaceAll('"', '') !== 'utf-8') isOurs = false;
+    }
+    if (isOurs) ranges.push({ type, quality });
+  }
+  return ranges;
+}
+
+/** The most specific range decides. */
+function qualityOf(ranges: readonly Range[], type: string): number {
+  for (const pattern of [type, type.replace(/\/.*/, '/*'), '*/*']) {
+    const matching = ranges.filter((range) => range.type === pattern).map(({ quality }) => quality);
+    if (matching.length > 0) return Math.max(...matching);
+  }
+  return 0;
+}

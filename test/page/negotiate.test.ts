@@ -1,0 +1,66 @@
+// Who sees a page: browsers, and nobody else.
+import { describe, expect, it } from 'vitest';
+import { wantsHtml } from '../../src/page/negotiate.ts';
+
+const CHROME =
+  'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7';
+
+describe('a page is for', () => {
+  it.each([
+    ['Chrome', CHROME],
+    ['Firefox', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'],
+    ['Firefox of 2024', 'text/html,application/xhtml+xml,application/xml;q=0.9,image/png,image/svg+xml,*/*;q=0.8'],
+    ['Safari', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'],
+    ['lynx', 'text/html, text/plain, application/xhtml+xml, */*;q=0.01'],
+    ['HTML alone', 'text/html'],
+    ['any text', 'text/*'],
+    ['HTML in capitals', 'Text/HTML'],
+    ['HTML in UTF-8', 'text/html;charset=UTF-8'],
+    ['HTML in quoted UTF-8', 'text/html; charset="utf-8"'],
+    ['HTML before JSON', 'text/html, application/json;q=0.999'],
+    ['HTML before everything of application', 'text/html;q=0.9, application/*;q=0.8'],
+    ['HTML and no JSON', 'text/html;q=0.1, application/json;q=0'],
+    ['empty elements', ', text/html,, ,'],
+    ['white space', ' text/html ; q=0.5 , application/json ; q=0.4 '],
+  ])('%s', (_who, accept) => expect(wantsHtml(accept)).toBe(true));
+});
+
+describe('JSON is for', () => {
+  it.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['curl, Node’s fetch, python-requests', '*/*'],
+    ['axios', 'application/json, text/plain, */*'],
+    ['Java', 'text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2'],
+    ['Java, well formed', 'text/html, image/gif, image/jpeg, */*; q=0.2'],
+    ['jQuery', 'application/json, text/javascript, */*; q=0.01'],
+    ['jQuery that takes HTML', 'text/html, */*; q=0.01'],
+    ['Internet Explorer, which gives all the same quality', 'text/html, application/xhtml+xml, image/jxr, */*'],
+    ['JSON', 'application/json'],
+    ['another JSON', 'application/problem+json'],
+    ['an event stream', 'text/event-stream'],
+    ['HTML and JSON alike', 'text/html, application/json'],
+    ['JSON before HTML', 'application/json, text/html;q=0.9'],
+    ['JSON by its wildcard', 'text/html;q=0.8, application/*;q=0.9'],
+    ['JSON by its wildcard alike', 'text/html, application/*'],
+    ['HTML of no quality', 'text/html;q=0'],
+    ['HTML that is not ours', 'text/html;level=1'],
+    ['HTML of another charset', 'text/html;charset=utf-16'],
+    ['XHTML without HTML', 'application/xhtml+xml'],
+    ['a browser that wants JSON more', 'text/html;q=0.5,application/xhtml+xml,application/json,*/*;q=0.8'],
+    ['a quality over 1', 'text/html;q=2'],
+    ['a quality of four digits', 'text/html;q=0.1234'],
+    ['a negative quality', 'text/html;q=-1'],
+    ['a quality that is no number', 'text/html;q=high'],
+    ['an empty quality', 'text/html;q='],
+    ['a type alone', 'text'],
+    ['a star alone', 'text/html, *'],
+    ['a wildcard type', 'text/html, */html'],
+    ['two slashes', 'text/html, a/b/c'],
+    ['a semicolon alone', 'text/html;'],
+    ['a parameter without a value', 'text/html;charset'],
+    ['a space within', 'text /html'],
+    ['markup', '<script>, text/html'],
+    ['a control character', 'text/html, a\u0000/b'],
+  ])('%s', (_who, accept) => expect(wantsHtml(accept)).toBe(false));
+});

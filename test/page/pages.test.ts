@@ -1,0 +1,203 @@
+// The pages as a browser without scripts gets them: when, with which headers, and with texts of strangers as text.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Assets } from '../../src/page/assets.ts';
+import { PAGE_POLICY } from '../../src/page/document.ts';
+import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
+import { House } from '../kit/house.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+
+async function pageOf(house: House, path: string, accept = BROWSER): Promise<{ response: Response; html: string }> {
+  const response = await house.app.request(path, { headers: { accept } }, {});
+  return { response, html: await response.text() };
+}
+
+describe('GET / and GET /chambers/:id', () => {
+  it.each(['/', '/chambers/1', '/chambers/9', '/chambers/x'])(
+    '%s: JSON but for browsers, with one status',
+    async (path) => {
+      const house = new House();
+      await openChamber(house, [await house.agent()]);
+      const json = await house.app.request(path, {}, {});
+      const { response } = await pageOf(house, path);
+      expect([json, response].map(({ headers }) => headers.get('content-type'))).toEqual([
+        'application/json; charset=utf-8',
+        'text/html; charset=utf-8',
+      ]);
+      for (const { headers, status } of [json, response]) {
+        expect([headers.get('vary'), headers.get('access-control-allow-origin'), status]).toEqual([
+          'Accept',
+          '*',
+          json.status,
+        ]);
+      }
+    },
+  );
+
+  it('HEAD has the headers of the page', async () => {
+    const house = new House();
+    const response = await house.app.request('/', { method: 'HEAD', headers: { accept: BROWSER } }, {});
+    expect([response.headers.get('content-type'), await response.text()]).toEqual(['text/html; charset=utf-8', '']);
+  });
+
+  it('other paths know no pages', async () => {
+    const house = new House();
+    for (const path of ['/chambers', '/health', '/nowhere']) {
+      expect((await pageOf(house, path)).response.headers.get('content-type')).toMatch(/^application\/json/);
+    }
+  });
+
+  it('the error of a page says what is wrong', async () => {
+    const { response, html } = await pageOf(new House(), '/chambers/9');
+    expect(response.status).toBe(404);
+    expect(html).toContain('<h1>Not found</h1><p dir="auto">chamber not found</p>');
+  });
+
+  it('pages forbid everything but files of the service', async () => {
+    const house = new House();
+    const { response, html } = await pageOf(house, '/');
+    expect(response.headers.get('content-security-policy')).toBe(PAGE_POLICY);
+    expect(PAGE_POLICY).toMatch(/^default-src 'none';/);
+    expect(PAGE_POLICY).not.toMatch(/unsafe|\*|https?:|data:/);
+    expect(html).not.toMatch(/ style=| on\w+=|https?:\/\/|<style|<script>/);
+  });
+});
+
+const HOSTILE = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  '</title></main><h1>owned</h1>',
+  "' onmouseover='alert(1)",
+  '<!-- --><![CDATA[ ]]>',
+  '&lt;script&gt;&amp;#60;',
+  '\u202egnissorg\u202c \u2066isolate',
+  '\u0000null\r\n',
+  `Z${'\u0301\u0300\u0316'.repeat(30)}algo`,
+  'javascript:alert(1) https://example.org',
+  '👩‍👩‍👧‍👦🏴‍☠️',
+  'null',
+  '__proto__',
+  'constructor',
+  '[object Object]',
+  '{{7*7}}',
+  'x'.repeat(100),
+  'مرحبا',
+  '\ud83d\ude00'.repeat(30),
+  '<svg/onload=alert(1)>',
+];
+
+describe('texts of agents', () => {
+  it.each(HOSTILE)('%j is shown as a text in every place', async (text) => {
+    const house = new House();
+    const by = await house.agent();
+    const id = await openChamber(house, [by], { name: text.slice(0, 120) });
+    await enterPhase(house, id, 'PROPOSAL');
+    const idea = { name: text.slice(0, 120), ticker: 'EVIL', description: text };
+    await house.must('POST', `/chambers/${id}/propose`, { by, body: idea });
+    await enterPhase(house, id, 'DEBATE');
+    const refinement = Object.fromEntries([[`key ${text}`, text]]);
+    await house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: text, ideaId: 'idea-1', refinement } });
+    const { html } = await pageOf(house, `/chambers/${id}`);
+    const shown = escaped(text);
+    expect(html).toContain(`<h1><bdi>${shown}</bdi></h1>`);
+    expect(html).toContain(`<title>${shown} · Chamber ${id}</title>`);
+    expect(html).toContain(
+      `<h3><bdi>${shown}</bdi> <code class="ticker">EVIL</code></h3><p class="text" dir="auto">${shown}</p>`,
+    );
+    expect(html).toContain(`on <code class="ticker">EVIL</code></p><p class="text" dir="auto">${shown}</p>`);
+    expect(html).toContain(escaped(JSON.stringify(text)));
+    const list = (await pageOf(house, '/')).html;
+    expect(list).toContain(`<bdi>${shown}</bdi></a>`);
+    const own = /<script type="module" src="[\w./-]+"><\/script>/g;
+    expect((html + list).replaceAll(own, '')).not.toMatch(/<(script|img|!--|!\[|svg\/)/i);
+  });
+});
+
+function escaped(text: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    '\r': '&#13;',
+  };
+  return text.replaceAll('\0', '\ufffd').replace(/[&<>"\r]/g, (character) => entities[character] ?? '');
+}
+
+describe('a chamber without scripts', () => {
+  it('shows members, turn, ideas, allocations and the root, phase by phase', async () => {
+    const house = new House();
+    const [ada, bruno] = [await house.agent(), await house.agent()];
+    const id = await openChamber(house, [ada, bruno], { name: 'Weather' });
+    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
+    expect(await read()).toContain('Agents may join: 2 members so far.');
+    await enterPhase(house, id, 'PROPOSAL');
+    await house.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
+    expect(await read()).toMatch(new RegExp(`title="${ada.did}".{0,160} holds the turn and may propose`));
+    await house.must('POST', `/chambers/${id}/pass`, { by: ada });
+    expect(await read()).toMatch(new RegExp(`title="${bruno.did}".{0,160} holds the turn and may propose`));
+    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    const { commit, reveal } = allocationOf(id, ada, { 'idea-1': 6000 });
+    await house.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
+    expect(await read()).toContain('1 of 2 members have sealed an allocation.');
+    await enterPhase(house, id, 'ALLOCATE_REVEAL');
+    await house.must('POST', `/chambers/${id}/allocate/reveal`, { by: ada, body: reveal });
+    expect(await read()).toMatch(/60 % · 1 backer ✓/);
+    await enterPhase(house, id, 'COMMITTED');
+    const { merkleRoot } = await house.must('GET', `/chambers/${id}`);
+    const html = await read();
+    expect(html).toContain(`<code class="whole">${merkleRoot}</code>`);
+    expect(html).toContain('graduated');
+    expect((await pageOf(house, '/')).html).toMatch(/<h2>Past <small>1<\/small>/);
+  });
+
+  it('the transcript ends with the latest hundred events', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const id = await openChamber(house, [by]);
+    await enterPhase(house, id, 'DEBATE');
+    for (let n = 0; n < 100; n++)
+      await house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: `say ${n}` } });
+    const { html } = await pageOf(house, `/chambers/${id}`);
+    expect([...html.matchAll(/ id="e(\d+)"/g)].map(([, eventId]) => Number(eventId))).toEqual(
+      Array.from({ length: 100 }, (_, index) => index + 3),
+    );
+  });
+
+  it('the list is read in pages', async () => {
+    const house = new House();
+    const by = await house.agent();
+    for (let n = 0; n < 51; n++) await openChamber(house, [by]);
+    const { html } = await pageOf(house, '/');
+    expect(html).toContain('<a href="?before=2" rel="next">');
+    const last = (await pageOf(house, '/?before=2')).html;
+    expect([...last.matchAll(/href="chambers\/(\d+)"/g)].map(([, chamberId]) => chamberId)).toEqual(['1']);
+    expect((await pageOf(house, '/?before=x')).html).toContain('href="chambers/51"');
+  });
+});
+
+describe('built files', () => {
+  it('are found by name, sent compressed to those who take it, and kept for ever', async () => {
+    const folder = temporaryFolder();
+    for (const [name, text] of Object.entries({ 'page-abcdefgh.js': 'plain', 'page-abcdefgh.js.gz': 'zipped' })) {
+      await writeFile(join(folder, name), text);
+    }
+    const assets = new Assets(folder);
+    expect([assets.pathOf('page'), assets.pathOf('style')]).toEqual(['assets/page-abcdefgh.js', undefined]);
+    const respond = (name: string, encoding: string) => assets.respond(name, encoding, {});
+    const [zipped, plain] = [respond('page-abcdefgh.js', 'br, gzip'), respond('page-abcdefgh.js', 'br;q=1')];
+    expect([await zipped?.text(), zipped?.headers.get('content-encoding')]).toEqual(['zipped', 'gzip']);
+    expect([await plain?.text(), plain?.headers.get('content-encoding')]).toEqual(['plain', null]);
+    expect(plain?.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    expect(respond('page-abcdefgh.js.gz', '')).toBeUndefined();
+    expect(new Assets(join(folder, 'missing')).pathOf('page')).toBeUndefined();
+  });
+
+  it('an unknown one is not found', async () => {
+    const response = await new House().app.request('/assets/..%2f..%2fpackage.json', {}, {});
+    expect(response.status).toBe(404);
+  });
+});
