@@ -173,7 +173,9 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       version: options.version,
       mode: config.NODE_ENV,
       database: config.DATABASE_PATH,
-      chain: config.CHAIN ?? `${config.RPC_URL === undefined ? 'development chain ' : ''}${forum.log.recall(CHAIN_ID)}`,
+      chain:
+        config.CHAIN ??
+        `${config.RPC_URL === undefined ? 'development chain ' : ''}${await forum.log.recall(CHAIN_ID)}`,
       publicUrl,
       docs: `${publicUrl}/docs`,
     },
