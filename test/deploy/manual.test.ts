@@ -1,9 +1,11 @@
 // The operator's manual works as pasted: from nothing to a token behind Caddy, with a new relayer's key and a backup.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { VARIABLES } from '../../src/config.ts';
+import { readQuorumSettings } from '../../src/relayer/quorum-settings.ts';
 import { ROOT } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { freePort, isInstalled } from './recipes.ts';
@@ -37,12 +39,36 @@ it(
     const folder = temporaryFolder();
     const { exitCode, output } = await paste(await onFreePorts(commandsOf(REHEARSAL)), folder);
     expect({ exitCode, output }).toMatchObject({ exitCode: 0 });
-    expect(output).toMatch(/"mode":"production"/);
+    expect(output).toMatch(/"mode":"production",.*"chain":"31337"/);
     expect(output).toMatch(/^faults +0$/m);
     expect(output).toMatch(/\b0 broken\b/);
     expect(output).toMatch(/relayer +0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC/);
   },
 );
+
+it('the sample for CONTRACTS_FILE is valid', () => {
+  expect(Object.keys(readQuorumSettings(join(ROOT, 'deploy/quorum.example.json')))).toContain('bps');
+});
+
+it('every variable that the manual names is one of the service', () => {
+  const named = [...MANUAL.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name);
+  expect(named.length).toBeGreaterThan(0);
+  const others = named.filter((name) => !(name in VARIABLES) && !['NEW_ADDRESS', 'FORUM_ERR_TOO_LARGE'].includes(name));
+  expect(others).toEqual([]);
+});
+
+it('the messages under troubleshooting are those of the service', () => {
+  const [, section = ''] = /^## Troubleshooting\n([\s\S]*)/m.exec(MANUAL) ?? [];
+  const rows = [...section.matchAll(/^\| (?:\d{3} )?`([^`]+)`/gm)].map(([, message = '']) => message);
+  expect(rows.length).toBeGreaterThan(5);
+  const sources = globSync('src/**/*.ts', { cwd: ROOT }).map((path) => readFileSync(join(ROOT, path), 'utf8'));
+  // The names and numbers of a case stand between the fixed parts of its message.
+  const parts = rows
+    .flatMap((message) => message.split(/…|\bN\b|\bM\b|HOST:PORT|\b[A-Z_]+:/))
+    .map((part) => part.replace(/^[\s:]+|\s+$/g, ''));
+  const unknown = parts.filter((part) => part.length > 4 && !sources.some((source) => source.includes(part)));
+  expect(unknown).toEqual([]);
+});
 
 function commandsOf(section: string): string {
   return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block).join('');
