@@ -26,6 +26,16 @@ export const logCommands: readonly CommandSpec[] = [
     run: tail,
   },
   {
+    name: 'tail',
+    summary: 'Follows the events of all chambers until interrupted',
+    options: {
+      '--after <cursor>': 'start after that event, CHAMBER:EVENT (default: 0, everything)',
+      ...URL_OPTION,
+    },
+    examples: ['tail', 'tail --after=7:12 --json'],
+    run: tailAll,
+  },
+  {
     name: 'export',
     summary: "Writes a chamber's lines as they are stored, checking that each follows the previous one",
     args: { '<url-or-id>': 'the base URL of the service, or the chamber', '[id]': 'the chamber, after a URL' },
@@ -55,13 +65,26 @@ export const logCommands: readonly CommandSpec[] = [
 async function tail(input: Input): Promise<void> {
   const { out, after = '0' } = input.options;
   const chamberId = toChamberId(input.args[0]);
-  const interrupted = new Error('interrupted');
-  const tailing = interruptible(interrupted, async (signal) => {
+  await untilInterrupted(async (signal) => {
     const target = { forum: forumOf(input), chamberId, signal };
     if (out !== undefined) await tailToFile(target, out);
     else await tailToTerminal(target, toInteger('--after', after, 0), input.isJson);
   });
-  await tailing.catch((error) => {
+}
+
+async function tailAll(input: Input): Promise<void> {
+  const { after = '0' } = input.options;
+  await untilInterrupted(async (signal) => {
+    for await (const { line, event, cursor } of forumOf(input).allLines({ after, signal })) {
+      const { did, type } = event;
+      console.log(input.isJson ? line : `${cursor.padStart(10)}  ${(did?.slice(-8) ?? 'relayer').padEnd(8)} ${type}`);
+    }
+  });
+}
+
+async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const interrupted = new Error('interrupted');
+  await interruptible(interrupted, work).catch((error) => {
     if (error !== interrupted) throw error;
   });
 }

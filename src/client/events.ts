@@ -45,26 +45,69 @@ export async function* lines(
   { signal = new AbortController().signal, after = 0, cursorStore }: FollowOptions,
 ): AsyncGenerator<VerifiedLine, void, undefined> {
   let cursor = (await cursorStore?.load()) ?? toCursor(after);
+  const path = () => `/chambers/${chamberId}/stream?after=${cursor.eventId}`;
+  const probe = () => readPage(service, `/chambers/${chamberId}`, { after: cursor, limit: 1, signal });
+  for await (const text of messages(service, { path, probe, signal })) {
+    const line = follow(cursor, chamberId, text);
+    cursor = { eventId: line.eventId, leaf: line.leaf };
+    yield line;
+    await cursorStore?.save(cursor);
+  }
+}
+
+export interface FollowAllOptions extends CallOptions {
+  /** `<chamberId>:<eventId>` of the last line received; '0', everything, by default. */
+  readonly after?: string;
+}
+
+/**
+ * The lines of all chambers, then live ones, each once and in its chamber's order, across reconnections. A line is checked
+ * against the one before it of its chamber, if that was read in this call: the last of each chamber is remembered. Throws as lines.
+ */
+export async function* allLines(
+  service: Service,
+  { signal = new AbortController().signal, after = '0' }: FollowAllOptions,
+): AsyncGenerator<VerifiedLine & { readonly cursor: string }, void, undefined> {
+  const heads = new Map<number, Cursor>();
+  let cursor = after;
+  const path = () => `/events?after=${encodeURIComponent(cursor)}`;
+  const probe = () => exchange<string>(service, { method: 'GET', path: `${path()}&limit=1`, isText: true }, signal);
+  for await (const text of messages(service, { path, probe, signal })) {
+    const { chamberId = 0, eventId = 0 } = (parseJson(text) ?? {}) as Partial<ChamberEvent>;
+    const unread = after === '0' ? START : { eventId: eventId - 1, leaf: null };
+    const line = follow(heads.get(chamberId) ?? unread, chamberId, text);
+    heads.set(chamberId, { eventId, leaf: line.leaf });
+    cursor = `${chamberId}:${eventId}`;
+    yield { ...line, cursor };
+  }
+}
+
+interface Connecting {
+  /** Of the next connection. */
+  readonly path: () => string;
+  /** The same request over HTTP, which returns the reason of a failed handshake: a WebSocket does not say it. */
+  readonly probe: () => Promise<unknown>;
+  readonly signal: AbortSignal;
+}
+
+/** The messages of one connection after another. */
+async function* messages(
+  service: Service,
+  { path, probe, signal }: Connecting,
+): AsyncGenerator<string, void, undefined> {
   let wasReached = false;
-  const url = `${service.baseUrl.replace(/^http/, 'ws')}/chambers/${chamberId}/stream`;
+  const baseUrl = service.baseUrl.replace(/^http/, 'ws');
   for (let attempt = 0; ; attempt++) {
     signal.throwIfAborted();
     let isOpen = false;
-    const socket = await openSocket(`${url}?after=${cursor.eventId}`);
+    const socket = await openSocket(baseUrl + path());
     for await (const text of messagesOf(socket, { signal, onOpen: () => (isOpen = true) })) {
-      const line = follow(cursor, chamberId, text);
-      cursor = { eventId: line.eventId, leaf: line.leaf };
       attempt = 0;
-      yield line;
-      await cursorStore?.save(cursor);
+      yield text;
     }
     signal.throwIfAborted();
     wasReached ||= isOpen;
-    // A WebSocket does not say why its handshake failed: the same request over HTTP returns the reason.
-    if (!isOpen) {
-      const page = readPage(service, `/chambers/${chamberId}`, { after: cursor, limit: 1, signal });
-      await (wasReached ? page.catch(nullIfRetryable) : page);
-    }
+    if (!isOpen) await (wasReached ? probe().catch(nullIfRetryable) : probe());
     await service.clock.local.sleep(backoffMillis(attempt), signal);
   }
 }

@@ -5,7 +5,15 @@ import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import { accountHistory, type FollowOptions, history, lines, type VerifiedLine } from './events.ts';
+import {
+  accountHistory,
+  allLines,
+  type FollowAllOptions,
+  type FollowOptions,
+  history,
+  lines,
+  type VerifiedLine,
+} from './events.ts';
 import { type CallOptions, exchange, type Fetch, type Service } from './exchange.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 
@@ -154,6 +162,11 @@ export class ForumClient {
   /** The same as lines of the log: the text that is stored and hashed, with each line's leaf. */
   lines(chamberId: number, options: FollowOptions = {}): AsyncGenerator<VerifiedLine, void, undefined> {
     return lines(this.service, chamberId, options);
+  }
+
+  /** The lines of all chambers, each once and in its chamber's order, with the cursor to resume after. */
+  allLines(options: FollowAllOptions = {}): ReturnType<typeof allLines> {
+    return allLines(this.service, options);
   }
 
   /** The lines that exist now; ends at the log's head. */

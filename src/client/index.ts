@@ -13,7 +13,7 @@ export type * from './agent.ts';
 export { Agent } from './agent.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';
 export { ClientError, type ClientErrorCode } from './error.ts';
-export type { Cursor, FollowOptions, VerifiedLine } from './events.ts';
+export type { Cursor, FollowAllOptions, FollowOptions, VerifiedLine } from './events.ts';
 export type { CallOptions, Fetch } from './exchange.ts';
 export type * from './forum-client.ts';
 export { ForumClient } from './forum-client.ts';

@@ -47,6 +47,26 @@ it('a tail that is killed again and again writes each event once', async () => {
   expect(whole).toEqual(stored.split('\n').slice(0, whole.length));
 });
 
+it('a tail of all chambers prints their lines as they are, from a cursor on', async () => {
+  const agent = await newAgent(stage);
+  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+  const { chamberId: other } = await agent.createChamber(newChamber(stage.now()));
+  await agent.joinChamber(chamberId);
+  const words = [CLI, 'tail', `--after=${chamberId}:1`, '--json', `--url=${stage.baseUrl}`];
+  const tail = spawn(process.execPath, words);
+  const ended = once(tail, 'exit');
+  let text = '';
+  for await (const chunk of tail.stdout) {
+    text += chunk;
+    if (text.split('\n').length > 2) break;
+  }
+  tail.kill('SIGKILL');
+  await ended;
+  const linesOf = async (id: number) => (await fetch(`${stage.baseUrl}/chambers/${id}/events`)).text();
+  const [, joined] = (await linesOf(chamberId)).split('\n');
+  expect(text).toBe(`${await linesOf(other)}${joined}\n`);
+});
+
 /** Speaks until the chamber has all its events. */
 async function talk(agent: Agent, chamberId: number): Promise<void> {
   for (let eventId = 2; eventId < MOVES + 10; ) {

@@ -44,6 +44,27 @@ describe('events', () => {
     expect(seen).toEqual(Array.from({ length: MOVES }, (_, i) => i + 1));
   });
 
+  it('of all chambers arrive once each while the connection is cut, and resume after a cursor', async () => {
+    const proxy = await openProxy(stage.baseUrl);
+    const [one, two] = [await talkingChamber(), await talkingChamber()];
+    const seen: string[] = [];
+    const goal = `${two}:4`;
+    for await (const { cursor, event } of new ForumClient(proxy.baseUrl).allLines()) {
+      if (event.chamberId !== one && event.chamberId !== two) continue;
+      seen.push(cursor);
+      if (cursor === `${two}:3`) await agent.debate(two, { comment: 'fourth' });
+      if (event.eventId === 2) proxy.cut();
+      if (cursor === goal) break;
+    }
+    proxy.close();
+    const cursors = [one, two].flatMap((id) => [1, 2, 3].map((eventId) => `${id}:${eventId}`));
+    expect(seen).toEqual([...cursors, goal]);
+    const resumed = await stage.forum.allLines({ after: `${two}:3` }).next();
+    expect(resumed.value).toMatchObject({ cursor: goal });
+    const unknown = stage.forum.allLines({ after: '1:999999' }).next();
+    await expect(unknown).rejects.toMatchObject({ code: 'FORUM_ERR_VALIDATION' });
+  });
+
   it('resume after a stored cursor', async () => {
     const chamberId = await talkingChamber();
     const folder = await mkdtemp(join(tmpdir(), 'cursor-'));
