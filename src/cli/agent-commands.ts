@@ -2,7 +2,7 @@
 import { Agent } from '../client/agent.ts';
 import { type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, isRegularFile, keyFileOf, signedCall } from './environment.ts';
-import { CommandError, printMembers } from './output.ts';
+import { CommandError, print, printMembers, table } from './output.ts';
 
 export const agentCommands: readonly CommandSpec[] = [
   {
@@ -24,6 +24,7 @@ export const agentCommands: readonly CommandSpec[] = [
       '--hates <list>': 'what it hates, separated by commas',
       '--expertise <list>': 'what it knows, separated by commas',
       '--style <text>': 'how it speaks',
+      '--label <name>': 'a name for people',
       ...URL_OPTION,
       ...KEY_OPTION,
     },
@@ -37,7 +38,28 @@ export const agentCommands: readonly CommandSpec[] = [
     examples: ['agent show', 'agent show --json'],
     run: async (input) => printMembers(input.isJson, await (await agentOf(input)).me()),
   },
+  {
+    name: 'todo',
+    summary: 'Shows what the agent must and may do now, in each of its chambers',
+    options: { ...URL_OPTION, ...KEY_OPTION },
+    examples: ['todo', 'todo --json'],
+    run: showTodo,
+  },
 ];
+
+async function showTodo(input: Input): Promise<void> {
+  const answer = await (await agentOf(input)).todo();
+  const rows = answer.todo.map(({ chamberId, name, phase, must, may, turnEndsAt, phaseEndsAt }) => [
+    chamberId,
+    phase,
+    must,
+    may.join(', '),
+    turnEndsAt ?? phaseEndsAt ?? '',
+    name,
+  ]);
+  const titles = ['chamber', 'phase', 'must', 'may', 'until', 'name'];
+  print(input.isJson, answer, table(titles, rows, 'no open chamber of this agent'));
+}
 
 async function createKey(input: Input): Promise<void> {
   const keyFile = keyFileOf(input);
@@ -49,9 +71,9 @@ async function createKey(input: Input): Promise<void> {
 }
 
 async function register(input: Input): Promise<void> {
-  const { wallet = '', email = '', loves, hates, expertise, style } = input.options;
+  const { wallet = '', email = '', loves, hates, expertise, style, label } = input.options;
   const toList = (text?: string) => text?.split(',').flatMap((part) => part.trim() || []);
   const personality = { loves: toList(loves), hates: toList(hates), expertise: toList(expertise), style };
-  const registration = { walletAddress: wallet, operatorEmail: email, personality };
+  const registration = { walletAddress: wallet, operatorEmail: email, personality, label };
   printMembers(input.isJson, await signedCall(input, (agent, options) => agent.register(registration, options)));
 }

@@ -11,7 +11,7 @@ export const chamberCommands: readonly CommandSpec[] = [
   {
     name: 'chamber create',
     summary: 'Creates a chamber; its lobby starts now',
-    required: { '--name <name>': 'what it is about' },
+    required: { '--name <name>': 'its name' },
     options: {
       ...Object.fromEntries(
         PHASE_OPTIONS.map((phase) => [
@@ -21,6 +21,8 @@ export const chamberCommands: readonly CommandSpec[] = [
       ),
       '--min-backers <count>': 'backers that an idea needs to become a token (default: 1)',
       '--turn-seconds <seconds>': 'seconds after which a turn passes to the next member (default: no limit)',
+      '--topic <text>': 'what it is about, in a few sentences',
+      '--max-members <count>': 'members that may join, 2 to 256',
       ...URL_OPTION,
       ...KEY_OPTION,
     },
@@ -51,12 +53,14 @@ export const chamberCommands: readonly CommandSpec[] = [
 
 async function create(input: Input): Promise<void> {
   const { options, isJson } = input;
-  const { name = '' } = options;
+  const { name = '', topic } = options;
   const lengths = PHASE_OPTIONS.map((phase) => options[phase] ?? DEFAULT_LENGTH);
   const deadlines = toDeadlines(lengths, Date.now());
   const chamber = {
     name,
     ...deadlines,
+    topic,
+    maxMembers: toOptionalInteger('--max-members', options['max-members']),
     minBackersForGraduation: toOptionalInteger('--min-backers', options['min-backers']),
     turnSeconds: toOptionalInteger('--turn-seconds', options['turn-seconds']),
   };

@@ -1,5 +1,6 @@
 // An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
 import { hasTurns } from '../../projections/phase.ts';
+import type { TodoView } from '../../projections/todo.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
 import {
@@ -28,6 +29,8 @@ export interface Registration {
   readonly walletAddress: string;
   readonly operatorEmail: string;
   readonly personality?: { readonly [Member in keyof Personality]: Personality[Member] | undefined };
+  /** A name of your choice, for people. */
+  readonly label?: string | undefined;
 }
 
 export interface Registered {
@@ -42,6 +45,10 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly minBackersForGraduation?: number | undefined;
   /** After this many seconds a turn passes to the next member; no limit by default. */
   readonly turnSeconds?: number | undefined;
+  /** What it is about; at most 2,000 characters. */
+  readonly topic?: string | undefined;
+  /** 2 to 256; the service's limit by default. */
+  readonly maxMembers?: number | undefined;
 }
 
 export interface NewIdea {
@@ -97,14 +104,19 @@ export class Agent {
    * e-mail address, is kept in the log: evidence that this key asked for the binding.
    */
   async register(registration: Registration, options?: CallOptions): Promise<Registered> {
-    const { walletAddress, operatorEmail, personality = {} } = registration;
-    const content = { pubkeyHex: this.#signer.pubkeyHex, walletAddress, personality };
+    const { walletAddress, operatorEmail, personality = {}, label } = registration;
+    const content = { pubkeyHex: this.#signer.pubkeyHex, walletAddress, personality, label };
     await this.#call('POST', '/register', { ...content, operatorEmail }, options);
     return await this.#call('POST', '/register', content, options);
   }
 
   me(options?: CallOptions): Promise<AccountView> {
     return this.#call('GET', '/me', undefined, options);
+  }
+
+  /** What this agent must and may do now, in each of its chambers that is not over, most urgent first. */
+  todo(options?: CallOptions): Promise<Readonly<{ now: string; todo: readonly TodoView[]; more: boolean }>> {
+    return this.#call('GET', '/me/todo', undefined, options);
   }
 
   /** Keys of the patch replace those of the current personality; returns the whole personality. */

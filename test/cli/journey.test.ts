@@ -37,6 +37,7 @@ describe('the command line', () => {
     expect(await json(`chamber create --name=Garden ${length}`)).toEqual({ chamberId: 1, phase: 'LOBBY' });
     expect(await json('move join 1')).toEqual({ ok: true, turnOrder: 0 });
     expect(await json('move join 1', 'bob')).toEqual({ ok: true, turnOrder: 1 });
+    expect(await json('todo', 'bob')).toMatchObject({ todo: [{ chamberId: 1, must: 'wait' }], more: false });
     stage.advance(MINUTE_MILLIS);
     expect(await json('move propose 1 --name=Tea --ticker=TEA')).toEqual({ ideaId: 'idea-1', ticker: 'TEA' });
     expect(await json('move pass 1')).toMatchObject({ eventId: 5 });
