@@ -1,6 +1,7 @@
 // The configuration: every variable with its rule, read in one place. Every wrong value is named at once.
 
 import { toBlockList } from './client-address.ts';
+import { hostUrls } from './log/postgres/database-url.ts';
 import { isWalletAddress } from './vocabulary/schemas.ts';
 import type { Hex } from './vocabulary/values.ts';
 
@@ -71,6 +72,11 @@ function parseUrl(text: string): string {
   return text;
 }
 
+function parseDatabaseUrl(text: string): string {
+  hostUrls(text);
+  return text;
+}
+
 function parseAddress(text: string): string {
   if (isWalletAddress(text)) return text;
   throw new Error('must be an EVM address with a right checksum');
@@ -101,6 +107,11 @@ export const VARIABLES = {
     'base address as clients use it; several separated by commas',
   ),
   DATABASE_PATH: variable('data/chambers.db', matching(/./, 'must be a path'), 'SQLite file, or :memory:'),
+  DATABASE_URL: optional(
+    parseDatabaseUrl,
+    'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME, several hosts separated by commas',
+  ),
+  DATABASE_CONNECTIONS_MAX: variable(10, integer(1, 1_000), 'connections to PostgreSQL, beside two for wake-ups'),
   NODE_ENV: variable(
     'development',
     matching(ENVIRONMENT, 'must be a word in lower case, e.g. development, test or production'),
@@ -212,6 +223,9 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
   if (config.STREAM_PING_SECONDS >= config.STREAM_DEAD_SECONDS) {
     // A peer that is pinged after its deadline would be closed without a chance to answer.
     yield ['STREAM_PING_SECONDS', `must be less than STREAM_DEAD_SECONDS, which is ${config.STREAM_DEAD_SECONDS}`];
+  }
+  if (config.DATABASE_URL !== undefined && config.DATABASE_PATH !== VARIABLES.DATABASE_PATH.fallback) {
+    yield ['DATABASE_URL', 'excludes DATABASE_PATH: the log is in PostgreSQL or in a file'];
   }
   if (config.CHAIN !== 'none' && config.RPC_URL !== undefined) {
     for (const name of ['RELAYER_PRIVATE_KEY', 'CHAMBER_REGISTRY_ADDRESS', 'IDEA_FACTORY_ADDRESS'] as const) {

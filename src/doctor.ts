@@ -63,8 +63,9 @@ function examineFlags(config: Config): readonly Finding[] {
   return found.length > 0 ? found : [ok('flags', 'nothing unsafe is set')];
 }
 
-async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[]> {
+async function examineDisk({ DATABASE_PATH, DATABASE_URL }: Config): Promise<readonly Finding[]> {
   if (DATABASE_PATH === ':memory:') return [];
+  if (DATABASE_URL !== undefined) return [await examineServer(DATABASE_URL)];
   try {
     const database = await stat(DATABASE_PATH).catch(() => undefined);
     const parent = await stat(dirname(DATABASE_PATH)).catch(() => undefined);
@@ -86,10 +87,21 @@ async function examineDisk({ DATABASE_PATH }: Config): Promise<readonly Finding[
   }
 }
 
+async function examineServer(databaseUrl: string): Promise<Finding> {
+  const { probeDatabase } = await import('./log/postgres/postgres-log.ts');
+  return probeDatabase(databaseUrl).then(
+    (detail) => ok('disk', detail),
+    (error: Error) => problem('disk', error.message, 'DATABASE_URL'),
+  );
+}
+
 /** Compares the clock with what can't be in the future: the log's last event and the chain's newest block. */
 async function examineClock(config: Config): Promise<readonly Finding[]> {
   const skewMillis = config.SIGNATURE_MAX_SKEW_SECONDS * 1000;
-  const [lastEventAt, blockAt] = [lastEventTime(config.DATABASE_PATH), await lastBlockTime(config)];
+  const [lastEventAt, blockAt] = [
+    config.DATABASE_URL === undefined ? lastEventTime(config.DATABASE_PATH) : 0,
+    await lastBlockTime(config),
+  ];
   const now = Date.now();
   const behind = (at: number) => `${Math.round((at - now) / 1000)} s ahead of this clock`;
   if (lastEventAt > now) return [problem('clock', `the log's last event is ${behind(lastEventAt)}`)];

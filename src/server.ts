@@ -13,6 +13,7 @@ import type { HttpOptions } from './http/context.ts';
 import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer, listen } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
+import type { StreamDamaged } from './log/log.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { pageRoutes } from './page/routes.ts';
@@ -50,12 +51,9 @@ const IDLE_SWEEP_MS = 20;
 const CLOCK_PERSIST_INTERVAL_MS = 5_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, logger, clock = Date.now, onFatal } = options;
-  const log = openSqliteLog(config.DATABASE_PATH, {
-    onCorruption: onFatal,
-    onDamage: ({ stream, eventId, message }) =>
-      logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`),
-  });
+  const { config, logger, onFatal } = options;
+  const { log, now } = await openLog(options);
+  const clock = options.clock ?? now;
   try {
     const observation = openObservation(config, logger);
     const { onBatch } = observation;
@@ -90,6 +88,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await log.close();
     throw error;
   }
+}
+
+async function openLog({ config, logger, onFatal }: ServiceOptions) {
+  const onDamage = ({ stream, eventId, message }: StreamDamaged) =>
+    logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`);
+  const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax } = config;
+  if (url === undefined) {
+    return { log: openSqliteLog(config.DATABASE_PATH, { onCorruption: onFatal, onDamage }), now: Date.now };
+  }
+  // Loaded only where it is used: it takes a moment of every other start.
+  const { openPostgresLog } = await import('./log/postgres/postgres-log.ts');
+  const onDrift = (driftMillis: Millis) =>
+    logger.warn({ driftMillis }, "this machine's clock moved against the database's, which counts");
+  const log = await openPostgresLog({ url, connectionsMax, onDamage, onDrift });
+  return { log, now: log.now };
 }
 
 interface Parts {

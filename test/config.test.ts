@@ -105,6 +105,24 @@ describe('the configuration', () => {
     expect(problemsOf({ RELAYER_PRIVATE_KEY: 'secret' }).join()).not.toContain('secret');
   });
 
+  it('takes a database of one or several hosts, in place of a file, and never repeats its password', () => {
+    for (const hosts of ['db', 'db:5433', 'one,two:5433', '[::1]:5432']) {
+      expect(problemsOf({ DATABASE_URL: `postgres://me:secret@${hosts}/chambers?sslmode=require` })).toEqual([]);
+    }
+    for (const url of [
+      'mysql://me:secret@db/chambers',
+      'postgres://me:secret@db',
+      'postgres://me:secret@db:x/chambers',
+    ]) {
+      expect(problemsOf({ DATABASE_URL: url })).toEqual([
+        expect.stringMatching(/^DATABASE_URL: must be postgres:(?!.*secret)/),
+      ]);
+    }
+    expect(problemsOf({ DATABASE_URL: 'postgres://db/chambers', DATABASE_PATH: 'chambers.db' })).toEqual([
+      'DATABASE_URL: excludes DATABASE_PATH: the log is in PostgreSQL or in a file',
+    ]);
+  });
+
   it('names all that is wrong at once', () => {
     const problems = problemsOf({ PORT: 'x', MEMBERS_MAX: '0', LOG_LEVEL: 'loud', NODE_ENV: 'production' });
     const names = problems.map((problem) => problem.split(':')[0]);

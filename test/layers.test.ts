@@ -54,7 +54,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Who can be somebody else's program shares with the service its format and its rules, not its store.
   client: ['vocabulary', 'crypto', 'projections'],
   audit: [...PURE, 'terminal'],
-  config: ['vocabulary', 'client-address'],
+  config: ['vocabulary', 'client-address', 'log'],
   'client-address': ['vocabulary'],
   'access-list': ['crypto'],
   terminal: [],

@@ -2,7 +2,7 @@
 import { readConfig } from '../config.ts';
 import { paint, plain } from '../terminal.ts';
 import type { CommandSpec, Input } from './command.ts';
-import { EXIT, members, print, printMembers, printNotice, table } from './output.ts';
+import { CommandError, EXIT, members, print, printMembers, printNotice, table } from './output.ts';
 
 const DATABASE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or data/chambers.db)' } as const;
 
@@ -102,5 +102,11 @@ async function fsck({ args, options, isJson }: Input): Promise<number> {
 }
 
 function databaseOf(path: string | undefined): string {
-  return path ?? readConfig(process.env).DATABASE_PATH;
+  if (path !== undefined) return path;
+  const { DATABASE_URL, DATABASE_PATH } = readConfig(process.env);
+  if (DATABASE_URL === undefined) return DATABASE_PATH;
+  throw new CommandError(
+    'usage',
+    'DATABASE_URL is set, and this command is for SQLite files: for PostgreSQL use pg_dump',
+  );
 }

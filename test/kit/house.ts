@@ -18,6 +18,8 @@ export const PUBLIC_URL = 'https://forum.test';
 export interface HouseOptions
   extends Partial<Pick<HttpOptions, 'publicUrls' | 'allowUnsigned' | 'maxBodyBytes' | 'verify'>> {
   readonly path?: string;
+  /** Instead of an SQLite log in `path`; the house closes it. */
+  readonly log?: ForumLog;
   readonly clock?: TestClock;
   readonly limits?: Partial<typeof LIMITS>;
   readonly stateCacheBytesMax?: number;
@@ -78,7 +80,7 @@ export class House {
     } = options;
     const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536, verify = verifier.verify } = http;
     this.clock = clock;
-    const log = openSqliteLog(path);
+    const log = options.log ?? openSqliteLog(path);
     this.log = wrapLog?.(log) ?? log;
     const onFatal = (error: unknown) => void this.defects.push(error);
     const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));

@@ -1,5 +1,7 @@
 // Before the tests of a project: a PostgreSQL server for them, or that of TEST_DATABASE_URL.
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -27,12 +29,13 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
 export interface PostgresServer {
   readonly url: string;
   readonly pid: () => number;
-  /** Starts it again after its process was killed. */
+  /** Ends its process, and waits until it has gone. */
+  readonly kill: (signal: NodeJS.Signals) => Promise<void>;
   readonly restart: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
   const databaseDir = join(tmpdir(), `chambers-postgres-${randomBytes(6).toString('hex')}`);
   const port = await freePort();
   const server = new EmbeddedPostgres({
@@ -41,15 +44,29 @@ export async function startPostgres(): Promise<PostgresServer> {
     // PostgreSQL refuses to run as root.
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=300'],
+    postgresFlags: [
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      'unix_socket_directories=',
+      '-c',
+      'max_connections=300',
+      ...flags,
+    ],
     onLog: () => {},
     onError: () => {},
   });
   await server.initialise();
   await server.start();
+  const child = () => (server as unknown as { readonly process: ChildProcess }).process;
   return {
     url: `postgres://postgres:password@127.0.0.1:${port}/postgres`,
-    pid: () => (server as unknown as { readonly process: { readonly pid: number } }).process.pid,
+    pid: () => child().pid as number,
+    kill: async (signal) => {
+      const exited = once(child(), 'exit');
+      child().kill(signal);
+      await exited;
+    },
     restart: () => server.start(),
     stop: async () => {
       await server.stop();

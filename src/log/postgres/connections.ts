@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
+import { hostUrls } from './database-url.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** A server that is silent for so long is taken for lost. */
@@ -18,22 +19,6 @@ const RETRY_PAUSE_MS = 100;
 const SESSION = `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS read_only,
   set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
   set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), set_config('jit', 'off', false)`;
-
-const DATABASE_URL = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^@/?#]+)(\/[^/?#]+(?:\?[^#]*)?)$/;
-
-/** A URL for each host of `postgres://user@one,two:5433/name`; throws an Error that names no part of it. */
-export function hostUrls(databaseUrl: string): readonly string[] {
-  const [, start, hosts = '', end] = DATABASE_URL.exec(databaseUrl) ?? [];
-  const urls = hosts.split(',').map((host) => `${start}${host}${end}`);
-  if (start !== undefined && urls.every((url) => URL.canParse(url))) return urls;
-  throw new Error('must be postgres://USER:PASSWORD@HOST:PORT/NAME, with several hosts separated by commas');
-}
-
-/** The hosts and the name, without user, password and options. */
-export function describeDatabase(databaseUrl: string): string {
-  const [, , hosts, end = ''] = DATABASE_URL.exec(databaseUrl) ?? [];
-  return `postgres://${hosts}${end.split('?')[0]}`;
-}
 
 export class Connections {
   readonly #urls: readonly string[];

@@ -104,7 +104,9 @@ export class Growth {
     try {
       const heads = followed.length === 0 ? new Map() : await this.#options.heads(followed);
       for (const [stream, head] of heads) {
-        if (stream === ALL_CHAMBERS || this.#seen.get(stream) !== head) this.#follower?.wake(stream);
+        // Of all chambers, and of an agent's, no head tells.
+        const mayHaveGrown = stream === ALL_CHAMBERS || typeof stream === 'string' || this.#seen.get(stream) !== head;
+        if (mayHaveGrown) this.#follower?.wake(stream);
       }
       this.#seen = heads;
     } catch {

@@ -23,11 +23,12 @@ import {
 import { PAGE_BYTES } from '../pages.ts';
 import { appendBatch } from './append.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
-import { Connections, describeDatabase } from './connections.ts';
+import { Connections } from './connections.ts';
+import { describeDatabase } from './database-url.ts';
 import { Growth, toStream } from './growth.ts';
-import * as listings from './listings.ts';
+import * as lists from './listings.ts';
 import { placeLines } from './order.ts';
-import { CLOCK_HIGH_WATER_MARK, migrate } from './schema.ts';
+import { CLOCK_HIGH_WATER_MARK, migrate, requireServer } from './schema.ts';
 
 export interface PostgresLogOptions {
   /** `postgres://…`, with several hosts separated by commas. */
@@ -46,12 +47,9 @@ const DRIFT_MS_MIN = 100;
 /** Opens the log, and creates or migrates its schema. Throws an Error of one line, without the password. */
 export async function openPostgresLog(options: PostgresLogOptions): Promise<PostgresLog> {
   const connections = new Connections(options.url, options.connectionsMax);
-  try {
-    const client = await connections.connect();
+  return withDatabase(connections, options.url, async (client) => {
     await migrate(client);
-    const { rows } = await client.query<{ readonly name: string; readonly value: string }>(
-      'SELECT name, value FROM meta',
-    );
+    const { rows } = await client.query<MetaRow>('SELECT name, value FROM meta');
     const meta = new Map(rows.map(({ name, value }) => [name, value]));
     const clock = Number(meta.get(CLOCK_HIGH_WATER_MARK) ?? 0);
     // Only the newest rows: the index skips what lies before the clock.
@@ -59,18 +57,41 @@ export async function openPostgresLog(options: PostgresLogOptions): Promise<Post
       'SELECT max(at) AS at FROM events WHERE at > $1',
       [clock],
     );
-    await client.end();
-    const log = new PostgresLog(connections, options, {
-      logId: meta.get('log_id') ?? '',
-      lastAt: Math.max(clock, Number(newest.rows[0]?.at ?? 0)),
-    });
+    const lastAt = Math.max(clock, Number(newest.rows[0]?.at ?? 0));
+    const log = new PostgresLog(connections, options, { logId: meta.get('log_id') ?? '', lastAt });
     await log.readDatabaseClock();
     return log;
+  });
+}
+
+/** What the database is, without a change to it; throws as openPostgresLog does. */
+export async function probeDatabase(url: string): Promise<string> {
+  const connections = new Connections(url, 1);
+  const found = await withDatabase(connections, url, requireServer);
+  await connections.close();
+  return `${describeDatabase(url)} is ${found} and takes writes`;
+}
+
+async function withDatabase<Result>(
+  connections: Connections,
+  url: string,
+  use: (client: Client) => Promise<Result>,
+): Promise<Result> {
+  try {
+    const client = await connections.connect();
+    const result = await use(client);
+    await client.end();
+    return result;
   } catch (error) {
     await connections.close();
     const reason = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code : String(error);
-    throw new Error(`cannot open the database ${describeDatabase(options.url)}: ${reason}`, { cause: error });
+    throw new Error(`cannot open the database ${describeDatabase(url)}: ${reason}`, { cause: error });
   }
+}
+
+interface MetaRow {
+  readonly name: string;
+  readonly value: string;
 }
 
 const LINE_BREAK = Buffer.from('\n');
@@ -140,7 +161,12 @@ class PostgresLog implements ForumLog {
     const conflicts = await this.#write((client, isRepeated) =>
       appendBatch(client, { entries, registrations }, isRepeated),
     );
-    this.#growth.announce(entries.map(({ stream }) => stream).filter((stream) => !conflicts.has(stream)));
+    const written = entries.filter(({ stream }) => !conflicts.has(stream));
+    // Accounts too whose chambers these are.
+    const members = written.flatMap(({ listings }) =>
+      listings.flatMap((row) => (row.table === 'members' ? row.did : [])),
+    );
+    this.#growth.announce([...written.map(({ stream }) => stream), ...members]);
     return conflicts;
   }
 
@@ -292,43 +318,43 @@ class PostgresLog implements ForumLog {
   }
 
   listChambers(query: ChamberListQuery) {
-    return listings.listChambers(this.#query, query);
+    return lists.listChambers(this.#query, query);
   }
 
   listGraduatedIdeas(limit: number) {
-    return listings.listGraduatedIdeas(this.#query, limit);
+    return lists.listGraduatedIdeas(this.#query, limit);
   }
 
   findIdea(ticker: string, chamberId: number | undefined) {
-    return listings.findIdea(this.#query, ticker, chamberId);
+    return lists.findIdea(this.#query, ticker, chamberId);
   }
 
   listUnsettled(now: Millis, limit: number) {
-    return listings.listUnsettled(this.#query, now, limit);
+    return lists.listUnsettled(this.#query, now, limit);
   }
 
   listSettled(limit: number) {
-    return listings.listSettled(this.#query, limit);
+    return lists.listSettled(this.#query, limit);
   }
 
   listMemberships(did: string, limit: number) {
-    return listings.listMemberships(this.#query, did, limit);
+    return lists.listMemberships(this.#query, did, limit);
   }
 
   listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>) {
-    return listings.listChambersOf(this.#query, did, query);
+    return lists.listChambersOf(this.#query, did, query);
   }
 
   memberAt(chamberId: number, turnOrder: number) {
-    return listings.memberAt(this.#query, chamberId, turnOrder);
+    return lists.memberAt(this.#query, chamberId, turnOrder);
   }
 
   agentRecord(did: string) {
-    return listings.agentRecord(this.#query, did);
+    return lists.agentRecord(this.#query, did);
   }
 
   countOpenChambers(creatorDid: string, max: number) {
-    return listings.countOpenChambers(this.#query, creatorDid, max);
+    return lists.countOpenChambers(this.#query, creatorDid, max);
   }
 
   async recall(name: string): Promise<string | undefined> {
@@ -360,7 +386,7 @@ class PostgresLog implements ForumLog {
     await this.#connections.close();
   }
 
-  readonly #query: listings.Query = async (name, text, values) => {
+  readonly #query: lists.Query = async (name, text, values) => {
     const { rows } = await this.#connections.run((client) => client.query({ name, text, values: [...values] }));
     return rows;
   };

@@ -121,7 +121,8 @@ export async function migrate(client: Client): Promise<void> {
   }
 }
 
-async function requireServer(client: Client): Promise<void> {
+/** Throws an Error of one line if the server, or the database, can't hold a log. Returns what it is. */
+export async function requireServer(client: Client): Promise<string> {
   const { rows } = await client.query(`SELECT current_setting('server_version_num')::int AS version,
     current_setting('server_version') AS name, current_setting('fsync') AS fsync, current_schema() AS schema,
     current_setting('server_encoding') AS encoding, current_setting('transaction_read_only') AS read_only`);
@@ -131,6 +132,7 @@ async function requireServer(client: Client): Promise<void> {
   if (readOnly !== 'off') throw new Error('the database is read-only');
   if (encoding !== 'UTF8') throw new Error(`the database has the encoding ${encoding}, and UTF8 is needed`);
   if (schema === null) throw new Error('no schema of the search_path exists');
+  return `PostgreSQL ${name}`;
 }
 
 /** Undefined in an empty database. */

@@ -1,0 +1,143 @@
+// The server goes away: no answered move is lost, none is doubled, and the nodes outlive it.
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { enterPhase, openChamber } from '../../kit/chambers.ts';
+import { House } from '../../kit/house.ts';
+import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { startPostgres } from '../../kit/postgres-server.ts';
+import { atEnd } from '../../kit/temporary.ts';
+
+async function inDebate(house: House) {
+  const by = await house.agent();
+  const id = await openChamber(house, [by]);
+  await enterPhase(house, id, 'DEBATE');
+  return {
+    id,
+    debate: (comment: string) => house.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } }),
+  };
+}
+
+const commentsOf = async (house: House, id: number) =>
+  (await house.events(id)).flatMap((event) => (event.type === 'chamber.debated' ? [event.payload.comment] : []));
+
+describe('a connection that is cut', () => {
+  it('between any two messages of a commit loses no move and doubles none', { timeout: 120_000 }, async () => {
+    const proxy = await openProxy(await temporaryPostgres());
+    const house = new House({ log: await openLog(proxy.url) });
+    const { id, debate } = await inDebate(house);
+    const comments: string[] = [];
+    for (let cut = 0; cut < 24; cut++) {
+      for (const isForwarded of [true, false]) {
+        const comment = `${cut} ${isForwarded}`;
+        proxy.cutAt(cut, isForwarded);
+        const { status, body } = await house.send(debate(comment));
+        expect([status, body.error ?? '']).toEqual([200, '']);
+        comments.push(comment);
+      }
+    }
+    expect(proxy.cuts()).toBeGreaterThan(20);
+    proxy.cutAt(Number.POSITIVE_INFINITY, true);
+    expect(await commentsOf(house, id)).toEqual(comments);
+  });
+});
+
+describe('a server that is killed', () => {
+  it('and started again has every answered move once, and the nodes go on', { timeout: 120_000 }, async () => {
+    const server = await startPostgres();
+    atEnd(server.stop);
+    const url = await temporaryPostgres(server.url);
+    const houses = [new House({ log: await openLog(url) })];
+    const { id, debate } = await inDebate(houses[0] as House);
+    houses.push(new House({ log: await openLog(url), clock: (houses[0] as House).clock }));
+    let isOver = false;
+    const answered: string[] = [];
+    const load = Array.from({ length: 8 }, async (_, client) => {
+      for (let turn = 0; !isOver; turn++) {
+        const request = debate(`${client}.${turn}`);
+        for (;;) {
+          const { status } = await (houses[(client + turn) % 2] as House).send(request);
+          if (status === 200) break;
+          expect(status).toBe(503);
+        }
+        answered.push(`${client}.${turn}`);
+      }
+    });
+    for (const signal of ['SIGKILL', 'SIGINT', 'SIGKILL'] as const) {
+      await sleep(500);
+      await server.kill(signal);
+      await sleep(200);
+      await server.restart();
+    }
+    await sleep(500);
+    process.kill(server.pid(), 'SIGSTOP');
+    await sleep(500);
+    process.kill(server.pid(), 'SIGCONT');
+    isOver = true;
+    await Promise.all(load);
+    for (const house of houses) expect((await commentsOf(house, id)).sort()).toEqual(answered.sort());
+    expect(answered.length).toBeGreaterThan(8);
+  });
+
+  it('answers 503 while it is away', { timeout: 60_000 }, async () => {
+    const server = await startPostgres();
+    atEnd(server.stop);
+    const house = new House({ log: await openLog(await temporaryPostgres(server.url)) });
+    const { id, debate } = await inDebate(house);
+    await server.kill('SIGKILL');
+    expect(await house.request('GET', `/chambers/${id}`)).toMatchObject({
+      status: 503,
+      body: { error: 'FORUM_ERR_UNAVAILABLE' },
+    });
+    const request = debate('later');
+    expect((await house.send(request)).status).toBe(503);
+    await house.forum.persistClock().catch(() => {});
+    expect(house.log.writeFailure).toBeDefined();
+    await server.restart();
+    expect((await house.send(request)).status).toBe(200);
+    expect(house.log.writeFailure).toBeUndefined();
+    expect(await commentsOf(house, id)).toEqual(['later']);
+  });
+});
+
+/** A TCP proxy that cuts every connection at the n-th piece of data from now on, with or without handing that piece over. */
+async function openProxy(target: string) {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let left = Number.POSITIVE_INFINITY;
+  let isForwarded = true;
+  let cuts = 0;
+  const pass = (to: Socket) => (data: Buffer) => {
+    const isCut = left-- === 0;
+    if (!isCut || isForwarded) to.write(data);
+    if (!isCut) return;
+    cuts++;
+    // What was written before it leaves.
+    setImmediate(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+  };
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.setNoDelay(true).on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.on('data', pass(far));
+    far.on('data', pass(near));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => void server.close());
+  const url = new URL(target);
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const cutAt = (piece: number, forwards: boolean) => {
+    left = piece;
+    isForwarded = forwards;
+  };
+  return { url: url.href, cutAt, cuts: () => cuts };
+}

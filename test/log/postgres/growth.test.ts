@@ -1,0 +1,62 @@
+// Wake-ups between nodes: after every append, also one of many streams, and also if none was received.
+import { describe, expect, it, vi } from 'vitest';
+import { ALL_CHAMBERS, type StreamId } from '../../../src/log/log.ts';
+import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { entry } from '../entries.ts';
+
+async function openNodes(followed: readonly StreamId[]) {
+  const url = await temporaryPostgres();
+  const [writer, reader] = [await openLog(url), await openLog(url)];
+  const woken: StreamId[] = [];
+  reader.onGrowth({ followed: () => followed, wake: (stream) => void (stream !== ALL_CHAMBERS && woken.push(stream)) });
+  // Whatever grew while it was not listening.
+  await vi.waitFor(() => expect(woken).toEqual(followed), { timeout: 10_000 });
+  woken.length = 0;
+  return { url, writer, reader, woken };
+}
+
+describe('another node', () => {
+  it('is told which streams have grown, and of the agents whose chambers they are', async () => {
+    const { writer, woken } = await openNodes([1]);
+    const member = {
+      table: 'members',
+      chamberId: 1,
+      did: 'did:key:zBob',
+      turnOrder: 0,
+      hasCommitted: false,
+      hasRevealed: false,
+    } as const;
+    await writer.append([entry(1, 1, { listings: [member] }), entry('did:key:zAnn', 1)]);
+    await vi.waitFor(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), { timeout: 10_000 });
+  });
+
+  it('is told to look at all that it follows when more has grown than a message holds', async () => {
+    const { writer, woken } = await openNodes([1, 7]);
+    await writer.append(Array.from({ length: 3_000 }, (_, index) => entry(index + 1, 1)));
+    await vi.waitFor(() => expect(woken).toEqual([1, 7]), { timeout: 10_000 });
+  });
+
+  it('listens again after its connections were cut, and hears of what grew meanwhile', async () => {
+    const { url, writer, woken } = await openNodes([1]);
+    await execute(
+      url,
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
+    );
+    await writer.append([entry(1, 1)]);
+    await vi.waitFor(() => expect(woken).toContain(1), { timeout: 10_000 });
+  });
+
+  it('finds growth of which it was not told', async () => {
+    const { url, woken } = await openNodes([1, 2]);
+    await execute(url, "INSERT INTO events VALUES ('2', 1, 1, '', NULL, NULL, 0, NULL)");
+    await vi.waitFor(() => expect(woken).toContain(2), { timeout: 20_000 });
+  });
+
+  it('is not told of its own appends', async () => {
+    const { writer, reader, woken } = await openNodes([1]);
+    await reader.append([entry(1, 1)]);
+    await writer.append([entry(2, 1)]);
+    await vi.waitFor(() => expect(woken).toContain(2), { timeout: 10_000 });
+    expect(woken).toEqual([2]);
+  });
+});

@@ -1,0 +1,159 @@
+// Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
+import { describe, expect, it } from 'vitest';
+import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
+import { HOUR, TestClock } from '../../kit/clock.ts';
+import { type Answer, House, type Prepared, registrationOf } from '../../kit/house.ts';
+import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { Random } from '../../kit/random.ts';
+import type { Signer } from '../../kit/signer.ts';
+import { witness, witnessLists } from '../../kit/witness.ts';
+
+const NODES = 3;
+const ROUNDS = 50;
+
+async function openNodes() {
+  const url = await temporaryPostgres();
+  const clock = new TestClock();
+  const nodes: House[] = [];
+  for (let node = 0; node < NODES; node++) nodes.push(new House({ log: await openLog(url), clock }));
+  const everywhere = (request: Prepared) => Promise.all(nodes.map((node) => node.send(request)));
+  return { url, clock, nodes, first: nodes[0] as House, everywhere };
+}
+
+const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
+
+describe('the same signed request at every node at once', () => {
+  it('is one event, with one response', { timeout: 120_000 }, async () => {
+    const { clock, first, everywhere } = await openNodes();
+    const agents = [await first.agent(), await first.agent(), await first.agent()];
+    const [ann] = agents as [Signer];
+    const id = await openChamber(first, agents);
+    await enterPhase(first, id, 'DEBATE');
+    const created: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const prepare = (by: Signer, method: string, path: string, body: unknown) =>
+        first.prepare(method, path, { by, body });
+      const body = { name: `Chamber ${round}`, ...deadlinesFrom(clock.read()) };
+      const requests = [
+        ...agents.map((_, at) => prepare(ann, 'POST', `/chambers/${id}/debate`, { comment: `${at}` })),
+        ...agents.map((by) => prepare(by, 'POST', '/chambers', body)),
+        prepare(ann, 'PUT', '/personality', { patch: { style: `${round}` } }),
+        prepare(ann, 'POST', '/register', { ...registrationOf(ann), personality: { style: `${round % 3}` } }),
+      ];
+      const answers = await Promise.all(requests.map(everywhere));
+      expect(answers.map((each) => new Set(each.map(seen)).size)).toEqual(requests.map(() => 1));
+      expect(answers.flat().filter(({ status }) => status !== 200)).toEqual([]);
+      created.push(...answers.slice(3, 6).map(([answer]) => answer?.body.chamberId));
+    }
+    expect(created.toSorted((one, other) => one - other)).toEqual(created.map((_, index) => id + 1 + index));
+    expect((await first.events(id)).length).toBe(1 + agents.length + ROUNDS * agents.length);
+  });
+});
+
+describe('a read', () => {
+  it('shows at any node what another one has answered', async () => {
+    const { nodes, first } = await openNodes();
+    const by = await first.agent();
+    const id = await openChamber(first, [by]);
+    for (let event = 3; event < 60; event++) {
+      const [writer, reader] = [nodes[event % NODES], nodes[(event + 1) % NODES]] as [House, House];
+      if (event === 3) await enterPhase(first, id, 'DEBATE');
+      await writer.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+      expect(await reader.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: event });
+    }
+  });
+
+  it('shows a new chamber, a new agent and a changed account', async () => {
+    const { nodes, first } = await openNodes();
+    const [one, other] = nodes as [House, House];
+    const by = await one.agent();
+    const id = await openChamber(other, [by]);
+    await one.must('PUT', '/personality', { by, body: { patch: { style: 'dry' } } });
+    expect((await other.must('GET', '/me', { by })).personality).toEqual({ style: 'dry' });
+    expect((await first.must('GET', '/chambers')).map((chamber: { chamberId: number }) => chamber.chamberId)).toEqual([
+      id,
+    ]);
+  });
+});
+
+describe('a move that stands on its agent’s account', () => {
+  it('names an account event that is in the log, however the nodes compete for the account', async () => {
+    const { nodes, first, clock } = await openNodes();
+    const by = await first.agent();
+    const id = await openChamber(first, [by]);
+    await enterPhase(first, id, 'PROPOSAL');
+    for (let round = 0; round < 40; round++) {
+      const wallet = (node: number) => ({
+        ...registrationOf(by),
+        walletAddress: `0x${String(round * NODES + node).padStart(40, '1')}`,
+      });
+      const work = nodes.flatMap((house, node) => [
+        house.request('POST', '/register', { by, body: wallet(node) }),
+        house.request('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker: `T${round}.${node}` } }),
+        house.request('POST', '/chambers', { by, body: { name: 'Other', ...deadlinesFrom(clock.read()) } }),
+      ]);
+      expect((await Promise.all(work)).filter(({ status }) => status !== 200)).toEqual([]);
+    }
+    const { ndjson } = await first.log.readPage(by.did, 0, 10_000);
+    const account = ndjson
+      .toString()
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+    const proposals = (await first.events(id)).filter((event) => event.type === 'chamber.proposed');
+    expect(proposals).toHaveLength(40 * NODES);
+    for (const { ts, payload } of proposals) {
+      const registration = account.slice(0, payload.accountEventId).findLast(({ type }) => type === 'agent.registered');
+      expect(payload.creatorWallet).toBe(registration.payload.walletAddress);
+      expect(ts >= registration.ts).toBe(true);
+    }
+  });
+});
+
+describe('random moves', () => {
+  it('through any node leave streams without gaps, whose folds every node shows', { timeout: 120_000 }, async () => {
+    const { nodes, first, clock } = await openNodes();
+    const random = new Random(7);
+    const agents: Signer[] = [];
+    for (let agent = 0; agent < 4; agent++) agents.push(await first.agent());
+    const ids = [await openChamber(first, agents), await openChamber(first, agents), await openChamber(first, agents)];
+    const statuses = new Set<number>();
+    const accepted: [Prepared, Answer['body']][] = [];
+    for (let hour = 0; hour < 5; hour++) {
+      for (let burst = 0; burst < 25; burst++) {
+        const requests = Array.from({ length: 12 }, () => first.prepare('POST', ...randomMove(random, ids, agents)));
+        const answers = await Promise.all(requests.map((request) => random.pick(nodes).send(request)));
+        for (const [index, { status, body }] of answers.entries()) {
+          statuses.add(status);
+          if (status === 200) accepted.push([requests[index] as Prepared, body]);
+        }
+      }
+      clock.advance(HOUR);
+    }
+    expect([...statuses].sort()).toEqual([200, 403, 409]);
+    const states = [];
+    for (const id of ids) for (const node of nodes) states.push((await witness(node, id)).state);
+    await witnessLists(
+      first,
+      states.filter((_, index) => index % NODES === 0),
+    );
+    for (let retry = 0; retry < 100; retry++) {
+      const [request, body] = random.pick(accepted);
+      expect((await random.pick(nodes).send(request)).body).toEqual(body);
+    }
+  });
+});
+
+function randomMove(random: Random, ids: readonly number[], agents: readonly Signer[]) {
+  const [id, by] = [random.pick(ids), random.pick(agents)];
+  const { commit, reveal } = allocationOf(id, by, {});
+  const [path, body] = random.pick<readonly [string, unknown]>([
+    ['debate', { comment: `${random.below(10 ** 9)}` }],
+    ['debate', { comment: `${random.below(10 ** 9)}` }],
+    ['propose', { name: 'Idea', ticker: `T${random.below(50)}` }],
+    ['pass', {}],
+    ['allocate/commit', commit],
+    ['allocate/reveal', reveal],
+  ]);
+  return [`/chambers/${id}/${path}`, { by, body }] as const;
+}

@@ -1,0 +1,73 @@
+// Opening a database: once, whoever opens it first, and never one that can't hold the log.
+import { describe, expect, it } from 'vitest';
+import { openPostgresLog } from '../../../src/log/postgres/postgres-log.ts';
+import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { startPostgres } from '../../kit/postgres-server.ts';
+import { atEnd } from '../../kit/temporary.ts';
+import { entry } from '../entries.ts';
+
+async function problem(url: string): Promise<string> {
+  const opened = await openPostgresLog({ url, connectionsMax: 2 }).catch((error: Error) => error.message);
+  if (typeof opened === 'string') return opened;
+  await opened.close();
+  return 'none';
+}
+
+describe('a start', () => {
+  it('of several nodes at once makes one log', async () => {
+    const url = await temporaryPostgres();
+    const logs = await Promise.all(Array.from({ length: 5 }, () => openLog(url)));
+    expect(new Set(logs.map(({ logId }) => logId)).size).toBe(1);
+  });
+
+  it.each([
+    ['another program’s tables', 'CREATE TABLE films (id int)', 'holds tables of another program'],
+    [
+      'another program’s meta',
+      'CREATE TABLE meta (name text); CREATE TABLE events (); CREATE TABLE registrations ()',
+      'column "value" does not exist',
+    ],
+    [
+      'no version',
+      'CREATE TABLE meta (name text, value text); CREATE TABLE events (); CREATE TABLE registrations ()',
+      'holds tables of another program',
+    ],
+  ])('refuses %s', async (_, sql, message) => {
+    const url = await temporaryPostgres();
+    await execute(url, sql);
+    expect(await problem(url)).toMatch(message);
+    expect(await problem(url)).not.toMatch('password');
+  });
+
+  it('refuses a newer schema', async () => {
+    const url = await temporaryPostgres();
+    await (await openLog(url)).close();
+    await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
+    expect(await problem(url)).toMatch('schema 99, newer than schema 1');
+  });
+
+  it('refuses a read-only server, a wrong password and a host that does not answer, without the password', async () => {
+    const url = await temporaryPostgres();
+    const readOnly = new URL(url);
+    readOnly.searchParams.set('options', `${readOnly.searchParams.get('options')} -c default_transaction_read_only=on`);
+    expect(await problem(readOnly.href)).toMatch(
+      /^cannot open the database postgres:\/\/[^/@]+\/\w+: the server is read-only$/,
+    );
+    expect(await problem(url.replace(/:\d+\//, ':1/'))).toMatch(/ECONNREFUSED/);
+    const missing = new URL(url);
+    missing.searchParams.set('options', '-c search_path=nowhere');
+    expect(await problem(missing.href)).toMatch('no schema of the search_path exists');
+  });
+
+  it('refuses a server that would lose answered moves', async () => {
+    const server = await startPostgres(['-c', 'fsync=off']);
+    atEnd(server.stop);
+    expect(await problem(server.url)).toMatch('fsync=off');
+  });
+
+  it('takes the first of several hosts that takes writes', async () => {
+    const url = await temporaryPostgres();
+    const log = await openLog(url.replace(/@([^/]+)\//, '@127.0.0.1:1,$1/'));
+    expect(await log.append([entry(1, 1)])).toEqual(new Set());
+  });
+});
