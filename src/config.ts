@@ -3,7 +3,7 @@
 import { toBlockList } from './client-address.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
 import { isWalletAddress } from './vocabulary/schemas.ts';
-import type { Hex } from './vocabulary/values.ts';
+import { type Hex, SIGNATURE_AGES } from './vocabulary/values.ts';
 
 interface Variable<Value> {
   /** Used when the variable is absent or empty; undefined leaves the value undefined. */
@@ -98,6 +98,8 @@ const LOG_LEVEL = new RegExp(`^(${LOG_LEVELS.replaceAll(', ', '|')})$`);
 const DAY_SECONDS = 86_400;
 const MANY = 1_000_000_000;
 
+const { defaults, caps } = SIGNATURE_AGES;
+
 export const VARIABLES = {
   PORT: variable(8787, integer(0, 65_535), 'port to listen on; 0 takes a free one'),
   HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address to listen on'),
@@ -135,8 +137,16 @@ export const VARIABLES = {
   RELAYER_PRIVATE_KEY: optional(parsePrivateKey, 'key of the relayer account'),
   CONFIRMATIONS: variable(1, integer(1, 1_000), 'blocks until a transaction counts'),
   FEE_BUMP_SECONDS: variable(30, integer(1, DAY_SECONDS), 'age at which a stuck transaction is sent with a higher fee'),
-  SIGNATURE_MAX_AGE_SECONDS: variable(300, integer(1, DAY_SECONDS), 'oldest accepted created'),
-  SIGNATURE_MAX_SKEW_SECONDS: variable(60, integer(0, DAY_SECONDS), 'farthest accepted created ahead'),
+  SIGNATURE_MAX_AGE_SECONDS: variable(
+    defaults.maxAgeSeconds,
+    integer(1, caps.maxAgeSeconds),
+    'oldest accepted created',
+  ),
+  SIGNATURE_MAX_SKEW_SECONDS: variable(
+    defaults.maxSkewSeconds,
+    integer(0, caps.maxSkewSeconds),
+    'farthest accepted created ahead',
+  ),
   MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
   MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
   IDEAS_MAX: variable(256, integer(1, 100_000), 'ideas of a chamber'),

@@ -87,6 +87,8 @@ describe('the configuration', () => {
     ['RELAYER_PRIVATE_KEY', KEY.slice(2)],
     ['CONFIRMATIONS', '0'],
     ['SIGNATURE_MAX_AGE_SECONDS', '1.5'],
+    ['SIGNATURE_MAX_AGE_SECONDS', '86401'],
+    ['SIGNATURE_MAX_SKEW_SECONDS', '601'],
     ['MAX_BODY_BYTES', '64k'],
     ['LOG_LEVEL', 'loud'],
     ['NODE_ENV', 'pro duction'],

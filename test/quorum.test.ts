@@ -51,7 +51,8 @@ test('a chamber gets its root and its token, and the auditor verifies them', asy
   expect(await stage.forum.ideas()).toMatchObject([
     { ticker: 'IDEA', tokenAddress: expect.stringMatching(/^0x\w{40}$/) },
   ]);
-  const [report] = await auditService(stage.baseUrl, { chain });
+  const { chambers } = await auditService(stage.baseUrl, { chain });
+  const [report] = chambers;
   expect(report?.verdict).toBe('verified');
   expect(verdicts(report)).toEqual(['verified', 'verified', 'verified']);
 

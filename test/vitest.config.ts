@@ -27,7 +27,7 @@ const SERVICE = [
 ];
 const CHAIN = [
   'test/{demo,relayer}/**/*.test.ts',
-  'test/audit/{mutations,service}.test.ts',
+  'test/audit/{claims,mutations,service}.test.ts',
   'test/http/proofs.test.ts',
   'test/{journey,quorum}.test.ts',
 ];

@@ -1,6 +1,8 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept. This file
 // and the checks need nothing of Node: where lines come from and which tree computes the root is for the caller.
-import { type ChamberEvent, isMove, type ServiceEvent } from '../vocabulary/events.ts';
+import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../vocabulary/events.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import { type AuditContext, auditContext } from './context.ts';
 import { Decisions } from './decisions.ts';
 import { EvidenceChecks, type EvidenceOptions } from './evidence.ts';
 import { Findings } from './findings.ts';
@@ -13,11 +15,24 @@ import { ServiceEventChecks, type ServiceEventOptions } from './service-events.t
 /** An outcome on the chain that the log claims, with the id under which it is reported. */
 export interface Claim {
   readonly eventId: number;
-  readonly event: Extract<ServiceEvent, { type: 'chamber.committed' | 'idea.deployed' }>;
+  readonly event: Extract<ServiceEvent, { type: 'chamber.committed' | 'idea.deployed' | 'idea.deploy_failed' }>;
+}
+
+/** An event that was decided on its signer's account. */
+export interface AccountReference {
+  readonly eventId: number;
+  readonly did: string;
+  readonly at: Millis;
+  /** undefined in events of an earlier release. */
+  readonly accountEventId: number | undefined;
+  /** Of a proposal. */
+  readonly creatorWallet: string | undefined;
 }
 
 /** `moves` is an empty tree. */
-export interface AuditOptions extends EvidenceOptions, ServiceEventOptions {
+export interface AuditOptions extends Pick<EvidenceOptions, 'verify'>, Omit<ServiceEventOptions, 'context'> {
+  /** Shared where several chambers of one log are audited. */
+  readonly context?: AuditContext | undefined;
   /** The chamber that all lines must belong to; without it, that of most lines. */
   readonly chamberId?: number | undefined;
 }
@@ -29,8 +44,10 @@ const UNREADABLE_FIRST_MAX = 100;
 export class ChamberAudit {
   readonly findings = new Findings();
   readonly claims: Claim[] = [];
+  readonly accountReferences: AccountReference[] = [];
   lineCount = 0;
   readonly decisions = new Decisions(this.findings);
+  readonly context: AuditContext;
   readonly moves: MoveTree;
   readonly #sequence = new Sequence(this.findings);
   readonly #serviceEvents: ServiceEventChecks;
@@ -42,10 +59,15 @@ export class ChamberAudit {
   #firstProblem = '';
 
   constructor(options: AuditOptions) {
-    this.#evidence = new EvidenceChecks(this.findings, options);
-    this.#serviceEvents = new ServiceEventChecks(this.findings, options);
+    this.context = options.context ?? auditContext();
+    this.#evidence = new EvidenceChecks(this.findings, { ...options, context: this.context });
+    this.#serviceEvents = new ServiceEventChecks(this.findings, { ...options, context: this.context });
     this.moves = options.moves;
     this.#chamberId = options.chamberId;
+  }
+
+  get unsignedMoves(): number {
+    return this.#evidence.unsignedMoves;
   }
 
   /** Checks the next line. Throws UnusableInput when the lines are not events at all. */
@@ -76,7 +98,6 @@ export class ChamberAudit {
     this.#checkChamber();
     if (this.decisions.state?.settlement.committed === null)
       this.findings.notEvaluated('the chamber is not committed yet', 'root');
-    this.findings.notEvaluated('the log of a chamber does not contain registrations', 'registration');
   }
 
   /** A late line is checked by itself: the moves after its place were decided without it. */
@@ -84,13 +105,23 @@ export class ChamberAudit {
     if (isMove(event)) {
       this.#evidence.check(event, eventId);
       if (kind !== 'next') return;
+      this.#noteAccount(event, eventId);
       this.decisions.check(event, eventId);
       this.moves.push(leaf);
     } else if (kind === 'next') {
       await this.#serviceEvents.check(event, eventId, this.decisions);
       this.decisions.fold(event);
-      if (event.type === 'chamber.committed' || event.type === 'idea.deployed') this.claims.push({ event, eventId });
+      if (event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted') return;
+      this.claims.push({ event, eventId });
     }
+  }
+
+  #noteAccount(event: MoveEvent, eventId: number): void {
+    const { type, did, payload } = event;
+    if (type !== 'chamber.created' && type !== 'chamber.joined' && type !== 'chamber.proposed') return;
+    const creatorWallet = 'creatorWallet' in payload ? payload.creatorWallet : undefined;
+    const { accountEventId } = event.payload;
+    this.accountReferences.push({ eventId, did, at: Date.parse(event.ts), accountEventId, creatorWallet });
   }
 
   #takeUnreadable({ bytes }: RawLine, problem: string): void {

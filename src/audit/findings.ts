@@ -1,4 +1,5 @@
-// The checks and their outcomes: every check ends as verified, broken or not evaluated, and the counts add up.
+// The checks and their outcomes: every check ends as verified, broken, undecided or not evaluated, and the counts add up.
+// Undecided is what the caller can decide by an option; not evaluated is what needs more input.
 import { canonicalJson } from '../vocabulary/json.ts';
 
 /** The checks in the order of the report, each with what holds when it is verified. */
@@ -28,7 +29,7 @@ const CHECKS = {
 
 export type CheckName = keyof typeof CHECKS;
 export const CHECK_NAMES = Object.keys(CHECKS) as readonly CheckName[];
-export type Verdict = 'verified' | 'broken' | 'not evaluated';
+export type Verdict = 'verified' | 'broken' | 'undecided' | 'not evaluated';
 
 export interface Finding {
   /** Every event that the finding names, ascending. */
@@ -41,10 +42,10 @@ export interface CheckResult {
   readonly title: string;
   readonly verdict: Verdict;
   /** How many subjects (lines, responses …) had each outcome. */
-  readonly counts: { readonly verified: number; readonly broken: number; readonly notEvaluated: number };
+  readonly counts: Readonly<Record<'verified' | 'broken' | 'undecided' | 'notEvaluated', number>>;
   readonly findings: readonly Finding[];
   readonly findingsLeftOut: number;
-  /** Why something was not evaluated, or other information beside the verdict. */
+  /** Why something was undecided or not evaluated, or other information beside the verdict. */
   readonly note: string | null;
 }
 
@@ -57,6 +58,7 @@ const VALUE_CHARS_MAX = 80;
 class CheckTally {
   verified = 0;
   broken = 0;
+  undecided = 0;
   notEvaluated = 0;
   note: string | null = null;
   readonly findings: Finding[] = [];
@@ -73,6 +75,12 @@ export class Findings {
     if (!problem || tally.findings.length >= FINDINGS_MAX) return;
     const ascending = [...new Set(eventIds)].sort((a, b) => a - b);
     tally.findings.push({ eventIds: ascending, sentence: shortened(problem, SENTENCE_CHARS_MAX) });
+  }
+
+  /** Counts one subject as for the caller to decide; the reason names the option. */
+  undecided(name: CheckName, reason: string): void {
+    this.#tally(name).undecided++;
+    this.note(name, shortened(reason, SENTENCE_CHARS_MAX));
   }
 
   /** Counts one subject of each of the checks as impossible to judge. */
@@ -109,8 +117,9 @@ export class Findings {
   }
 }
 
-function verdictOf({ verified, broken, notEvaluated }: CheckResult['counts']): Verdict {
+function verdictOf({ verified, broken, undecided, notEvaluated }: CheckResult['counts']): Verdict {
   if (broken > 0) return 'broken';
+  if (undecided > 0) return 'undecided';
   return notEvaluated > 0 || verified === 0 ? 'not evaluated' : 'verified';
 }
 

@@ -2,46 +2,62 @@
 // of a service.
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import type { VerifyingKey } from '../crypto/verify.ts';
 import { plain } from '../terminal.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import { AuditedChain, compareChain } from './chain.ts';
+import { type Accounts, FileAccounts, ServiceAccounts } from './accounts.ts';
+import { AuditedChain } from './chain.ts';
 import { ChamberAudit } from './chamber-audit.ts';
+import { compareChain } from './claims.ts';
+import { type AuditContext, type AuditPolicy, auditContext } from './context.ts';
 import { readLines, Unreachable, UnusableInput } from './input.ts';
 import { MerkleTreeJs } from './merkle-root.ts';
-import { type ChamberReport, Progress, toReport, toText } from './report.ts';
+import { compareAccounts } from './registrations.ts';
+import { type ChamberReport, Progress, type ServiceReport, toReport, toText } from './report.ts';
 import { AuditedService } from './service.ts';
 import { compareViews } from './views.ts';
 
-export interface AuditArguments {
+export interface AuditArguments extends AuditPolicy {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
   readonly target: string;
   /** Without it, every chamber of a service. */
   readonly chamber?: number | undefined;
   readonly rpc?: string | undefined;
-  readonly registry?: string | undefined;
+  /** A file of account lines, for a file of lines. */
+  readonly accounts?: string | undefined;
   readonly json: boolean;
 }
 
-const EXIT = { verified: 0, usage: 2, broken: 3, unreachable: 6 } as const;
+/** Of the command: its help lists them. */
+export const AUDIT_EXIT = { verified: 0, usage: 2, broken: 3, undecided: 4, unreachable: 6 } as const;
 
-/** Prints the report and resolves to the exit code: 0 nothing broken, 3 something broken, 2 unusable input, 6 unreachable. */
+/** Prints the report and resolves to the exit code. */
 export async function auditMain(args: AuditArguments): Promise<number> {
-  const { target, json, chamber: chamberId } = args;
+  const { target, json, chamber: chamberId, accounts } = args;
   const progress = new Progress();
   try {
-    const request: AuditRequest = { chamberId, chain: toChain(args), onProgress: progress.update };
-    const chambers = isUrl(target) ? await auditService(target, request) : [await auditFile(target, request)];
+    const request = {
+      chamberId,
+      accounts,
+      policy: checkedPolicy(args),
+      chain: toChain(args),
+      onProgress: progress.update,
+    };
+    const { problems, chambers } = isUrl(target)
+      ? await auditService(target, request)
+      : { problems: [], chambers: [await auditFile(target, request)] };
     progress.clear();
-    const verdict = chambers.some((report) => report.verdict === 'broken') ? 'broken' : 'verified';
-    console.log(json ? JSON.stringify({ source: target, verdict, chambers }) : chambers.map(toText).join('\n\n'));
-    return EXIT[verdict];
+    const verdicts = new Set(chambers.map(({ verdict }) => verdict));
+    const isBroken = problems.length > 0 || verdicts.has('broken');
+    const verdict = isBroken ? 'broken' : verdicts.has('undecided') ? 'undecided' : 'verified';
+    const texts = [...problems.map((problem) => `broken: ${plain(problem)}`), ...chambers.map(toText)];
+    console.log(json ? JSON.stringify({ source: target, verdict, problems, chambers }) : texts.join('\n\n'));
+    return AUDIT_EXIT[verdict];
   } catch (error) {
     progress.clear();
     if (!(error instanceof UnusableInput || error instanceof Unreachable)) throw error;
     const detail = error.code === 'usage' ? `${target}: ${error.message}` : error.message;
-    const exitCode = EXIT[error.code];
+    const exitCode = AUDIT_EXIT[error.code];
     console.error(json ? JSON.stringify({ error: error.code, detail, exitCode }) : `${error.code}: ${plain(detail)}`);
     return exitCode;
   }
@@ -51,25 +67,51 @@ function isUrl(target: string): boolean {
   return /^https?:\/\//i.test(target) && URL.canParse(target);
 }
 
-function toChain({ rpc, registry }: AuditArguments): AuditedChain | undefined {
-  if (rpc === undefined && registry === undefined) return undefined;
-  if (rpc === undefined || registry === undefined) throw new UnusableInput('--rpc and --registry go together');
+function checkedPolicy({
+  maxAgeSeconds,
+  maxSkewSeconds,
+  origins,
+  registries,
+  factories,
+  allowUnsigned,
+}: AuditArguments) {
+  requireAddresses('--registry', registries);
+  requireAddresses('--factory', factories);
+  for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
+  // As the check reads them from the requests: in the URL's own form, without a slash at the end.
+  const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
+  return { maxAgeSeconds, maxSkewSeconds, origins: bases, registries, factories, allowUnsigned };
+}
+
+function requireAddresses(option: string, addresses: readonly string[] = []): void {
+  if (addresses.every(isWalletAddress)) return;
+  throw new UnusableInput(`${option} must be an EVM address with a valid checksum`);
+}
+
+function toChain({ rpc, registries = [] }: AuditArguments): AuditedChain | undefined {
+  if (rpc === undefined) return undefined;
+  if (registries.length === 0) throw new UnusableInput('--rpc needs --registry');
   if (!isUrl(rpc)) throw new UnusableInput('--rpc must be an http(s) URL');
-  if (!isWalletAddress(registry)) throw new UnusableInput('--registry must be an EVM address with a valid checksum');
-  return new AuditedChain(rpc, registry as Hex);
+  return new AuditedChain(rpc, ...(registries as readonly Hex[]));
 }
 
 export interface AuditRequest {
   readonly chamberId?: number | undefined;
+  readonly policy?: AuditPolicy | undefined;
   readonly chain?: AuditedChain | undefined;
+  /** A file of account lines; a service is asked for them without one. */
+  readonly accounts?: string | undefined;
   /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
 }
 
 /** Audits a file of lines, `-` for standard input. Throws Unreachable, and UnusableInput where it holds no event of a chamber. */
-export async function auditFile(path: string, { chamberId, chain, onProgress }: AuditRequest): Promise<ChamberReport> {
+export async function auditFile(path: string, request: AuditRequest): Promise<ChamberReport> {
+  const { chamberId, chain, policy, onProgress } = request;
   const size = path === '-' ? undefined : await sizeOf(path);
-  const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId });
+  const context = auditContext(policy);
+  const accounts = await readAccounts(request, context);
+  const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, context });
   let bytes = 0;
   for await (const line of readLines(path === '-' ? process.stdin : createReadStream(path))) {
     await audit.take(line);
@@ -80,7 +122,18 @@ export async function auditFile(path: string, { chamberId, chain, onProgress }: 
   const reason = 'the input is a file: audit the URL of a service to compare its responses';
   audit.findings.notEvaluated(reason, 'preview', 'views');
   await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
+  await compareAccounts(audit, accounts);
   return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null });
+}
+
+async function readAccounts({ accounts: path }: AuditRequest, context: AuditContext): Promise<Accounts | undefined> {
+  if (path === undefined) return undefined;
+  const size = await sizeOf(path).catch((error: Error) => {
+    throw new UnusableInput(`--accounts=${path}: ${error.message}`);
+  });
+  const accounts = new FileAccounts(context);
+  if (size > 0) for await (const line of readLines(createReadStream(path))) accounts.take(line);
+  return accounts;
 }
 
 async function sizeOf(path: string): Promise<number> {
@@ -92,23 +145,33 @@ async function sizeOf(path: string): Promise<number> {
 }
 
 /** Audits one chamber of the service at that address, or all of them. Throws UnusableInput and Unreachable. */
-export async function auditService(baseUrl: string, request: AuditRequest): Promise<readonly ChamberReport[]> {
+export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
   const service = new AuditedService(baseUrl);
-  const chamberIds = request.chamberId === undefined ? await service.chamberIds() : [request.chamberId];
+  const { chamberId: only } = request;
+  const { chamberIds, problems } = only === undefined ? await service.chambers() : { chamberIds: [only], problems: [] };
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
-  // Across the chambers of one log no signature may occur twice.
-  const shared = { signatures: new Map<string, number>(), keys: new Map<string, VerifyingKey>() };
-  const reports: ChamberReport[] = [];
+  const context = auditContext(request.policy);
+  const accounts = (await readAccounts(request, context)) ?? new ServiceAccounts(context, service);
+  const chambers: ChamberReport[] = [];
+  const unreadable: string[] = [];
   for (const chamberId of chamberIds) {
-    const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, ...shared });
-    for await (const line of service.lines(chamberId, 0)) {
-      await audit.take(line);
-      request.onProgress?.(audit.lineCount, undefined);
+    const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, context });
+    try {
+      for await (const line of service.lines(chamberId, 0)) {
+        await audit.take(line);
+        request.onProgress?.(audit.lineCount, undefined);
+      }
+      await compareViews(audit, service, chamberId);
+      audit.conclude();
+    } catch (error) {
+      // A chamber that the service lists must be there.
+      if (only !== undefined || !(error instanceof UnusableInput)) throw error;
+      unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);
+      continue;
     }
-    await compareViews(audit, service, chamberId);
-    audit.conclude();
     await compareChain(audit, request.chain, chamberId);
-    reports.push(toReport(audit, { source: baseUrl, chamberId, logId: service.logId }));
+    await compareAccounts(audit, accounts);
+    chambers.push(toReport(audit, { source: baseUrl, chamberId, logId: service.logId }));
   }
-  return reports;
+  return { problems: [...problems, ...unreadable], chambers };
 }

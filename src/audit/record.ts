@@ -1,24 +1,34 @@
 // One line to one event record, or what is wrong with it. The bytes must be exactly the record's canonical form, and its
 // members exactly the published ones: the payload schemas are those of the moves and of the service events.
 import * as v from 'valibot';
-import { recordSchemas } from '../moves/records.ts';
+import { accountRecordSchemas, recordSchemas } from '../moves/records.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import type { ChamberEvent } from '../vocabulary/events.ts';
+import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
 import { isPlainObject } from '../vocabulary/schemas.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import type { RawLine } from './input.ts';
 
-export interface LineRecord {
+export interface LineRecord<Event = ChamberEvent> {
   /** Absent where the line can't be read as an event. */
-  readonly event?: ChamberEvent;
+  readonly event?: Event;
   readonly problem?: string;
 }
 
 // A byte order mark is a part of the line, not of its encoding.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-export function readRecord({ bytes, isEnded }: RawLine): LineRecord {
+export function readRecord(line: RawLine): LineRecord {
+  return read(line, schemas);
+}
+
+export function readAccountRecord(line: RawLine): LineRecord<AccountEvent> {
+  return read(line, accountRecordSchemas);
+}
+
+type Schemas = Readonly<Record<string, v.GenericSchema>>;
+
+function read<Event>({ bytes, isEnded }: RawLine, known: Schemas): LineRecord<Event> {
   let text: string;
   try {
     text = utf8.decode(bytes);
@@ -26,22 +36,22 @@ export function readRecord({ bytes, isEnded }: RawLine): LineRecord {
     return { problem: 'is not UTF-8' };
   }
   try {
-    return toRecord(text, parseJson(text));
+    return toRecord(text, parseJson(text), known);
   } catch (error) {
     if (!(error instanceof ForumError)) throw error;
     return { problem: isEnded ? `is not JSON: ${error.message}` : 'is torn: the input ends within it' };
   }
 }
 
-function toRecord(text: string, value: JsonValue): LineRecord {
+function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRecord<Event> {
   if (!isPlainObject(value)) return { problem: 'is not a JSON object' };
   const { type } = value as { readonly type?: unknown };
-  const schema = typeof type === 'string' && Object.hasOwn(schemas, type) && schemas[type];
+  const schema = typeof type === 'string' && Object.hasOwn(known, type) && known[type];
   if (!schema) return { problem: problemOfType(type) };
   const result = v.safeParse(schema, value, { abortPipeEarly: true });
   if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
   // The schema has the members of the type, which the type system can't see through a table.
-  const event = result.output as ChamberEvent;
+  const event = result.output as Event;
   if (canonicalJson(value) !== text) return { event, problem: 'is not in canonical form (RFC 8785)' };
   // A member that a schema ignores, such as one called `constructor`, is missing from its output.
   if (canonicalJson(event) !== text) return { event, problem: 'holds a member that event records do not have' };

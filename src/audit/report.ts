@@ -14,8 +14,10 @@ export interface ChamberReport {
   readonly moves: number;
   /** Recomputed from the lines. */
   readonly root: Hex | null;
-  /** `verified` when nothing is broken: see `checks` for what was not evaluated. */
-  readonly verdict: 'verified' | 'broken';
+  /** `verified` when nothing is broken or undecided: see `checks` for what was not evaluated. */
+  readonly verdict: Exclude<Verdict, 'not evaluated'>;
+  /** Moves that nobody signed. */
+  readonly unsignedMoves: number;
   /** Of checks; they add up to `total`. */
   readonly counts: CheckResult['counts'] & { readonly total: number };
   /** Every event that a finding names, ascending. */
@@ -23,12 +25,18 @@ export interface ChamberReport {
   readonly checks: readonly CheckResult[];
 }
 
+/** Of a service: what is wrong with its list, and its chambers. */
+export interface ServiceReport {
+  readonly problems: readonly string[];
+  readonly chambers: readonly ChamberReport[];
+}
+
 type Origin = Pick<ChamberReport, 'source' | 'chamberId' | 'logId'>;
 
 export function toReport(audit: ChamberAudit, { source, chamberId, logId }: Origin): ChamberReport {
   const checks = audit.findings.results();
   const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length;
-  const broken = count('broken');
+  const [broken, undecided] = [count('broken'), count('undecided')];
   const named = new Set(checks.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
   return {
     source,
@@ -37,8 +45,15 @@ export function toReport(audit: ChamberAudit, { source, chamberId, logId }: Orig
     lines: audit.lineCount,
     moves: audit.moves.size,
     root: audit.moves.root(),
-    verdict: broken === 0 ? 'verified' : 'broken',
-    counts: { verified: count('verified'), broken, notEvaluated: count('not evaluated'), total: checks.length },
+    verdict: broken > 0 ? 'broken' : undecided > 0 ? 'undecided' : 'verified',
+    unsignedMoves: audit.unsignedMoves,
+    counts: {
+      verified: count('verified'),
+      broken,
+      undecided,
+      notEvaluated: count('not evaluated'),
+      total: checks.length,
+    },
     brokenEvents: [...named].sort((a, b) => a - b),
     checks,
   };
@@ -48,7 +63,7 @@ const FINDINGS_SHOWN_MAX = 20;
 const EVENTS_SHOWN_MAX = 50;
 const VERDICT_CHARS = 'not evaluated'.length;
 const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
-const STYLES = { verified: 'green', broken: 'red', 'not evaluated': 'yellow' } as const;
+const STYLES = { verified: 'green', broken: 'red', undecided: 'yellow', 'not evaluated': 'yellow' } as const;
 
 export function toText({ source, chamberId, lines, moves, root, checks, ...rest }: ChamberReport): string {
   const head = `Chamber ${chamberId ?? '?'} of ${plain(source)}: ${lines} lines, ${moves} moves`;
@@ -58,7 +73,7 @@ export function toText({ source, chamberId, lines, moves, root, checks, ...rest 
 
 function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note }: CheckResult): readonly string[] {
   const label = paint(STYLES[verdict], verdict.padEnd(VERDICT_CHARS));
-  const subjects = counts.verified + counts.broken + counts.notEvaluated;
+  const subjects = counts.verified + counts.broken + counts.undecided + counts.notEvaluated;
   const share = subjects > 0 ? ` (${counts.verified} of ${subjects})` : '';
   const suffix = note === null ? '' : `: ${plain(note)}`;
   const sentences = findings.slice(0, FINDINGS_SHOWN_MAX).map(({ sentence }) => plain(sentence));
@@ -71,9 +86,13 @@ function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note 
   ];
 }
 
-function summary({ counts, brokenEvents }: Pick<ChamberReport, 'counts' | 'brokenEvents'>): string {
-  const { verified, broken, notEvaluated, total } = counts;
-  const sum = `${verified} verified, ${broken} broken, ${notEvaluated} not evaluated of ${total} checks.`;
+type Summed = Pick<ChamberReport, 'counts' | 'brokenEvents' | 'unsignedMoves'>;
+
+function summary({ counts, brokenEvents, unsignedMoves }: Summed): string {
+  const { verified, broken, undecided, notEvaluated, total } = counts;
+  const open = undecided === 0 ? '' : `${undecided} undecided, `;
+  const unsigned = unsignedMoves === 0 ? '' : ` Moves that nobody signed: ${unsignedMoves}.`;
+  const sum = `${verified} verified, ${broken} broken, ${open}${notEvaluated} not evaluated of ${total} checks.${unsigned}`;
   if (brokenEvents.length === 0) return sum;
   const shown = brokenEvents.slice(0, EVENTS_SHOWN_MAX).join(', ');
   return `${sum} Events named: ${shown}${brokenEvents.length > EVENTS_SHOWN_MAX ? ' …' : ''}.`;

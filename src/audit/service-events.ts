@@ -1,19 +1,22 @@
 // The service's own events, which follow the moves: whether the rules allow them, and whether their transactions make the
 // calls that the chamber's state requires. Only the chain shows whether they were executed.
 import { graduates } from '../../projections/allocations.ts';
-import type { ChamberState, Idea } from '../../projections/chamber.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import type { ServiceEvent } from '../vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../vocabulary/service-payloads.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import type { readTransaction } from './chain.ts';
+import { commitCall, deployCalls } from './calls.ts';
+import { type AuditContext, type Candidates, lowerCase } from './context.ts';
+import type { readTransaction } from './contracts.ts';
 import type { Decisions } from './decisions.ts';
 import type { Findings } from './findings.ts';
 import type { MoveTree } from './merkle-root.ts';
 
 export interface ServiceEventOptions {
+  readonly context: AuditContext;
   /** Reads as readTransaction does, which is the default. */
   readonly readTransaction?: typeof readTransaction;
   readonly moves: MoveTree;
@@ -23,10 +26,14 @@ export class ServiceEventChecks {
   readonly #findings: Findings;
   readonly #moves: MoveTree;
   readonly #readTransaction: typeof readTransaction;
+  readonly #context: AuditContext;
   readonly #relayers = new Set<string>();
+  /** The kinds of contracts that transactions of this chamber call. */
+  readonly #called = new Set<Candidates>();
 
-  constructor(findings: Findings, { moves, readTransaction: read = readWithViem }: ServiceEventOptions) {
+  constructor(findings: Findings, { context, moves, readTransaction: read = readWithViem }: ServiceEventOptions) {
     this.#findings = findings;
+    this.#context = context;
     this.#moves = moves;
     this.#readTransaction = read;
   }
@@ -44,8 +51,12 @@ export class ServiceEventChecks {
   }
 
   conclude(): void {
-    const relayers = [...this.#relayers];
-    if (relayers.length > 0) this.#findings.note('transactions', `signed by ${relayers.join(' and ')}`);
+    for (const { doubt } of this.#called) if (doubt !== undefined) this.#findings.undecided('transactions', doubt);
+    const { registries, factories } = this.#context;
+    const names = [`signed by ${[...this.#relayers].join(' and ')}`];
+    if (this.#called.has(registries)) names.push(`registry ${registries.list}`);
+    if (this.#called.has(factories)) names.push(`factory ${factories.list}`);
+    if (this.#relayers.size > 0) this.#findings.note('transactions', names.join(', '));
   }
 
   #checkRoot({ merkleRoot, eventCount }: ServicePayloads['chamber.committed'], eventId: number): void {
@@ -72,7 +83,7 @@ export class ServiceEventChecks {
     const { settlement, chamberId } = state;
     switch (event.type) {
       case 'relay.commit_submitted':
-        return this.#checkCall(event.payload, eventId, [toText('commitChamber', [chamberId, this.#moves.root()])]);
+        return this.#checkCall(event.payload, eventId, [commitCall(chamberId, this.#moves.root())]);
       case 'relay.deploy_submitted': {
         const idea = graduates(state).find(({ ideaId }) => ideaId === event.payload.ideaId);
         return this.#checkCall(event.payload, eventId, idea ? deployCalls(chamberId, idea) : []);
@@ -89,7 +100,7 @@ export class ServiceEventChecks {
     }
   }
 
-  /** `due` is the call as toText has it, in every form that counts; empty when none is due. */
+  /** `due` is the call in every form that counts; empty when none is due. */
   async #checkCall(recorded: RelayTransaction, eventId: number, due: readonly string[]): Promise<void> {
     const problem = await this.#problemOfCall(recorded, due);
     this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`);
@@ -102,8 +113,12 @@ export class ServiceEventChecks {
     if (signed.nonce !== recorded.nonce) return `has the nonce ${signed.nonce}`;
     if (signed.chainId !== recorded.chainId) return `is for chain ${signed.chainId}`;
     this.#relayers.add(signed.from);
-    const call = toText(signed.call.functionName, signed.call.args);
-    return due.includes(call) ? undefined : `calls ${call}, which was not due`;
+    const { call, functionName, to } = signed;
+    if (!due.includes(call)) return `calls ${call}, which was not due`;
+    if (!to) return 'calls no contract';
+    const contracts = functionName === 'commitChamber' ? this.#context.registries : this.#context.factories;
+    this.#called.add(contracts);
+    return contracts.take(lowerCase(to)) ? undefined : `calls ${to}, which is not one of the contracts named`;
   }
 
   /** A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since. */
@@ -118,22 +133,4 @@ export class ServiceEventChecks {
 
 /** Loaded when the first transaction is met: in a browser it is most of the auditor's code. */
 const readWithViem: typeof readTransaction = async (rawTransaction) =>
-  (await import('./chain.ts')).readTransaction(rawTransaction);
-
-/** The members as readTransaction returns them; a quorum deployment has no ideaId, but its ticker is unique in its chamber. */
-function deployCalls(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): readonly string[] {
-  const idea = { name, ticker, description, creator: creatorWallet };
-  return [
-    { chamberId, ideaId, ...idea },
-    { chamberId, ...idea },
-  ].map((member) => toText('deployIdea', [member]));
-}
-
-/** viem decodes ids as bigints, and addresses with a checksum. */
-function toText(functionName: string, args: readonly unknown[] | undefined): string {
-  const text = JSON.stringify(args, (name, value: unknown) => {
-    if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-    return name === 'creator' ? String(value).toLowerCase() : value;
-  });
-  return `${functionName}(${text})`;
-}
+  (await import('./contracts.ts')).readTransaction(rawTransaction);

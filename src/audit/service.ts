@@ -9,6 +9,10 @@ import { type RawLine, readLines, Unreachable, UnusableInput } from './input.ts'
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
+/** Their ids take 80 MB. */
+const CHAMBERS_MAX = 10_000_000;
+const TOO_MANY_CHAMBERS = `it lists more than ${CHAMBERS_MAX.toLocaleString('en')} chambers: select one with --chamber`;
+const GAPS_NAMED_MAX = 1_000;
 const OK = 200;
 const SERVER_ERROR = 500;
 /** Too many requests, and temporarily unavailable. */
@@ -36,10 +40,18 @@ export class AuditedService {
     this.#baseUrl = baseUrl.replace(/\/+$/, '');
   }
 
-  /** The lines after the event, up to the head of the log. */
-  async *lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
+  /** The lines of a chamber after the event, up to the head of the log. */
+  lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
+    return this.#pages(`/chambers/${chamberId}`, after);
+  }
+
+  accountLines(did: string): AsyncGenerator<RawLine, void, undefined> {
+    return this.#pages(`/agents/${did}`, 0);
+  }
+
+  async *#pages(owner: string, after: number): AsyncGenerator<RawLine, void, undefined> {
     for (let cursor = after, isHead = false; !isHead; ) {
-      const { headers, chunks } = await this.#get(`/chambers/${chamberId}/events?after=${cursor}&limit=${PAGE_LINES}`);
+      const { headers, chunks } = await this.#get(`${owner}/events?after=${cursor}&limit=${PAGE_LINES}`);
       const logId = headers.get('log-id');
       this.logId ??= logId;
       if (this.logId !== logId) throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
@@ -63,18 +75,31 @@ export class AuditedService {
     }
   }
 
-  /** Every chamber of the service, oldest first. */
-  async chamberIds(): Promise<readonly number[]> {
+  /** Every chamber that the service lists, oldest first: ids fall by one to 1. The problems are sentences. */
+  async chambers(): Promise<{ readonly chamberIds: readonly number[]; readonly problems: readonly string[] }> {
     const chamberIds: number[] = [];
+    const problems: string[] = [];
+    let last: number | undefined;
     for (let isLast = false; !isLast; ) {
-      const before = chamberIds.length === 0 ? '' : `&before=${chamberIds.at(-1)}`;
+      const before = last === undefined ? '' : `&before=${last}`;
       const { body } = await this.read(`/chambers?limit=${LIST_CHAMBERS}${before}`);
       const page = v.safeParse(CHAMBERS, body);
       if (!page.success) throw new UnusableInput('it lists chambers without an id: is it a chamber service?');
-      chamberIds.push(...page.output.map(({ chamberId }) => chamberId));
+      for (const { chamberId } of page.output) {
+        if (last !== undefined && chamberId >= last) {
+          problems.push(
+            `the service lists chamber ${chamberId} after chamber ${last}: the rest of its list is not read`,
+          );
+          return { chamberIds: chamberIds.reverse(), problems };
+        }
+        if (last !== undefined) noteMissing(chamberId + 1, last - 1, problems);
+        if (chamberIds.push(chamberId) > CHAMBERS_MAX) throw new UnusableInput(TOO_MANY_CHAMBERS);
+        last = chamberId;
+      }
       isLast = page.output.length < LIST_CHAMBERS;
     }
-    return chamberIds.reverse();
+    if (last !== undefined) noteMissing(1, last - 1, problems);
+    return { chamberIds: chamberIds.reverse(), problems };
   }
 
   /** A busy service says when to retry. */
@@ -90,6 +115,11 @@ export class AuditedService {
       await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(seconds, 1), WAIT_SECONDS_MAX) * 1_000));
     }
   }
+}
+
+function noteMissing(from: number, to: number, problems: string[]): void {
+  if (from > to || problems.length >= GAPS_NAMED_MAX) return;
+  problems.push(`the service does not list ${from === to ? `chamber ${from}` : `chambers ${from} to ${to}`}`);
 }
 
 function detailOf(text: string): string {

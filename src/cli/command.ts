@@ -23,6 +23,10 @@ export interface CommandSpec {
   readonly args?: Described;
   readonly required?: Described;
   readonly options?: Described;
+  /** Options whose values, given several times or separated by commas, come as one text. */
+  readonly repeatable?: Described;
+  /** Where they differ from those of the other commands. */
+  readonly exitCodes?: readonly string[];
   /** Replaces the usage line made from the arguments. */
   readonly usage?: string;
   /** Without the leading `chambers`. */
@@ -77,7 +81,7 @@ export function toProgram(specs: readonly CommandSpec[], words: readonly string[
 }
 
 function addCommand(program: Command, spec: CommandSpec, words: readonly string[], run: Run): void {
-  const { name, summary, args = {}, required = {}, options = {}, examples } = spec;
+  const { name, summary, args = {}, required = {}, options = {}, repeatable = {}, exitCodes, examples } = spec;
   const [first = '', second] = name.split(' ');
   const existing = program.commands.find((group) => group.name() === first);
   const parent = second === undefined ? program : (existing ?? addGroup(program, first));
@@ -86,7 +90,11 @@ function addCommand(program: Command, spec: CommandSpec, words: readonly string[
   for (const [syntax, help] of Object.entries(args)) command.argument(syntax, help);
   for (const [flags, help] of Object.entries(required)) command.requiredOption(flags, help);
   for (const [flags, help] of Object.entries(options)) command.option(flags, help);
+  for (const [flags, help] of Object.entries(repeatable)) {
+    command.option(flags, `${help} (repeatable)`, (value, before?: string) => (before ? `${before},${value}` : value));
+  }
   command.usage(spec.usage ?? [...Object.keys(args), ...Object.keys(required), '[options]'].join(' '));
+  if (exitCodes !== undefined) command.addHelpText('after', section('Exit codes', ...exitCodes));
   command.addHelpText('after', section('Examples', ...examples.map((example) => `chambers ${example}`)));
   command.action(() => {
     const { json } = program.opts<{ readonly json?: boolean }>();

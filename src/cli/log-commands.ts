@@ -42,10 +42,14 @@ export const logCommands: readonly CommandSpec[] = [
     usage: '[url] <id> [options]',
     options: {
       '--out <file>': 'the file to write, whole or not at all (default: standard output)',
-      '--force': 'replace the file if it exists',
+      '--with-accounts <file>': "the file to write its members' accounts to, for audit --accounts",
+      '--force': 'replace the files if they exist',
       ...URL_OPTION,
     },
-    examples: ['export http://127.0.0.1:8787 1 > chamber-1.ndjson', 'export 1 --out=chamber-1.ndjson'],
+    examples: [
+      'export http://127.0.0.1:8787 1 > chamber-1.ndjson',
+      'export 1 --out=chamber-1.ndjson --with-accounts=accounts-1.ndjson',
+    ],
     run: exportLines,
   },
   {
@@ -54,10 +58,25 @@ export const logCommands: readonly CommandSpec[] = [
     args: { '<target>': 'the base URL of a service, an exported file, or - for standard input' },
     options: {
       '--chamber <id>': 'only that chamber of a service',
-      '--rpc <url>': 'RPC of the chain, to compare the root with; requires --registry',
-      '--registry <address>': 'the ChamberRegistry on that chain',
+      '--accounts <file>': "the members' accounts, from export --with-accounts; a service is asked for them",
+      '--rpc <url>': 'RPC of the chain, to compare root and tokens with; requires --registry',
+      '--max-age <seconds>': "the service's SIGNATURE_MAX_AGE_SECONDS",
+      '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
+      '--allow-unsigned': 'moves without a signature are not broken: a log of development mode',
     },
-    examples: ['audit chamber-1.ndjson', 'audit http://127.0.0.1:8787 --chamber=1 --json'],
+    repeatable: {
+      '--registry <address>': 'the ChamberRegistry',
+      '--factory <address>': 'the IdeaFactory',
+      '--origin <url>': 'a base URL of the service',
+    },
+    exitCodes: [
+      '0  sound: nothing is broken or undecided',
+      '2  the call or the input is unusable',
+      '3  something is broken',
+      '4  something is undecided: an option named in the report decides it',
+      '6  the service or the chain is unreachable',
+    ],
+    examples: ['audit chamber-1.ndjson --accounts=accounts-1.ndjson', 'audit http://127.0.0.1:8787 --chamber=1 --json'],
     run: audit,
   },
 ];
@@ -159,15 +178,25 @@ async function endOf(file: FileHandle, path: string, chamberId: number): Promise
 
 /** Standard output gets JSON lines whether or not --json is set. */
 async function exportLines(input: Input): Promise<void> {
-  const { out, force } = input.options;
+  const { out, force, 'with-accounts': accountsPath } = input.options;
   const [first = '', second] = input.args;
   const source = second === undefined ? input : { ...input, options: { ...input.options, url: first } };
-  const lines = forumOf(source).history(toChamberId(second ?? first));
+  const forum = forumOf(source);
+  const lines = forum.history(toChamberId(second ?? first));
+  const dids = new Set<string>();
   const texts = async function* () {
-    for await (const { line } of lines) yield `${line}\n`;
+    for await (const { line, event } of lines) {
+      if ('accountEventId' in event.payload && event.did !== null) dids.add(event.did);
+      yield `${line}\n`;
+    }
+  };
+  const accounts = async function* () {
+    for (const did of dids) for await (const { line } of forum.accountHistory(did)) yield `${line}\n`;
   };
   if (out === undefined) await pipeline(texts, process.stdout, { end: false });
   else await writeWhole(out, texts, force !== undefined);
+  // After the lines, so that every account line that they name is there.
+  if (accountsPath !== undefined) await writeWhole(accountsPath, accounts, force !== undefined);
 }
 
 /** Writes a new file beside the target and moves it into place once it is complete and on disk. */
@@ -188,7 +217,22 @@ async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isF
 
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
-  const { chamber: id, rpc, registry } = options;
-  const chamber = toOptionalInteger('--chamber', id);
-  return await auditMain({ target, chamber, rpc, registry, json: isJson });
+  const { chamber, rpc, accounts, origin, registry, factory } = options;
+  return await auditMain({
+    target,
+    chamber: toOptionalInteger('--chamber', chamber),
+    rpc,
+    accounts,
+    maxAgeSeconds: toOptionalInteger('--max-age', options['max-age']),
+    maxSkewSeconds: toOptionalInteger('--max-skew', options['max-skew']),
+    origins: toList(origin),
+    registries: toList(registry),
+    factories: toList(factory),
+    allowUnsigned: options['allow-unsigned'] !== undefined,
+    json: isJson,
+  });
+}
+
+function toList(text: string | undefined): readonly string[] | undefined {
+  return text?.split(',').filter((item) => item !== '');
 }

@@ -59,6 +59,23 @@ export class SignatureError extends Error {
   }
 }
 
+export interface Target {
+  readonly origin: string;
+  readonly hostname: string;
+  /** Dot segments resolved, %-encodings decoded; without the query. */
+  readonly path: string;
+}
+
+/** A target URI as service and auditor take it apart; undefined for one that neither accepts. */
+export function parseTarget(targetUri: string): Target | undefined {
+  try {
+    const { origin, hostname, pathname } = new URL(targetUri);
+    return { origin, hostname, path: decodeURI(pathname) };
+  } catch {
+    return undefined;
+  }
+}
+
 const SIGNATURE = /^ *sig1=:([^:]*): *$/;
 /** The last digit of 64 bytes holds two bits and four zeros, so every signature has one text. */
 const BASE64_OF_64_BYTES = /^[A-Za-z0-9+/]{85}[AQgw]==$/;

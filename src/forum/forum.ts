@@ -22,7 +22,7 @@ import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.t
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import { type AccountFact, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { parseId } from '../vocabulary/parameters.ts';
-import { type Hex, type Millis, type Phase, toHex } from '../vocabulary/values.ts';
+import { type Hex, type Millis, type Phase, SIGNATURE_AGES, toHex } from '../vocabulary/values.ts';
 import {
   type Caller,
   type Command,
@@ -313,7 +313,11 @@ export class Forum {
     if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(did)) {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
     }
-    if (times !== null) requireFresh(times, batch.wallClock, this.#options.ages);
+    if (times !== null) {
+      requireFresh(times, batch.wallClock, this.#options.ages);
+      // The line's own time may be ahead of the clock, and auditors compare with that.
+      requireFresh(times, batch.now, SIGNATURE_AGES.caps);
+    }
     let event: ForumEvent | null;
     if (command.operation === 'createChamber') event = this.#create(command, batch);
     else if (command.operation === 'register') event = this.#register(command, batch);

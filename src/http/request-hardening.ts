@@ -11,6 +11,7 @@ import {
 import type { Socket } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import type { HttpBindings } from '@hono/node-server';
+import { parseTarget } from '../crypto/http-signature.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { writeResponse } from './bare-socket.ts';
 import { errorResponse } from './response.ts';
@@ -122,9 +123,9 @@ const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
 const PARSED_HOSTS_MAX = 100;
 const parsedHosts = new Set<string>();
 
-/** Whether every URL parser takes the host. Parsing costs more than all other checks together, so the last ones are remembered. */
+/** Whether every URL parser takes the host, auditors' included. Parsing costs more than all other checks together, so the last ones are remembered. */
 function isHost(host: string): boolean {
-  const name = HOST.test(host) ? URL.parse(`http://${host}/`)?.hostname : undefined;
+  const name = HOST.test(host) ? parseTarget(`http://${host}/`)?.hostname : undefined;
   // The parser of Node 24 takes internationalised labels that cannot be decoded.
   if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
   if (parsedHosts.size >= PARSED_HOSTS_MAX) parsedHosts.clear();

@@ -1,9 +1,11 @@
 // The schema of every event record of a chamber: the published event schemas and the auditor's check are both made from it.
 // They stay as wide as everything that an earlier release wrote.
 import * as v from 'valibot';
-import { hash, id, timestamp } from '../vocabulary/schemas.ts';
+import { did, hash, id, timestamp } from '../vocabulary/schemas.ts';
 import { servicePayloads } from '../vocabulary/service-payloads.ts';
+import { changePersonality } from './change-personality.ts';
 import type { Move } from './move.ts';
+import { register } from './register.ts';
 import { moves } from './registry.ts';
 
 const evidence = v.pipe(
@@ -27,6 +29,15 @@ export function recordSchemas(did: v.GenericSchema<string>): Readonly<Record<str
   );
   return Object.fromEntries([...signed, ...unsigned]);
 }
+
+/** Of account events, by type. The body is null in lines of an earlier release. */
+export const accountRecordSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
+  [register, changePersonality].map(({ event, payload }) => {
+    const request = v.nullable(v.strictObject({ ...evidence.pipe[0].entries, body: v.nullable(v.string()) }));
+    const [type, record] = recordOf(event, payload, { did, request });
+    return [type, v.strictObject({ ...record.entries, chamberId: v.null() })];
+  }),
+);
 
 function recordOf(type: string, payload: v.GenericSchema, author: Record<'did' | 'request', v.GenericSchema>) {
   const record = v.strictObject({

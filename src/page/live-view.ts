@@ -128,7 +128,7 @@ function finding({ title, findings, counts }: CheckResult): Element {
   );
 }
 
-const SIGNS = { verified: 'verified', broken: 'broken', 'not evaluated': 'waiting' } as const;
+const SIGNS = { verified: 'verified', broken: 'broken', undecided: 'waiting', 'not evaluated': 'waiting' } as const;
 
 function check({ title, verdict, counts, note }: CheckResult): Element {
   const count = counts.verified + counts.broken;

@@ -23,6 +23,12 @@ export function isPhase(text: string): text is Phase {
 }
 
 /** The five deadlines of a chamber, in the order of the phases that they end. */
+/** How old and how far ahead an accepted signature may be unless the service is configured otherwise, and at most. */
+export const SIGNATURE_AGES = {
+  defaults: { maxAgeSeconds: 300, maxSkewSeconds: 60 },
+  caps: { maxAgeSeconds: 86_400, maxSkewSeconds: 600 },
+} as const;
+
 export const DEADLINES = [
   'lobbyDeadline',
   'proposalDeadline',

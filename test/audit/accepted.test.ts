@@ -1,7 +1,10 @@
 // What the service accepts, however unusual the request, the auditor verifies: an honest log is never called broken.
+import { get } from 'node:http';
 import { expect, test } from 'vitest';
+import { baseOf } from '../../src/audit/evidence.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, PUBLIC_URL } from '../kit/house.ts';
+import { run } from '../kit/service.ts';
 import { digestOf, type Signer } from '../kit/signer.ts';
 import { audit, toText } from './forge.ts';
 
@@ -74,6 +77,41 @@ test.each(ODDITIES)('%s', async (_what, oddity) => {
   }
 });
 
+const HOSTS = [
+  ...['forum.test', 'LOCALHOST:8787', '127.1', '0x7f.1', '[::1]:8787', '_', 'a-.b', 'forum.test:80', 'xn--nxasmq6b'],
+  ...[
+    '256.256.256.256',
+    '1.2.3.4.5',
+    'foo.256',
+    '999999999999',
+    'xn--',
+    'a..b',
+    '[::1',
+    'forum.test:99999',
+    '-',
+    'x:y',
+  ],
+];
+
+test('every Host that a service without PUBLIC_URL accepts is an address to the auditor', async () => {
+  const { url } = await run();
+  const { hostname, port } = new URL(url);
+  const statusOf = (host: string) =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { host };
+      const request = get({ hostname, port, path: '/ready', headers, agent: false }, (response) => {
+        resolve(response.resume().statusCode ?? 0);
+      });
+      request.on('error', reject);
+    });
+  const accepted: string[] = [];
+  for (const host of HOSTS) if ((await statusOf(host)) === 200) accepted.push(host);
+  expect(accepted).toContain('LOCALHOST:8787');
+  expect(accepted).not.toContain('256.256.256.256');
+  const path = '/chambers/1/pass';
+  expect(accepted.filter((host) => baseOf(`http://${host}${path}`, path) === undefined)).toEqual([]);
+});
+
 test('a log of development mode is judged by the rules, and reported as unsigned', async () => {
   const house = new House({ allowUnsigned: true });
   const ann = await house.agent();
@@ -82,8 +120,11 @@ test('a log of development mode is judged by the rules, and reported as unsigned
   await enterPhase(house, 1, 'PROPOSAL');
   await house.must('POST', '/chambers/1/propose', { ...as, body: { name: 'N', ticker: 'T' } });
   await house.must('POST', '/chambers/1/pass', as);
-  const { broken, named, check } = await audit(toText(await house.lines(1)));
+  const lines = toText(await house.lines(1));
+  const { broken, named, check } = await audit(lines);
   expect(broken).toEqual(['signature']);
   expect([...named]).toEqual([3, 4]);
-  expect(check('rules').counts).toEqual({ verified: 4, broken: 0, notEvaluated: 0 });
+  expect(check('rules').counts).toEqual({ verified: 4, broken: 0, undecided: 0, notEvaluated: 0 });
+  const allowed = await audit(lines, { allowUnsigned: true });
+  expect([allowed.broken, allowed.check('signature').note]).toEqual([[], 'nobody signed 2 of the moves']);
 });

@@ -1,10 +1,13 @@
 // What forgers do to an export: lines taken apart, altered, and put together again with right numbers and hashes.
 
-import { readTransaction } from '../../src/audit/chain.ts';
+import { FileAccounts } from '../../src/audit/accounts.ts';
 import { ChamberAudit } from '../../src/audit/chamber-audit.ts';
+import { type AuditContext, type AuditPolicy, auditContext } from '../../src/audit/context.ts';
+import { readTransaction } from '../../src/audit/contracts.ts';
 import type { CheckName, CheckResult, Finding } from '../../src/audit/findings.ts';
 import { readLines } from '../../src/audit/input.ts';
 import { MerkleTreeJs } from '../../src/audit/merkle-root.ts';
+import { compareAccounts } from '../../src/audit/registrations.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
 import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
@@ -38,14 +41,19 @@ export interface ForgedMove {
   readonly at: number;
   readonly body?: Json;
   readonly payload: Json;
+  /** The service's address; PUBLIC_URL by default. */
+  readonly origin?: string;
+  /** Seconds after its creation. */
+  readonly expires?: number;
 }
 
 /** A line with a right signature, whether or not the move is allowed. */
-export function signedLine({ by, type, path, at, body, payload }: ForgedMove): Line {
+export function signedLine({ by, type, path, at, body, payload, origin = PUBLIC_URL, expires }: ForgedMove): Line {
   const text = body === undefined ? '' : JSON.stringify(body);
-  const targetUri = `${PUBLIC_URL}/chambers/1/${path}`;
+  const targetUri = `${origin}/chambers/1/${path}`;
   const created = Math.floor(at / 1000);
-  const headers = by.sign({ method: 'POST', url: targetUri, body: text, created, nonce: `forged-${type}-${at}` });
+  const parts = { method: 'POST', url: targetUri, body: text, created, nonce: `forged-${type}-${at}` };
+  const headers = by.sign({ ...parts, ...(expires === undefined ? {} : { expires: created + expires }) });
   const request = {
     method: 'POST',
     targetUri,
@@ -64,11 +72,22 @@ export interface Outcome {
   check(name: CheckName): CheckResult;
 }
 
+interface Rules extends AuditPolicy {
+  readonly verify?: typeof isSignedBy;
+  /** The lines of accounts. */
+  readonly accounts?: string;
+}
+
 /** Audits what is in the text. */
-export async function audit(text: string | Uint8Array, verify = verifyOnce): Promise<Outcome> {
-  const chamberAudit = new ChamberAudit({ moves: new MerkleTreeJs(), keys, verify, readTransaction: readOnce });
-  for await (const line of readLines(chunksOf(Buffer.from(text)))) await chamberAudit.take(line);
-  chamberAudit.conclude();
+export async function audit(
+  text: string | Uint8Array,
+  { verify = verifyOnce, accounts, ...policy }: Rules = {},
+): Promise<Outcome> {
+  const chamberAudit = await auditLines(text, policy, verify);
+  await compareAccounts(
+    chamberAudit,
+    accounts === undefined ? undefined : await accountsOf(accounts, chamberAudit.context),
+  );
   const results = chamberAudit.findings.results();
   const check = (name: CheckName) => results.find((result) => result.name === name) as CheckResult;
   return {
@@ -77,6 +96,21 @@ export async function audit(text: string | Uint8Array, verify = verifyOnce): Pro
     findings: (name) => check(name).findings,
     check,
   };
+}
+
+/** The audit of the lines alone. */
+export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, verify = verifyOnce) {
+  const context = { ...auditContext(policy), keys };
+  const chamberAudit = new ChamberAudit({ moves: new MerkleTreeJs(), context, verify, readTransaction: readOnce });
+  for await (const line of readLines(chunksOf(Buffer.from(text)))) await chamberAudit.take(line);
+  chamberAudit.conclude();
+  return chamberAudit;
+}
+
+async function accountsOf(text: string, context: AuditContext): Promise<FileAccounts> {
+  const accounts = new FileAccounts(context);
+  for await (const line of readLines(chunksOf(Buffer.from(text)))) accounts.take(line);
+  return accounts;
 }
 
 // A thousand audits share nearly every key, signature and transaction, and each costs milliseconds of curve arithmetic.

@@ -1,11 +1,15 @@
 // Lines that a dishonest service might write itself: numbers and hashes are right throughout, so only evidence and rules tell.
 import { readFileSync } from 'node:fs';
+import { parseTransaction } from 'viem';
 import { describe, expect, test } from 'vitest';
+import type { AuditPolicy } from '../../src/audit/context.ts';
 import { toDid } from '../../src/crypto/did-key.ts';
+import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { HOUR, START } from '../kit/clock.ts';
+import { PUBLIC_URL } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
 import { audit, type ForgedMove, type Line, parse, rechained, signedLine, toText } from './forge.ts';
-import { ALLOCATIONS, ANN, BOB, CAT } from './sample.ts';
+import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
 
 const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
 const records = parse(text.trimEnd().split('\n'));
@@ -14,8 +18,8 @@ const moves = records.slice(0, MOVES);
 const EVE = new Signer(Buffer.alloc(32, 4));
 
 /** The export's moves alone, with a line put in as event `eventId`. */
-async function auditWith(eventId: number, line: Line) {
-  return await audit(toText(rechained(moves.toSpliced(eventId - 1, 0, line))));
+async function auditWith(eventId: number, line: Line, policy: AuditPolicy = {}) {
+  return await audit(toText(rechained(moves.toSpliced(eventId - 1, 0, line))), policy);
 }
 
 test('an export without its service events is verified', async () => {
@@ -240,12 +244,95 @@ describe('a move with wrong evidence', () => {
     expect(findings('signature')[0]?.sentence).toContain('the public key is a point of small order');
   });
 
-  test('a signature far older than its time is not evaluated, and named', async () => {
-    const late = { ...line, ts: new Date(START + 2.9 * HOUR).toISOString() };
-    const { broken, check } = await auditWith(AFTER_HONEST, late);
-    expect(broken).toEqual([]);
-    expect(check('age')).toMatchObject({ verdict: 'not evaluated', counts: { verified: 16, notEvaluated: 1 } });
-    expect(check('age').note).toContain(`event ${AFTER_HONEST} was signed 720 s before`);
+  const at = (seconds: number) => ({ ...line, ts: new Date(honest.at + seconds * 1_000).toISOString() });
+  const expiring = { ...line, request: requestOf(signedLine({ ...honest, expires: 100 })) };
+  const age = async (forged: Line, policy: AuditPolicy = {}) => {
+    const { check, named } = await auditWith(AFTER_HONEST, forged, policy);
+    return [check('age').verdict, [...named]];
+  };
+
+  test.each<readonly [string, Line]>([
+    [
+      'signed more than ten minutes after its event',
+      { ...line, request: requestOf(signedLine({ ...honest, at: honest.at + 601e3 })) },
+    ],
+    [
+      'signed an hour after its event',
+      { ...line, request: requestOf(signedLine({ ...honest, at: honest.at + 3.6e6 })) },
+    ],
+    [
+      'signed more than a day before its event',
+      { ...line, request: requestOf(signedLine({ ...honest, at: honest.at - 86_401e3 })) },
+    ],
+    ['that had expired', { ...expiring, ts: at(100).ts as string }],
+  ])('a signature %s is named', async (_title, forged) => {
+    expect(await age(forged)).toEqual(['broken', [AFTER_HONEST]]);
+  });
+
+  test('a signature that has not expired yet is verified', async () => {
+    expect(await age({ ...expiring, ts: at(99).ts as string })).toEqual(['verified', []]);
+  });
+
+  test('a signature between the defaults and the caps is undecided until the limits are given', async () => {
+    expect(await age(at(720))).toEqual(['undecided', []]);
+    expect(await age(at(720), { maxAgeSeconds: 720 })).toEqual(['verified', []]);
+    expect(await age(at(720), { maxAgeSeconds: 719 })).toEqual(['broken', [AFTER_HONEST]]);
+    const ahead = { ...line, request: requestOf(signedLine({ ...honest, at: honest.at + 600e3 })) };
+    expect(await age(ahead)).toEqual(['undecided', []]);
+    expect(await age(ahead, { maxSkewSeconds: 600 })).toEqual(['verified', []]);
+    expect(await age(ahead, { maxSkewSeconds: 599 })).toEqual(['broken', [AFTER_HONEST]]);
+  });
+
+  test('a request for another address is undecided until the addresses are named', async () => {
+    const elsewhere = signedLine({ ...honest, origin: 'https://other.test/api' });
+    const origins = [PUBLIC_URL, 'https://other.test/api'];
+    expect((await auditWith(AFTER_HONEST, elsewhere)).check('origin').verdict).toBe('undecided');
+    expect((await auditWith(AFTER_HONEST, elsewhere, { origins })).check('origin').verdict).toBe('verified');
+    const { broken, named } = await auditWith(AFTER_HONEST, elsewhere, { origins: [PUBLIC_URL] });
+    expect([broken, [...named]]).toEqual([['origin'], [AFTER_HONEST]]);
+  });
+});
+
+describe('a transaction to another contract', () => {
+  const isOf =
+    (type: string) =>
+    ({ type: its }: Line) =>
+      its === type;
+  const withTarget = async (eventId: number) => {
+    const { payload } = records[eventId - 1] as unknown as { payload: RelayTransaction };
+    const { data = '0x', nonce = 0, maxFeePerGas = 0n } = parseTransaction(payload.rawTransaction);
+    const forged = await signed(DEAD, data, { nonce, fee: maxFeePerGas });
+    return records.map((record, index) =>
+      index === eventId - 1 ? { ...record, payload: { ...payloadOf(record), ...forged } as unknown as Line } : record,
+    );
+  };
+  const DEAD = `0x${'00'.repeat(18)}dEaD` as const;
+  const FIRST_COMMIT = records.findIndex(isOf('relay.commit_submitted')) + 1;
+  const DEPLOY = records.findIndex(isOf('relay.deploy_submitted')) + 1;
+
+  test('is undecided beside one to the registry, and broken once the registry is named', async () => {
+    const text = toText(rechained(await withTarget(FIRST_COMMIT)));
+    const { broken, check } = await audit(text);
+    expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
+    expect(check('transactions').note).toContain('--registry');
+    const decided = await audit(text, { registries: [REGISTRY] });
+    expect([decided.broken, [...decided.named]]).toEqual([['transactions'], [FIRST_COMMIT]]);
+  });
+
+  test('is named where it is the only one, and broken once the factory is named', async () => {
+    const honestNote = (await audit(text)).check('transactions').note;
+    expect(honestNote).toContain(`registry ${REGISTRY.toLowerCase()}, factory ${FACTORY.toLowerCase()}`);
+    const records = await withTarget(DEPLOY);
+    const { payload } = records[DEPLOY - 1] as unknown as { payload: RelayTransaction };
+    const outcome = records.findIndex(isOf('idea.deployed'));
+    records[outcome] = {
+      ...records[outcome],
+      payload: { ...payloadOf(records[outcome] as Line), txHash: payload.txHash },
+    };
+    const forged = toText(rechained(records));
+    expect((await audit(forged)).check('transactions').note).toContain(`factory ${DEAD.toLowerCase()}`);
+    const { broken, named } = await audit(forged, { factories: [FACTORY] });
+    expect([broken, [...named]]).toEqual([['transactions'], [DEPLOY]]);
   });
 });
 

@@ -24,7 +24,7 @@ describe('the sample log', () => {
     const open = report.checks.filter(({ verdict }) => verdict !== 'verified').map(({ name }) => name);
     expect(open).toEqual(['preview', 'views', 'contract', 'receipts', 'registration']);
     expect(report).toMatchObject({ verdict: 'verified', chamberId: 1, lines: 22, moves: 16, brokenEvents: [] });
-    expect(report.counts).toEqual({ verified: 16, broken: 0, notEvaluated: 5, total: 21 });
+    expect(report.counts).toEqual({ verified: 16, broken: 0, undecided: 0, notEvaluated: 5, total: 21 });
   });
 
   test('has the expected views and root', async () => {

@@ -131,8 +131,8 @@ const ABI = parseAbi([
   'struct Idea { uint256 chamberId; string ideaId; string name; string ticker; string description; address creator; }',
   'function deployIdea(Idea idea) returns (address token)',
 ]);
-const REGISTRY = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
-const FACTORY = '0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512';
+export const REGISTRY = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
+export const FACTORY = '0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512';
 const RELAYER = privateKeyToAccount(`0x${'42'.repeat(32)}`);
 
 function deployment(): Hex {
@@ -146,7 +146,7 @@ interface Terms {
   readonly fee: bigint;
 }
 
-async function signed(to: Hex, data: Hex, { nonce, fee }: Terms): Promise<RelayTransaction> {
+export async function signed(to: Hex, data: Hex, { nonce, fee }: Terms): Promise<RelayTransaction> {
   const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee, gas: 500_000n };
   const rawTransaction = await RELAYER.signTransaction({ type: 'eip1559', chainId: 31_337, nonce, to, data, ...fees });
   return { chainId: 31_337, nonce, txHash: keccak256(rawTransaction), rawTransaction };

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { type AuditArguments, auditMain } from '../../src/audit/main.ts';
 import type { ChamberReport } from '../../src/audit/report.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
+import { run as runCommand } from '../cli/run.ts';
 import { playChamber } from '../client/play-chamber.ts';
 import { newChamber, openStage, type Stage } from '../client/stage.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
@@ -53,15 +54,14 @@ afterEach(() => {
 const run = (args: Partial<AuditArguments>) => auditMain({ target: between.url, json: true, ...args });
 const chambers = () => (JSON.parse(printed) as { readonly chambers: readonly ChamberReport[] }).chambers;
 const verdictOf = (name: string) => chambers()[0]?.checks.find((check) => check.name === name)?.verdict;
-const ofChain = () => ({ rpc: chain.rpcUrl ?? '', registry: chain.registryAddress });
+const ofChain = () => ({ rpc: chain.rpcUrl ?? '', registries: [chain.registryAddress] });
 
 describe('an honest service', () => {
-  test('is verified in all but registrations, its chain included', async () => {
+  test('is verified in all, its chain and its accounts included', async () => {
     expect(await run({ chamber: 1, ...ofChain() })).toBe(0);
     expect(chambers()).toMatchObject([
-      { verdict: 'verified', counts: { verified: 20, broken: 0, notEvaluated: 1, total: 21 } },
+      { verdict: 'verified', counts: { verified: 21, broken: 0, undecided: 0, notEvaluated: 0, total: 21 } },
     ]);
-    expect(verdictOf('registration')).toBe('not evaluated');
   });
 
   test('is audited chamber by chamber when none is named', async () => {
@@ -79,7 +79,7 @@ describe('an honest service', () => {
 
   test('is reported in a table for people, whose counts add up', async () => {
     expect(await run({ chamber: 1, json: false })).toBe(0);
-    expect(printed).toContain('18 verified, 0 broken, 3 not evaluated of 21 checks.');
+    expect(printed).toContain('19 verified, 0 broken, 2 not evaluated of 21 checks.');
     expect(printed.match(/^(verified|broken|not evaluated) {2}/gm)).toHaveLength(21);
   });
 
@@ -140,6 +140,85 @@ describe('a service with right lines and wrong answers', () => {
   });
 });
 
+describe('a service whose list of chambers', () => {
+  const problems = () => (JSON.parse(printed) as { readonly problems: readonly string[] }).problems;
+  const list = (listOf: (ids: readonly number[], before: string | null) => readonly number[]) => {
+    between.lie = (path, text) => {
+      const { pathname, searchParams } = new URL(path, between.url);
+      if (pathname !== '/chambers') return text;
+      const ids = (JSON.parse(text) as readonly { readonly chamberId: number }[]).map(({ chamberId }) => chamberId);
+      return JSON.stringify(listOf(ids, searchParams.get('before')).map((chamberId) => ({ chamberId })));
+    };
+  };
+
+  test('hides its first chamber is caught', async () => {
+    list((ids) => ids.filter((id) => id !== 1));
+    expect(await run({})).toBe(3);
+    expect(problems()).toEqual(['the service does not list chamber 1']);
+    expect(chambers().map(({ chamberId, verdict }) => [chamberId, verdict])).toEqual([[2, 'verified']]);
+  });
+
+  test('hides chambers in the middle is caught, whatever it returns for them', async () => {
+    list((ids) => [5, ...ids]);
+    expect(await run({})).toBe(3);
+    expect(problems()).toEqual([
+      'the service does not list chambers 3 to 4',
+      expect.stringMatching(/^chamber 5 can’t be audited: .* returned 404/),
+    ]);
+  });
+
+  test('repeats the same chambers for ever is caught, and read no further', async () => {
+    const requests: (string | null)[] = [];
+    list((_ids, before) => {
+      requests.push(before);
+      return Array.from({ length: 200 }, (_, index) => 200 - index);
+    });
+    expect(await run({})).toBe(3);
+    expect(requests).toEqual([null, '1']);
+    expect(problems()[0]).toBe('the service lists chamber 200 after chamber 1: the rest of its list is not read');
+  });
+});
+
+describe('a service whose accounts', () => {
+  test('are not there is caught', async () => {
+    between.lie = (path, text) => (path.startsWith('/agents/') ? '{"detail":"agent not found"}' : text);
+    expect(await run({ chamber: 1 })).toBe(3);
+    expect(verdictOf('registration')).toBe('broken');
+  });
+
+  test('name another wallet is caught', async () => {
+    between.lie = (path, text) =>
+      path.startsWith('/agents/') ? text.replaceAll(/0x1{40}/g, `0x${'22'.repeat(20)}`) : text;
+    expect(await run({ chamber: 1 })).toBe(3);
+    expect(verdictOf('registration')).toBe('broken');
+  });
+});
+
+describe('exported lines', () => {
+  test('are verified with the accounts beside them', async () => {
+    const [lines, accounts] = [join(folder, 'lines.ndjson'), join(folder, 'accounts.ndjson')];
+    const words = ['export', stage.baseUrl, '1', `--out=${lines}`, `--with-accounts=${accounts}`];
+    expect(await runCommand(words)).toMatchObject({ exitCode: 0, err: '' });
+    const audited = await runCommand(['audit', lines, `--accounts=${accounts}`]);
+    expect(audited).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^verified {7}registration/m) });
+    const alone = await runCommand(['audit', lines]);
+    expect(alone).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^not evaluated {2}registration/m) });
+  });
+
+  test('with an open question end with exit code 4, and its answer with 0 or 3', async () => {
+    const first = await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text();
+    const path = join(folder, 'open.ndjson');
+    const [line = ''] = first.split('\n');
+    const { ts } = JSON.parse(line) as { readonly ts: string };
+    writeFileSync(path, `${line.replace(ts, new Date(Date.parse(ts) + 400_000).toISOString())}\n`);
+    expect(await run({ target: path })).toBe(4);
+    expect([JSON.parse(printed).verdict, verdictOf('age')]).toEqual(['undecided', 'undecided']);
+    printed = '';
+    expect(await run({ target: path, maxAgeSeconds: 500 })).toBe(0);
+    expect(await run({ target: path, maxAgeSeconds: 350 })).toBe(3);
+  });
+});
+
 describe('a log that is not what the chain holds', () => {
   test.each([
     ['blockNumber', /"blockNumber":\d+/, '"blockNumber":999'],
@@ -191,14 +270,12 @@ describe('input that cannot be audited', () => {
   test.each([
     ['a missing file', { target: '/nowhere/chamber.ndjson' }, 'file not found'],
     ['a directory', { target: '/' }, 'it is a directory, not a file'],
-    [
-      'a registry without a chain',
-      { target: SAMPLE, registry: `0x${'11'.repeat(20)}` },
-      '--rpc and --registry go together',
-    ],
+    ['a chain without a registry', { target: SAMPLE, rpc: 'http://x' }, '--rpc needs --registry'],
+    ['an origin that is no URL', { target: SAMPLE, origins: ['forum.test'] }, '--origin must be an http(s) URL'],
+    ['a missing file of accounts', { target: SAMPLE, accounts: '/nowhere' }, '--accounts=/nowhere: file not found'],
     [
       'a registry that is not an address',
-      { target: SAMPLE, rpc: 'http://x', registry: '0x11' },
+      { target: SAMPLE, rpc: 'http://x', registries: ['0x11'] },
       '--registry must be an EVM address',
     ],
     ['a missing chamber', { chamber: 9 }, 'returned 404: chamber not found'],
@@ -208,7 +285,7 @@ describe('input that cannot be audited', () => {
   });
 
   test('a registry address without a contract ends with exit code 2', async () => {
-    expect(await run({ target: SAMPLE, ...ofChain(), registry: `0x${'11'.repeat(20)}` })).toBe(2);
+    expect(await run({ target: SAMPLE, ...ofChain(), registries: [`0x${'11'.repeat(20)}`] })).toBe(2);
     expect(complained).toContain('the chain has no ChamberRegistry at');
   });
 
@@ -229,7 +306,7 @@ describe('input that cannot be audited', () => {
   test('a service or a chain that is away ends with exit code 6', async () => {
     const away = `http://127.0.0.1:${await freePort()}`;
     expect(await run({ target: away })).toBe(6);
-    expect(await run({ target: SAMPLE, rpc: away, registry: chain.registryAddress })).toBe(6);
+    expect(await run({ target: SAMPLE, rpc: away, registries: [chain.registryAddress] })).toBe(6);
   });
 });
 

@@ -4,7 +4,7 @@ import type { ForumLog, LogEntry, StreamId } from '../../src/log/log.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { House } from '../kit/house.ts';
+import { House, PUBLIC_URL } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
@@ -182,6 +182,25 @@ describe('the time', () => {
     const times = (await house.events(id)).map(({ ts }) => ts);
     expect(times).toEqual([...times].sort());
     expect(times.at(-1)).toBe(new Date(newest).toISOString());
+  });
+
+  it('counts for the end of a signature, however the clock is set', async () => {
+    const house = new House();
+    const { by, id, debate } = await inDebate(house);
+    await debate();
+    const path = `/chambers/${id}/debate`;
+    const body = JSON.stringify({ comment: 'hm' });
+    house.clock.advance(-60_000);
+    const created = house.clock.seconds;
+    const signed = (seconds: number) =>
+      by.sign({ method: 'POST', url: PUBLIC_URL + path, body, created, expires: created + seconds });
+    const send = (seconds: number) =>
+      house.send({ method: 'POST', path, body, headers: { 'content-type': 'application/json', ...signed(seconds) } });
+    expect(await send(60)).toMatchObject({
+      status: 401,
+      body: { detail: expect.stringContaining('the signature has expired') },
+    });
+    expect(await send(61)).toMatchObject({ status: 200 });
   });
 
   it('does not reopen a phase, whether it was read or written', async () => {

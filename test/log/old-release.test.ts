@@ -120,8 +120,10 @@ describe('a database of release 0.1.0', () => {
     const path = `${temporaryFolder()}/chamber.ndjson`;
     for (const { chamberId, auditExitCode } of expected.chambers) {
       writeFileSync(path, (await running.service.forum.log.readPage(chamberId, 0, 10_000)).ndjson);
-      const { verdict } = await auditFile(path, { chamberId });
-      expect([chamberId, verdict]).toEqual([chamberId, auditExitCode === 0 ? 'verified' : 'broken']);
+      // Its service could be configured beyond today's caps. Chambers with requests for several hosts are undecided.
+      const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400 };
+      const { verdict } = await auditFile(path, { chamberId, policy });
+      expect([chamberId, verdict === 'broken']).toEqual([chamberId, auditExitCode !== 0]);
     }
   });
 

@@ -1,0 +1,185 @@
+// The members' accounts: their lines, checked like those of a chamber, show which wallet a key was bound to, and when.
+import { type AccountState, evolveAccount } from '../../projections/account.ts';
+import { digestProblem } from '../crypto/content-digest.ts';
+import { parseDid } from '../crypto/did-key.ts';
+import { SignatureError } from '../crypto/http-signature.ts';
+import { isSignedBy } from '../crypto/verify.ts';
+import { changePersonality } from '../moves/change-personality.ts';
+import { parseBody } from '../moves/move.ts';
+import { register, registeredDid } from '../moves/register.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
+import { canonicalJson, parseJson } from '../vocabulary/json.ts';
+import { type Hex, type Millis, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
+import type { AuditContext } from './context.ts';
+import { baseOf, judgeAge, verifiedSignature } from './evidence.ts';
+import { type RawLine, UnusableInput } from './input.ts';
+import { readAccountRecord } from './record.ts';
+import { leafOf } from './sequence.ts';
+import type { AuditedService } from './service.ts';
+
+/** The account after one of its lines. */
+export interface AccountEntry {
+  readonly at: Millis;
+  /** undefined where the registration is not published. */
+  readonly walletAddress: string | undefined;
+  /** Whether the last registration holds its whole signed request. */
+  readonly isSigned: boolean;
+}
+
+/** One agent's account, line by line. */
+export class AccountLog {
+  /** What is wrong with it; its lines are not read further then. */
+  problem: string | undefined;
+  /** The first published line: earlier ones held evidence of an e-mail address. */
+  firstEventId = 1;
+  readonly entries: AccountEntry[] = [];
+  readonly origins = new Set<string>();
+  readonly #did: string;
+  readonly #context: AuditContext;
+  readonly #signatures = new Set<string>();
+  #state: AccountState | null = null;
+  #leaf: Hex = NO_PREVIOUS;
+
+  constructor(did: string, context: AuditContext) {
+    this.#did = did;
+    this.#context = context;
+  }
+
+  take(event: AccountEvent, bytes: Uint8Array): void {
+    if (this.problem !== undefined) return;
+    const problem = this.#problemOfPlace(event) ?? this.#problemOfEvidence(event);
+    if (problem !== undefined) {
+      this.problem = `event ${event.eventId} of the account of ${this.#did} ${problem}`;
+      return;
+    }
+    if (event.type === 'agent.registered' || this.#state !== null) this.#state = evolveAccount(this.#state, event);
+    this.#leaf = toHex(leafOf(bytes));
+    const { walletAddress, isAttested: isSigned = false } = this.#state ?? {};
+    this.entries.push({ at: Date.parse(event.ts), walletAddress, isSigned });
+  }
+
+  #problemOfPlace({ eventId, prev, ts, did }: AccountEvent): string | undefined {
+    const last = this.entries.at(-1);
+    if (did !== this.#did) return `belongs to ${did}`;
+    if (last === undefined) {
+      this.firstEventId = eventId;
+      return eventId === 1 && prev !== NO_PREVIOUS ? 'refers to a line before it' : undefined;
+    }
+    const due = this.firstEventId + this.entries.length;
+    if (eventId !== due) return `comes where event ${due} is due`;
+    if (prev !== this.#leaf) return 'does not hold the hash of the line before it';
+    return Date.parse(ts) < last.at ? 'is earlier than the line before it' : undefined;
+  }
+
+  /** Lines without a request show nothing: they count as unsigned. */
+  #problemOfEvidence(event: AccountEvent): string | undefined {
+    const { request } = event;
+    if (request === null || request.body === null) return undefined;
+    try {
+      return this.#problemOfRequest(event, request, request.body) ?? this.#problemOfPayload(event, request.body);
+    } catch (error) {
+      if (error instanceof SignatureError || error instanceof ForumError)
+        return `is not what was signed: ${error.message}`;
+      throw error;
+    }
+  }
+
+  #problemOfRequest(event: AccountEvent, request: RequestEvidence, body: string): string | undefined {
+    const slice = event.type === register.event ? register : changePersonality;
+    const digest = digestProblem(request.contentDigest, new TextEncoder().encode(body));
+    if (digest !== undefined) return `has another body than was signed: ${digest}`;
+    const origin = baseOf(request.targetUri, slice.path);
+    if (origin === undefined || request.method !== slice.method)
+      return `was requested by ${request.method} ${request.targetUri}`;
+    this.origins.add(origin);
+    const parsed = verifiedSignature(request, event.did, { keys: this.#context.keys, verify: isSignedBy });
+    if (this.#signatures.has(request.signature)) return 'reuses the signature of an earlier line';
+    this.#signatures.add(request.signature);
+    const { verdict, sentence } = judgeAge(parsed, Date.parse(event.ts), this.#context.policy);
+    return verdict === 'broken' ? sentence : undefined;
+  }
+
+  #problemOfPayload(event: AccountEvent, body: string): string | undefined {
+    const json = body === '' ? undefined : parseJson(body);
+    let due: unknown;
+    if (event.type === register.event) {
+      const sent = parseBody(register, { json });
+      if (registeredDid(sent) !== event.did) return 'registers another key';
+      due = register.decide(sent, { state: null, isSigned: true });
+    } else if (this.#state !== null) {
+      due = changePersonality.decide(parseBody(changePersonality, { json }), { state: this.#state });
+    } else return undefined;
+    return canonicalJson(due) === canonicalJson(event.payload) ? undefined : 'does not match its request';
+  }
+}
+
+/** Where the auditor reads accounts. */
+export interface Accounts {
+  of(did: string): Promise<AccountLog | undefined>;
+}
+
+/** From a file of account lines, those of an agent in their order. */
+export class FileAccounts implements Accounts {
+  readonly #context: AuditContext;
+  readonly #logs = new Map<string, AccountLog>();
+
+  constructor(context: AuditContext) {
+    this.#context = context;
+  }
+
+  /** Throws UnusableInput for a line that is not one of an account. */
+  take(line: RawLine): void {
+    const { event, problem } = readAccountRecord(line);
+    if (event === undefined) throw new UnusableInput(`the file of accounts holds a line that ${problem}`);
+    const log = this.#logs.get(event.did) ?? new AccountLog(event.did, this.#context);
+    this.#logs.set(event.did, log);
+    if (problem === undefined) log.take(event, line.bytes);
+    else log.problem ??= `event ${event.eventId} of the account of ${event.did} ${problem}`;
+  }
+
+  async of(did: string): Promise<AccountLog | undefined> {
+    return this.#logs.get(did);
+  }
+}
+
+const ACCOUNTS_KEPT_MAX = 10_000;
+
+/** From the service that is audited. */
+export class ServiceAccounts implements Accounts {
+  readonly #context: AuditContext;
+  readonly #service: AuditedService;
+  readonly #kept = new Map<string, AccountLog>();
+
+  constructor(context: AuditContext, service: AuditedService) {
+    this.#context = context;
+    this.#service = service;
+  }
+
+  async of(did: string): Promise<AccountLog> {
+    const kept = this.#kept.get(did);
+    if (kept !== undefined) return kept;
+    const log = await this.#read(did);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size >= ACCOUNTS_KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest);
+    this.#kept.set(did, log);
+    return log;
+  }
+
+  async #read(did: string): Promise<AccountLog> {
+    const log = new AccountLog(did, this.#context);
+    try {
+      if (parseDid(did) === undefined) throw new UnusableInput(`${did} is not a did:key`);
+      for await (const line of this.#service.accountLines(did)) {
+        const { event, problem } = readAccountRecord(line);
+        if (event !== undefined) log.take(event, line.bytes);
+        if (problem !== undefined) log.problem ??= `a line of the account of ${did} ${problem}`;
+        if (log.problem !== undefined) break;
+      }
+    } catch (error) {
+      if (!(error instanceof UnusableInput)) throw error;
+      log.problem ??= `the service returns no account of ${did}: ${error.message}`;
+    }
+    return log;
+  }
+}

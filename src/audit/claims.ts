@@ -1,0 +1,174 @@
+// Compares what the log claims about the chain with the chain itself: the root, the commitment, the tokens, and the
+// deployments that failed.
+import { type Address, parseEventLogs } from 'viem';
+import type { Idea } from '../../projections/chamber.ts';
+import { deploymentOf } from '../../projections/settlement.ts';
+import { deployCalls } from './calls.ts';
+import type { AuditedChain, ChainCall } from './chain.ts';
+import type { ChamberAudit, Claim } from './chamber-audit.ts';
+import { lowerCase } from './context.ts';
+import { ABI, deployData, readCall, readTransaction } from './contracts.ts';
+
+export async function compareChain(audit: ChamberAudit, chain?: AuditedChain, chamberId?: number): Promise<void> {
+  const { findings, claims } = audit;
+  if (chain === undefined || chamberId === undefined) {
+    const reason = chain === undefined ? 'use --rpc and --registry to ask the chain' : 'the chamber is unknown';
+    return findings.notEvaluated(reason, 'contract', 'receipts');
+  }
+  await compareRoot(audit, chain, chamberId);
+  const comparison = new ClaimComparison(audit, chain, chamberId);
+  for (const claim of claims) await comparison.judge(claim);
+}
+
+async function compareRoot({ findings, claims, moves }: ChamberAudit, chain: AuditedChain, chamberId: number) {
+  const root = moves.root();
+  const roots = await chain.rootsOf(chamberId);
+  const eventIds = claims.filter(({ event }) => event.type === 'chamber.committed').map(({ eventId }) => eventId);
+  if (roots.length === 0 && eventIds.length === 0) {
+    return findings.notEvaluated('the registry holds no root for this chamber yet', 'contract');
+  }
+  const other = roots.find((each) => each !== root) ?? roots[0] ?? 'no root';
+  const problem = `the registry holds ${other} for chamber ${chamberId}, but the root of the moves is ${root}`;
+  findings.judge('contract', eventIds, other !== root && problem);
+}
+
+type EventOf<Type extends Claim['event']['type']> = Extract<Claim['event'], { type: Type }>;
+type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>;
+/** Why a claim is broken; `open` says why it can't be evaluated. */
+type Problem = string | { readonly open: string } | undefined;
+
+class ClaimComparison {
+  readonly #audit: ChamberAudit;
+  readonly #chain: AuditedChain;
+  readonly #chamberId: number;
+  /** Of the commitment: no token is older. */
+  #committed: Transaction | undefined;
+
+  constructor(audit: ChamberAudit, chain: AuditedChain, chamberId: number) {
+    this.#audit = audit;
+    this.#chain = chain;
+    this.#chamberId = chamberId;
+  }
+
+  async judge({ event, eventId }: Claim): Promise<void> {
+    const { findings } = this.#audit;
+    const problem = await this.#problemOf(event);
+    if (typeof problem === 'object')
+      findings.notEvaluated(`event ${eventId} (${event.type}): ${problem.open}`, 'receipts');
+    else findings.judge('receipts', [eventId], problem && `event ${eventId} (${event.type}): ${problem}`);
+  }
+
+  async #problemOf(event: Claim['event']): Promise<Problem> {
+    const { txHash } = event.payload;
+    if (txHash === null) return event.type === 'idea.deploy_failed' ? await this.#problemOfCall(event) : undefined;
+    const transaction = await this.#chain.transaction(txHash);
+    if (transaction === undefined) return `the chain does not know transaction ${txHash}`;
+    if (event.type === 'idea.deploy_failed') return await this.#problemOfRevert(event, transaction);
+    if (transaction.status !== 'success') return `transaction ${txHash} was reverted`;
+    return event.type === 'idea.deployed'
+      ? this.#problemOfToken(event, transaction)
+      : this.#problemOfCommitment(event, transaction);
+  }
+
+  #problemOfCommitment({ payload }: EventOf<'chamber.committed'>, transaction: Transaction): Problem {
+    this.#committed = transaction;
+    const registries = this.#chain.registries.map(lowerCase);
+    const isCommitted = this.#logsOf(transaction).some(
+      (log) =>
+        log.eventName === 'ChamberCommitted' &&
+        registries.includes(lowerCase(log.address)) &&
+        log.args.root === payload.merkleRoot,
+    );
+    if (!isCommitted) return `transaction ${payload.txHash} did not commit this root in the registry`;
+    if (transaction.blockNumber !== BigInt(payload.blockNumber)) return `its block is ${transaction.blockNumber}`;
+    return transaction.at === payload.committedAt ? undefined : `the time of its block is ${transaction.at}`;
+  }
+
+  #problemOfToken({ payload }: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
+    const { tokenAddress, txHash, graduatedAt } = payload;
+    const idea = this.#ideaOf(payload.ideaId);
+    if (idea === undefined) return { open: `${payload.ideaId} is not known` };
+    const deployed = this.#logsOf(transaction).find(
+      (log) => log.eventName === 'IdeaDeployed' && lowerCase(log.args.ideaToken) === lowerCase(tokenAddress),
+    );
+    if (deployed?.eventName !== 'IdeaDeployed') return `transaction ${txHash} did not deploy ${tokenAddress}`;
+    const { ticker, creator } = deployed.args;
+    if (ticker !== idea.ticker) return `${tokenAddress} has the ticker ${JSON.stringify(ticker)}, not ${idea.ticker}`;
+    if (lowerCase(creator) !== lowerCase(idea.creatorWallet)) {
+      return `the creator of ${tokenAddress} is ${creator}, not ${idea.creatorWallet}`;
+    }
+    const { factories } = this.#audit.context;
+    const isKnown = factories.take(lowerCase(deployed.address));
+    if (!isKnown) return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the factories named`;
+    if (factories.doubt !== undefined) this.#audit.findings.undecided('receipts', factories.doubt);
+    return transaction.at === graduatedAt ? undefined : `the time of its block is ${transaction.at}`;
+  }
+
+  /** A transaction that failed: of this deployment, at a factory. */
+  async #problemOfRevert({ payload }: EventOf<'idea.deploy_failed'>, transaction: Transaction): Promise<Problem> {
+    const { ideaId, txHash } = payload;
+    if (transaction.status === 'success') return `transaction ${txHash} succeeded`;
+    const idea = this.#ideaOf(ideaId);
+    if (idea === undefined) return { open: `${ideaId} is not known` };
+    const { factories } = this.#audit.context;
+    const isFactory = transaction.to !== null && factories.take(lowerCase(transaction.to));
+    if (!isFactory || !deployCalls(this.#chamberId, idea).includes(callOf(transaction))) {
+      return `transaction ${txHash} was no deployment of ${ideaId}`;
+    }
+    return await this.#problemOfEmission(idea);
+  }
+
+  /** No transaction was mined: the call must fail, as it stood when the failure was recorded. */
+  async #problemOfCall({ payload, ts }: EventOf<'idea.deploy_failed'>): Promise<Problem> {
+    const idea = this.#ideaOf(payload.ideaId);
+    if (idea === undefined || this.#committed === undefined) return { open: 'the commitment is not on the chain' };
+    const emission = await this.#problemOfEmission(idea);
+    if (emission !== undefined) return emission;
+    const call = await this.#callOf(idea, this.#committed.from);
+    if (call === undefined) return { open: 'the call of a quorum deployment is not in the log' };
+    const block = await this.#chain.blockAt(Date.parse(ts), this.#committed.blockNumber);
+    const outcome = await this.#chain.call(call, block);
+    if (outcome === 'success') return `its call succeeds in block ${block}`;
+    return outcome === 'unknown' ? { open: `the RPC does not have the state of block ${block}` } : undefined;
+  }
+
+  /** An idea that has its token did not fail. */
+  async #problemOfEmission({ ticker }: Idea): Promise<Problem> {
+    const { factories } = this.#audit.context;
+    if (factories.doubt !== undefined) this.#audit.findings.undecided('receipts', factories.doubt);
+    if (factories.all.length === 0) return { open: 'the log names no factory: use --factory' };
+    const fromBlock = this.#committed?.blockNumber ?? 0n;
+    const deployed = await this.#chain.deployments(factories.all, this.#chamberId, fromBlock);
+    if (deployed === undefined) return { open: 'the RPC does not search the factory’s events' };
+    const token = deployed.find(({ args }) => args.ticker === ticker);
+    return token && `the factory deployed ${ticker} at ${token.args.ideaToken}`;
+  }
+
+  /** As the log has it, else as the reference contracts take it. */
+  async #callOf(idea: Idea, relayer: Address): Promise<ChainCall | undefined> {
+    const [factory] = this.#audit.context.factories.all;
+    const { settlement } = this.#audit.decisions.state ?? {};
+    const newest = settlement && deploymentOf(settlement, idea.ideaId).submitted.at(-1);
+    const signed = newest && (await readTransaction(newest.rawTransaction).catch(() => undefined));
+    if (signed?.to) return { from: signed.from, to: signed.to, data: signed.data, value: signed.value };
+    const isReference = (await Promise.all(this.#chain.registries.map((each) => this.#chain.isReference(each))))[0];
+    if (!isReference) return undefined;
+    return { from: relayer, to: factory as Address, data: deployData(this.#chamberId, idea) };
+  }
+
+  #ideaOf(ideaId: string): Idea | undefined {
+    return this.#audit.decisions.state?.ideas.find((idea) => idea.ideaId === ideaId);
+  }
+
+  #logsOf({ logs }: Transaction) {
+    return parseEventLogs({ abi: ABI, logs, args: { chamberId: BigInt(this.#chamberId) } });
+  }
+}
+
+function callOf({ input }: Transaction): string {
+  try {
+    return readCall(input).call;
+  } catch {
+    return '';
+  }
+}

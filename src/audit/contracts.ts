@@ -1,0 +1,63 @@
+// The interfaces of both kinds of contracts, written down a second time: the relayer's own code is not trusted. Reads signed
+// transactions, and makes the calls that a chamber's state requires.
+import {
+  type Address,
+  decodeFunctionData,
+  encodeFunctionData,
+  type Hex,
+  keccak256,
+  parseAbi,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerialized,
+} from 'viem';
+import type { Idea } from '../../projections/chamber.ts';
+import { toText } from './calls.ts';
+
+const REFERENCE_IDEA =
+  'struct Idea { uint256 chamberId; string ideaId; string name; string ticker; string description; address creator; }';
+const DEPLOY_ABI = parseAbi([REFERENCE_IDEA, 'function deployIdea(Idea idea) returns (address token)']);
+export const ABI = parseAbi([
+  'function commitChamber(uint256 chamberId, bytes32 root)',
+  'function rootOf(uint256 chamberId) view returns (bytes32)',
+  'event ChamberCommitted(uint256 indexed chamberId, bytes32 root, address indexed relayer)',
+  REFERENCE_IDEA,
+  'function deployIdea(Idea idea) returns (address token)',
+  'struct Chamber { uint256 chamberId; bytes32 debateMerkleRoot; address dealer; uint64 createdAt; uint64 settledAt; bool settled; }',
+  'function getChamber(uint256 chamberId) view returns (Chamber)',
+  'struct QuorumIdea { string name; string ticker; string description; string image; string metadata; string context; bytes32 salt; address creator; uint256 chamberId; address protocolTreasury; address winnersSplitter; address forPool; address againstPool; address executorPool; uint16[6] bps; address pairedToken; int24 tickIfToken0IsClanker; int24 tickSpacing; bytes poolData; int24[] tickLower; int24[] tickUpper; uint16[] positionBps; bytes lockerData; bytes mevModuleData; }',
+  'function deployIdea(QuorumIdea idea) payable returns (address)',
+  'event IdeaDeployed(address indexed ideaToken, uint256 indexed chamberId, address indexed creator, string ticker)',
+]);
+
+/**
+ * Reads a signed call of one of the contracts' functions; throws an Error for any other bytes. Of an idea it returns what the
+ * chamber knows: the rest of a quorum deployment is the operator's.
+ */
+export async function readTransaction(rawTransaction: Hex) {
+  const { chainId, nonce = 0, data = '0x', to, value } = parseTransaction(rawTransaction);
+  const from = await recoverTransactionAddress({ serializedTransaction: rawTransaction as TransactionSerialized });
+  return { chainId, nonce, txHash: keccak256(rawTransaction), from, to, value, data, ...readCall(data) };
+}
+
+/** A call as toText has it; throws an Error for the data of any other call. */
+export function readCall(data: Hex) {
+  const { functionName, args } = decodeFunctionData({ abi: ABI, data });
+  const [idea] = args;
+  return { functionName, call: toText(functionName, typeof idea === 'object' ? [known(idea)] : args) };
+}
+
+type DecodedIdea = Extract<ReturnType<typeof decodeFunctionData<typeof ABI>>['args'][0], object>;
+
+function known(idea: DecodedIdea): object {
+  const { chamberId, name, ticker, description, creator } = idea;
+  const ideaId = 'ideaId' in idea ? { ideaId: idea.ideaId } : {};
+  return { chamberId, ...ideaId, name, ticker, description, creator };
+}
+
+/** For the reference contracts; what a quorum deployment holds besides the idea is the operator's. */
+export function deployData(chamberId: number, { ideaId, name, ticker, description, creatorWallet }: Idea): Hex {
+  const creator = creatorWallet.toLowerCase() as Address;
+  const idea = { chamberId: BigInt(chamberId), ideaId, name, ticker, description, creator };
+  return encodeFunctionData({ abi: DEPLOY_ABI, functionName: 'deployIdea', args: [idea] });
+}

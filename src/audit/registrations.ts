@@ -1,0 +1,65 @@
+// Compares what a chamber's events say about its members' accounts with those accounts.
+import type { AccountEntry, AccountLog, Accounts } from './accounts.ts';
+import type { AccountReference, ChamberAudit } from './chamber-audit.ts';
+
+/** A decision may be made on an account that was changed a moment before it was written. */
+const LAG_MILLIS = 5_000;
+const AGENTS_NAMED_MAX = 3;
+
+export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | undefined): Promise<void> {
+  const { findings, accountReferences } = audit;
+  if (accounts === undefined) {
+    return findings.notEvaluated('the lines hold no accounts: use --accounts', 'registration');
+  }
+  /** Agents whose wallet no signed line shows. */
+  const unsigned = new Set<string>();
+  for (const reference of accountReferences) {
+    const { eventId, did, accountEventId } = reference;
+    if (accountEventId === undefined) {
+      findings.notEvaluated(`event ${eventId} names no account line: an earlier release wrote it`, 'registration');
+      continue;
+    }
+    const account = await accounts.of(did);
+    const problem = account === undefined ? undefined : problemOf({ ...reference, accountEventId }, account);
+    if (problem !== undefined) findings.judge('registration', [eventId], `event ${eventId}: ${problem}`);
+    else if (account?.entries[accountEventId - account.firstEventId]?.isSigned !== true) unsigned.add(did);
+    else judgeOrigins(audit, reference, account);
+  }
+  if (unsigned.size === 0) return;
+  const named = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
+  findings.notEvaluated(`no signed line shows the wallet of ${unsigned.size} agents: ${named}`, 'registration');
+}
+
+type Named = AccountReference & { readonly accountEventId: number };
+
+function problemOf({ did, at, accountEventId, creatorWallet }: Named, account: AccountLog): string | undefined {
+  if (account.problem !== undefined) return account.problem;
+  const { entries, firstEventId } = account;
+  const named = `event ${accountEventId} of the account of ${did}`;
+  const index = accountEventId - firstEventId;
+  const entry: AccountEntry | undefined = entries[index];
+  if (index < 0) return undefined;
+  if (entry === undefined) return `it names ${named}, which does not exist`;
+  if (entry.at > at) return `it is earlier than ${named}, which it names`;
+  const next = entries[index + 1];
+  if (next !== undefined && at - next.at > LAG_MILLIS) {
+    return `it names ${named}, although event ${accountEventId + 1} is ${(at - next.at) / 1000} s older than it`;
+  }
+  if (creatorWallet === undefined || entry.walletAddress === undefined) return undefined;
+  const isSame = creatorWallet === entry.walletAddress;
+  return isSame ? undefined : `creatorWallet is ${creatorWallet}, but ${named} binds ${entry.walletAddress}`;
+}
+
+/** A binding that was signed for another service is none. */
+function judgeOrigins(
+  { findings, context }: ChamberAudit,
+  { eventId, did }: AccountReference,
+  account: AccountLog,
+): void {
+  const foreign = [...account.origins].find((origin) => !context.origins.take(origin));
+  if (foreign !== undefined) {
+    const problem = `event ${eventId}: the account of ${did} was signed for ${foreign}, which is not named`;
+    findings.judge('registration', [eventId], problem);
+  } else if (context.origins.doubt !== undefined) findings.undecided('registration', context.origins.doubt);
+  else findings.judge('registration', [eventId]);
+}

@@ -1,0 +1,153 @@
+// What a log claims about the chain, against the chain: a token, and a deployment that fails. Forged logs are chained anew.
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { AuditedChain } from '../../src/audit/chain.ts';
+import { compareChain } from '../../src/audit/claims.ts';
+import type { AuditPolicy } from '../../src/audit/context.ts';
+import type { ChainInfo } from '../../src/client/forum-client.ts';
+import { Agent } from '../../src/client/index.ts';
+import { playChamber } from '../client/play-chamber.ts';
+import { newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from '../client/stage.ts';
+import { auditLines, type Json, type Line, parse, rechained, toText } from './forge.ts';
+
+let stage: Stage;
+let info: ChainInfo;
+let chain: AuditedChain;
+let deployed: readonly Line[];
+let failed: readonly Line[];
+
+/** Chamber 1 gets its token; the factory refuses the idea of chamber 2, whose proposer has no wallet. */
+beforeAll(async () => {
+  stage = await openStage({ CHAIN: '' });
+  await playChamber(stage);
+  await playFailure();
+  const { chain: known } = await stage.forum.health();
+  if (known === null || known === undefined) throw new Error('no chain');
+  info = known;
+  chain = new AuditedChain(info.rpcUrl ?? '', info.registryAddress);
+  [deployed, failed] = [await linesOf(1), await linesOf(2)];
+}, 90_000);
+afterAll(() => stage.stop());
+
+async function playFailure() {
+  const bob = Agent.generate(stage.forum);
+  await bob.register({ ...REGISTRATION, walletAddress: `0x${'0'.repeat(40)}` });
+  const { chamberId } = await bob.createChamber(newChamber(stage.now()));
+  await bob.joinChamber(chamberId);
+  stage.advance(PHASE_MILLIS);
+  await bob.propose(chamberId, { name: 'None', ticker: 'NONE' });
+  stage.advance(2 * PHASE_MILLIS);
+  await bob.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
+  stage.advance(PHASE_MILLIS);
+  await bob.reveal(chamberId);
+  stage.advance(PHASE_MILLIS);
+  const isOver = async () => (await linesOf(chamberId)).some(({ type }) => type === 'idea.deploy_failed');
+  await vi.waitUntil(isOver, { timeout: 20_000 });
+}
+
+async function linesOf(chamberId: number): Promise<readonly Line[]> {
+  const text = await (await fetch(`${stage.baseUrl}/chambers/${chamberId}/events`)).text();
+  return parse(text.trimEnd().split('\n'));
+}
+
+/** The check `receipts` of the lines as given, with numbers and hashes set right. */
+async function receipts(lines: readonly Line[], policy: AuditPolicy = {}) {
+  const audit = await auditLines(toText(rechained(lines)), policy);
+  await compareChain(audit, chain, audit.decisions.state?.chamberId);
+  const result = audit.findings.results().find(({ name }) => name === 'receipts');
+  return [result?.verdict, result?.findings[0]?.sentence ?? result?.note ?? ''];
+}
+
+const typeIs =
+  (wanted: string) =>
+  ({ type }: Line) =>
+    type === wanted;
+const withPayload = ({ payload, ...line }: Line, changes: Line): Line => ({
+  ...line,
+  payload: { ...(payload as Line), ...changes },
+});
+
+function payloadOf(lines: readonly Line[], type: string): Line {
+  const { payload } = lines.find(typeIs(type)) as Line;
+  return payload as Line;
+}
+
+/** The log of a service that denies the token. */
+function denied(txHash: Json): Line[] {
+  const payload = { ideaId: 'idea-1', txHash, reason: 'none' };
+  return deployed.map((line) =>
+    typeIs('idea.deployed')(line) ? { ...line, type: 'idea.deploy_failed', payload } : line,
+  );
+}
+
+/** With other members in the payload of the events of a type. */
+function altered(type: string, changes: Line): Line[] {
+  return deployed.map((line) => (typeIs(type)(line) ? withPayload(line, changes) : line));
+}
+
+describe('what happened', () => {
+  test('a token is verified', async () => {
+    expect(await receipts(deployed)).toEqual(['verified', '']);
+  });
+
+  test('a deployment that failed is verified, with its factory named', async () => {
+    const policy = { factories: [info.factoryAddress] };
+    expect(payloadOf(failed, 'idea.deploy_failed')).toMatchObject({ txHash: null });
+    expect(await receipts(failed, policy)).toEqual(['verified', '']);
+  });
+});
+
+describe('a service that denies an idea its token is caught', () => {
+  test('with the transaction that succeeded', async () => {
+    const { txHash = '' } = payloadOf(deployed, 'idea.deployed');
+    const [verdict, sentence] = await receipts(denied(txHash));
+    expect([verdict, sentence]).toEqual(['broken', expect.stringContaining(`transaction ${txHash} succeeded`)]);
+  });
+
+  test('without a transaction', async () => {
+    const [verdict, sentence] = await receipts(denied(null));
+    expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('the factory deployed IDEA at 0x')]);
+  });
+
+  test('with a transaction that the chain does not know', async () => {
+    expect(await receipts(denied(`0x${'12'.repeat(32)}`))).toEqual([
+      'broken',
+      expect.stringContaining('does not know'),
+    ]);
+  });
+
+  test('without a trace of the factory, once that is named', async () => {
+    const lines = denied(null).filter((line) => !typeIs('relay.deploy_submitted')(line));
+    expect(await receipts(lines)).toEqual(['not evaluated', expect.stringContaining('use --factory')]);
+    const [verdict] = await receipts(lines, { factories: [info.factoryAddress] });
+    expect(verdict).toBe('broken');
+  });
+
+  test('that it never deployed, because the call succeeds', async () => {
+    const wallet = `0x${'11'.repeat(20)}`;
+    const lines = failed.map((line) =>
+      typeIs('chamber.proposed')(line) ? withPayload(line, { creatorWallet: wallet }) : line,
+    );
+    const [verdict, sentence] = await receipts(lines, { factories: [info.factoryAddress] });
+    expect([verdict, sentence]).toEqual(['broken', expect.stringMatching(/its call succeeds in block \d+$/)]);
+  });
+});
+
+describe('a token', () => {
+  test('for another creator than the proposer is named', async () => {
+    const lines = altered('chamber.proposed', { creatorWallet: `0x${'22'.repeat(20)}` });
+    expect(await receipts(lines)).toEqual([
+      'broken',
+      expect.stringMatching(/^event \d+ .*the creator of 0x\w+ is 0x1{40}/),
+    ]);
+  });
+
+  test('of another address is named', async () => {
+    const lines = altered('idea.deployed', { tokenAddress: `0x${'22'.repeat(20)}` });
+    expect(await receipts(lines)).toEqual(['broken', expect.stringContaining(`did not deploy 0x${'22'.repeat(20)}`)]);
+  });
+
+  test('of another factory than those named is named', async () => {
+    const [verdict, sentence] = await receipts(deployed, { factories: [info.registryAddress] });
+    expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('which is not one of the factories named')]);
+  });
+});

@@ -1,0 +1,169 @@
+// The members' accounts beside a chamber's lines: which wallet a key was bound to, and what a service may have made of it.
+import { beforeEach, describe, expect, test } from 'vitest';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { House, registrationOf } from '../kit/house.ts';
+import type { Signer } from '../kit/signer.ts';
+import { audit, type Json, type Line, parse, rechained, toText } from './forge.ts';
+
+const WALLET = `0x${'ab'.repeat(20)}`;
+const OTHER_WALLET = `0x${'cd'.repeat(20)}`;
+
+let house: House;
+let ann: Signer;
+let moves: Line[];
+let account: Line[];
+
+async function register(by: Signer, walletAddress: string) {
+  const { operatorEmail: _, ...content } = registrationOf(by);
+  await house.must('POST', '/register', { by, body: { ...content, walletAddress } });
+}
+
+async function accountOf({ did }: Signer): Promise<Line[]> {
+  const { ndjson } = await house.log.readPage(did, 0, 100);
+  return parse(ndjson.toString().trimEnd().split('\n'));
+}
+
+/** ANN registers, signs her registration, and proposes; a minute later she takes another wallet. */
+beforeEach(async () => {
+  house = new House();
+  ann = await house.agent();
+  house.clock.advance(1_000);
+  await register(ann, WALLET);
+  await openChamber(house, [ann]);
+  await enterPhase(house, 1, 'PROPOSAL');
+  await house.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
+  moves = parse(await house.lines(1));
+  house.clock.advance(60_000);
+  await register(ann, OTHER_WALLET);
+  account = await accountOf(ann);
+});
+
+const PROPOSAL = 3;
+
+async function registrations(changes: { readonly moves?: Line[]; readonly account?: Line[] } = {}) {
+  const accounts = toText(rechained(changes.account ?? account));
+  const { broken, check } = await audit(toText(rechained(changes.moves ?? moves)), { accounts });
+  const { verdict, findings, note } = check('registration');
+  return {
+    broken,
+    verdict,
+    sentence: findings[0]?.sentence,
+    note,
+    named: findings.flatMap(({ eventIds }) => eventIds),
+  };
+}
+
+function memberOf(line: Line | undefined, name: string): Json {
+  return line?.[name] ?? null;
+}
+
+/** The lines with other members in the payload of one. */
+function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
+  return lines.map((line, index) =>
+    index === eventId - 1
+      ? { ...line, ...members, payload: { ...(memberOf(line, 'payload') as Line), ...payload } }
+      : line,
+  );
+}
+
+test('wallets from signed lines are verified', async () => {
+  expect(account.map(({ request }) => request === null)).toEqual([true, false, false]);
+  expect(await registrations()).toMatchObject({ broken: [], verdict: 'verified' });
+});
+
+test('without accounts nothing is broken, and the option is named', async () => {
+  const { broken, check } = await audit(toText(rechained(moves)));
+  expect([broken, check('registration')]).toMatchObject([[], { verdict: 'not evaluated' }]);
+  expect(check('registration').note).toContain('--accounts');
+});
+
+describe('a service is caught that', () => {
+  test('gives the token to another wallet', async () => {
+    const forged = altered(moves, PROPOSAL, { creatorWallet: OTHER_WALLET });
+    const found = await registrations({ moves: forged });
+    expect(found).toMatchObject({ broken: ['registration'], named: [PROPOSAL] });
+    expect(found.sentence).toContain(`creatorWallet is ${OTHER_WALLET}`);
+  });
+
+  test('names a line that it wrote later', async () => {
+    const forged = altered(moves, PROPOSAL, { creatorWallet: OTHER_WALLET, accountEventId: 3 });
+    expect(await registrations({ moves: forged })).toMatchObject({ broken: ['registration'], named: [PROPOSAL] });
+  });
+
+  test('names a line that does not exist', async () => {
+    const forged = altered(moves, PROPOSAL, { accountEventId: 4 });
+    expect((await registrations({ moves: forged })).sentence).toContain('which does not exist');
+  });
+
+  test('names a line although a newer one was older by more than 5 s', async () => {
+    const at = Date.parse(memberOf(moves[PROPOSAL - 1], 'ts') as string);
+    const later = (millis: number) => {
+      const ts = new Date(at - millis).toISOString();
+      const created = Math.floor((at - millis) / 1_000);
+      const path = '/register';
+      const { operatorEmail: _, ...content } = registrationOf(ann);
+      const { headers, body } = house.prepare('POST', path, {
+        by: ann,
+        body: { ...content, walletAddress: OTHER_WALLET },
+        created,
+      });
+      const { 'content-digest': contentDigest = '', 'signature-input': signatureInput = '', signature = '' } = headers;
+      const request = {
+        ...(memberOf(account[2], 'request') as Line),
+        body: body ?? '',
+        contentDigest,
+        signatureInput,
+        signature,
+      };
+      return [...account.slice(0, 2), { ...account[2], ts, request } as Line];
+    };
+    expect(await registrations({ account: later(5_000) })).toMatchObject({ broken: [], verdict: 'verified' });
+    const { broken, sentence } = await registrations({ account: later(5_001) });
+    expect(broken).toEqual(['registration']);
+    expect(sentence).toContain('although event 3 is 5.001 s older');
+  });
+
+  test('alters the wallet in a signed line', async () => {
+    const forged = altered(account, 2, { walletAddress: OTHER_WALLET });
+    expect((await registrations({ account: forged })).sentence).toContain('does not match its request');
+  });
+
+  test('registers another key’s wallet as this agent’s', async () => {
+    const eve = await house.agent();
+    await register(eve, OTHER_WALLET);
+    const [, theirs] = await accountOf(eve);
+    const forged = altered(account, 2, { walletAddress: OTHER_WALLET }, { request: memberOf(theirs, 'request') });
+    expect((await registrations({ account: forged })).broken).toEqual(['registration']);
+  });
+
+  test('repeats a registration that was replaced since', async () => {
+    const [, , last] = account;
+    const forged = [...account, { ...(account[1] as Line), ts: memberOf(last, 'ts') }];
+    expect((await registrations({ account: forged })).sentence).toContain('reuses the signature of an earlier line');
+  });
+
+  test('drops a line of the account', async () => {
+    const { broken, check } = await audit(toText(rechained(moves)), {
+      accounts: toText(rechained(account).toSpliced(1, 1)),
+    });
+    expect([broken, check('registration').findings[0]?.sentence]).toEqual([
+      ['registration'],
+      expect.stringContaining('comes where event 2 is due'),
+    ]);
+  });
+});
+
+test('agents without a signed line are named', async () => {
+  const bob = await house.agent();
+  await openChamber(house, [bob]);
+  const accounts = toText(rechained(await accountOf(bob)));
+  const lines = toText(await house.lines(2));
+  const { broken, check } = await audit(lines, { accounts });
+  expect([broken, check('registration').verdict]).toEqual([[], 'not evaluated']);
+  expect(check('registration').note).toContain(`no signed line shows the wallet of 1 agents: ${bob.did}`);
+});
+
+test('lines that are not published, before the first one, count as unsigned', async () => {
+  const { broken, check } = await audit(toText(rechained(moves)), { accounts: toText(rechained(account).slice(2)) });
+  expect([broken, check('registration').verdict]).toEqual([[], 'not evaluated']);
+});
