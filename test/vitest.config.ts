@@ -20,6 +20,7 @@ const SERVICE = [
   'test/client/{agent,browser,events,exchange,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests}.test.ts',
+  'test/page/browser.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
   'test/log/damage.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
