@@ -123,7 +123,7 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
         { class: 'facts' },
         'by ',
         agent(idea.creatorDid, state.members),
-        state.reveals.size > 0 && ` · ${backers} of ${plural(state.minBackersForGraduation, 'backer')} needed`,
+        state.reveals.size > 0 && ` · ${plural(backers, 'backer')}, ${state.minBackersForGraduation} needed`,
         winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
       ),
       token(state, idea),

@@ -47,10 +47,18 @@ function blocksOf(state: ChamberState, events: readonly ChamberEvent[]): readonl
     // The relayer's events follow the last deadline.
     const phase = isMove(event) ? phaseBy(state.deadlines, false, Date.parse(event.ts)) : 'COMMITTED';
     const last = blocks.at(-1);
-    if (last?.phase === phase && last.did === event.did) last.events.push(event);
+    if (last !== undefined && last.phase === phase && continues(last, event)) last.events.push(event);
     else blocks.push({ phase, did: event.did, events: [event] });
   }
   return blocks;
+}
+
+/** Of a long turn: what is drawn anew for one more event stays small. */
+const BLOCK_EVENTS_MAX = 20;
+
+/** A turn ends with its pass. */
+function continues({ did, events }: Block, event: ChamberEvent): boolean {
+  return did === event.did && events.length < BLOCK_EVENTS_MAX && events.at(-1)?.type !== 'chamber.passed';
 }
 
 function memoKey({ events }: Block, live: LiveModel): string {
