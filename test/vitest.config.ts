@@ -33,7 +33,18 @@ const CHAIN = [
   'test/{journey,quorum}.test.ts',
 ];
 
-const POSTGRES = ['test/log/postgres/*.test.ts'];
+/**
+ * Suites whose houses and services `npm run test:postgres` puts on PostgreSQL. In the two left out the order of steps, or of all
+ * chambers' lines, is that of one process.
+ */
+const ON_BOTH_STORES = [
+  'test/forum/{forum,snapshots}.test.ts',
+  'test/http/!(todo).test.ts',
+  'test/stream/!(all-chambers).test.ts',
+  'test/journey.test.ts',
+];
+const { TEST_STORE } = process.env;
+const POSTGRES = ['test/log/postgres/*.test.ts', ...(TEST_STORE === 'postgres' ? ON_BOTH_STORES : [])];
 const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url));
 
 /** Quick files follow each other on a worker, which keeps its modules, and fill the end, when the slow ones run out. */
@@ -72,7 +83,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...LONG, ...SERVICE, ...CHAIN, ...POSTGRES],
+          exclude: [...LONG, ...SERVICE, ...CHAIN, 'test/log/postgres/*.test.ts'],
           // One module graph for all of them: half of the time went into loading the same modules anew for each file.
           isolate: false,
         },

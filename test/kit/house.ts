@@ -4,13 +4,13 @@ import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
 import { CORS_HEADERS } from '../../src/http/response.ts';
 import type { ForumLog } from '../../src/log/log.ts';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import { pageRoutes } from '../../src/page/routes.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
 import { LIMITS } from './given.ts';
 import { Signer } from './signer.ts';
+import { openTestLog } from './store.ts';
 import { atEnd } from './temporary.ts';
 
 export const PUBLIC_URL = 'https://forum.test';
@@ -69,7 +69,7 @@ export class House {
 
   constructor(options: HouseOptions = {}) {
     const {
-      path = ':memory:',
+      path,
       clock = new TestClock(),
       limits,
       stateCacheBytesMax = 67_108_864,
@@ -80,7 +80,7 @@ export class House {
     } = options;
     const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536, verify = verifier.verify } = http;
     this.clock = clock;
-    const log = options.log ?? openSqliteLog(path);
+    const log = options.log ?? openTestLog(path);
     this.log = wrapLog?.(log) ?? log;
     const onFatal = (error: unknown) => void this.defects.push(error);
     const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));

@@ -7,6 +7,7 @@ import { deadlinesFrom } from './chambers.ts';
 import { TestClock } from './clock.ts';
 import { registrationOf } from './house.ts';
 import { Signer } from './signer.ts';
+import { storeSettings } from './store.ts';
 import { atEnd } from './temporary.ts';
 
 export interface Running {
@@ -23,7 +24,7 @@ export async function run(
 ): Promise<Running> {
   const env = {
     PORT: '0',
-    DATABASE_PATH: ':memory:',
+    ...('DATABASE_PATH' in settings ? {} : await storeSettings()),
     CHAIN: 'none',
     LOG_LEVEL: 'silent',
     VERIFIER_THREADS: '1',
