@@ -180,7 +180,6 @@ describe('a start that cannot succeed', () => {
 
   it.each([
     [33, ''],
-    [27, 'none'],
     [25, 'none'],
   ])('says so in one line with %i descriptors (CHAIN=%s)', async (descriptors, CHAIN) => {
     const wrapper = ['/bin/sh', '-c', `ulimit -n ${descriptors}; exec "$0" "$@"`];
