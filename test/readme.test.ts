@@ -317,7 +317,7 @@ function paste(program: string, url: string, chamberId = 1): Pasted {
   child.stdin?.end(own);
   return {
     ended: closed.then(() => output),
-    printed: (text) => vi.waitFor(() => expect(output).toMatch(text), { timeout: 60_000 }),
+    printed: (text) => vi.waitFor(() => expect(output).toMatch(text), { timeout: 180_000 }),
     advance: (millis) => void child.send(millis),
     kill,
   };

@@ -73,8 +73,8 @@ export default defineConfig({
   test: {
     // Processes that tests start need not strip and compile the sources each time anew.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     maxWorkers: WORKERS,
     sequence: { sequencer: QuickLast },
     projects: [
@@ -88,7 +88,7 @@ export default defineConfig({
           isolate: false,
         },
       },
-      { extends: true, test: { name: 'long', include: LONG, testTimeout: 120_000 } },
+      { extends: true, test: { name: 'long', include: LONG } },
       { extends: true, test: { name: 'service', include: SERVICE } },
       { extends: true, test: { name: 'chain', include: CHAIN } },
       ...(hasPostgres()

@@ -27,7 +27,7 @@ beforeAll(async () => {
   const { chain: info } = await stage.forum.health();
   if (info === null || info === undefined) throw new Error('no chain');
   chain = info;
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await between.close();
   await stage.stop();

@@ -15,7 +15,7 @@ let folder: string;
 beforeAll(async () => {
   stage = await openStage();
   folder = await mkdtemp(join(tmpdir(), 'tail-'));
-}, 60_000);
+}, 180_000);
 afterAll(async () => {
   await stage.stop();
   await rm(folder, { recursive: true });

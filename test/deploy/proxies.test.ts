@@ -15,7 +15,7 @@ import { atEnd } from '../kit/temporary.ts';
 import { freePort, isInstalled, PROXIES, type ProxyName, startProxy } from './recipes.ts';
 
 /** A loaded machine starts a proxy in seconds. */
-const SLOW = { timeout: 60_000 };
+const SLOW = { timeout: 180_000 };
 const MAX_BODY_BYTES = 65_536;
 
 interface Proxied {

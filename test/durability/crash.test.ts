@@ -21,7 +21,7 @@ const KILL_AFTER_ANSWERS = [0, 1, PLAYERS, 30, 200];
 const ANSWERS_MAX = 200;
 const SETTINGS = { IDEAS_MAX: '100000', VERIFIER_THREADS: '1' };
 
-it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 60_000 + ROUNDS * 10_000 }, async () => {
+it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 180_000 + ROUNDS * 10_000 }, async () => {
   const random = seededBy('CRASH_SEED');
   const path = temporaryDatabase();
   const players = await seatPlayers(path, PLAYERS);

@@ -89,7 +89,7 @@ describe('a full disk', () => {
     rmSync(join(folder, 'ballast'));
     await expect.poll(ready, { timeout: 25_000 }).toBe(200);
     await must(url, longDebate(player));
-  }, 60_000);
+  }, 180_000);
 
   it('lets the service start and read', async ({ skip }) => {
     const folder = smallDisk('4m');

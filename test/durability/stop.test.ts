@@ -34,7 +34,7 @@ async function withChamber() {
   return { service: await startProcess(path), chamberId: player.debating, player };
 }
 
-describe('SIGTERM', { timeout: 60_000 }, () => {
+describe('SIGTERM', { timeout: 180_000 }, () => {
   it('loses no answered move under load, and refuses or answers every other', async () => {
     const random = seededBy('STOP_SEED');
     const path = temporaryDatabase();

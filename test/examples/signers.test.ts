@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 for (const [program, file, tools] of SIGNERS) {
-  test(`${file} registers, creates a chamber and joins it`, { timeout: 60_000 }, async ({ skip }) => {
+  test(`${file} registers, creates a chamber and joins it`, { timeout: 180_000 }, async ({ skip }) => {
     const missing = tools.filter((tool) => !isInstalled(tool));
     skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
     const env = { ...process.env, KEY: join(folder, `${file}.pem`) };

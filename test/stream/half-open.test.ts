@@ -27,7 +27,7 @@ async function openSource({ url }: Running, chamberId: number): Promise<RawSocke
   return socket;
 }
 
-describe('a peer', { timeout: 60_000 }, () => {
+describe('a peer', { timeout: 180_000 }, () => {
   it('that answers no ping is cut, and one that does is not', async () => {
     const running = await run(SETTINGS);
     const { id, debate } = await debating(running);
@@ -68,7 +68,7 @@ describe('a peer', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a reader of server-sent events', { timeout: 60_000 }, () => {
+describe('a reader of server-sent events', { timeout: 180_000 }, () => {
   it('whose buffered bytes do not drain is cut, and one that merely waits gets keep-alives', async () => {
     const running = await run(SETTINGS);
     const { id, debate } = await debating(running);

@@ -34,7 +34,7 @@ async function noisyChamber(lines: readonly string[]) {
   return { running, path: `/chambers/${id}/stream`, quiet };
 }
 
-describe('a consumer that resumes by its last id', { timeout: 60_000 }, () => {
+describe('a consumer that resumes by its last id', { timeout: 180_000 }, () => {
   it(`gets every line once through ${DISCONNECTS} disconnects`, async () => {
     const lines: string[] = [];
     const { running, path, quiet } = await noisyChamber(lines);

@@ -25,10 +25,10 @@ beforeEach(async () => {
   const banList = `${temporaryFolder()}/banned`;
   writeFileSync(banList, banned.did);
   live = await startLive({ CHAIN: '', MEMBERS_MAX: '2', BAN_LIST_FILE: banList });
-}, 60_000);
+}, 180_000);
 afterEach(() => live.stop());
 
-test('a journey through every endpoint is as the document says', { timeout: 60_000 }, async () => {
+test('a journey through every endpoint is as the document says', { timeout: 180_000 }, async () => {
   await readService();
   await register();
   const id = await createChamber();

@@ -79,7 +79,7 @@ describe('a server that is killed', () => {
     expect(answered.length).toBeGreaterThan(8);
   });
 
-  it('answers 503 while it is away', { timeout: 60_000 }, async () => {
+  it('answers 503 while it is away', { timeout: 180_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const house = new House({ log: await openLog(await temporaryPostgres(server.url)) });
