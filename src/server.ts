@@ -14,6 +14,7 @@ import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer, listen } from './http/http-server.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import type { StreamDamaged } from './log/log.ts';
+import { describeDatabase } from './log/postgres/database-url.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { pageRoutes } from './page/routes.ts';
@@ -185,7 +186,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     {
       version: options.version,
       mode: config.NODE_ENV,
-      database: config.DATABASE_PATH,
+      database: config.DATABASE_URL === undefined ? config.DATABASE_PATH : describeDatabase(config.DATABASE_URL),
       chain:
         config.CHAIN ??
         `${config.RPC_URL === undefined ? 'development chain ' : ''}${await forum.log.recall(CHAIN_ID)}`,

@@ -69,7 +69,8 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
     },
     restart: () => server.start(),
     stop: async () => {
-      await server.stop();
+      // It waits for ever for a process that has gone.
+      if (child().exitCode === null && child().signalCode === null) await server.stop();
       await rm(databaseDir, { recursive: true, force: true });
     },
   };
