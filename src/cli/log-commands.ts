@@ -129,10 +129,16 @@ async function tailToTerminal(target: Target, after: number, isJson: boolean): P
   }
 }
 
+/** The service knows its head: service events follow the last move. */
 async function requireHead({ forum, chamberId, signal }: Target, after: number, source: string): Promise<void> {
   if (after === 0) return;
-  const { asOfEventId: head } = await forum.merklePreview(chamberId, { signal });
-  if (after > head) throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${head}`);
+  try {
+    await forum.history(chamberId, { after, signal }).next();
+  } catch (error) {
+    const [, head] = /beyond the head of the log, which is (\d+)/.exec((error as Error).message) ?? [];
+    if (head === undefined) throw error;
+    throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${head}`);
+  }
 }
 
 /** The file is the cursor: its last whole line is where the log continues. */
