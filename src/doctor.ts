@@ -186,7 +186,9 @@ async function ask(url: string) {
       signal: AbortSignal.timeout(PROBE_MILLIS),
       headers: { accept: 'application/json' },
     });
-    return { response, body: (await response.json()) as Readonly<Record<string, unknown>> };
+    const body = (await response.json().catch(() => undefined)) as Readonly<Record<string, unknown>> | undefined;
+    if (body === undefined) throw new Error(`the response with status ${response.status} is not JSON`);
+    return { response, body };
   } catch (error) {
     const { message, cause } = error as Error;
     throw new Error(`no service responds at ${url}: ${cause instanceof Error ? cause.message : message}`, {

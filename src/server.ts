@@ -189,7 +189,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       database: config.DATABASE_URL === undefined ? config.DATABASE_PATH : describeDatabase(config.DATABASE_URL),
       chain:
         config.CHAIN ??
-        `${config.RPC_URL === undefined ? 'development chain ' : ''}${await forum.log.recall(CHAIN_ID)}`,
+        `${config.RPC_URL === undefined ? 'development chain ' : ''}${(await forum.log.recall(CHAIN_ID)) ?? 'not known yet'}`,
       publicUrl,
       docs: `${publicUrl}/docs`,
     },

@@ -108,7 +108,8 @@ export class AuditedService {
       const response = await send(this.#baseUrl + path);
       const { status, headers } = response;
       if (status === OK) return response;
-      const problem = `GET ${path} returned ${status}: ${detailOf(await readText(response.chunks))}`;
+      const detail = detailOf(await readText(response.chunks)) || 'check the base URL';
+      const problem = `GET ${path} returned ${status}: ${detail}`;
       if (!BUSY.includes(status) || attempt === ATTEMPTS_MAX)
         throw status >= SERVER_ERROR ? new Unreachable(problem) : new UnusableInput(problem);
       const seconds = Number(headers.get('retry-after') ?? 1) || 1;
