@@ -26,6 +26,9 @@ async function short(house: House, by: Signer): Promise<string> {
   return item === undefined ? 'nothing' : [item.must, ...item.may].join(' ');
 }
 
+/** A wait begins after its signature is verified; a change before it would be no change. */
+const begun = () => new Promise((resolve) => setTimeout(resolve, 300));
+
 describe('GET /me/todo', () => {
   it('says in each phase what the chamber waits for and what would be accepted', async () => {
     const house = new House();
@@ -113,10 +116,12 @@ describe('GET /me/todo', () => {
     const id = await openChamber(house, [ann, bob]);
     await enterPhase(house, id, 'PROPOSAL');
     const turn = house.must('GET', '/me/todo?wait=30', { by: bob });
+    await begun();
     await house.must('POST', `/chambers/${id}/pass`, { by: ann });
     expect(await turn).toMatchObject({ todo: [{ must: 'pass', turnHolder: bob.did }] });
 
     const arrival = house.must('GET', '/me/todo?wait=30', { by: bob });
+    await begun();
     const later = await chamberBy(house, bob, []);
     expect(await arrival).toMatchObject({ todo: [{ chamberId: id }, { chamberId: later }] });
   });

