@@ -103,7 +103,7 @@ export interface IdeaView {
   readonly deployReason: string | null;
 }
 
-/** GET /chambers/:id/allocations. Before ALLOCATE_REVEAL, `revealed` and `tally` are empty: nothing is known yet. */
+/** GET /chambers/:id/allocations. Before ALLOCATE_REVEAL, `revealed` and `tally` are empty. */
 export interface AllocationsView {
   readonly chamberId: number;
   readonly phase: Phase;

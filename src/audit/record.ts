@@ -26,6 +26,9 @@ export function readAccountRecord(line: RawLine): LineRecord<AccountEvent> {
   return read(line, accountRecordSchemas);
 }
 
+/** How parseJson begins when the text is none. */
+const NOT_JSON = 'not valid JSON';
+
 type Schemas = Readonly<Record<string, v.GenericSchema>>;
 
 function read<Event>({ bytes, isEnded }: RawLine, known: Schemas): LineRecord<Event> {
@@ -39,7 +42,9 @@ function read<Event>({ bytes, isEnded }: RawLine, known: Schemas): LineRecord<Ev
     return toRecord(text, parseJson(text), known);
   } catch (error) {
     if (!(error instanceof ForumError)) throw error;
-    return { problem: isEnded ? `is not JSON: ${error.message}` : 'is torn: the input ends within it' };
+    if (!isEnded) return { problem: 'is torn: the input ends within it' };
+    const isText = error.message.startsWith(NOT_JSON);
+    return { problem: isText ? 'is not JSON' : `is not JSON: ${error.message}` };
   }
 }
 

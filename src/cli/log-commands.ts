@@ -93,8 +93,11 @@ async function tail(input: Input): Promise<void> {
   });
 }
 
+const PLACE = /^(0|[1-9]\d*:[1-9]\d*)$/;
+
 async function tailAll(input: Input): Promise<void> {
   const { after = '0' } = input.options;
+  if (!PLACE.test(after)) throw new CommandError('usage', '--after must be CHAMBER:EVENT, e.g. 7:12, or 0');
   await untilInterrupted(async (signal) => {
     for await (const { line, event, cursor } of forumOf(input).allLines({ after, signal })) {
       const { did, type } = event;

@@ -48,7 +48,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
 export interface Names {
   readonly agent: (did: string) => string;
   readonly idea: (ideaId: string | null) => string;
-  /** Text of an agent or a contract: data for whoever reads the narration. */
+  /** Text of an agent or a contract: data for the reader of the narration. */
   readonly words: (text: string) => string;
 }
 

@@ -144,7 +144,7 @@ export function revertError(data: Hex): string | undefined {
   return decodeError(data)?.errorName;
 }
 
-/** Errors by which a contract refuses the caller, whatever the arguments. */
+/** Errors by which a contract rejects its caller for every argument. */
 export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
   'NotRelayer',
   'NotDealer',
@@ -153,7 +153,7 @@ export const CALLER_REFUSED: ReadonlySet<string | undefined> = new Set([
   'AccessControlUnauthorizedAccount',
 ]);
 
-/** Errors that the operator must fix, whatever the idea. */
+/** Errors that the operator must fix: they are the same for every idea. */
 export const MISCONFIGURED: ReadonlySet<string | undefined> = new Set([
   ...CALLER_REFUSED,
   'ChamberNotCommitted',

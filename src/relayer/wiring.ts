@@ -32,7 +32,10 @@ export async function findWiringFaults(rpc: Rpc, wiring: Wiring): Promise<readon
   if (!faults.some(({ isOtherContract }) => isOtherContract)) return faults;
   const swapped = { ...wiring, registryAddress: factoryAddress, factoryAddress: registryAddress };
   const areSwapped = (await findFaults(rpc, swapped)).every(({ isOtherContract }) => !isOtherContract);
-  if (!areSwapped) return faults;
+  if (!areSwapped) {
+    const hint = `; is CONTRACTS=${wiring.contracts.name} right?`;
+    return faults.map((fault) => (fault.isOtherContract ? { ...fault, problem: fault.problem + hint } : fault));
+  }
   const problem = `${registryAddress} is the factory and IDEA_FACTORY_ADDRESS the registry: swap the two`;
   return [{ variable: 'CHAMBER_REGISTRY_ADDRESS', problem }];
 }

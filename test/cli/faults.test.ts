@@ -6,10 +6,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { follow, START } from '../../src/client/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
 import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { type Run, run } from './run.ts';
@@ -85,6 +86,34 @@ describe('a tail', () => {
     expect({ exitCode, err }).toMatchObject({ exitCode: 2, err: expect.stringContaining('beyond the last event, 2') });
   });
 
+  it('goes on after an event of the service, and names the head beyond it', async () => {
+    const agent = await newAgent(stage);
+    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    stage.advance(86_400_000);
+    const hash = `0x${'22'.repeat(32)}` as const;
+    const payload = { chainId: 1, nonce: 0, txHash: hash, rawTransaction: hash };
+    const fact = { type: 'relay.commit_submitted', payload } as const;
+    await stage.service.forum.submit({ operation: 'record', chamberId, fact });
+    await recordCommit(stage.service.forum, chamberId);
+    const id = String(chamberId);
+    const beyond = await chambers('chamber', 'tail', id, '--after=4', '--json');
+    expect(beyond).toMatchObject({ exitCode: 2, err: expect.stringContaining('beyond the last event, 3') });
+
+    const out = join(folder, 'chamber.ndjson');
+    expect(await chambers('export', id, `--out=${out}`)).toMatchObject({ exitCode: 0 });
+    const whole = readFileSync(out, 'utf8');
+    writeFileSync(out, whole.split('\n').slice(0, 2).join('\n').concat('\n'));
+    const child = start(['chamber', 'tail', id, `--out=${out}`, `--url=${stage.baseUrl}`], 'pipe');
+    await vi.waitFor(() => expect(readFileSync(out, 'utf8')).toBe(whole), PROCESS_MILLIS_MAX);
+    child.kill('SIGINT');
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  it('over all chambers checks its place before it asks', async () => {
+    const { exitCode, err } = await chambers('tail', '--after=x');
+    expect({ exitCode, err }).toEqual({ exitCode: 2, err: 'usage: --after must be CHAMBER:EVENT, e.g. 7:12, or 0' });
+  });
+
   it('blames a damaged file, and leaves it as it is', async () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, '{"eventId":2}\n{"even');
@@ -136,6 +165,21 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
       expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
     },
   );
+
+  it('leaves nothing behind when an export is interrupted', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    atEnd(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const child = start(['export', '1', `--out=${join(folder, 'chamber.ndjson')}`, `--url=${url}`], 'pipe');
+    await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), PROCESS_MILLIS_MAX);
+    child.kill('SIGINT');
+    expect(await exitOf(child)).toBe(130);
+    expect(readdirSync(folder)).toEqual([]);
+  });
 
   it('says that it waits while the fate of a move is unknown, and ends on SIGINT', async () => {
     const key = join(folder, 'agent.json');

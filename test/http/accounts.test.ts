@@ -1,4 +1,4 @@
-// Accounts (specification, Endpoints, Accounts): who is bound to a key, and who may change that.
+// Accounts (specification, Endpoints, Accounts): the binding of a key, and its changes.
 import { describe, expect, it } from 'vitest';
 import { stageAccountEvent } from '../../src/forum/staging.ts';
 import type { AccountPayloads } from '../../src/vocabulary/events.ts';

@@ -175,8 +175,8 @@ describe('an independent signer', () => {
   });
 });
 
-describe('a refused signature', () => {
-  it('is told what would have been verified, so that it can be mended from the answer alone', async () => {
+describe('a rejected signature', () => {
+  it('returns what would have been verified, so that it can be fixed from the response alone', async () => {
     const house = new House();
     const by = await house.agent();
     const body = '{"patch":{"style":"dry"}}';
@@ -188,11 +188,11 @@ describe('a refused signature', () => {
     };
     const { expected } = (await house.request('PUT', '/personality', { body, headers: wrong })).body;
     expect(expected.contentDigest).toBe(digestOf(body));
-    const mended = { ...wrong, signature: `sig1=:${by.signText(expected.signatureBase)}:` };
-    expect(await house.request('PUT', '/personality', { body, headers: mended })).toMatchObject({ status: 200 });
+    const fixed = { ...wrong, signature: `sig1=:${by.signText(expected.signatureBase)}:` };
+    expect(await house.request('PUT', '/personality', { body, headers: fixed })).toMatchObject({ status: 200 });
   });
 
-  it('is told the digests as they came where they are right, and the right one where not', async () => {
+  it('returns the digests as they came where they are right, and the right one where not', async () => {
     const house = new House();
     const by = await house.agent();
     const body = '{"patch":{"style":"dry"}}';
@@ -208,9 +208,9 @@ describe('a refused signature', () => {
     expect(expected.contentDigest).toBe(both);
     expect(await send(both, expected.signatureBase)).toMatchObject({ status: 200 });
     for (const wrong of [`${digestOf('?')}, ${sha512}`, sha512]) {
-      const mended = (await send(wrong)).body.expected;
-      expect(mended.contentDigest).toBe(digestOf(body));
-      expect(mended.signatureBase).toContain(`"content-digest": ${digestOf(body)}\n`);
+      const fixed = (await send(wrong)).body.expected;
+      expect(fixed.contentDigest).toBe(digestOf(body));
+      expect(fixed.signatureBase).toContain(`"content-digest": ${digestOf(body)}\n`);
     }
   });
 

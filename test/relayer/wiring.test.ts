@@ -97,9 +97,10 @@ test.each([
 ] as const)('%s contracts are no %s contracts', async (deployed, configured) => {
   const addresses = await deployFor(rpc, chain.config.privateKey, deployed);
   const contracts = configured === 'quorum' ? quorumContracts() : REFERENCE;
-  expect((await faults({ ...addresses, contracts })).map(({ variable }) => variable)).toEqual([
-    'CHAMBER_REGISTRY_ADDRESS',
-    'IDEA_FACTORY_ADDRESS',
+  const problem = expect.stringMatching(`; is CONTRACTS=${configured} right\\?$`);
+  expect(await faults({ ...addresses, contracts })).toMatchObject([
+    { variable: 'CHAMBER_REGISTRY_ADDRESS', problem },
+    { variable: 'IDEA_FACTORY_ADDRESS', problem },
   ]);
 });
 

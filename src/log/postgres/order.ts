@@ -1,8 +1,8 @@
 // The order of all chambers: lines get a place after they were committed, because commits end in another order than they begin.
 //
-// - One transaction at a time gives places, in any node, and each begins after the one before has ended. So whoever sees a place
-//   sees all before it, and places have no gaps.
-// - A chamber's event is committed after the one before it, so whoever finds it unplaced finds that one too, or placed.
+// - Over all nodes, one transaction at a time assigns places, and each begins after the one before has ended. So a reader that
+//   sees a place sees all before it, and places have no gaps.
+// - A chamber's event is committed after the one before it, so a transaction that finds it unplaced finds the one before it unplaced or placed.
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
 import type { Query } from './listings.ts';
