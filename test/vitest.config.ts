@@ -44,7 +44,7 @@ const ON_BOTH_STORES = [
   'test/journey.test.ts',
 ];
 const { TEST_STORE } = process.env;
-const POSTGRES = ['test/log/postgres/*.test.ts', ...(TEST_STORE === 'postgres' ? ON_BOTH_STORES : [])];
+const POSTGRES = ['test/{log/postgres,nodes}/*.test.ts', ...(TEST_STORE === 'postgres' ? ON_BOTH_STORES : [])];
 const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url));
 
 /** Quick files follow each other on a worker, which keeps its modules, and fill the end, when the slow ones run out. */
@@ -83,7 +83,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...LONG, ...SERVICE, ...CHAIN, 'test/log/postgres/*.test.ts'],
+          exclude: [...LONG, ...SERVICE, ...CHAIN, 'test/{log/postgres,nodes}/*.test.ts'],
           // One module graph for all of them: half of the time went into loading the same modules anew for each file.
           isolate: false,
         },

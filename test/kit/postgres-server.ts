@@ -89,7 +89,7 @@ async function importEmbeddedPostgres() {
   return EmbeddedPostgres;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
   const { port } = probe.address() as { readonly port: number };

@@ -34,14 +34,18 @@ export function prepare(method: string, path: string, options: WireOptions): Wir
   return { method, path, body: text, headers: { ...type, ...signature } };
 }
 
-export async function send(url: string, { method, path, body, headers }: Wire): Promise<WireAnswer> {
-  const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body }) });
+export async function send(
+  url: string,
+  { method, path, body, headers }: Wire,
+  signal: AbortSignal | null = null,
+): Promise<WireAnswer> {
+  const response = await fetch(url + path, { method, headers, signal, ...(body === undefined ? {} : { body }) });
   const text = await response.text();
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers };
 }
 
-export async function get(url: string, path: string): Promise<WireAnswer> {
-  return send(url, { method: 'GET', path, body: undefined, headers: {} });
+export async function get(url: string, path: string, signal: AbortSignal | null = null): Promise<WireAnswer> {
+  return send(url, { method: 'GET', path, body: undefined, headers: {} }, signal);
 }
 
 export function registrationOf({ pubkeyHex }: Signer) {

@@ -1,0 +1,101 @@
+// Service nodes on one database, each a process of its own that may be killed, frozen and started again on its port.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { ROOT } from '../kit/programs.ts';
+
+/** What signatures cover, whichever node a request is sent to. */
+export const PUBLIC_URL = 'http://service.test';
+
+export interface ServiceNode {
+  readonly url: string;
+  readonly signal: (signal: 'SIGSTOP' | 'SIGCONT') => void;
+  /** By SIGKILL; resolves when it has gone. */
+  readonly kill: () => Promise<void>;
+  readonly start: () => Promise<void>;
+}
+
+export interface Cluster {
+  readonly nodes: readonly ServiceNode[];
+  /** What ended or complained by itself. */
+  readonly problems: readonly string[];
+  readonly stop: () => Promise<void>;
+}
+
+export interface ClusterOptions {
+  readonly databaseUrl: string;
+  readonly nodes: number;
+  /** What node runs. */
+  readonly program: string;
+}
+
+export async function startCluster({ databaseUrl, nodes: count, program }: ClusterOptions): Promise<Cluster> {
+  const problems: string[] = [];
+  const starting = Array.from({ length: count }, async (_, index) => {
+    let isExpectedToEnd = false;
+    const run = async (port: number) => {
+      const started = await startNode({ program, databaseUrl, port });
+      isExpectedToEnd = false;
+      started.child.once('exit', (code, signal) => {
+        if (!isExpectedToEnd) problems.push(`node ${index + 1} ended with ${code ?? signal}: ${started.errors()}`);
+      });
+      return started;
+    };
+    let current = await run(0);
+    const { url } = current;
+    const kill = async () => {
+      isExpectedToEnd = true;
+      const { child } = current;
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    };
+    const node: ServiceNode = {
+      url,
+      signal: (signal) => void current.child.kill(signal),
+      kill,
+      start: async () => {
+        current = await run(Number(new URL(url).port));
+      },
+    };
+    return node;
+  });
+  const nodes = await Promise.all(starting);
+  const stop = async () => void (await Promise.all(nodes.map(({ kill }) => kill())));
+  return { nodes, problems, stop };
+}
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly url: string;
+  /** What it has written to standard error. */
+  readonly errors: () => string;
+}
+
+interface NodeOptions {
+  readonly program: string;
+  readonly databaseUrl: string;
+  readonly port: number;
+}
+
+async function startNode({ program, databaseUrl, port }: NodeOptions): Promise<Started> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const settings = { DATABASE_URL: databaseUrl, PORT: String(port), PUBLIC_URL, CHAIN: 'none', LOG_LEVEL: 'error' };
+  const child = spawn(process.execPath, [program], {
+    cwd: ROOT,
+    env: { PATH, NODE_COMPILE_CACHE, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk) => {
+    errors += chunk;
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
+    if (url === undefined) continue;
+    child.stdout.resume();
+    return { child, url, errors: () => errors };
+  }
+  throw new Error(`a node did not start: ${errors}`);
+}

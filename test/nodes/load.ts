@@ -1,0 +1,208 @@
+// Clients without affinity: each sends a signed move to some node, the same bytes to another one until it is answered, and then
+// reads at some node what all of them have been answered so far. Several clients share a chamber and its one agent, so that the
+// nodes compete for streams.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { deadlinesFrom } from '../kit/chambers.ts';
+import { Random } from '../kit/random.ts';
+import { Signer } from '../kit/signer.ts';
+import { get, prepare, registrationOf, send, type Wire, type WireAnswer } from '../kit/wire.ts';
+import { PUBLIC_URL } from './cluster.ts';
+
+const CLIENTS_PER_CHAMBER = 4;
+/** Enough to register and join on a busy machine. */
+const LOBBY_MS = 3_000;
+/** Then a client asks another node. */
+const ANSWER_MS_MAX = 3_000;
+const PAUSE_MS = 50;
+/** A move that nobody answers for so long is a failure. */
+const PATIENCE_MS = 45_000;
+
+export interface Answered {
+  readonly signature: string;
+  readonly body: { readonly eventId?: number; readonly chamberId?: number };
+}
+
+/** What the clients have seen. */
+export interface Seen {
+  readonly answered: Answered[];
+  readonly millis: number[];
+  reads: number;
+  /** 503, and connections that broke or were silent. */
+  unavailable: number;
+  broken: number;
+  /** The longest time in which no move was answered. */
+  longestGapMillis: number;
+  /** Lines of all chambers, as one consumer received them. */
+  readonly lines: string[];
+  readonly problems: string[];
+}
+
+export interface Load {
+  readonly stop: () => Promise<Seen>;
+}
+
+interface Place {
+  readonly chamberId: number;
+  readonly by: Signer;
+  /** The highest event that any client was answered. */
+  head: number;
+}
+
+export interface LoadOptions {
+  readonly urls: readonly string[];
+  readonly clients: number;
+  readonly seed: number;
+}
+
+/** Resolves when the chambers are in DEBATE and the clients have begun. */
+export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<Load> {
+  const seen: Seen = {
+    ...{ answered: [], millis: [], lines: [], problems: [] },
+    ...{ reads: 0, unavailable: 0, broken: 0, longestGapMillis: 0 },
+  };
+  const debateFrom = Date.now() + LOBBY_MS;
+  const chambers = Math.ceil(clients / CLIENTS_PER_CHAMBER);
+  const opening = Array.from({ length: chambers }, (_, index) => openPlace(urls, index, debateFrom));
+  const places = await Promise.all(opening);
+  await sleep(Math.max(0, debateFrom - Date.now()) + PAUSE_MS);
+  let isOver = false;
+  let isAllAnswered = false;
+  let lastAnswerAt = performance.now();
+  const playing = Array.from({ length: clients }, (_, index) => play(places[index % chambers] as Place, index));
+  const following = follow();
+  return {
+    stop: async () => {
+      isOver = true;
+      await Promise.all(playing);
+      isAllAnswered = true;
+      await following;
+      return seen;
+    },
+  };
+
+  async function play(place: Place, index: number): Promise<void> {
+    const random = new Random(seed * 1_000 + index);
+    for (let step = 0; !isOver; step++) {
+      const wire = randomMove(random, place, `${index}.${step}`);
+      const answer = await persist(random, wire);
+      if (answer === undefined) return;
+      note(wire, place, answer);
+      if (random.chance(0.05)) {
+        const again = await persist(random, wire);
+        const [one, other] = [answer, again].map((each) => JSON.stringify(each?.body));
+        if (one !== other) seen.problems.push(`a retry was answered ${other}, and first ${one}`);
+      }
+      await read(random, place);
+    }
+  }
+
+  /** The answer of 200, from whichever node gives it. */
+  async function persist(random: Random, wire: Wire): Promise<WireAnswer | undefined> {
+    const startedAt = performance.now();
+    while (performance.now() - startedAt < PATIENCE_MS) {
+      try {
+        const answer = await send(random.pick(urls), wire, AbortSignal.timeout(ANSWER_MS_MAX));
+        if (answer.status === 200) {
+          seen.millis.push(performance.now() - startedAt);
+          return answer;
+        }
+        if (answer.status !== 503) {
+          seen.problems.push(`${wire.path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+          return undefined;
+        }
+        seen.unavailable++;
+      } catch {
+        seen.broken++;
+      }
+      await sleep(PAUSE_MS);
+    }
+    seen.problems.push(`${wire.path} was not answered for ${PATIENCE_MS} ms`);
+    return undefined;
+  }
+
+  function note(wire: Wire, place: Place, { body }: WireAnswer): void {
+    const now = performance.now();
+    seen.longestGapMillis = Math.max(seen.longestGapMillis, now - lastAnswerAt);
+    lastAnswerAt = now;
+    const { signature = '' } = wire.headers;
+    seen.answered.push({ signature, body });
+    if (wire.path.startsWith('/chambers/')) place.head = Math.max(place.head, body.eventId);
+  }
+
+  async function read(random: Random, { chamberId, head }: Place): Promise<void> {
+    const answer = await attempt(random.pick(urls), `/chambers/${chamberId}/merkle-preview`);
+    if (answer === undefined) return;
+    seen.reads++;
+    const { eventCount } = answer.body;
+    if (eventCount < head) seen.problems.push(`a read showed ${eventCount} events after event ${head} was answered`);
+  }
+
+  /** Undefined where the node can't answer now. */
+  async function attempt(url: string, path: string): Promise<WireAnswer | undefined> {
+    try {
+      const answer = await get(url, path, AbortSignal.timeout(ANSWER_MS_MAX));
+      if (answer.status === 200) return answer;
+      if (answer.status === 503) seen.unavailable++;
+      else seen.problems.push(`${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+    } catch {
+      seen.broken++;
+    }
+    await sleep(PAUSE_MS);
+    return undefined;
+  }
+
+  /** One consumer of all chambers that resumes at another node each time, up to the end of the log. */
+  async function follow(): Promise<void> {
+    const random = new Random(seed);
+    let cursor = '0';
+    for (;;) {
+      const mayEnd = isAllAnswered;
+      const count = seen.lines.length;
+      try {
+        const url = `${random.pick(urls)}/events?after=${cursor}`;
+        const response = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+        const lines = (await response.text()).split('\n').slice(0, -1);
+        if (response.status === 200) seen.lines.push(...lines);
+        else if (response.status !== 503) seen.problems.push(`${url} was answered ${response.status} ${lines}`);
+        const last = response.status === 200 && lines.length > 0 ? JSON.parse(lines.at(-1) as string) : undefined;
+        if (last !== undefined) cursor = `${last.chamberId}:${last.eventId}`;
+        if (mayEnd && response.status === 200 && seen.lines.length === count) return;
+      } catch {
+        seen.broken++;
+      }
+      if (seen.lines.length - count < 1_000) await sleep(PAUSE_MS * 4);
+    }
+  }
+}
+
+async function openPlace(urls: readonly string[], index: number, debateFrom: number): Promise<Place> {
+  const by = new Signer();
+  const url = urls[index % urls.length] as string;
+  const post = async (path: string, body: unknown, signer?: Signer) => {
+    const wire = prepare('POST', path, { body, publicUrl: PUBLIC_URL, ...(signer && { by: signer }) });
+    const answer = await send(url, wire);
+    if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  };
+  const { operatorEmail, ...registration } = registrationOf(by);
+  await post('/register', { ...registration, operatorEmail });
+  await post('/register', registration, by);
+  const { chamberId } = await post('/chambers', { name: `Place ${index}`, ...debate(debateFrom) }, by);
+  await post(`/chambers/${chamberId}/join`, {}, by);
+  return { chamberId, by, head: 2 };
+}
+
+/** DEBATE begins when LOBBY ends. */
+function debate(from: number) {
+  return { ...deadlinesFrom(from, [0, 0, 1, 2, 3]), minBackersForGraduation: 1 };
+}
+
+function randomMove(random: Random, { chamberId, by }: Place, text: string): Wire {
+  const sign = (method: string, path: string, body: unknown) =>
+    prepare(method, path, { by, body, publicUrl: PUBLIC_URL });
+  const chance = random.next();
+  if (chance < 0.02) return sign('POST', '/chambers', { name: text, ...debate(Date.now() + 60_000) });
+  if (chance < 0.07) return sign('PUT', '/personality', { patch: { style: text } });
+  if (chance < 0.17) return sign('POST', `/chambers/${chamberId}/pass`, {});
+  return sign('POST', `/chambers/${chamberId}/debate`, { comment: text });
+}

@@ -1,0 +1,45 @@
+// `npm run test:nodes`: three nodes on one PostgreSQL, 64 clients without affinity, and everything that goes wrong with them, each
+// scenario for a minute: `npm run test:nodes -- failover --seconds 60`. Fails unless every answered move is in the log once, no
+// event is lost or doubled, no read is stale and the audit finds nothing.
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ROOT } from '../kit/programs.ts';
+import { runChaos } from './chaos.ts';
+import { SCENARIOS } from './scenarios.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: 'string', default: '60' },
+    clients: { type: 'string', default: '64' },
+    seed: { type: 'string', default: '1' },
+  },
+});
+const names = positionals.length > 0 ? positionals : Object.keys(SCENARIOS);
+for (const name of names) {
+  if (SCENARIOS[name] === undefined) {
+    throw new Error(`no scenario ${name}; there are ${Object.keys(SCENARIOS).join(', ')}`);
+  }
+}
+
+for (const scenario of names) {
+  const outcome = await runChaos({
+    scenario,
+    millis: Number(values.seconds) * 1_000,
+    clients: Number(values.clients),
+    seed: Number(values.seed),
+    program: join(ROOT, 'dist/src/main.js'),
+  });
+  if (outcome === undefined) {
+    print(`${scenario}: skipped, not installed: pg_basebackup (Debian: postgresql)`);
+    continue;
+  }
+  const { problems, figures } = outcome;
+  print(`${scenario}: ${problems.length === 0 ? 'sound' : 'FAILED'}`);
+  for (const line of [...figures, ...problems.map((problem) => `FAILED: ${problem}`)]) print(`  ${line}`);
+  if (problems.length > 0) process.exitCode = 1;
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
