@@ -1,0 +1,117 @@
+// The Python client against a real service and the shared vectors; skipped by name where Python or `cryptography` is missing.
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import type { ChamberEvent } from '../../src/vocabulary/events.ts';
+import { ROOT } from '../kit/programs.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './stage.ts';
+
+const FOLDER = join(ROOT, 'src/client/python');
+const ENV = { ...process.env, PYTHONPATH: FOLDER, PYTHONDONTWRITEBYTECODE: '1' };
+const SLOW = { timeout: 120_000 };
+
+function isInstalled(): boolean {
+  try {
+    execFileSync('python3', ['-c', 'import cryptography, sys; assert sys.version_info >= (3, 9)'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const python = isInstalled() ? it : it.skip;
+if (!isInstalled()) console.warn('The tests of the Python client are skipped: no python3 with cryptography.');
+
+const VECTORS = `
+import json, sys
+from chambers import commitment_hash
+for each in json.load(sys.stdin)["vectors"]:
+    print(commitment_hash(each["chamberId"], each["did"], each["allocations"], bytes.fromhex(each["salt"][2:])))
+`;
+
+python('hashes commitments as the vectors do', SLOW, async () => {
+  const text = readFileSync(join(ROOT, 'fixtures/vectors/commitment.json'), 'utf8');
+  const { vectors } = JSON.parse(text) as { readonly vectors: readonly { readonly commitment: string }[] };
+  const running = promisify(execFile)('python3', ['-c', VECTORS], { env: ENV });
+  running.child.stdin?.end(text);
+  const { stdout } = await running;
+  expect(stdout.trim().split('\n')).toEqual(vectors.map(({ commitment }) => commitment));
+});
+
+python('plays a chamber as the README shows, by a clock hours behind the service’s', SLOW, async () => {
+  const stage = await openStage();
+  atEnd(() => stage.stop());
+  stage.advance(PHASE_MILLIS);
+  const ann = await newAgent(stage, stage.sharedTime);
+  const { chamberId } = await ann.createChamber(newChamber(stage.now()));
+  await ann.joinChamber(chamberId);
+  const [, program = ''] = /<<'PY'\n([\s\S]*?)\nPY\n/.exec(readFileSync(join(FOLDER, '../README.md'), 'utf8')) ?? [];
+  const { exited, did } = await play(stage, program, chamberId);
+  // The first member passes its turn, or reveals, at the beginning of each phase: so the other one's turn comes.
+  for (const passes of [1, 2]) {
+    stage.advance(PHASE_MILLIS);
+    await ann.pass(chamberId);
+    await events(stage, passes, (event) => event.type === 'chamber.passed' && event.did === did);
+  }
+  stage.advance(PHASE_MILLIS);
+  await ann.commit(chamberId, []);
+  await events(stage, 2, ({ type }) => type === 'allocation.committed');
+  stage.advance(PHASE_MILLIS);
+  await ann.reveal(chamberId);
+  expect(await exited).toEqual([0, null]);
+  const { revealed } = await stage.forum.allocations(chamberId);
+  expect(revealed).toContainEqual(expect.objectContaining({ did, allocations: [{ ideaId: 'idea-1', bps: 6000 }] }));
+  const { stdout } = await promisify(execFile)('python3', ['-c', READER, stage.baseUrl], { env: ENV });
+  const types: string[] = [];
+  for await (const { event: read } of stage.forum.history(chamberId)) types.push(read.type);
+  expect(JSON.parse(stdout)).toEqual([types, types, types.map((_, index) => `${chamberId}:${index + 1}`)]);
+});
+
+/** The chamber's events by pages, by a stream that is resumed after each line, and those of all chambers. */
+const READER = `
+import json, sys
+from chambers import Reader
+reader = Reader(sys.argv[1])
+pages = list(reader.history(1))
+streamed, position = [], None
+while len(streamed) < len(pages):
+    line = next(reader.events(1, position))
+    streamed.append(line.event["type"])
+    position = (line.event_id, line.leaf)
+everything = reader.all_events()
+cursors = [next(everything)[0] for _ in pages]
+print(json.dumps([[line.event["type"] for line in pages], streamed, cursors]))
+`;
+
+/** Runs the program on the service until its agent has joined. */
+async function play(stage: Stage, program: string, chamberId: number) {
+  const folder = temporaryFolder();
+  const own = program.replace('http://127.0.0.1:8787', stage.baseUrl).replace('data/', `${folder}/`);
+  const child = spawn('python3', ['-', `${chamberId}`], {
+    cwd: folder,
+    env: ENV,
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  atEnd(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  child.stdin.end(own);
+  await events(stage, 2, ({ type }) => type === 'chamber.joined');
+  const { did } = JSON.parse(readFileSync(join(folder, 'agent.json'), 'utf8')) as { readonly did: string };
+  return { exited, did };
+}
+
+/** Waits until the chamber's log holds so many events that fit. */
+async function events(stage: Stage, count: number, fits: (event: ChamberEvent) => boolean): Promise<void> {
+  let found = 0;
+  for await (const each of stage.forum.events(1)) {
+    if (fits(each)) found++;
+    if (found === count) return;
+  }
+}
