@@ -66,6 +66,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   server: SERVER,
   doctor: PROGRAM,
   demo: PROGRAM,
+  // The npm packages: parts of the program by themselves.
+  packages: PROGRAM,
   // `chambers serve` is the program itself.
   cli: [...PROGRAM, 'main'],
   main: PROGRAM,

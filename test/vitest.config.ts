@@ -16,8 +16,8 @@ const LONG = [
   'test/log/sqlite/{event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
-  'test/{cli,deploy,durability,examples,hostile,stream,verifier}/**/*.test.ts',
-  'test/client/{agent,browser,events,exchange,turns}.test.ts',
+  'test/{cli,deploy,durability,examples,hostile,packages,stream,verifier}/**/*.test.ts',
+  'test/client/{agent,browser,events,exchange,python,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests}.test.ts',
   'test/page/browser.test.ts',

@@ -213,9 +213,11 @@ const MESSAGE_BYTES_MAX = 4_000_000;
 /** The service pings every 30 s. Only `ws` exposes pings; elsewhere a silent socket is reopened after this time. */
 const SILENCE_MILLIS_MAX = 90_000;
 
-/** Node's own WebSocket has no limit on messages, and Node 20 has none without a flag. */
+/** Node's own WebSocket has no limit on messages, and Node 20 has none without a flag. Deno, Bun and Workers imitate Node. */
 async function openSocket(url: string): Promise<Socket> {
-  if (globalThis.process?.versions?.node === undefined) return new WebSocket(url);
+  const { process, navigator } = globalThis;
+  const isNode = process?.versions?.node !== undefined && (navigator?.userAgent ?? 'Node.js').startsWith('Node.js');
+  if (!isNode) return new WebSocket(url);
   const ws = await import('ws');
   return new ws.WebSocket(url, { perMessageDeflate: false, maxPayload: MESSAGE_BYTES_MAX });
 }

@@ -1,14 +1,30 @@
-// The client library: agents that sign, readers that need no key, for Node and browsers.
-export type { ChamberState, Idea, Reveal } from '../../projections/chamber.ts';
-export type {
-  AccountView,
-  AllocationsView,
-  ChamberItemView,
-  ChamberView,
-  IdeaView,
+// The client library: agents that sign, readers that need no key, the folds of their events, and the checks of their proofs.
+export { type ChamberState, evolveChamber, type Idea, type Reveal } from '../../projections/chamber.ts';
+export { phaseAt, turnHolderAt } from '../../projections/phase.ts';
+export type { May, Must, TodoView } from '../../projections/todo.ts';
+export {
+  type AccountView,
+  type AllocationsView,
+  allocationsView,
+  type ChamberItemView,
+  type ChamberView,
+  chamberView,
+  type IdeaView,
+  ideaViews,
 } from '../../projections/views.ts';
+export { commitmentHash } from '../crypto/commitment.ts';
+export { leafHash } from '../crypto/merkle.ts';
+export { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 export type { AccountEvent, ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events.ts';
-export type { Allocation, Deadlines, Hex, Personality, Phase } from '../vocabulary/values.ts';
+export {
+  type Allocation,
+  type Deadlines,
+  fromHex,
+  type Hex,
+  type Personality,
+  type Phase,
+  toHex,
+} from '../vocabulary/values.ts';
 export type * from './agent.ts';
 export { Agent } from './agent.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';

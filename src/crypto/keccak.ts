@@ -1,9 +1,16 @@
 // keccak256 as Ethereum uses it, for Node and browsers: WebAssembly where it may run, else plain JavaScript, about ten times slower.
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { createKeccak } from 'hash-wasm';
+import { createKeccak, type IHasher } from 'hash-wasm';
 
-// A page's Content-Security-Policy may forbid WebAssembly, and some runtimes lack it: then the promise rejects.
-const hasher = await createKeccak(256).catch(() => undefined);
+// Nothing waits for it, so that the module can be required: until it is compiled, and wherever a page's policy forbids
+// WebAssembly or a runtime lacks it, plain JavaScript computes the same.
+let hasher: IHasher | undefined;
+createKeccak(256).then(
+  (compiled) => {
+    hasher = compiled;
+  },
+  () => {},
+);
 
 /** The 32-byte keccak256 of the data. */
 export function keccak256(data: Uint8Array): Uint8Array {

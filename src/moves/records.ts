@@ -1,8 +1,8 @@
 // The schema of every event record of a chamber: the published event schemas and the auditor's check are both made from it.
 // They stay as wide as everything that an earlier release wrote.
 import * as v from 'valibot';
-import { did, hash, id, timestamp } from '../vocabulary/schemas.ts';
-import { servicePayloads } from '../vocabulary/service-payloads.ts';
+import { address, count, did, hash, hex, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
+import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
 import { changePersonality } from './change-personality.ts';
 import type { Move } from './move.ts';
 import { register } from './register.ts';
@@ -20,6 +20,36 @@ const evidence = v.pipe(
   v.description('the signed request, exactly as received'),
 );
 const request = v.pipe(v.nullable(evidence), v.description('null in development mode only'));
+
+const transaction = {
+  chainId: id,
+  nonce: count,
+  txHash: hash('of the signed transaction'),
+  rawTransaction: hex('the signed transaction'),
+};
+
+const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSchema<ServicePayloads[Type]> } = {
+  'relay.commit_submitted': v.strictObject(transaction),
+  'chamber.committed': v.strictObject({
+    merkleRoot: hash('root over events 1 to eventCount'),
+    eventCount: id,
+    txHash: hash('transaction of commitChamber'),
+    blockNumber: count,
+    committedAt: timestamp,
+  }),
+  'relay.deploy_submitted': v.strictObject({ ideaId, ...transaction }),
+  'idea.deployed': v.strictObject({
+    ideaId,
+    tokenAddress: address,
+    txHash: hash('transaction of deployIdea'),
+    graduatedAt: timestamp,
+  }),
+  'idea.deploy_failed': v.strictObject({
+    ideaId,
+    txHash: v.nullable(hash('transaction, where one was mined')),
+    reason: v.string(),
+  }),
+};
 
 /** By type. `did` is the schema of a signer. */
 export function recordSchemas(did: v.GenericSchema<string>): Readonly<Record<string, v.GenericSchema>> {

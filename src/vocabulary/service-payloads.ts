@@ -1,38 +1,33 @@
-// The payloads of the service's own events, which it writes after the reveal deadline, outside the Merkle tree. Their schemas
-// stay as wide as everything that an earlier release wrote.
-import * as v from 'valibot';
-import { address, count, hash, hex, id, ideaId, timestamp } from './schemas.ts';
+// The payloads of the service's own events, which it writes after the reveal deadline, outside the Merkle tree.
+import type { Hex } from './values.ts';
 
-const transaction = {
-  chainId: id,
-  nonce: count,
-  txHash: hash('of the signed transaction'),
-  rawTransaction: hex('the signed transaction'),
-};
+export interface RelayTransaction {
+  readonly chainId: number;
+  readonly nonce: number;
+  readonly txHash: Hex;
+  readonly rawTransaction: Hex;
+}
 
-export const servicePayloads = {
-  'relay.commit_submitted': v.strictObject(transaction),
-  'chamber.committed': v.strictObject({
-    merkleRoot: hash('root over events 1 to eventCount'),
-    eventCount: id,
-    txHash: hash('transaction of commitChamber'),
-    blockNumber: count,
-    committedAt: timestamp,
-  }),
-  'relay.deploy_submitted': v.strictObject({ ideaId, ...transaction }),
-  'idea.deployed': v.strictObject({
-    ideaId,
-    tokenAddress: address,
-    txHash: hash('transaction of deployIdea'),
-    graduatedAt: timestamp,
-  }),
-  'idea.deploy_failed': v.strictObject({
-    ideaId,
-    txHash: v.nullable(hash('transaction, where one was mined')),
-    reason: v.string(),
-  }),
-};
-
-type Schemas = typeof servicePayloads;
-export type ServicePayloads = { readonly [Type in keyof Schemas]: Readonly<v.InferOutput<Schemas[Type]>> };
-export type RelayTransaction = ServicePayloads['relay.commit_submitted'];
+export interface ServicePayloads {
+  'relay.commit_submitted': RelayTransaction;
+  'chamber.committed': {
+    /** Over events 1 to eventCount. */
+    readonly merkleRoot: Hex;
+    readonly eventCount: number;
+    /** Of commitChamber. */
+    readonly txHash: Hex;
+    readonly blockNumber: number;
+    /** The block's time. */
+    readonly committedAt: string;
+  };
+  'relay.deploy_submitted': { readonly ideaId: string } & RelayTransaction;
+  'idea.deployed': {
+    readonly ideaId: string;
+    readonly tokenAddress: string;
+    /** Of deployIdea. */
+    readonly txHash: Hex;
+    readonly graduatedAt: string;
+  };
+  /** txHash is null if no transaction was mined. */
+  'idea.deploy_failed': { readonly ideaId: string; readonly txHash: Hex | null; readonly reason: string };
+}

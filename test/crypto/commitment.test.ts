@@ -1,13 +1,30 @@
+import fc from 'fast-check';
+import { encodeAbiParameters, parseAbiParameters } from 'viem';
 import { describe, expect, it } from 'vitest';
 import fixture from '../../fixtures/vectors/commitment.json' with { type: 'json' };
-import { commitmentHash } from '../../src/crypto/commitment.ts';
-import type { Hex } from '../../src/vocabulary/values.ts';
+import { commitmentHash, encodeOpening } from '../../src/crypto/commitment.ts';
+import { type Hex, toHex } from '../../src/vocabulary/values.ts';
 
 const { vectors } = fixture;
 
 describe('a commitment', () => {
   it.each(vectors)('hashes $comment', ({ commitment, salt, ...opening }) => {
     expect(commitmentHash({ ...opening, salt: salt as Hex })).toBe(commitment);
+  });
+
+  it('encodes as viem does', () => {
+    const parameters = parseAbiParameters('uint256, string, (string ideaId, uint256 bps)[], bytes');
+    const text = fc.string({ unit: 'binary', maxLength: 70 });
+    const allocations = fc.array(fc.record({ ideaId: text, bps: fc.nat() }), { maxLength: 5 });
+    const salt = fc.uint8Array({ maxLength: 70 }).map(toHex);
+    fc.assert(
+      fc.property(fc.record({ chamberId: fc.maxSafeNat(), did: text, allocations, salt }), (opening) => {
+        const tuples = opening.allocations.map(({ ideaId, bps }) => ({ ideaId, bps: BigInt(bps) }));
+        expect(encodeOpening(opening)).toBe(
+          encodeAbiParameters(parameters, [BigInt(opening.chamberId), opening.did, tuples, opening.salt]),
+        );
+      }),
+    );
   });
 
   it('differs between all openings of the fixture', () => {

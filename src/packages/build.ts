@@ -1,0 +1,141 @@
+// Builds the npm packages into dist/packages, from the compiled sources that the service runs: chambers-client, whose one
+// dependency is `ws`, and chambers-audit, which has none. Everything else is bundled, because the libraries in it are ES
+// modules only and require() must work. Run by `npm run build`.
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { type RolldownOutput, rolldown } from 'rolldown';
+
+const SOURCES = dirname(import.meta.dirname);
+const ROOT = join(SOURCES, '../..');
+const PACKAGES = join(ROOT, 'dist/packages');
+/** Without WebAssembly, which would be most of the client, and which Workers don't compile. */
+const PLAIN_KECCAK = join(ROOT, 'src/page/browser/platform.ts');
+
+const FORMATS = ['esm', 'cjs'] as const;
+const ENGINES = { node: '>=20.16' };
+
+interface Manifest {
+  readonly version: string;
+  readonly license: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+}
+const { version, license, dependencies } = readJson<Manifest>(join(ROOT, 'package.json'));
+/** Of each format's folder, which version.ts and require-node.ts take for the package's own. */
+const inner = { version, engines: ENGINES, imports: { '#package': './package.json' } };
+
+rmSync(PACKAGES, { recursive: true, force: true });
+await buildClient();
+await buildAuditor();
+
+async function buildClient(): Promise<void> {
+  const folder = begin('chambers-client', {
+    description: 'Agents and readers of a Chamber Coordination Service, for Node, browsers, Deno, Bun and Workers.',
+    engines: ENGINES,
+    sideEffects: false,
+    dependencies: { ws: dependencies['ws'] },
+    ...entryPoints('client/index'),
+  });
+  await bundle(folder, 'client/index', { external: ['ws'], alias: { 'hash-wasm': PLAIN_KECCAK } });
+}
+
+async function buildAuditor(): Promise<void> {
+  const folder = begin('chambers-audit', {
+    description: 'Checks the chambers of a Chamber Coordination Service from their lines alone.',
+    engines: ENGINES,
+    bin: { 'chambers-audit': './esm/command.js' },
+    ...entryPoints('packages/chambers-audit/index'),
+  });
+  await bundle(folder, 'packages/chambers-audit/index', {});
+  await bundle(folder, 'packages/chambers-audit/command', {}, ['esm']);
+}
+
+function begin(name: string, manifest: object): string {
+  const folder = join(PACKAGES, name);
+  mkdirSync(folder, { recursive: true });
+  writeJson(join(folder, 'package.json'), { name, version, license, type: 'module', ...manifest });
+  cpSync(join(ROOT, 'src/packages', name, 'README.md'), join(folder, 'README.md'));
+  cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+  return folder;
+}
+
+/** Each format has a folder of its own, with its types, because TypeScript takes the kind of a module from where it lies. */
+function entryPoints(entry: string) {
+  const name = basename(entry);
+  const of = (format: (typeof FORMATS)[number]) => ({
+    types: `./${format}/types/src/${entry}.d.ts`,
+    default: `./${format}/${name}.js`,
+  });
+  return {
+    main: of('cjs').default,
+    module: of('esm').default,
+    types: of('esm').types,
+    exports: { '.': { import: of('esm'), require: of('cjs') }, './package.json': './package.json' },
+  };
+}
+
+interface BundleOptions {
+  readonly external?: string[];
+  readonly alias?: Record<string, string>;
+}
+
+async function bundle(
+  folder: string,
+  entry: string,
+  { external = [], alias = {} }: BundleOptions,
+  formats: readonly (typeof FORMATS)[number][] = FORMATS,
+): Promise<void> {
+  const build = await rolldown({
+    input: join(SOURCES, `${entry}.js`),
+    platform: external.length > 0 ? 'neutral' : 'node',
+    resolve: { alias, mainFields: ['module', 'main'] },
+    external,
+    onLog: (_, { message }) => {
+      throw new Error(message);
+    },
+  });
+  for (const format of formats) {
+    const { output } = await build.generate({ format, codeSplitting: false });
+    mkdirSync(join(folder, format), { recursive: true });
+    writeJson(join(folder, format, 'package.json'), { ...inner, type: format === 'esm' ? 'module' : 'commonjs' });
+    for (const part of output) if (part.type === 'chunk') writeFileSync(join(folder, format, part.fileName), part.code);
+    copyTypes(`${entry}.d.ts`, join(folder, format, 'types'));
+    writeFileSync(join(folder, 'THIRD-PARTY.txt'), notices(output));
+  }
+}
+
+/** The declaration file and all that it leads to, under their own paths. */
+function copyTypes(entry: string, folder: string): void {
+  const pending = [join(SOURCES, entry)];
+  for (const path of pending) {
+    const text = readFileSync(path, 'utf8');
+    const copy = join(folder, relative(dirname(SOURCES), path));
+    mkdirSync(dirname(copy), { recursive: true });
+    writeFileSync(copy, text.replace(/(['"]\.{1,2}\/[^'"]+)\.ts(['"])/g, '$1.js$2'));
+    for (const [, target = ''] of text.matchAll(/['"](\.{1,2}\/[^'"]+)\.ts['"]/g)) {
+      const next = join(dirname(path), `${target}.d.ts`);
+      if (!pending.includes(next)) pending.push(next);
+    }
+  }
+}
+
+/** The licences of what is bundled. */
+function notices(output: RolldownOutput['output']): string {
+  const modules = output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []));
+  const folders = new Set(modules.flatMap((id) => id.match(/.*\/node_modules\/(?:@[^/]+\/)?[^/]+/) ?? []));
+  return [...folders].sort().map(noticeOf).join('\n\n');
+}
+
+function noticeOf(folder: string): string {
+  const { name, version, license } = readJson<Manifest & { readonly name: string }>(join(folder, 'package.json'));
+  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+  const text = file === undefined ? license : readFileSync(join(folder, file), 'utf8').trim();
+  return `${name} ${version}\n\n${text}`;
+}
+
+function readJson<Value>(path: string): Value {
+  return JSON.parse(readFileSync(path, 'utf8')) as Value;
+}
+
+function writeJson(path: string, value: object): void {
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
+}

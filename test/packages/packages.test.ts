@@ -1,0 +1,159 @@
+// The npm packages as their users get them: packed, installed without a network in an empty folder, their README programs run
+// as printed, as ES modules and with require(), on this Node and on a Node 20 where there is one.
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { rolldown } from 'rolldown';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { ROOT } from '../kit/programs.ts';
+
+const SLOW = { timeout: 120_000 };
+const PACKAGES = join(ROOT, 'dist/packages');
+const URL_SHOWN = 'http://127.0.0.1:8787';
+const CLIENT_GZIP_BYTES_MAX = 25 * 1024;
+const run = promisify(execFile);
+
+let folder: string;
+let stage: Stage;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'packages-'));
+  const { PATH, HOME } = process.env;
+  const npm = { cwd: folder, env: { PATH, HOME, NODE_ENV: 'test' } };
+  const sources = [join(PACKAGES, 'chambers-client'), join(PACKAGES, 'chambers-audit'), join(ROOT, 'node_modules/ws')];
+  const { stdout } = await run('npm', ['pack', '--silent', '--ignore-scripts', ...sources], npm);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
+  const files = stdout
+    .trim()
+    .split('\n')
+    .map((file) => `./${file}`);
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...files], npm);
+  stage = await openStage();
+});
+afterAll(async () => {
+  await stage.stop();
+  rmSync(folder, { recursive: true });
+});
+
+it('are all that is installed, without anything to compile', () => {
+  const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'));
+  expect(installed).toEqual(['chambers-audit', 'chambers-client', 'ws']);
+  const files = readdirSync(join(folder, 'node_modules'), { recursive: true, encoding: 'utf8' });
+  expect(files.filter((file) => /binding\.gyp|\.node$/.test(file))).toEqual([]);
+});
+
+/** This Node, and the first Node 20 outside of the project. */
+const NODES = [
+  process.execPath,
+  ...outsideNodes()
+    .filter((path) => versionOf(path).startsWith('v20.'))
+    .slice(0, 1),
+];
+
+describe.each(NODES.map((path) => [versionOf(path), path]))('on Node %s', (_, node) => {
+  const runAs = async (name: string) => {
+    const runs = (['mjs', 'cjs'] as const).map((kind) => run(node, [program(name, kind)], { cwd: folder }));
+    return (await Promise.all(runs)).map(({ stdout }) => stdout);
+  };
+
+  it('chambers-client makes a first move as its README shows, imported and required', SLOW, async () => {
+    const printed = '{ ok: true, turnOrder: 0 }\n1 chamber.created\n2 chamber.joined\n';
+    expect(await runAs('chambers-client')).toEqual([printed, printed]);
+  });
+
+  it('chambers-audit audits a service as its README shows, imported and required', SLOW, async () => {
+    await joinedChamber();
+    const [imported = '', required] = await runAs('chambers-audit');
+    expect(imported).toMatch(/^0 \[\n? *\{\s*chamberId: \d+,\s*verdict: 'verified',\s*root: '0x[0-9a-f]{64}'/);
+    expect(imported).not.toMatch(/broken|undecided/);
+    expect(required).toBe(imported);
+  });
+
+  it('chambers-audit has its command', SLOW, async () => {
+    const chamberId = await joinedChamber();
+    const command = join(folder, 'node_modules/.bin/chambers-audit');
+    const words = [stage.baseUrl, `--chamber=${chamberId}`, '--json'];
+    const { stdout } = await run(node, [command, ...words], { cwd: folder });
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'verified', chambers: [{ chamberId, moves: 2 }] });
+    const fault = await run(node, [command, stage.baseUrl, '--chamer=1'], { cwd: folder }).catch((error) => error);
+    expect(fault).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^usage: .*--chamer.*chambers-audit --help\n$/),
+    });
+  });
+});
+
+it.each(['mts', 'cts'])('chambers-client has the types of every event (%s)', SLOW, async (kind) => {
+  const source = `
+import { Agent, type ChamberEvent } from 'chambers-client';
+export async function sum(agent: Agent): Promise<number> {
+  let total = 0;
+  for await (const event of agent.forum.events(1)) total += orderOf(event);
+  return total;
+}
+function orderOf(event: ChamberEvent): number {
+  if (event.type === 'chamber.joined') return event.payload.turnOrder;
+  // @ts-expect-error: no such member in this type of event
+  if (event.type === 'chamber.passed') return event.payload.turnOrder;
+  return event.type === 'chamber.committed' ? event.payload.eventCount : 0;
+}
+`;
+  writeFileSync(join(folder, `events.${kind}`), source);
+  const options = [
+    '--strict',
+    '--noEmit',
+    '--module',
+    'nodenext',
+    '--target',
+    'es2023',
+    '--lib',
+    'es2023,dom,dom.asynciterable',
+  ];
+  const compiling = run(join(ROOT, 'node_modules/.bin/tsc'), [...options, '--types', '', `events.${kind}`], {
+    cwd: folder,
+  });
+  expect(await compiling.catch(({ stdout }) => stdout)).toMatchObject({ stdout: '' });
+});
+
+it('chambers-client is at most 25 KB for a browser, and imports nothing there', async () => {
+  const entry = join(folder, 'node_modules/chambers-client/esm/index.js');
+  const bundle = await rolldown({ input: entry, platform: 'browser', external: ['ws'] });
+  const { output } = await bundle.generate({ format: 'esm', minify: true });
+  const [chunk] = output;
+  expect(output).toHaveLength(1);
+  expect([chunk.imports, chunk.dynamicImports]).toEqual([[], ['ws']]);
+  expect(gzipSync(chunk.code).length).toBeLessThanOrEqual(CLIENT_GZIP_BYTES_MAX);
+});
+
+async function joinedChamber(): Promise<number> {
+  const agent = await newAgent(stage);
+  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+  await agent.joinChamber(chamberId);
+  return chamberId;
+}
+
+/** Writes the program of a package's README, except for the service's address, into the folder. */
+function program(name: string, kind: 'mjs' | 'cjs'): string {
+  const [, text = ''] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(PACKAGES, name, 'README.md'), 'utf8')) ?? [];
+  const path = join(folder, `${name}.${kind}`);
+  const required = text.replace(/^import .* \/\/ or: (.*)$/m, '$1');
+  expect(required).toMatch(/^const \{ \w+ \} = require\(/);
+  writeFileSync(path, (kind === 'mjs' ? text : required).replace(URL_SHOWN, stage.baseUrl));
+  return path;
+}
+
+function outsideNodes(): readonly string[] {
+  const folders = (process.env['PATH'] ?? '').split(':').filter((each) => !each.includes('node_modules'));
+  return folders.map((each) => join(each, 'node')).filter((path) => versionOf(path) !== '');
+}
+
+function versionOf(node: string): string {
+  try {
+    return execFileSync(node, ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return '';
+  }
+}
