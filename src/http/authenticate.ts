@@ -1,5 +1,6 @@
 // The signer of a request: the checks of its signature in the order form, digest, registration, verification (RFC 9421, Ed25519).
-import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
+import { hash } from 'node:crypto';
+import { digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import {
   hiddenSignatureKey,
@@ -71,7 +72,7 @@ export class Authenticator {
       const parsed = parseSignature({ signatureInput, signature });
       const { keyid: did, created, expires } = parsed;
       if (contentDigest === '') throw new SignatureError('digest', 'the header Content-Digest is missing');
-      const problem = digestProblem(contentDigest, body.bytes);
+      const problem = digestProblem(contentDigest, digestOf(body));
       if (problem !== undefined) throw new SignatureError('digest', problem);
       const account = await this.#options.forum.account(did);
       const publicKey =
@@ -124,6 +125,11 @@ function notRegistered(did: string): SignatureError {
   return new SignatureError('registration', `${did} is not registered`);
 }
 
+/** As contentDigestOf makes it, by Node: a body may be long. */
+function digestOf({ bytes }: RequestBody): string {
+  return `sha-256=:${hash('sha256', bytes, 'base64')}:`;
+}
+
 function isSigned(c: ForumContext): boolean {
   return header(c, 'signature') !== undefined || header(c, 'signature-input') !== undefined;
 }
@@ -131,7 +137,8 @@ function isSigned(c: ForumContext): boolean {
 /** The texts that the service would have verified, from the caller's own input: a signer can be fixed with them. */
 function expectedSignature(c: ForumContext, body: RequestBody, publicUrls: readonly string[]): ExpectedSignature {
   const received = header(c, 'content-digest') ?? '';
-  const contentDigest = digestProblem(received, body.bytes) === undefined ? received : contentDigestOf(body.bytes);
+  const due = digestOf(body);
+  const contentDigest = digestProblem(received, due) === undefined ? received : due;
   const request = { method: c.req.method, targetUri: targetUris(c, publicUrls)[0] ?? '', contentDigest };
   return { signatureBase: baseOf(c, request), contentDigest };
 }

@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { signatureHeaders, toSigner } from '../../src/client/signing.ts';
-import { digestProblem } from '../../src/crypto/content-digest.ts';
+import { contentDigestOf } from '../../src/crypto/content-digest.ts';
 import { parseDid } from '../../src/crypto/did-key.ts';
 import { parseSignature, signatureBase } from '../../src/crypto/http-signature.ts';
 
@@ -28,7 +28,7 @@ describe('a signed request', () => {
   });
 
   it('has the digest of its body', () => {
-    expect(digestProblem(headers['Content-Digest'], Buffer.from(UNSIGNED.body))).toBeUndefined();
+    expect(headers['Content-Digest']).toBe(contentDigestOf(Buffer.from(UNSIGNED.body)));
   });
 
   it('differs from the same request signed again', () => {

@@ -19,14 +19,14 @@ describe('Content-Digest', () => {
   });
 
   it.each(vectors.accepted)('is right: $comment', ({ header, body }) => {
-    expect(digestProblem(header, bytes(body))).toBeUndefined();
+    expect(digestProblem(header, contentDigestOf(bytes(body)))).toBeUndefined();
   });
 
   it('is quoted back in part only', () => {
-    expect(digestProblem('x'.repeat(10_000), new Uint8Array())?.length).toBeLessThan(300);
+    expect(digestProblem('x'.repeat(10_000), contentDigestOf(new Uint8Array()))?.length).toBeLessThan(300);
   });
 
   it.each(vectors.refused)('is refused: $comment', ({ header, body, mentions }) => {
-    expect(digestProblem(header, bytes(body))).toContain(mentions);
+    expect(digestProblem(header, contentDigestOf(bytes(body)))).toContain(mentions);
   });
 });
