@@ -1,9 +1,8 @@
 // The members' accounts: their lines, checked like those of a chamber, show which wallet a key was bound to, and when.
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
-import { digestProblem } from '../crypto/content-digest.ts';
+import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
 import { parseDid } from '../crypto/did-key.ts';
-import { SignatureError } from '../crypto/http-signature.ts';
-import { isSignedBy } from '../crypto/verify.ts';
+import { type ParsedSignature, SignatureError } from '../crypto/http-signature.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { parseBody } from '../moves/move.ts';
 import { register, registeredDid } from '../moves/register.ts';
@@ -11,12 +10,14 @@ import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
 import { type Hex, type Millis, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
+import { ahead } from './ahead.ts';
 import type { AuditContext } from './context.ts';
-import { baseOf, judgeAge, verifiedSignature } from './evidence.ts';
+import { baseOf, concludeVerification, judgeAge, startVerification, type Verification } from './evidence.ts';
 import { type RawLine, UnusableInput } from './input.ts';
-import { readAccountRecord } from './record.ts';
+import { type LineRecord, readAccountRecord } from './record.ts';
 import { leafOf } from './sequence.ts';
 import type { AuditedService } from './service.ts';
+import { SignatureSet } from './signature-set.ts';
 
 /** The account after one of its lines. */
 export interface AccountEntry {
@@ -37,7 +38,7 @@ export class AccountLog {
   readonly origins = new Set<string>();
   readonly #did: string;
   readonly #context: AuditContext;
-  readonly #signatures = new Set<string>();
+  readonly #signatures = new SignatureSet();
   #state: AccountState | null = null;
   #leaf: Hex = NO_PREVIOUS;
 
@@ -46,9 +47,9 @@ export class AccountLog {
     this.#context = context;
   }
 
-  take(event: AccountEvent, bytes: Uint8Array): void {
+  async take(event: AccountEvent, bytes: Uint8Array, verification: Verification | undefined): Promise<void> {
     if (this.problem !== undefined) return;
-    const problem = this.#problemOfPlace(event) ?? this.#problemOfEvidence(event);
+    const problem = this.#problemOfPlace(event) ?? (await this.#problemOfEvidence(event, verification));
     if (problem !== undefined) {
       this.problem = `event ${event.eventId} of the account of ${this.#did} ${problem}`;
       return;
@@ -73,11 +74,15 @@ export class AccountLog {
   }
 
   /** Lines without a request show nothing: they count as unsigned. */
-  #problemOfEvidence(event: AccountEvent): string | undefined {
+  async #problemOfEvidence(event: AccountEvent, verification: Verification | undefined): Promise<string | undefined> {
     const { request } = event;
-    if (request === null || request.body === null) return undefined;
+    if (request === null || request.body === null || verification === undefined) return undefined;
+    const at = Date.parse(event.ts);
     try {
-      return this.#problemOfRequest(event, request, request.body) ?? this.#problemOfPayload(event, request.body);
+      const problem =
+        this.#problemOfRequest(event, request, request.body) ??
+        this.#problemOfSignature(await concludeVerification(verification), event.eventId, at);
+      return problem ?? this.#problemOfPayload(event, request.body);
     } catch (error) {
       if (error instanceof SignatureError || error instanceof ForumError)
         return `is not what was signed: ${error.message}`;
@@ -87,16 +92,19 @@ export class AccountLog {
 
   #problemOfRequest(event: AccountEvent, request: RequestEvidence, body: string): string | undefined {
     const slice = event.type === register.event ? register : changePersonality;
-    const digest = digestProblem(request.contentDigest, new TextEncoder().encode(body));
+    const digest = digestProblem(request.contentDigest, contentDigestOf(new TextEncoder().encode(body)));
     if (digest !== undefined) return `has another body than was signed: ${digest}`;
     const origin = baseOf(request.targetUri, slice.path);
     if (origin === undefined || request.method !== slice.method)
       return `was requested by ${request.method} ${request.targetUri}`;
     this.origins.add(origin);
-    const parsed = verifiedSignature(request, event.did, { keys: this.#context.keys, verify: isSignedBy });
-    if (this.#signatures.has(request.signature)) return 'reuses the signature of an earlier line';
-    this.#signatures.add(request.signature);
-    const { verdict, sentence } = judgeAge(parsed, Date.parse(event.ts), this.#context.policy);
+    return undefined;
+  }
+
+  #problemOfSignature(parsed: ParsedSignature, eventId: number, at: Millis): string | undefined {
+    const first = this.#signatures.add(parsed.signature, eventId, at);
+    if (first !== undefined) return 'reuses the signature of an earlier line';
+    const { verdict, sentence } = judgeAge(parsed, at, this.#context.policy);
     return verdict === 'broken' ? sentence : undefined;
   }
 
@@ -119,28 +127,38 @@ export interface Accounts {
   of(did: string): Promise<AccountLog | undefined>;
 }
 
-/** From a file of account lines, those of an agent in their order. */
-export class FileAccounts implements Accounts {
-  readonly #context: AuditContext;
-  readonly #logs = new Map<string, AccountLog>();
+/** An account's line before its turn to be checked. */
+interface StartedLine extends LineRecord<AccountEvent> {
+  readonly line: RawLine;
+  readonly verification: Verification | undefined;
+}
 
-  constructor(context: AuditContext) {
-    this.#context = context;
-  }
+/** Signatures are verified ahead, those of the accounts that are wanted. */
+function startedLines(lines: AsyncIterable<RawLine>, context: AuditContext, isWanted = (_did: string) => true) {
+  return ahead(lines, (line): StartedLine => {
+    const record = readAccountRecord(line);
+    const { did = '', request = null } = record.event ?? {};
+    const isSigned = request !== null && isWanted(did);
+    return { line, ...record, verification: isSigned ? startVerification(request, did, context) : undefined };
+  });
+}
 
-  /** Throws UnusableInput for a line that is not one of an account. */
-  take(line: RawLine): void {
-    const { event, problem } = readAccountRecord(line);
+/** Reads account lines, those of an agent in their order, and keeps the accounts that are wanted. Rejects with UnusableInput for any other line. */
+export async function listedAccounts(
+  lines: AsyncIterable<RawLine>,
+  context: AuditContext,
+  isWanted = (_did: string) => true,
+): Promise<Accounts> {
+  const logs = new Map<string, AccountLog>();
+  for await (const { event, problem, line, verification } of startedLines(lines, context, isWanted)) {
     if (event === undefined) throw new UnusableInput(`the file of accounts holds a line that ${problem}`);
-    const log = this.#logs.get(event.did) ?? new AccountLog(event.did, this.#context);
-    this.#logs.set(event.did, log);
-    if (problem === undefined) log.take(event, line.bytes);
+    if (!isWanted(event.did)) continue;
+    const log = logs.get(event.did) ?? new AccountLog(event.did, context);
+    logs.set(event.did, log);
+    if (problem === undefined) await log.take(event, line.bytes, verification);
     else log.problem ??= `event ${event.eventId} of the account of ${event.did} ${problem}`;
   }
-
-  async of(did: string): Promise<AccountLog | undefined> {
-    return this.#logs.get(did);
-  }
+  return { of: async (did) => logs.get(did) };
 }
 
 const ACCOUNTS_KEPT_MAX = 10_000;
@@ -170,9 +188,9 @@ export class ServiceAccounts implements Accounts {
     const log = new AccountLog(did, this.#context);
     try {
       if (parseDid(did) === undefined) throw new UnusableInput(`${did} is not a did:key`);
-      for await (const line of this.#service.accountLines(did)) {
-        const { event, problem } = readAccountRecord(line);
-        if (event !== undefined) log.take(event, line.bytes);
+      const lines = startedLines(this.#service.accountLines(did), this.#context);
+      for await (const { event, problem, line, verification } of lines) {
+        if (event !== undefined) await log.take(event, line.bytes, verification);
         if (problem !== undefined) log.problem ??= `a line of the account of ${did} ${problem}`;
         if (log.problem !== undefined) break;
       }

@@ -1,16 +1,17 @@
-// The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept. This file
-// and the checks need nothing of Node: where lines come from and which tree computes the root is for the caller.
+// The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
+import { ahead } from './ahead.ts';
 import { type AuditContext, auditContext } from './context.ts';
 import { Decisions } from './decisions.ts';
-import { EvidenceChecks, type EvidenceOptions } from './evidence.ts';
+import { EvidenceChecks, startVerification, type Verification } from './evidence.ts';
 import { Findings } from './findings.ts';
 import { type RawLine, UnusableInput } from './input.ts';
-import type { MoveTree } from './merkle-root.ts';
-import { readRecord } from './record.ts';
+import { MoveAccumulator, type MoveTree } from './move-tree.ts';
+import { type LineRecord, readRecord } from './record.ts';
 import { type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
+import type { Verify } from './verify.ts';
 
 /** An outcome on the chain that the log claims, with the id under which it is reported. */
 export interface Claim {
@@ -29,12 +30,21 @@ export interface AccountReference {
   readonly creatorWallet: string | undefined;
 }
 
-/** `moves` is an empty tree. */
-export interface AuditOptions extends Pick<EvidenceOptions, 'verify'>, Omit<ServiceEventOptions, 'context'> {
+export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction'> {
+  /** An empty tree, in place of an accumulator. */
+  readonly moves?: MoveTree | undefined;
   /** Shared where several chambers of one log are audited. */
   readonly context?: AuditContext | undefined;
   /** The chamber that all lines must belong to; without it, that of most lines. */
   readonly chamberId?: number | undefined;
+  /** In place of the context's. */
+  readonly verify?: Verify | undefined;
+}
+
+/** A line before its turn to be checked. */
+interface StartedLine extends LineRecord {
+  readonly line: RawLine;
+  readonly verification: Verification | undefined;
 }
 
 const IDS_NAMED_MAX = 100;
@@ -58,12 +68,15 @@ export class ChamberAudit {
   #eventCount = 0;
   #firstProblem = '';
 
-  constructor(options: AuditOptions) {
-    this.context = options.context ?? auditContext();
-    this.#evidence = new EvidenceChecks(this.findings, { ...options, context: this.context });
-    this.#serviceEvents = new ServiceEventChecks(this.findings, { ...options, context: this.context });
-    this.moves = options.moves;
-    this.#chamberId = options.chamberId;
+  constructor(options: AuditOptions = {}) {
+    const { moves = new MoveAccumulator(), chamberId, readTransaction, verify } = options;
+    const shared = options.context ?? auditContext();
+    const context = verify === undefined ? shared : { ...shared, verify };
+    this.context = context;
+    this.moves = moves;
+    this.#chamberId = chamberId;
+    this.#evidence = new EvidenceChecks(this.findings, context);
+    this.#serviceEvents = new ServiceEventChecks(this.findings, { context, moves, readTransaction });
   }
 
   get unsignedMoves(): number {
@@ -72,8 +85,27 @@ export class ChamberAudit {
 
   /** Checks the next line. Throws UnusableInput when the lines are not events at all. */
   async take(line: RawLine): Promise<void> {
+    await this.#take(this.#start(line));
+  }
+
+  /** Checks the next lines; signatures are verified while other lines are read and decided. */
+  async takeAll(lines: AsyncIterable<RawLine>, onTaken?: (line: RawLine) => void): Promise<void> {
+    for await (const started of ahead(lines, (line) => this.#start(line))) {
+      await this.#take(started);
+      onTaken?.(started.line);
+    }
+  }
+
+  #start(line: RawLine): StartedLine {
+    const record = readRecord(line);
+    const { event } = record;
+    const isSigned = event !== undefined && isMove(event) && event.request !== null;
+    const verification = isSigned ? startVerification(event.request, event.did, this.context) : undefined;
+    return { line, ...record, verification };
+  }
+
+  async #take({ line, event, problem, verification }: StartedLine): Promise<void> {
     this.lineCount++;
-    const { event, problem } = readRecord(line);
     if (event === undefined) return this.#takeUnreadable(line, problem ?? '');
     this.#eventCount++;
     const position = this.#sequence.place(event, line.bytes);
@@ -85,7 +117,7 @@ export class ChamberAudit {
     const { count, eventIds } = this.#linesByChamber.get(event.chamberId) ?? { count: 0, eventIds: [] };
     const named = eventIds.length < IDS_NAMED_MAX ? [...eventIds, eventId] : eventIds;
     this.#linesByChamber.set(event.chamberId, { count: count + 1, eventIds: named });
-    await this.#check(event, position);
+    await this.#check(event, position, verification);
   }
 
   /** Reports what only the end of the input shows. Throws UnusableInput when there was no event. */
@@ -101,9 +133,9 @@ export class ChamberAudit {
   }
 
   /** A late line is checked by itself: the moves after its place were decided without it. */
-  async #check(event: ChamberEvent, { eventId, kind, leaf }: Position): Promise<void> {
+  async #check(event: ChamberEvent, { eventId, kind, leaf }: Position, verification?: Verification): Promise<void> {
     if (isMove(event)) {
-      this.#evidence.check(event, eventId);
+      await this.#evidence.check(event, eventId, verification);
       if (kind !== 'next') return;
       this.#noteAccount(event, eventId);
       this.decisions.check(event, eventId);

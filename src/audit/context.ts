@@ -1,5 +1,7 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
-import type { VerifyingKey } from '../crypto/verify.ts';
+import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
+import { SignatureSet } from './signature-set.ts';
+import type { Verify } from './verify.ts';
 
 export interface AuditPolicy {
   /** The limits that the service was configured with. */
@@ -14,8 +16,9 @@ export interface AuditPolicy {
 
 export interface AuditContext {
   readonly policy: AuditPolicy;
-  /** By signature, the event that carries it: across the chambers of one log none may occur twice. */
-  readonly signatures: Map<string, number>;
+  readonly verify: Verify;
+  /** Of creations: their requests name no chamber, so none may occur in two chambers of one log. */
+  readonly creations: SignatureSet;
   /** By DID: decoding a key costs more than most checks. */
   readonly keys: Map<string, VerifyingKey>;
   readonly origins: Candidates;
@@ -23,10 +26,11 @@ export interface AuditContext {
   readonly factories: Candidates;
 }
 
-export function auditContext(policy: AuditPolicy = {}): AuditContext {
+export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSignedBy): AuditContext {
   return {
     policy,
-    signatures: new Map(),
+    verify,
+    creations: new SignatureSet(),
     keys: new Map(),
     origins: new Candidates('origins', '--origin', policy.origins),
     registries: new Candidates('registries', '--registry', policy.registries?.map(lowerCase)),

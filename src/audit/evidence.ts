@@ -1,5 +1,5 @@
 // The evidence of one move: the signed request in its line, checked as the service had to check it (RFC 9421, RFC 9530).
-import { digestProblem } from '../crypto/content-digest.ts';
+import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import {
   type ParsedSignature,
@@ -8,49 +8,52 @@ import {
   SignatureError,
   signatureBase,
 } from '../crypto/http-signature.ts';
-import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
+import { toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
+import { createChamber } from '../moves/create-chamber.ts';
 import { moveOfEvent } from '../moves/registry.ts';
 import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { type Millis, SIGNATURE_AGES } from '../vocabulary/values.ts';
 import type { AuditContext, AuditPolicy } from './context.ts';
 import type { Findings } from './findings.ts';
-
-export interface EvidenceOptions {
-  readonly context: AuditContext;
-  /** Decides as isSignedBy does, which is the default. */
-  readonly verify?: typeof isSignedBy | undefined;
-}
+import { SignatureSet } from './signature-set.ts';
 
 const utf8 = new TextEncoder();
 
 export class EvidenceChecks {
   readonly #findings: Findings;
-  readonly #verify: typeof isSignedBy;
-  /** Its signatures take about 150 bytes for a move, the one thing that grows with the log. */
   readonly #context: AuditContext;
+  /** Of this chamber's moves. */
+  readonly #signatures: SignatureSet;
   unsignedMoves = 0;
   #hasOrigin = false;
 
-  constructor(findings: Findings, { context, verify = isSignedBy }: EvidenceOptions) {
+  constructor(findings: Findings, context: AuditContext) {
     this.#findings = findings;
     this.#context = context;
-    this.#verify = verify;
+    const { caps } = SIGNATURE_AGES;
+    const { maxAgeSeconds = caps.maxAgeSeconds, maxSkewSeconds = caps.maxSkewSeconds } = context.policy;
+    this.#signatures = new SignatureSet((maxAgeSeconds + maxSkewSeconds) * 1000);
   }
 
-  check(event: MoveEvent, eventId: number): void {
+  /** `verification` is of the event's request, where it has one. */
+  async check(event: MoveEvent, eventId: number, verification?: Verification): Promise<void> {
     const { request } = event;
-    if (request === null) {
+    if (request === null || verification === undefined) {
       this.#checkUnsigned(event, eventId);
       return;
     }
-    const problem = digestProblem(request.contentDigest, utf8.encode(request.body ?? ''));
+    const problem = digestProblem(request.contentDigest, contentDigestOf(utf8.encode(request.body ?? '')));
     this.#findings.judge('digest', [eventId], problem && `event ${eventId}: ${problem}`);
     this.#checkTarget(event, request, eventId);
     try {
-      const parsed = verifiedSignature(request, event.did, { keys: this.#context.keys, verify: this.#verify });
+      const parsed = await concludeVerification(verification);
+      const at = Date.parse(event.ts);
       this.#findings.judge('signature', [eventId]);
-      this.#checkOnce(parsed, eventId);
-      this.#checkAge(parsed, Date.parse(event.ts), eventId);
+      const used = event.type === createChamber.event ? this.#context.creations : this.#signatures;
+      const first = used.add(parsed.signature, eventId, at);
+      const problem = first !== undefined && `event ${eventId} reuses the signature of event ${first}`;
+      this.#findings.judge('once', [first ?? eventId, eventId], problem);
+      this.#checkAge(parsed, at, eventId);
     } catch (error) {
       if (!(error instanceof SignatureError)) throw error;
       this.#findings.judge('signature', [eventId], `event ${eventId}: ${error.message}`);
@@ -96,15 +99,6 @@ export class EvidenceChecks {
     );
   }
 
-  #checkOnce({ signature }: ParsedSignature, eventId: number): void {
-    // One byte a character.
-    const text = signature.reduce((start, byte) => start + String.fromCharCode(byte), '');
-    const first = this.#context.signatures.get(text);
-    this.#context.signatures.set(text, first ?? eventId);
-    const problem = first !== undefined && `event ${eventId} reuses the signature of event ${first}`;
-    this.#findings.judge('once', [first ?? eventId, eventId], problem);
-  }
-
   #checkAge(parsed: ParsedSignature, at: Millis, eventId: number): void {
     const { verdict, sentence } = judgeAge(parsed, at, this.#context.policy);
     if (verdict === 'undecided') this.#findings.undecided('age', `event ${eventId} ${sentence}`);
@@ -130,20 +124,37 @@ export function judgeAge(
   return { verdict: Math.abs(age) > usual ? 'undecided' : 'verified', sentence };
 }
 
-interface SignatureOptions {
-  readonly keys: Map<string, VerifyingKey>;
-  readonly verify: typeof isSignedBy;
+/** A signature that is being verified. It never rejects, so that it may be given up. */
+export type Verification =
+  | SignatureError
+  | { readonly did: string; readonly parsed: ParsedSignature; readonly isValid: boolean | Promise<boolean> };
+
+export function startVerification(
+  request: RequestEvidence,
+  did: string,
+  { keys, verify }: Pick<AuditContext, 'keys' | 'verify'>,
+): Verification {
+  try {
+    const parsed = parseSignature(request);
+    if (parsed.keyid !== did)
+      throw new SignatureError('key', `recorded as a move of ${did}, but signed by ${parsed.keyid}`);
+    const base = utf8.encode(signatureBase(parsed, request));
+    return { did, parsed, isValid: verify(keyOf(did, keys), base, parsed.signature) };
+  } catch (error) {
+    if (error instanceof SignatureError) return error;
+    throw error;
+  }
 }
 
-/** Throws a SignatureError unless the agent signed the request. */
-export function verifiedSignature(request: RequestEvidence, did: string, options: SignatureOptions): ParsedSignature {
-  const parsed = parseSignature(request);
-  if (parsed.keyid !== did)
-    throw new SignatureError('key', `recorded as a move of ${did}, but signed by ${parsed.keyid}`);
-  const base = utf8.encode(signatureBase(parsed, request));
-  if (options.verify(keyOf(did, options.keys), base, parsed.signature)) return parsed;
+/** Rejects with a SignatureError unless the agent signed the request. */
+export async function concludeVerification(verification: Verification): Promise<ParsedSignature> {
+  if (verification instanceof SignatureError) throw verification;
+  const { did, parsed, isValid } = verification;
+  if (await isValid) return parsed;
   throw new SignatureError('verification', `${did} did not sign this request`);
 }
+
+const KEYS_MAX = 10_000;
 
 function keyOf(did: string, keys: Map<string, VerifyingKey>): VerifyingKey {
   const known = keys.get(did);
@@ -153,6 +164,7 @@ function keyOf(did: string, keys: Map<string, VerifyingKey>): VerifyingKey {
   const weakness = weaknessOf(publicKey);
   if (weakness !== undefined) throw new SignatureError('key', `${did}: ${weakness}`);
   const key = toVerifyingKey(publicKey);
+  if (keys.size === KEYS_MAX) keys.clear();
   keys.set(did, key);
   return key;
 }

@@ -3,18 +3,21 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { plain } from '../terminal.ts';
+import { createVerifier } from '../verifier/verifier.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import { type Accounts, FileAccounts, ServiceAccounts } from './accounts.ts';
+import { type Accounts, listedAccounts, ServiceAccounts } from './accounts.ts';
 import { AuditedChain } from './chain.ts';
 import { ChamberAudit } from './chamber-audit.ts';
 import { compareChain } from './claims.ts';
 import { type AuditContext, type AuditPolicy, auditContext } from './context.ts';
 import { readLines, Unreachable, UnusableInput } from './input.ts';
-import { MerkleTreeJs } from './merkle-root.ts';
+import { TwofoldTree } from './merkle-root.ts';
+import { Progress } from './progress.ts';
 import { compareAccounts } from './registrations.ts';
-import { type ChamberReport, Progress, type ServiceReport, toReport, toText } from './report.ts';
+import { type ChamberReport, type ServiceReport, toReport, toText } from './report.ts';
 import { AuditedService } from './service.ts';
+import { checkedVerify, type Verify } from './verify.ts';
 import { compareViews } from './views.ts';
 
 export interface AuditArguments extends AuditPolicy {
@@ -109,31 +112,50 @@ export interface AuditRequest {
 export async function auditFile(path: string, request: AuditRequest): Promise<ChamberReport> {
   const { chamberId, chain, policy, onProgress } = request;
   const size = path === '-' ? undefined : await sizeOf(path);
-  const context = auditContext(policy);
-  const accounts = await readAccounts(request, context);
-  const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, context });
-  let bytes = 0;
-  for await (const line of readLines(path === '-' ? process.stdin : createReadStream(path))) {
-    await audit.take(line);
-    bytes += line.bytes.length + 1;
-    onProgress?.(audit.lineCount, size === undefined ? undefined : bytes / size);
-  }
-  audit.conclude();
-  const reason = 'the input is a file: audit the URL of a service to compare its responses';
-  audit.findings.notEvaluated(reason, 'preview', 'views');
-  await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
-  await compareAccounts(audit, accounts);
-  return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null });
+  await requireAccounts(request);
+  return await withVerifier(async (verify) => {
+    const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context: auditContext(policy, verify) });
+    let bytes = 0;
+    await audit.takeAll(readLines(path === '-' ? process.stdin : createReadStream(path)), (line) => {
+      bytes += line.bytes.length + 1;
+      onProgress?.(audit.lineCount, size === undefined ? undefined : bytes / size);
+    });
+    audit.conclude();
+    const reason = 'the input is a file: audit the URL of a service to compare its responses';
+    audit.findings.notEvaluated(reason, 'preview', 'views');
+    await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
+    const members = new Set(audit.accountReferences.map(({ did }) => did));
+    await compareAccounts(audit, await readAccounts(request, audit.context, members));
+    return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null });
+  });
 }
 
-async function readAccounts({ accounts: path }: AuditRequest, context: AuditContext): Promise<Accounts | undefined> {
-  if (path === undefined) return undefined;
-  const size = await sizeOf(path).catch((error: Error) => {
+/** By libsodium or node:crypto, on other threads. */
+async function withVerifier<Result>(work: (verify: Verify) => Promise<Result>): Promise<Result> {
+  const verifier = createVerifier();
+  const caller = { network: '', did: '' };
+  try {
+    return await work(checkedVerify((...parts) => verifier.verify(...parts, caller)));
+  } finally {
+    await verifier.close();
+  }
+}
+
+async function requireAccounts({ accounts: path }: AuditRequest): Promise<void> {
+  if (path === undefined) return;
+  await sizeOf(path).catch((error: Error) => {
     throw new UnusableInput(`--accounts=${path}: ${error.message}`);
   });
-  const accounts = new FileAccounts(context);
-  if (size > 0) for await (const line of readLines(createReadStream(path))) accounts.take(line);
-  return accounts;
+}
+
+/** Of the agents named, or of all. */
+async function readAccounts(
+  { accounts: path }: AuditRequest,
+  context: AuditContext,
+  dids?: ReadonlySet<string>,
+): Promise<Accounts | undefined> {
+  if (path === undefined) return undefined;
+  return await listedAccounts(readLines(createReadStream(path)), context, dids && ((did) => dids.has(did)));
 }
 
 async function sizeOf(path: string): Promise<number> {
@@ -150,28 +172,28 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
   const { chamberId: only } = request;
   const { chamberIds, problems } = only === undefined ? await service.chambers() : { chamberIds: [only], problems: [] };
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
-  const context = auditContext(request.policy);
-  const accounts = (await readAccounts(request, context)) ?? new ServiceAccounts(context, service);
-  const chambers: ChamberReport[] = [];
-  const unreadable: string[] = [];
-  for (const chamberId of chamberIds) {
-    const audit = new ChamberAudit({ moves: new MerkleTreeJs(), chamberId, context });
-    try {
-      for await (const line of service.lines(chamberId, 0)) {
-        await audit.take(line);
-        request.onProgress?.(audit.lineCount, undefined);
+  await requireAccounts(request);
+  return await withVerifier(async (verify) => {
+    const context = auditContext(request.policy, verify);
+    const accounts = (await readAccounts(request, context)) ?? new ServiceAccounts(context, service);
+    const chambers: ChamberReport[] = [];
+    const unreadable: string[] = [];
+    for (const chamberId of chamberIds) {
+      const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context });
+      try {
+        await audit.takeAll(service.lines(chamberId, 0), () => request.onProgress?.(audit.lineCount, undefined));
+        await compareViews(audit, service, chamberId);
+        audit.conclude();
+      } catch (error) {
+        // A chamber that the service lists must be there.
+        if (only !== undefined || !(error instanceof UnusableInput)) throw error;
+        unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);
+        continue;
       }
-      await compareViews(audit, service, chamberId);
-      audit.conclude();
-    } catch (error) {
-      // A chamber that the service lists must be there.
-      if (only !== undefined || !(error instanceof UnusableInput)) throw error;
-      unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);
-      continue;
+      await compareChain(audit, request.chain, chamberId);
+      await compareAccounts(audit, accounts);
+      chambers.push(toReport(audit, { source: baseUrl, chamberId, logId: service.logId }));
     }
-    await compareChain(audit, request.chain, chamberId);
-    await compareAccounts(audit, accounts);
-    chambers.push(toReport(audit, { source: baseUrl, chamberId, logId: service.logId }));
-  }
-  return { problems: [...problems, ...unreadable], chambers };
+    return { problems: [...problems, ...unreadable], chambers };
+  });
 }

@@ -1,15 +1,34 @@
-// The Merkle root of the moves by merkletreejs, in flat memory. The tree has the shape of RFC 9162, so a block whose size is
-// a power of two is a complete subtree, and the tree over the roots of the blocks has the root of the whole.
+// The Merkle root of the moves by merkletreejs, in flat memory, as a second opinion on the accumulator's. The tree has the
+// shape of RFC 9162, so a block whose size is a power of two is a complete subtree, and the tree over the roots of the blocks
+// has the root of the whole.
 import { Buffer } from 'node:buffer';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { MerkleTree } from 'merkletreejs';
 import { type Hex, toHex } from '../vocabulary/values.ts';
+import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 
-export interface MoveTree {
-  readonly size: number;
-  push(leaf: Uint8Array): void;
-  /** The root over all leaves so far; null without any. */
-  root(): Hex | null;
+export type { MoveTree };
+
+/** Throws an Error from `root` if the two differ, which no input can cause. */
+export class TwofoldTree implements MoveTree {
+  readonly #accumulator = new MoveAccumulator();
+  readonly #second = new MerkleTreeJs();
+
+  get size(): number {
+    return this.#accumulator.size;
+  }
+
+  push(leaf: Uint8Array): void {
+    this.#accumulator.push(leaf);
+    this.#second.push(leaf);
+  }
+
+  root(): Hex | null {
+    const [root, second] = [this.#accumulator.root(), this.#second.root()];
+    if (root !== second)
+      throw new Error(`merkletreejs computes the root ${second} over ${this.size} moves, not ${root}`);
+    return root;
+  }
 }
 
 /** merkletreejs keeps about 200 bytes for a leaf. */

@@ -1,4 +1,4 @@
-// The outcome of an audit: a value for programs, lines for people, and a progress bar while they wait.
+// The outcome of an audit: a value for programs, lines for people.
 import { paint, plain } from '../terminal.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import type { ChamberAudit } from './chamber-audit.ts';
@@ -96,32 +96,4 @@ function summary({ counts, brokenEvents, unsignedMoves }: Summed): string {
   if (brokenEvents.length === 0) return sum;
   const shown = brokenEvents.slice(0, EVENTS_SHOWN_MAX).join(', ');
   return `${sum} Events named: ${shown}${brokenEvents.length > EVENTS_SHOWN_MAX ? ' …' : ''}.`;
-}
-
-const BAR_CHARS = 30;
-const REDRAW_MILLIS = 100;
-
-/** A progress bar on standard error, where that is a terminal. */
-export class Progress {
-  readonly #isShown = process.stderr.isTTY === true;
-  #drawnAt = 0;
-
-  /** `share` of the whole from 0 to 1; undefined where the whole is unknown. */
-  readonly update = (lines: number, share: number | undefined): void => {
-    const now = performance.now();
-    if (!this.#isShown || now - this.#drawnAt < REDRAW_MILLIS) return;
-    this.#drawnAt = now;
-    const count = `${lines.toLocaleString('en')} events`;
-    process.stderr.write(`\r\u001b[K${share === undefined ? count : `${bar(Math.min(1, share))} ${count}`}`);
-  };
-
-  clear(): void {
-    if (this.#isShown && this.#drawnAt > 0) process.stderr.write('\r\u001b[K');
-    this.#drawnAt = 0;
-  }
-}
-
-function bar(share: number): string {
-  const done = '='.repeat(Math.round(share * BAR_CHARS));
-  return `[${done.padEnd(BAR_CHARS)}] ${String(Math.floor(share * 100)).padStart(3)} %`;
 }

@@ -13,12 +13,12 @@ import { type AuditContext, type Candidates, lowerCase } from './context.ts';
 import type { readTransaction } from './contracts.ts';
 import type { Decisions } from './decisions.ts';
 import type { Findings } from './findings.ts';
-import type { MoveTree } from './merkle-root.ts';
+import type { MoveTree } from './move-tree.ts';
 
 export interface ServiceEventOptions {
   readonly context: AuditContext;
   /** Reads as readTransaction does, which is the default. */
-  readonly readTransaction?: typeof readTransaction;
+  readonly readTransaction?: typeof readTransaction | undefined;
   readonly moves: MoveTree;
 }
 

@@ -1,12 +1,12 @@
 // What forgers do to an export: lines taken apart, altered, and put together again with right numbers and hashes.
-
-import { FileAccounts } from '../../src/audit/accounts.ts';
+import { expect } from 'vitest';
+import { type Accounts, listedAccounts } from '../../src/audit/accounts.ts';
 import { ChamberAudit } from '../../src/audit/chamber-audit.ts';
 import { type AuditContext, type AuditPolicy, auditContext } from '../../src/audit/context.ts';
 import { readTransaction } from '../../src/audit/contracts.ts';
 import type { CheckName, CheckResult, Finding } from '../../src/audit/findings.ts';
 import { readLines } from '../../src/audit/input.ts';
-import { MerkleTreeJs } from '../../src/audit/merkle-root.ts';
+import { TwofoldTree } from '../../src/audit/merkle-root.ts';
 import { compareAccounts } from '../../src/audit/registrations.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
 import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
@@ -14,6 +14,7 @@ import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
 import { PUBLIC_URL } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
+import { auditInBrowser } from './browser-core.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Line = { [name: string]: Json };
@@ -78,7 +79,7 @@ interface Rules extends AuditPolicy {
   readonly accounts?: string;
 }
 
-/** Audits what is in the text. */
+/** Audits what is in the text; with its true signatures, the core in a browser finds the same. */
 export async function audit(
   text: string | Uint8Array,
   { verify = verifyOnce, accounts, ...policy }: Rules = {},
@@ -89,6 +90,10 @@ export async function audit(
     accounts === undefined ? undefined : await accountsOf(accounts, chamberAudit.context),
   );
   const results = chamberAudit.findings.results();
+  if (verify === verifyOnce) {
+    const request = { bytes: bytesOf(text), policy, accounts: accounts === undefined ? undefined : bytesOf(accounts) };
+    expect(await auditInBrowser(request)).toEqual(results);
+  }
   const check = (name: CheckName) => results.find((result) => result.name === name) as CheckResult;
   return {
     broken: results.filter(({ verdict }) => verdict === 'broken').map(({ name }) => name),
@@ -101,16 +106,14 @@ export async function audit(
 /** The audit of the lines alone. */
 export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, verify = verifyOnce) {
   const context = { ...auditContext(policy), keys };
-  const chamberAudit = new ChamberAudit({ moves: new MerkleTreeJs(), context, verify, readTransaction: readOnce });
-  for await (const line of readLines(chunksOf(Buffer.from(text)))) await chamberAudit.take(line);
+  const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, verify, readTransaction: readOnce });
+  await chamberAudit.takeAll(readLines(chunksOf(Buffer.from(text))));
   chamberAudit.conclude();
   return chamberAudit;
 }
 
-async function accountsOf(text: string, context: AuditContext): Promise<FileAccounts> {
-  const accounts = new FileAccounts(context);
-  for await (const line of readLines(chunksOf(Buffer.from(text)))) accounts.take(line);
-  return accounts;
+async function accountsOf(text: string, context: AuditContext): Promise<Accounts> {
+  return await listedAccounts(readLines(chunksOf(Buffer.from(text))), context);
 }
 
 // A thousand audits share nearly every key, signature and transaction, and each costs milliseconds of curve arithmetic.
@@ -130,6 +133,10 @@ function readOnce(rawTransaction: Hex): ReturnType<typeof readTransaction> {
   const transaction = transactions.get(rawTransaction) ?? readTransaction(rawTransaction);
   transactions.set(rawTransaction, transaction);
   return transaction;
+}
+
+function bytesOf(text: string | Uint8Array): Uint8Array {
+  return typeof text === 'string' ? new TextEncoder().encode(text) : text;
 }
 
 export function toText(lines: readonly string[]): string {

@@ -5,7 +5,7 @@ import { allocationsView, chamberView, ideaViews } from '../../projections/views
 import { ChamberAudit } from '../../src/audit/chamber-audit.ts';
 import { readLines } from '../../src/audit/input.ts';
 import { auditFile } from '../../src/audit/main.ts';
-import { MerkleTreeJs } from '../../src/audit/merkle-root.ts';
+import { TwofoldTree } from '../../src/audit/merkle-root.ts';
 import { playSample } from './sample.ts';
 
 const LINES = '../../fixtures/logs/chamber.ndjson';
@@ -28,7 +28,7 @@ describe('the sample log', () => {
   });
 
   test('has the expected views and root', async () => {
-    const audit = new ChamberAudit({ moves: new MerkleTreeJs() });
+    const audit = new ChamberAudit({ moves: new TwofoldTree() });
     for await (const line of readLines(createReadStream(pathOf(LINES)))) await audit.take(line);
     const { decisions, moves } = audit;
     const { state } = decisions;

@@ -1,0 +1,45 @@
+// What people see while they wait: a bar on standard error, where that is a terminal, with the rate and the time left.
+
+const BAR_CHARS = 30;
+const REDRAW_MILLIS = 100;
+
+export class Progress {
+  readonly #isShown = process.stderr.isTTY === true;
+  #drawnAt = 0;
+  #startedAt: number | undefined;
+
+  /** `share` of the whole from 0 to 1; undefined where the whole is unknown. */
+  readonly update = (lines: number, share: number | undefined): void => {
+    const now = performance.now();
+    this.#startedAt ??= now;
+    if (!this.#isShown || now - this.#drawnAt < REDRAW_MILLIS) return;
+    this.#drawnAt = now;
+    process.stderr.write(`\r\u001b[K${progressText(lines, share, (now - this.#startedAt) / 1000)}`);
+  };
+
+  clear(): void {
+    if (this.#isShown && this.#drawnAt > 0) process.stderr.write('\r\u001b[K');
+    this.#drawnAt = 0;
+  }
+}
+
+export function progressText(lines: number, share: number | undefined, seconds: number): string {
+  const rate = seconds > 0 ? `, ${Math.round(lines / seconds).toLocaleString('en')} a second` : '';
+  const count = `${lines.toLocaleString('en')} events${rate}`;
+  if (share === undefined || share === 0) return count;
+  const done = Math.min(1, share);
+  return `${bar(done)} ${count}, ${timeOf((seconds * (1 - done)) / done)} left`;
+}
+
+function bar(share: number): string {
+  const done = '='.repeat(Math.round(share * BAR_CHARS));
+  return `[${done.padEnd(BAR_CHARS)}] ${String(Math.floor(share * 100)).padStart(3)} %`;
+}
+
+const MINUTE_SECONDS = 60;
+
+function timeOf(seconds: number): string {
+  const rounded = Math.ceil(seconds);
+  if (rounded < MINUTE_SECONDS) return `${rounded} s`;
+  return `${Math.floor(rounded / MINUTE_SECONDS)} min ${rounded % MINUTE_SECONDS} s`;
+}

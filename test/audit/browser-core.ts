@@ -1,0 +1,71 @@
+// The auditor's core as a browser gets it, run where nothing of Node is: no import, no Buffer, no process.
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { rolldown } from 'rolldown';
+import type { AuditPolicy } from '../../src/audit/context.ts';
+import type { CheckResult } from '../../src/audit/findings.ts';
+
+const CORE = fileURLToPath(new URL('../../src/audit/core.ts', import.meta.url));
+
+/** One file for the browser, without stand-ins for anything. */
+export async function bundleCore() {
+  const bundle = await rolldown({ input: CORE, platform: 'browser', onLog: () => undefined });
+  const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
+  return output[0];
+}
+
+/** Everything of Node that a browser lacks is removed before the core is loaded; requests come over a port of their own. */
+const PROGRAM = `
+  import { parentPort, workerData } from 'node:worker_threads';
+  for (const name of ['Buffer', 'process', 'global', 'setImmediate', 'clearImmediate']) delete globalThis[name];
+  const { ChamberAudit, auditContext, checkedVerify, compareAccounts, createWebVerify, listedAccounts, readLines } =
+    await import(workerData);
+  const linesOf = (bytes) => readLines((async function* () { yield bytes; })());
+  async function audit({ bytes, policy, accounts }) {
+    const audit = new ChamberAudit({ context: auditContext(policy, checkedVerify(createWebVerify())) });
+    await audit.takeAll(linesOf(bytes));
+    audit.conclude();
+    await compareAccounts(audit, accounts && (await listedAccounts(linesOf(accounts), audit.context)));
+    return audit.findings.results();
+  }
+  let last;
+  parentPort.on('message', (request) => {
+    last = Promise.resolve(last).then(() => audit(request)).catch((error) => String(error.stack));
+    last.then((answer) => parentPort.postMessage(answer));
+  });`;
+
+interface Request {
+  readonly bytes: Uint8Array;
+  readonly policy: AuditPolicy;
+  readonly accounts?: Uint8Array | undefined;
+}
+
+type Answer = readonly CheckResult[] | string;
+
+let worker: Promise<Worker> | undefined;
+/** In the order of the requests, which is that of the answers. */
+const waiting: ((answer: Answer) => void)[] = [];
+
+/** The findings of the core in a worker. */
+export async function auditInBrowser(request: Request): Promise<readonly CheckResult[]> {
+  worker ??= startWorker();
+  const started = await worker;
+  const answer = await new Promise<Answer>((resolve) => {
+    waiting.push(resolve);
+    started.postMessage(request);
+  });
+  if (typeof answer === 'string') throw new Error(answer);
+  return answer;
+}
+
+async function startWorker(): Promise<Worker> {
+  const { code } = await bundleCore();
+  const program = new URL(`data:text/javascript,${encodeURIComponent(PROGRAM)}`);
+  const worker = new Worker(program, { workerData: `data:text/javascript,${encodeURIComponent(code)}` });
+  worker.on('message', (answer: Answer) => waiting.shift()?.(answer));
+  worker.on('error', (error) => {
+    for (const resolve of waiting.splice(0)) resolve(String(error));
+  });
+  worker.unref();
+  return worker;
+}
