@@ -184,6 +184,11 @@ export const VARIABLES = {
     'time in which a byte of a request must arrive, or of a response be taken',
   ),
   HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
+  PIPELINED_REQUESTS_MAX: variable(
+    10_000,
+    integer(1, MANY),
+    'pipelined requests that wait for their turn, of all connections',
+  ),
   STREAM_PING_SECONDS: variable(30, integer(1, 3_600), 'time between pings on a stream'),
   STREAM_DEAD_SECONDS: variable(60, integer(2, 7_200), 'silence after which a stream is closed'),
   STATE_CACHE_BYTES_MAX: variable(67_108_864, integer(1, MANY), 'memory for folded chambers and accounts, estimated'),

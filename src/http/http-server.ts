@@ -14,6 +14,7 @@ export interface ServerLimits {
   /** Of a connection within a request or a response: neither a byte came, nor was one taken. */
   readonly STALL_SECONDS: number;
   readonly HEADER_BYTES_MAX: number;
+  readonly PIPELINED_REQUESTS_MAX: number;
   readonly CONNECTIONS_MAX: number;
 }
 
@@ -30,7 +31,8 @@ interface HttpServerOptions {
 
 /** A server that does not listen yet. */
 export function createHttpServer({ fetch, admission, limits }: HttpServerOptions): Server {
-  const hardening = { admission, headBytesMax: limits.HEADER_BYTES_MAX };
+  const { HEADER_BYTES_MAX: headBytesMax, PIPELINED_REQUESTS_MAX: pipelinedMax } = limits;
+  const hardening = { admission, headBytesMax, pipelinedMax };
   const webSockets = new WebSocketServer({
     noServer: true,
     // None is spoken, and ws would claim the first that the client offers.
@@ -50,7 +52,7 @@ export function createHttpServer({ fetch, admission, limits }: HttpServerOptions
       requestTimeout: limits.REQUEST_TIMEOUT_SECONDS * 1000,
       keepAliveTimeout: limits.KEEP_ALIVE_SECONDS * 1000,
       // Node counts only the target, names and values, so request hardening counts again.
-      maxHeaderSize: limits.HEADER_BYTES_MAX,
+      maxHeaderSize: headBytesMax,
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
       // Node would reject a missing Host without a body; request hardening rejects it in the usual form.
       requireHostHeader: false,

@@ -2,6 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
 import { type IdeaView, ideaViews } from '../../projections/views.ts';
+import type { ForumLog, GraduatedQuery } from '../log/log.ts';
+import { takeTurn } from '../log/pages.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
@@ -70,7 +72,9 @@ export const ideaRoutes: readonly Route[] = [
     handle: async ({ forum }, c) => {
       requireQuery(c.req.url, ['limit']);
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
-      return json(await forum.log.listGraduatedIdeas(limit));
+      const first = await readGraduated(forum.log, { limit: Math.min(limit, IDEAS_PER_PAGE) });
+      const ideas = graduatedIdeas(forum.log, { first, limit });
+      return new Response(ReadableStream.from(ideasText(ideas)), { headers: JSON_HEADERS });
     },
   }),
   readRoute({
@@ -94,16 +98,40 @@ export const ideaRoutes: readonly Route[] = [
   }),
 ];
 
+/** The longest are 25 KB. */
+const IDEAS_PER_PAGE = 10;
+
+/** The pages of a long list take turns with all other reads: hundreds of lists at once must not hold up a move. */
+async function readGraduated(log: ForumLog, query: GraduatedQuery): Promise<readonly IdeaView[]> {
+  await takeTurn('foreground');
+  return log.listGraduatedIdeas(query);
+}
+
+async function* graduatedIdeas(
+  log: ForumLog,
+  { first, limit }: { readonly first: readonly IdeaView[]; readonly limit: number },
+): AsyncGenerator<IdeaView> {
+  let page = first;
+  for (let left = limit; ; ) {
+    yield* page;
+    left -= page.length;
+    if (left === 0 || page.length < IDEAS_PER_PAGE) return;
+    page = await readGraduated(log, { limit: Math.min(left, IDEAS_PER_PAGE), after: page.at(-1) });
+  }
+}
+
 const PIECE_CHARS = 65_536;
 
 /**
  * JSON in pieces: the ideas of a full chamber are megabytes, of which a reader, however slow, holds one piece, and others
  * have their turn between two.
  */
-async function* ideasText(ideas: readonly IdeaView[]): AsyncGenerator<Uint8Array> {
+async function* ideasText(ideas: Iterable<IdeaView> | AsyncIterable<IdeaView>): AsyncGenerator<Uint8Array> {
   let piece = '[';
-  for (const [index, idea] of ideas.entries()) {
-    piece += `${index === 0 ? '' : ','}${JSON.stringify(idea)}`;
+  let separator = '';
+  for await (const idea of ideas) {
+    piece += separator + JSON.stringify(idea);
+    separator = ',';
     if (piece.length < PIECE_CHARS) continue;
     yield Buffer.from(piece);
     piece = '';

@@ -22,24 +22,20 @@ export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
 export interface Hardening {
   readonly admission: Admission;
   readonly headBytesMax: number;
+  /** Of all connections; beyond it, those that pipeline most are closed. */
+  readonly pipelinedMax: number;
 }
 
 /**
  * Makes node:http's createServer, with rejected and ambiguous requests answered before the adapter sees them, and one
  * request of a connection under way at a time.
  */
-export function hardenedServer({ admission, headBytesMax }: Hardening) {
+export function hardenedServer({ admission, headBytesMax, pipelinedMax }: Hardening) {
   return (options: ServerOptions, listener: RequestListener): Server => {
+    const waitForTurn = pipelines(pipelinedMax);
     const server = createServer(options, function handle(incoming, outgoing): void {
-      // Node hands in every pipelined request that it has parsed. One whose response is not the connection's current one
-      // waits until it is, and nothing more is read meanwhile.
       if (outgoing.socket === null) {
-        incoming.socket.pause();
-        outgoing.once('socket', (socket: Socket) => {
-          // After an upgrade nothing listens, and what is read would be lost.
-          if (socket.listenerCount('data') > 0) socket.resume();
-          handle(incoming, outgoing);
-        });
+        waitForTurn(incoming, outgoing, handle);
         return;
       }
       const problem = admission(incoming) ?? headProblem(incoming, headBytesMax);
@@ -50,6 +46,56 @@ export function hardenedServer({ admission, headBytesMax }: Hardening) {
       respond(outgoing, invalid('Expect: only 100-continue is supported'), 417);
     });
   };
+}
+
+/** Requests of one connection that may wait behind the one under way however many others wait. */
+const PIPELINED_ALWAYS = 16;
+
+/**
+ * Node hands in every pipelined request that it has parsed, up to 64 KiB of them. One whose response is not the connection's
+ * current one waits until it is, and nothing more is read meanwhile.
+ */
+function pipelines(max: number) {
+  const waiting = new Map<Socket, number>();
+  let total = 0;
+  const count = (socket: Socket, change: 1 | -1) => {
+    total += change;
+    waiting.set(socket, (waiting.get(socket) ?? 0) + change);
+  };
+  return (incoming: IncomingMessage, outgoing: ServerResponse, handle: RequestListener): void => {
+    const { socket } = incoming;
+    const own = waiting.get(socket);
+    if (socket.destroyed || (total >= max && (own ?? 0) >= PIPELINED_ALWAYS)) {
+      socket.destroy();
+      return;
+    }
+    if (own === undefined) {
+      closeWithoutStackTraces(socket);
+      socket.once('close', () => {
+        total -= waiting.get(socket) ?? 0;
+        waiting.delete(socket);
+      });
+    }
+    count(socket, 1);
+    socket.pause();
+    outgoing.once('socket', () => {
+      count(socket, -1);
+      // After an upgrade nothing listens, and what is read would be lost.
+      if (socket.listenerCount('data') > 0) socket.resume();
+      handle(incoming, outgoing);
+    });
+  };
+}
+
+/** Node makes an error for each waiting request of a connection that closes: the stack traces of a thousand take half a second. */
+function closeWithoutStackTraces(socket: Socket): void {
+  const { stackTraceLimit } = Error;
+  socket.prependOnceListener('close', () => {
+    Error.stackTraceLimit = 0;
+  });
+  socket.once('close', () => {
+    Error.stackTraceLimit = stackTraceLimit;
+  });
 }
 
 function respond(outgoing: ServerResponse, problem: ForumError, status = statusOfHead(problem)): void {

@@ -10,7 +10,7 @@ import { errorResponse } from './response.ts';
 
 const STREAM_TARGET = /^([^?]*\/chambers\/[^/?]+\/stream|\/events)(\?|$)/;
 
-interface SocketHardening extends Hardening {
+interface SocketHardening extends Pick<Hardening, 'admission' | 'headBytesMax'> {
   readonly webSockets: WebSocketServer;
 }
 

@@ -83,6 +83,11 @@ export interface OrderedPage extends Page {
   readonly last: number;
 }
 
+export interface GraduatedQuery {
+  readonly limit: number;
+  readonly after?: Pick<IdeaView, 'graduatedAt' | 'chamberId' | 'slot'> | undefined;
+}
+
 export interface ChamberListQuery {
   readonly phase: Phase | undefined;
   /** Only chambers with a smaller id. */
@@ -156,8 +161,8 @@ export interface ForumLog {
 
   /** Newest first. */
   listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]>;
-  /** Ideas with a token, newest graduation first. */
-  listGraduatedIdeas(limit: number): Promise<readonly IdeaView[]>;
+  /** Ideas with a token, newest graduation first, from the one after `after` on. */
+  listGraduatedIdeas(query: GraduatedQuery): Promise<readonly IdeaView[]>;
   /** The idea with the ticker, case-insensitive: a graduated one before others, then the newest. */
   findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
   /** Chambers past their reveal deadline that are not settled, oldest deadline first. */

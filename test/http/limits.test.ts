@@ -148,6 +148,27 @@ describe('pipelined requests', () => {
   });
 });
 
+describe('pipelined requests beyond the limit', () => {
+  it('end the connections that pipeline most; those with a few are answered', async () => {
+    const running = await run({ PIPELINED_REQUESTS_MAX: '20' });
+    const { id } = await debating(running);
+    const stream = `GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`;
+    const health = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
+    const [greedy, modest] = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
+    greedy.write(stream + health.repeat(20));
+    await greedy.receive(/id: 2\n/);
+    modest.write(`GET /chambers/${id}/events HTTP/1.1\r\nHost: x\r\n\r\n${health.repeat(10)}`);
+    await modest.receive(/(HTTP[\s\S]*){11}"ok":true/);
+    greedy.destroy();
+
+    const another = await RawSocket.open(running.url);
+    another.write(stream + health.repeat(21));
+    await another.closed;
+    modest.write(health);
+    await modest.receive(/(HTTP[\s\S]*){12}"ok":true/);
+  });
+});
+
 describe('connections', () => {
   it('beyond the limit are closed, and those that are open go on', async () => {
     const { url } = await run({ CONNECTIONS_MAX: '2' });

@@ -281,7 +281,11 @@ export function describePort(open: () => Promise<Opened>): void {
     ]);
     const graduated = idea(1, 5, 'Sun', '2030-01-02T00:00:00.000Z');
     await log.append([entry(1, 3, { listings: [graduated] }), entry(2, 3, { listings: [token] })]);
-    expect([await found('sun'), await log.listGraduatedIdeas(9)]).toEqual([1, [graduated.idea, token.idea]]);
+    const listed = [
+      await log.listGraduatedIdeas({ limit: 9 }),
+      await log.listGraduatedIdeas({ limit: 9, after: graduated.idea }),
+    ];
+    expect([await found('sun'), listed]).toEqual([1, [[graduated.idea, token.idea], [token.idea]]]);
   });
 
   it('keeps everything, its id, its clock and the first value of a fact over a restart', async () => {

@@ -4,7 +4,7 @@ import type { TurnStart } from '../../../projections/phase.ts';
 import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
-import type { ChamberListQuery } from '../log.ts';
+import type { ChamberListQuery, GraduatedQuery } from '../log.ts';
 
 /** Runs a statement, prepared under the name. */
 export type Query = <Row>(name: string, text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
@@ -29,12 +29,13 @@ export async function listChambers(query: Query, { phase, before, limit, now }: 
   return rows.map(({ listing }) => JSON.parse(listing) as ChamberListing);
 }
 
-export async function listGraduatedIdeas(query: Query, limit: number): Promise<readonly IdeaView[]> {
+export async function listGraduatedIdeas(query: Query, { limit, after }: GraduatedQuery): Promise<readonly IdeaView[]> {
+  const { graduatedAt, chamberId, slot } = after ?? { graduatedAt: '~', chamberId: 0, slot: 0 };
   const rows = await query<ViewRow>(
     'graduated',
-    `SELECT view FROM ideas WHERE graduated_at IS NOT NULL
-     ORDER BY graduated_at DESC, chamber_id DESC, slot DESC LIMIT $1`,
-    [limit],
+    `SELECT view FROM ideas WHERE graduated_at IS NOT NULL AND (graduated_at, chamber_id, slot) < ($1, $2, $3)
+     ORDER BY graduated_at DESC, chamber_id DESC, slot DESC LIMIT $4`,
+    [graduatedAt, chamberId, slot, limit],
   );
   return rows.map(toIdea);
 }

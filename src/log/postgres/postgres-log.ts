@@ -11,6 +11,7 @@ import {
   type ChamberListQuery,
   type Follower,
   type ForumLog,
+  type GraduatedQuery,
   type LogEntry,
   type LookUp,
   type OrderedPage,
@@ -321,8 +322,8 @@ class PostgresLog implements ForumLog {
     return lists.listChambers(this.#query, query);
   }
 
-  listGraduatedIdeas(limit: number) {
-    return lists.listGraduatedIdeas(this.#query, limit);
+  listGraduatedIdeas(query: GraduatedQuery) {
+    return lists.listGraduatedIdeas(this.#query, query);
   }
 
   findIdea(ticker: string, chamberId: number | undefined) {

@@ -6,7 +6,7 @@ import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import { unreachable } from '../../vocabulary/unreachable.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import type { ChamberListQuery, Registration } from '../log.ts';
+import type { ChamberListQuery, GraduatedQuery, Registration } from '../log.ts';
 import { ChamberPhases } from './chamber-phases.ts';
 
 type ChamberRow = ReturnType<typeof toRow>;
@@ -94,8 +94,9 @@ export class Listings {
     }
   }
 
-  graduatedIdeas(limit: number): readonly IdeaView[] {
-    return this.#statements.graduatedIdeas.all(limit).map(parseIdea);
+  graduatedIdeas({ limit, after }: GraduatedQuery): readonly IdeaView[] {
+    const { graduatedAt, chamberId, slot } = after ?? AFTER_ALL_TIMES;
+    return this.#statements.graduatedIdeas.all(graduatedAt, chamberId, slot, limit).map(parseIdea);
   }
 
   idea(ticker: string, chamberId: number | undefined): IdeaView | undefined {
@@ -143,6 +144,9 @@ export class Listings {
     return this.#statements.openChambers.get(creatorDid, max) ?? 0;
   }
 }
+
+/** Sorts after every timestamp. */
+const AFTER_ALL_TIMES = { graduatedAt: '~', chamberId: 0, slot: 0 };
 
 interface RegistrationRow {
   readonly did: string;
@@ -207,8 +211,8 @@ function prepare(db: Database) {
       'SELECT * FROM chambers WHERE chamber_id < ? ORDER BY chamber_id DESC LIMIT ?',
     ),
     graduatedIdeas: db
-      .prepare<[number], string>(
-        `SELECT view FROM ideas WHERE graduated_at > ''
+      .prepare<[string | null, number, number, number], string>(
+        `SELECT view FROM ideas WHERE graduated_at > '' AND (graduated_at, chamber_id, slot) < (?, ?, ?)
          ORDER BY graduated_at DESC, chamber_id DESC, slot DESC LIMIT ?`,
       )
       .pluck(),

@@ -13,6 +13,7 @@ import type { Millis } from '../../vocabulary/values.ts';
 import {
   type ChamberListQuery,
   type ForumLog,
+  type GraduatedQuery,
   LogCorruption,
   type LogEntry,
   type LookUp,
@@ -366,8 +367,8 @@ class SqliteLog implements ForumLog {
     return this.#run(() => this.#listings.chambers(query));
   }
 
-  async listGraduatedIdeas(limit: number): Promise<readonly IdeaView[]> {
-    return this.#run(() => this.#listings.graduatedIdeas(limit));
+  async listGraduatedIdeas(query: GraduatedQuery): Promise<readonly IdeaView[]> {
+    return this.#run(() => this.#listings.graduatedIdeas(query));
   }
 
   async findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined> {
