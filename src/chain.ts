@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';
 import type { ChainStatus } from './http/context.ts';
-import { StreamDamaged } from './log/log.ts';
+import { type Lease, StreamDamaged } from './log/log.ts';
 import type { RelayerConfig, RelayerForum } from './relayer/context.ts';
 import { type ContractProfile, quorumProfile, REFERENCE } from './relayer/contracts.ts';
 import { type DevChain, startDevChain } from './relayer/dev-chain.ts';
@@ -48,12 +48,14 @@ async function openRelayer(
   devChain?: DevChain,
 ): Promise<ChainLink> {
   const config = await requireChain(wanted, forum);
-  const relayer = new Relayer({ config, forum: relayerForum(forum), logger });
+  const lease = forum.log.lease('relayer');
+  const relayer = new Relayer({ config, forum: relayerForum(forum, lease), logger });
   relayer.start();
   return {
     status: () => statusOf(relayer, config, devChain),
     stop: async () => {
       await relayer.stop();
+      await lease.release();
       await devChain?.stop();
     },
   };
@@ -102,9 +104,10 @@ export function configuredContracts({
   return CONTRACTS === 'quorum' ? quorumProfile(readQuorumSettings(CONTRACTS_FILE)) : REFERENCE;
 }
 
-function relayerForum(forum: Forum): RelayerForum {
+function relayerForum(forum: Forum, lease: Lease): RelayerForum {
   return {
     now: () => forum.now(),
+    lease: () => lease.token,
     unsettledChambers: (limit) => forum.log.listUnsettled(forum.now(), limit),
     settledChambers: (limit) => forum.log.listSettled(limit),
     chamber: async (chamberId) => {
@@ -115,8 +118,8 @@ function relayerForum(forum: Forum): RelayerForum {
       });
       return chamber && { state: chamber.state, root: merklePreview(chamber).root };
     },
-    record: async (chamberId, fact) => {
-      await forum.submit({ operation: 'record', chamberId, fact });
+    record: async (chamberId, fact, basis) => {
+      await forum.submit({ operation: 'record', chamberId, fact, basis });
     },
   };
 }

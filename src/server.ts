@@ -174,6 +174,8 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
       isHealthy: () => chain.status().ok,
+      node: () => forum.log.nodeState(),
+      catchUps: () => forum.catchUps,
     });
     url = await listen(server, config.PORT, config.HOST);
   } catch (error) {

@@ -4,7 +4,7 @@ import type { ChamberMoveOperation } from '../moves/registry.ts';
 import type { SignatureTimes } from '../moves/rules.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, MoveEvent, RequestEvidence, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
-import type { Millis } from '../vocabulary/values.ts';
+import type { Hex, Millis } from '../vocabulary/values.ts';
 
 /** The author of a request whose signature, where it has one, was verified. */
 export interface Caller {
@@ -43,6 +43,15 @@ export interface RecordCommand {
   readonly operation: 'record';
   readonly chamberId: number;
   readonly fact: ServiceFact;
+  /** What a relayer acted on. The command is rejected with FORUM_ERR_CONFLICT, never decided anew, once that has passed. */
+  readonly basis?: RecordBasis;
+}
+
+export interface RecordBasis {
+  /** Over all the chamber's moves. */
+  readonly root: Hex;
+  /** The token of a lease's hold. */
+  readonly lease: string;
 }
 
 export type Command = MoveCommand | CreateCommand | RegisterCommand | PersonalityCommand | RecordCommand;

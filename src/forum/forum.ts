@@ -49,7 +49,12 @@ const CONFLICTS_MAX = 50;
 
 export interface BatchReport {
   readonly commands: number;
+  /** Written ones. */
   readonly events: number;
+  /** Streams that another process extended first. */
+  readonly conflicts: number;
+  /** Commands that are decided again for that. */
+  readonly redecided: number;
   readonly appendMillis: number;
 }
 
@@ -227,7 +232,15 @@ export class Forum {
       for (const stream of [...batch.touched, ALL_CHAMBERS]) {
         for (const wake of this.#followers.get(stream) ?? []) wake();
       }
-      this.#options.onBatch?.({ commands: ready.length, events: batch.entries.length, appendMillis });
+      const written =
+        conflicts.size === 0 ? batch.entries : batch.entries.filter(({ stream }) => !conflicts.has(stream));
+      this.#options.onBatch?.({
+        commands: ready.length,
+        events: written.length,
+        conflicts: conflicts.size,
+        redecided: outcomes.length - final.length,
+        appendMillis,
+      });
     } catch (error) {
       // Only these: commands that wait for their streams are committed later, and answered then.
       for (const { reject } of unanswered) reject(error);
@@ -288,16 +301,20 @@ export class Forum {
     return { ready, found, batch };
   }
 
-  /** Other processes appended to these streams first: what was decided on them is decided again. Returns the other outcomes. */
+  /**
+   * Other processes appended to these streams first: what was decided on them is decided again, but for what a relayer acted
+   * on. Returns the other outcomes.
+   */
   #decideAgain(outcomes: readonly Outcome[], conflicts: ReadonlySet<StreamId>): readonly Outcome[] {
     const lost = outcomes.filter(({ pending: { streams }, event }) =>
       [...streams, event?.chamberId].some((stream) => stream != null && conflicts.has(stream)),
     );
-    for (const { pending } of lost) {
+    for (const { pending } of lost.toReversed()) {
       pending.wasLoaded = true;
-      if (++pending.conflicts > CONFLICTS_MAX) pending.reject(unavailable('the chamber is too busy, retry'));
+      if ('basis' in pending.command) pending.reject(basisPassed());
+      else if (++pending.conflicts > CONFLICTS_MAX) pending.reject(unavailable('the chamber is too busy, retry'));
+      else this.#queue.unshift(pending);
     }
-    this.#queue.unshift(...lost.map(({ pending }) => pending).filter(({ conflicts: count }) => count <= CONFLICTS_MAX));
     return outcomes.filter((outcome) => !lost.includes(outcome));
   }
 
@@ -380,14 +397,16 @@ export class Forum {
     return stageAccount(batch, { type: changePersonality.event, payload }, caller);
   }
 
-  #record({ chamberId, fact }: RecordCommand, batch: Batch): ForumEvent {
+  #record({ chamberId, fact, basis }: RecordCommand, batch: Batch): ForumEvent {
     const chamber = batch.streams.get(chamberId) as Chamber | undefined;
     if (chamber === undefined) throw chamberNotFound();
+    const root = toHex(rootOf(chamber.tree));
+    if (basis !== undefined && basis.root !== root) throw basisPassed();
     decideServiceFact(chamber.state, fact, batch.now);
-    if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== toHex(rootOf(chamber.tree))) {
+    if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
       throw new ServiceFactRejected('chamber.committed has another root than the chamber');
     }
-    return stage(batch, chamberId, fact, { author: SERVICE, now: batch.now });
+    return stage(batch, chamberId, fact, { author: { ...SERVICE, lease: basis?.lease }, now: batch.now });
   }
 
   async #countOpen({ did }: Caller, into: Map<string, number>): Promise<void> {
@@ -452,6 +471,10 @@ export class Forum {
 
   wallClock(): Millis {
     return this.#options.clock();
+  }
+
+  get catchUps(): number {
+    return this.#streams.catchUps;
   }
 
   /** Of the states in memory, estimated. */
@@ -557,4 +580,8 @@ export function merklePreview({ state, tree }: Chamber): MerklePreview {
 
 function unavailable(detail: string): ForumError {
   return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': '1' } });
+}
+
+function basisPassed(): ForumError {
+  return new ForumError('FORUM_ERR_CONFLICT', 'the chamber has grown, or another node acts for it now');
 }

@@ -36,8 +36,11 @@ export interface Account {
   readonly bytes: number;
 }
 
-/** Of an event: `did` is null for the service. */
-export type Author = Pick<Caller, 'request' | 'signature'> & { readonly did: string | null };
+/** Of an event: `did` is null for the service, which may act under a lease. */
+export type Author = Pick<Caller, 'request' | 'signature'> & {
+  readonly did: string | null;
+  readonly lease?: string | undefined;
+};
 
 interface Staged<State> {
   readonly after: State;
@@ -50,7 +53,7 @@ export function stageChamberEvent(
   before: Chamber | undefined,
   chamberId: number,
   { type, payload }: Pick<ChamberEvent, 'type' | 'payload'>,
-  { author: { did, request, signature }, now }: { readonly author: Author; readonly now: Millis },
+  { author: { did, request, signature, lease }, now }: { readonly author: Author; readonly now: Millis },
 ): Staged<Chamber> {
   const at = Math.max(now, before?.state.lastAt ?? 0);
   // The type and its payload come from one slice, which a union can't express. Written out: this runs for every move.
@@ -77,6 +80,7 @@ export function stageChamberEvent(
     nodes,
     listings: listingsOf(before?.state ?? null, state),
     snapshot: mayBeDue && isSnapshotDue(state) ? snapshotOf(chamber) : undefined,
+    lease,
   };
   return { after: chamber, event, entry };
 }

@@ -24,6 +24,7 @@ export class Streams {
   readonly #cache: LRUCache<StreamId, Chamber | Account>;
   readonly #loading = new Map<StreamId, Promise<Chamber | Account | undefined>>();
   readonly #heavyFolds = new Slots(HEAVY_FOLDS_MAX);
+  #catchUps = 0;
 
   constructor(log: ForumLog, bytesMax: number) {
     this.#log = log;
@@ -62,6 +63,11 @@ export class Streams {
     this.#cache.delete(stream);
   }
 
+  /** Folds of what other processes appended to a state in memory. */
+  get catchUps(): number {
+    return this.#catchUps;
+  }
+
   get bytes(): number {
     return this.#cache.calculatedSize;
   }
@@ -78,6 +84,7 @@ export class Streams {
     if (damage !== undefined) throw damage;
     const running = this.#loading.get(stream);
     if (running !== undefined && !isUrgent) return running;
+    if (this.#cache.has(stream)) this.#catchUps++;
     const slot = isUrgent ? NO_SLOT : this.#heavyFolds.open();
     const loading = typeof stream === 'number' ? this.#loadChamber(stream, slot) : this.#loadAccount(stream, slot);
     this.#loading.set(stream, loading);

@@ -18,8 +18,8 @@ export interface ChainStatus {
   readonly ok: boolean;
   /** Extensions of GET /health, e.g. contract addresses and why it is not ok. */
   readonly details: Readonly<Record<string, unknown>>;
-  /** Transactions to be done and deployments that failed; absent without a relayer. */
-  readonly relayer?: { readonly pending: number; readonly failed: number };
+  /** Transactions to be done, deployments that failed, and whether this node relays; absent without a relayer. */
+  readonly relayer?: { readonly pending: number; readonly failed: number; readonly leads: boolean };
 }
 
 export interface Failure {

@@ -26,6 +26,7 @@ const chain = v.strictObject({
     reason: v.exactOptional(v.pipe(v.string(), v.description('why the relayer cannot work'))),
     pending: v.pipe(count, v.description('transactions to be done')),
     failed: v.pipe(count, v.description('deployments that failed')),
+    leads: v.pipe(v.boolean(), v.description('of the nodes on one log, the one that relays; the others stand by')),
   }),
 });
 
@@ -73,7 +74,7 @@ export const serviceRoutes: readonly Route[] = [
         chainId: 31337,
         registryAddress: sample.TOKEN,
         factoryAddress: sample.WALLET,
-        relayer: { pending: 0, failed: 0 },
+        relayer: { pending: 0, failed: 0, leads: true },
       },
     },
     handle: ({ env, chainStatus }) => {

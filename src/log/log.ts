@@ -27,6 +27,8 @@ export interface LogEntry {
   readonly listings: readonly Listing[];
   /** Of the chamber after this event; written in the same transaction. */
   readonly snapshot?: Snapshot | undefined;
+  /** The token of the hold under which it was decided: once that has ended, its stream is in conflict. */
+  readonly lease?: string | undefined;
 }
 
 /** What a registration leaves outside the log, written in the transaction of its line, if it has one. */
@@ -106,6 +108,24 @@ export interface LookUp {
   readonly found: ReadonlyMap<string, string | StreamDamaged>;
 }
 
+/** What one process at a time may do, on a shared log. A hold may end at any moment, which only an append notices for certain. */
+export interface Lease {
+  /** Of this hold alone; undefined while the process does not hold it. */
+  readonly token: string | undefined;
+  /** Ends the hold, and waits for no further one. */
+  release(): Promise<void>;
+}
+
+/** A process among those that share a log, as its metrics show it. */
+export interface NodeState {
+  readonly isListening: boolean;
+  /** Connections for wake-ups that were lost and replaced. */
+  readonly reconnects: number;
+  readonly connectionsInUse: number;
+  /** Reads and writes that wait for a connection. */
+  readonly connectionsAwaited: number;
+}
+
 export interface Follower {
   readonly followed: () => Iterable<StreamId>;
   readonly wake: (stream: StreamId) => void;
@@ -125,7 +145,7 @@ export interface ForumLog {
 
   /**
    * Writes the entries in one transaction, durable when the promise resolves, but for the streams that it returns: their
-   * entries do not follow the stream's last event, and nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with
+   * entries do not follow the stream's last event, or their lease has ended, and nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with
    * nothing written, or, in a shared log that went silent, with all or nothing written.
    */
   append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<ReadonlySet<StreamId>>;
@@ -177,6 +197,11 @@ export interface ForumLog {
   agentRecord(did: string): Promise<AgentRecord>;
   /** The creator's chambers that are not committed, counted up to `max`. */
   countOpenChambers(creatorDid: string, max: number): Promise<number>;
+
+  /** From now on this process tries to hold it, and takes it when another one ends or freezes. One name is asked for once. */
+  lease(name: string): Lease;
+  /** Undefined in a log of one process. */
+  nodeState(): NodeState | undefined;
 
   /** A fact about the environment that is kept with the log, e.g. its chain. */
   recall(name: string): Promise<string | undefined>;

@@ -14,9 +14,20 @@ export interface Sources {
   readonly isWritable: () => boolean;
   readonly damagedStreams: () => number;
   /** undefined without a relayer. */
-  readonly relayer: () => { readonly pending: number; readonly failed: number } | undefined;
+  readonly relayer: () => { readonly pending: number; readonly failed: number; readonly leads: boolean } | undefined;
+  /** Of a node of a shared log; undefined in a log of one process. */
+  readonly node: () => NodeState | undefined;
+  /** How often a state in memory was brought up to what other nodes had appended. */
+  readonly catchUps: () => number;
   /** As GET /health reports it. */
   readonly isHealthy: () => boolean;
+}
+
+interface NodeState {
+  readonly isListening: boolean;
+  readonly reconnects: number;
+  readonly connectionsInUse: number;
+  readonly connectionsAwaited: number;
 }
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -93,7 +104,14 @@ export function rejectionCounter(registry: Registry): (reason: string) => void {
   return (reason) => rejections.inc({ reason });
 }
 
-export function batchObserver(registry: Registry): (batch: { events: number; appendMillis: Millis }) => void {
+interface Batch {
+  readonly events: number;
+  readonly conflicts: number;
+  readonly redecided: number;
+  readonly appendMillis: Millis;
+}
+
+export function batchObserver(registry: Registry): (batch: Batch) => void {
   const registers = [registry];
   const appended = new Counter({
     name: 'chambers_events_appended_total',
@@ -112,7 +130,20 @@ export function batchObserver(registry: Registry): (batch: { events: number; app
     buckets: APPEND_SECONDS,
     registers,
   });
-  return ({ events, appendMillis }) => {
+  const conflicts = new Counter({
+    name: 'chambers_append_conflicts_total',
+    help: 'Chambers and agents to which another node appended first, in a batch of this one',
+    registers,
+  });
+  const redecided = new Counter({
+    name: 'chambers_commands_redecided_total',
+    help: 'Moves that were decided again after a conflict',
+    registers,
+  });
+  return (report) => {
+    const { events, appendMillis } = report;
+    conflicts.inc(report.conflicts);
+    redecided.inc(report.redecided);
     if (events === 0) return;
     appended.inc(events);
     batch.observe(events);
@@ -120,10 +151,8 @@ export function batchObserver(registry: Registry): (batch: { events: number; app
   };
 }
 
-export function addGauges(
-  registry: Registry,
-  { streams, streamLag, connections, stateCacheBytes, isWritable, damagedStreams, relayer, isHealthy }: Sources,
-): void {
+export function addGauges(registry: Registry, sources: Sources): void {
+  const { streams, streamLag, connections, stateCacheBytes, isWritable, damagedStreams, relayer, isHealthy } = sources;
   gauge(registry, 'chambers_stream_consumers', 'Open streams', streams);
   gauge(registry, 'chambers_stream_lag_events', 'Events that the slowest consumer is behind', streamLag);
   gauge(registry, 'chambers_connections', 'Open connections', connections);
@@ -135,6 +164,30 @@ export function addGauges(
   );
   gauge(registry, 'chambers_relayer_pending', 'Transactions to be sent or awaited', () => relayer()?.pending ?? 0);
   gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
+  gauge(registry, 'chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
+    Number(relayer()?.leads),
+  );
+  if (sources.node() !== undefined) addNodeGauges(registry, sources);
+}
+
+function addNodeGauges(registry: Registry, { node, catchUps }: Sources): void {
+  counter(registry, 'chambers_catch_ups_total', 'States in memory brought up to the events of other nodes', catchUps);
+  gauge(registry, 'chambers_wakeups_connected', 'Whether wake-ups of other nodes are received', () =>
+    Number(node()?.isListening ?? false),
+  );
+  counter(
+    registry,
+    'chambers_wakeups_reconnects_total',
+    'Connections for wake-ups that were lost',
+    () => node()?.reconnects ?? 0,
+  );
+  gauge(registry, 'chambers_database_connections_used', 'Connections at work', () => node()?.connectionsInUse ?? 0);
+  gauge(
+    registry,
+    'chambers_database_connections_awaited',
+    'Reads and writes that wait for a connection',
+    () => node()?.connectionsAwaited ?? 0,
+  );
 }
 
 function gauge(registry: Registry, name: string, help: string, read: () => number | Promise<number>): void {
@@ -144,6 +197,18 @@ function gauge(registry: Registry, name: string, help: string, read: () => numbe
     registers: [registry],
     async collect() {
       this.set(await read());
+    },
+  });
+}
+
+function counter(registry: Registry, name: string, help: string, read: () => number): void {
+  new Counter({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(read());
     },
   });
 }

@@ -2,6 +2,7 @@
 // was when the round began.
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChamberState } from '../../projections/chamber.ts';
+import type { RecordBasis } from '../forum/commands.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
@@ -10,14 +11,16 @@ import type { Rpc } from './rpc.ts';
 
 export interface RelayerForum {
   now(): Millis;
+  /** The token under which this node relays; undefined while another one does. */
+  lease(): string | undefined;
   /** Chambers past their reveal deadline that the relayer has work for, oldest deadline first. */
   unsettledChambers(limit: number): Promise<readonly number[]>;
   /** Settled chambers, latest reveal deadline first: their transactions are watched for reorganisations. */
   settledChambers(limit: number): Promise<readonly number[]>;
   /** The folded chamber and the Merkle root over all its moves. */
   chamber(chamberId: number): Promise<ClosedChamber | undefined>;
-  /** Appends a service event; durable when the promise resolves. */
-  record(chamberId: number, fact: ServiceFact): Promise<unknown>;
+  /** Appends a service event, durable when the promise resolves; throws if the basis no longer holds. */
+  record(chamberId: number, fact: ServiceFact, basis: RecordBasis): Promise<unknown>;
 }
 
 export interface ClosedChamber {
@@ -58,6 +61,8 @@ export interface RelayerContext {
 }
 
 export interface RoundContext extends RelayerContext {
+  /** Held when the round began, and fences all that it records. */
+  readonly lease: string;
   readonly chainId: number;
   readonly head: Block;
   /** The account's first nonce that no block has used. */

@@ -1,6 +1,8 @@
 // The relayer: brings the root of every closed chamber, then its graduates, onto the chain, each exactly once, through
-// crashes and faults. This is its loop, its backoff and its status; a round is in round.ts, a job in state-machine.ts.
+// crashes and faults. Of the nodes on a log the one that holds its lease works, the others stand by. This is its loop, its
+// backoff and its status; a round is in round.ts, a job in state-machine.ts.
 import { setTimeout as pause } from 'node:timers/promises';
+import { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import {
   Alerts,
@@ -15,6 +17,8 @@ import { openRpc, RpcError } from './rpc.ts';
 import { openAccount } from './transactions.ts';
 
 export interface RelayerStatus {
+  /** Whether it relays; if not, another node on the same log does, or is about to. */
+  readonly leads: boolean;
   /** Whether it works without help; an RPC that is unavailable may come back and does not count. */
   readonly ok: boolean;
   /** Why it is blocked, in a sentence without secrets. */
@@ -46,18 +50,11 @@ const HEARTBEAT_MILLIS = 5_000;
 const LOG_REPEAT_MILLIS = 60_000;
 
 export class Relayer {
-  readonly #context: RelayerContext;
   readonly #clock: () => Millis;
-  readonly #memory: RoundMemory = { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined };
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
-  /** Chambers of the last look: a new one starts a round at once. */
-  #known: ReadonlySet<number> = new Set();
-  #nextAt: Millis = Number.NEGATIVE_INFINITY;
-  #delay = 0;
-  #failures = 0;
-  #outage: { readonly reason: string; readonly loggedAt: Millis } | undefined;
-  #pending = 0;
+  #context: RelayerContext;
+  #hold: Hold;
 
   constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
@@ -71,6 +68,7 @@ export class Relayer {
       stopwatches: new Stopwatches(clock),
       failed: { count: 0 },
     };
+    this.#hold = openHold(forum.lease());
   }
 
   start(): void {
@@ -85,10 +83,10 @@ export class Relayer {
   }
 
   status(): RelayerStatus {
-    const { alerts, failed } = this.#context;
-    const { count, reason = this.#outage?.reason } = alerts;
-    const counts = { pending: this.#pending, failed: failed.count };
-    return reason === undefined ? { ok: true, ...counts } : { ok: count === 0, reason, ...counts };
+    const { alerts, failed, forum } = this.#context;
+    const { count, reason = this.#hold.outage?.reason } = alerts;
+    const rest = { pending: this.#hold.pending, failed: failed.count, leads: forum.lease() !== undefined };
+    return reason === undefined ? { ok: true, ...rest } : { ok: count === 0, reason, ...rest };
   }
 
   async #run(): Promise<void> {
@@ -98,51 +96,99 @@ export class Relayer {
 
   /** Plays a round where one is due and returns after how many milliseconds to look again. */
   async #tick(): Promise<Millis> {
+    const { forum, alerts } = this.#context;
+    const lease = forum.lease();
+    if (lease !== this.#hold.lease) this.#changeHold(lease);
+    if (lease === undefined) return IDLE_MILLIS;
+    const hold = this.#hold;
     try {
-      const { forum, alerts } = this.#context;
       // Chambers with an alert are not counted, so they hold up no other.
       const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
-      const result = await playRound(chamberIds, this.#context, this.#memory);
-      this.#pending = result?.pending ?? 0;
+      const result = await playRound(chamberIds, { ...this.#context, lease }, hold.memory);
+      hold.pending = result?.pending ?? 0;
       if (result !== undefined) return this.#plan(result);
     } catch (error) {
-      if (this.#stopping.signal.aborted) return 0;
+      if (this.#stopping.signal.aborted || forum.lease() !== lease) return 0;
       this.#logOutage(describe(error));
     }
-    return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** this.#failures++);
+    return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** hold.failures++);
+  }
+
+  /** Another node may have acted between two holds: nothing that was remembered counts. */
+  #changeHold(lease: string | undefined): void {
+    const { logger } = this.#context;
+    this.#hold = openHold(lease);
+    this.#context = {
+      ...this.#context,
+      alerts: new Alerts(logger, this.#clock),
+      stopwatches: new Stopwatches(this.#clock),
+    };
+    logger.info(
+      {},
+      lease === undefined ? 'relayer standing by: another node relays' : 'relayer leading: this node relays',
+    );
   }
 
   /** New work starts at once; old work and the heartbeat wait for their time. */
   #isDue(chamberIds: readonly number[]): boolean {
-    const isNew = chamberIds.some((chamberId) => !this.#known.has(chamberId));
-    this.#known = new Set(chamberIds);
-    this.#pending = Math.max(this.#pending, chamberIds.length);
-    return isNew || this.#failures > 0 || this.#clock() >= this.#nextAt;
+    const hold = this.#hold;
+    const isNew = chamberIds.some((chamberId) => !hold.known.has(chamberId));
+    hold.known = new Set(chamberIds);
+    hold.pending = Math.max(hold.pending, chamberIds.length);
+    return isNew || hold.failures > 0 || this.#clock() >= hold.nextAt;
   }
 
   /** Waits longer after each round without progress. */
   #plan({ isProgress, pending }: RoundResult): Millis {
-    if (this.#outage !== undefined) this.#context.logger.info({}, 'relayer resumed');
-    this.#outage = undefined;
-    this.#failures = 0;
-    this.#delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : this.#delay * 1.5) + FIRST_DELAY_MILLIS);
-    const delay = isProgress || pending > 0 ? this.#delay : HEARTBEAT_MILLIS;
-    this.#nextAt = this.#clock() + delay;
+    const hold = this.#hold;
+    if (hold.outage !== undefined) this.#context.logger.info({}, 'relayer resumed');
+    hold.outage = undefined;
+    hold.failures = 0;
+    hold.delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : hold.delay * 1.5) + FIRST_DELAY_MILLIS);
+    const delay = isProgress || pending > 0 ? hold.delay : HEARTBEAT_MILLIS;
+    hold.nextAt = this.#clock() + delay;
     return Math.min(IDLE_MILLIS, delay);
   }
 
   #logOutage(reason: string): void {
     const now = this.#clock();
-    if (reason === this.#outage?.reason && now - this.#outage.loggedAt < LOG_REPEAT_MILLIS) return;
-    this.#outage = { reason, loggedAt: now };
+    const { outage } = this.#hold;
+    if (reason === outage?.reason && now - outage.loggedAt < LOG_REPEAT_MILLIS) return;
+    this.#hold.outage = { reason, loggedAt: now };
     this.#context.logger.warn({ reason }, 'round failed, relayer retrying');
   }
 }
 
+/** Of one hold of the lease. */
+interface Hold {
+  readonly lease: string | undefined;
+  readonly memory: RoundMemory;
+  /** Chambers of the last look: a new one starts a round at once. */
+  known: ReadonlySet<number>;
+  nextAt: Millis;
+  delay: Millis;
+  failures: number;
+  outage: { readonly reason: string; readonly loggedAt: Millis } | undefined;
+  pending: number;
+}
+
+function openHold(lease: string | undefined): Hold {
+  return {
+    lease,
+    memory: { watched: undefined, unmined: [], chainId: undefined, verifiedHead: undefined },
+    known: new Set(),
+    nextAt: Number.NEGATIVE_INFINITY,
+    delay: 0,
+    failures: 0,
+    outage: undefined,
+    pending: 0,
+  };
+}
+
 /** Errors of libraries may hold the RPC's URL, so only our own are quoted. */
 function describe(error: unknown): string {
-  if (error instanceof RpcError) return error.message;
+  if (error instanceof RpcError || error instanceof ForumError) return error.message;
   if (error instanceof Error && 'code' in error) return `${error.name} ${String(error.code)}`;
   return error instanceof Error ? error.name : 'an unknown error';
 }

@@ -31,7 +31,7 @@ const REJECTION_MILLIS = 30_000;
 /** Advances these chambers. undefined when the chain is not the expected one: nothing was done. */
 export async function playRound(
   chamberIds: readonly number[],
-  context: RelayerContext,
+  context: RelayerContext & Pick<RoundContext, 'lease'>,
   memory: RoundMemory,
 ): Promise<RoundResult | undefined> {
   const opened = await openRound(chamberIds, context, memory);
@@ -50,7 +50,11 @@ export async function playRound(
 }
 
 /** The nonce is read before any receipt, so a used nonce and a missing receipt are no race. */
-async function openRound(chamberIds: readonly number[], context: RelayerContext, memory: RoundMemory) {
+async function openRound(
+  chamberIds: readonly number[],
+  context: RelayerContext & Pick<RoundContext, 'lease'>,
+  memory: RoundMemory,
+) {
   const { rpc, account, forum } = context;
   const chainId = await readChainId(rpc);
   const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
@@ -131,6 +135,10 @@ async function readWatchedNonces(forum: RelayerForum, account: Hex, nonce: numbe
     const missing = [...chamberIdByNonce].filter(([one]) => one >= first).sort(([a], [b]) => a - b);
     return [...new Set(missing.map(([, chamberId]) => chamberId))];
   };
+  // More than a round takes: some were open with an alert, and have transactions.
+  for (const chamberId of await forum.unsettledChambers(WATCHED_MAX)) {
+    for (const chamber of await readClosed([chamberId], forum)) await add(chamber);
+  }
   let chainId: number | undefined;
   let onChain = 0;
   for (const chamberId of await forum.settledChambers(WATCHED_MAX)) {

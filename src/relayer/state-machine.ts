@@ -17,7 +17,8 @@
 //   lost            a reorganization took a recorded transaction off the chain: as pending
 //
 // A transaction is in the log before it is sent, and a second one for the same job is rejected by the contract: so every
-// arrow may be taken again after a crash.
+// arrow may be taken again after a crash. On a shared log the append is refused unless this node has held the lease since it
+// read what it acts on, so a node that was frozen sends nothing but what is in the log.
 import { isAddressEqual } from 'viem';
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
@@ -108,7 +109,7 @@ async function signAndSend(job: Job, unsigned: UnsignedTransaction, round: Round
   const transaction = await signTransaction(round.account, unsigned);
   const { txHash, nonce } = transaction;
   round.usedNonces.add(nonce);
-  await round.forum.record(job.chamberId, job.submission(transaction));
+  await round.forum.record(job.chamberId, job.submission(transaction), { root: job.root, lease: round.lease });
   round.logger.info({ job: job.name, txHash, nonce }, 'relay transaction signed');
   round.stopwatches.start(txHash);
   await send(transaction, round);
@@ -251,8 +252,8 @@ function retryLater(job: Job, reason: string, { alerts, stopwatches }: RoundCont
 }
 
 async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise<Step> {
-  const { forum, logger, alerts, stopwatches, failed } = round;
-  await forum.record(job.chamberId, fact);
+  const { forum, lease, logger, alerts, stopwatches, failed } = round;
+  await forum.record(job.chamberId, fact, { root: job.root, lease });
   if (fact.type === 'idea.deploy_failed') failed.count++;
   logger.info({ job: job.name, type: fact.type }, 'relay outcome recorded');
   alerts.clear(job.name);

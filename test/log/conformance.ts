@@ -1,11 +1,11 @@
 // What the port of the log promises, of any store.
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ChamberListing, IdeaListing } from '../../projections/listings.ts';
 import { phaseBy } from '../../projections/phase.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
-import type { ForumLog, LogEntry, StreamId } from '../../src/log/log.ts';
+import type { ForumLog, Lease, LogEntry, StreamId } from '../../src/log/log.ts';
 import { PAGE_BYTES } from '../../src/log/pages.ts';
 import { cursorOf } from '../../src/vocabulary/events.ts';
 import { PHASES } from '../../src/vocabulary/values.ts';
@@ -90,6 +90,23 @@ export function describePort(open: () => Promise<Opened>): void {
       expect([await log.findIdea('ABC', 1), await log.readSnapshot(1)]).toEqual([undefined, undefined]);
       expect(await log.operatorEmail(ANN)).toBe('ann@example.org');
       expect((await log.lookUp([], [registration.signature])).found.size).toBe(0);
+    });
+  });
+
+  describe('a lease', () => {
+    it('is held soon where no other process wants it, again after a reopening, and lets its holder append', async () => {
+      const { log, reopen } = await open();
+      const lease = log.lease('work');
+      const isHeld = (one: Lease) => vi.waitFor(() => expect(one.token).toBeDefined(), { timeout: 15_000 });
+      await isHeld(lease);
+      expect(await log.append([entry(1, 1, { lease: lease.token }), entry(1, 2, { lease: lease.token })])).toEqual(
+        NONE,
+      );
+      await lease.release();
+      const reopened = await reopen();
+      const again = reopened.lease('work');
+      await isHeld(again);
+      expect(await reopened.append([entry(1, 3, { lease: again.token }), entry(ANN, 1)])).toEqual(NONE);
     });
   });
 

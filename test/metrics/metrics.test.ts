@@ -50,6 +50,8 @@ describe('metrics', () => {
       'chambers_healthy 1',
       'chambers_relayer_pending 0',
       'chambers_relayer_failed 0',
+      'chambers_relayer_leads Nan',
+      'chambers_append_conflicts_total 0',
     ]) {
       expect(text.split('\n')).toContain(expected);
     }

@@ -168,7 +168,7 @@ test('a relayer without funds raises an alert and resumes when funded', async ()
   await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
   await until(() => isSettled(forum));
   await expectRecordedOnce(stage);
-  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0 });
+  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
 test('funds that run out after signing delay the logged transaction and add no second one', async () => {

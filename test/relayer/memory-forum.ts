@@ -23,6 +23,10 @@ export class MemoryForum implements RelayerForum {
   /** Called before an event is appended; what it throws is thrown by the append. */
   beforeRecord: (fact: ServiceFact) => void = () => {};
 
+  lease(): string {
+    return 'sole';
+  }
+
   now(): number {
     return Date.now();
   }

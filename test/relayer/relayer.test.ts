@@ -27,7 +27,7 @@ test('commits the root of a closed chamber and deploys the token of each graduat
   expect([...deployments.keys()]).toEqual(['idea-1', 'idea-3']);
   const outcomes = [...deployments.values()].map(({ outcome }) => outcome?.txHash);
   expect(await onChain(stage, 1)).toEqual({ commits: [committed?.txHash], deployments: outcomes });
-  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0 });
+  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
 test('records the times of the blocks', async () => {
@@ -88,7 +88,7 @@ test('records a deployment that reverts with its reason and continues with the o
     { ideaId: 'idea-1', txHash: null, reason: `ERC20InvalidReceiver(0x${'0'.repeat(40)})` },
   ]);
   expect(forum.facts('idea.deployed')).toMatchObject([{ ideaId: 'idea-2' }]);
-  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 1 });
+  expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 1, leads: true });
 });
 
 test('accepts a wallet address in upper case', async () => {

@@ -13,7 +13,9 @@
 //    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
 // 5. An append whose answer was lost is resolved by the very same append: its leads wait for the first attempt as for any
 //    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
-// 6. A registration that changes nothing has no event to compete with. If another one remembered its signature first, the
+// 6. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new
+//    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.
+// 7. A registration that changes nothing has no event to compete with. If another one remembered its signature first, the
 //    statement fails whole, and is run again without the account.
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
@@ -72,6 +74,10 @@ async function insert(client: pg.Client, { entries, registrations }: Batch): Pro
   const chains = chainsOf(entries);
   const rows = [...chains.values()].flat();
   const leads = [...chains].flatMap(([lead, chain]) => chain.map(() => lead));
+  const leases = [...chains.values()].flatMap((chain) => {
+    const { lease = null } = chain.find((entry) => entry.lease !== undefined) ?? {};
+    return chain.map(() => lease);
+  });
   const before = [...chains.values()].flatMap((chain) =>
     chain.map((entry, at) => (at === 0 ? predecessor(entry) : null)),
   );
@@ -92,6 +98,7 @@ async function insert(client: pg.Client, { entries, registrations }: Batch): Pro
       bigintArray(before.map((event) => event?.eventId ?? null)),
       ...derivedRows(rows, leads),
       ...registrationRows(registrations, chains),
+      textArray(leases),
     ],
   });
   const inserted = new Set(won.map(({ stream }) => stream));
@@ -224,11 +231,14 @@ const WON = 'IN (SELECT stream FROM leads)';
 const APPEND = `
 WITH batch AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[],
-    $9::text[], $10::text[], $11::bigint[]) WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, place)
+    $9::text[], $10::text[], $11::bigint[], $19::text[])
+    WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, lease, place)
+), held AS MATERIALIZED (
+  SELECT holder FROM leases WHERE holder = ANY ($19::text[]) FOR SHARE
 ), leads AS (
   INSERT INTO events (${EVENT_COLUMNS})
-  SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event = 0
-    OR (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NOT NULL
+  SELECT ${EVENT_COLUMNS} FROM batch WHERE (lease IS NULL OR lease IN (SELECT holder FROM held)) AND (before_event = 0
+    OR (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NOT NULL)
   ORDER BY place
   ON CONFLICT DO NOTHING
   RETURNING stream

@@ -54,6 +54,14 @@ export class Connections {
     }
   }
 
+  get inUse(): number {
+    return this.#taken;
+  }
+
+  get awaited(): number {
+    return this.#waiting.length;
+  }
+
   async #use<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result> {
     while (this.#taken >= this.#max) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#taken++;

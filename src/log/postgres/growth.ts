@@ -25,10 +25,20 @@ export class Growth {
   #follower: Follower | undefined;
   #notifier: Client | undefined;
   #isSending = false;
+  #isListening = false;
+  #reconnects = 0;
   #isClosed = false;
 
   constructor(options: GrowthOptions) {
     this.#options = options;
+  }
+
+  get isListening(): boolean {
+    return this.#isListening;
+  }
+
+  get reconnects(): number {
+    return this.#reconnects;
   }
 
   /** Tells the other nodes, with whatever else grows until the notifier is free. */
@@ -80,8 +90,13 @@ export class Growth {
       client.on('notification', ({ payload = ANY_STREAM, processId }) => {
         if (processId !== this.#notifierId) this.#wake(payload);
       });
-      client.once('end', again);
+      client.once('end', () => {
+        this.#isListening = false;
+        this.#reconnects++;
+        again();
+      });
       await client.query(`LISTEN ${this.#options.channel}`);
+      this.#isListening = true;
       // Whatever grew while nobody listened.
       this.#wake(ANY_STREAM);
     } catch {

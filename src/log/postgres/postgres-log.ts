@@ -12,8 +12,10 @@ import {
   type Follower,
   type ForumLog,
   type GraduatedQuery,
+  type Lease,
   type LogEntry,
   type LookUp,
+  type NodeState,
   type OrderedPage,
   type Page,
   type Registration,
@@ -27,6 +29,7 @@ import { bigintArray, byteaArray, textArray } from './arrays.ts';
 import { Connections } from './connections.ts';
 import { describeDatabase } from './database-url.ts';
 import { Growth, toStream } from './growth.ts';
+import { PostgresLease } from './lease.ts';
 import * as lists from './listings.ts';
 import { placeLines } from './order.ts';
 import { CLOCK_HIGH_WATER_MARK, migrate, requireServer } from './schema.ts';
@@ -103,6 +106,7 @@ class PostgresLog implements ForumLog {
   readonly #connections: Connections;
   readonly #options: PostgresLogOptions;
   readonly #growth: Growth;
+  readonly #leases: PostgresLease[] = [];
   readonly #damages = new Map<StreamId, StreamDamaged>();
   readonly #clockTimer: NodeJS.Timeout;
   #clockOffset: Millis | undefined;
@@ -161,7 +165,12 @@ class PostgresLog implements ForumLog {
   ): Promise<ReadonlySet<StreamId>> {
     const conflicts = await this.#write((client, isRepeated) =>
       appendBatch(client, { entries, registrations }, isRepeated),
-    );
+    ).catch((error: unknown) => {
+      for (const { lease: token } of entries) {
+        if (token !== undefined) for (const lease of this.#leases) lease.giveUp(token);
+      }
+      throw error;
+    });
     const written = entries.filter(({ stream }) => !conflicts.has(stream));
     // Accounts too whose chambers these are.
     const members = written.flatMap(({ listings }) =>
@@ -358,6 +367,18 @@ class PostgresLog implements ForumLog {
     return lists.countOpenChambers(this.#query, creatorDid, max);
   }
 
+  lease(name: string): Lease {
+    const lease = new PostgresLease(name, this.#query);
+    this.#leases.push(lease);
+    return lease;
+  }
+
+  nodeState(): NodeState {
+    const { isListening, reconnects } = this.#growth;
+    const { inUse, awaited } = this.#connections;
+    return { isListening, reconnects, connectionsInUse: inUse, connectionsAwaited: awaited };
+  }
+
   async recall(name: string): Promise<string | undefined> {
     const [row] = await this.#query<{ readonly value: string }>('recall', 'SELECT value FROM meta WHERE name = $1', [
       name,
@@ -384,6 +405,7 @@ class PostgresLog implements ForumLog {
   async close(): Promise<void> {
     clearInterval(this.#clockTimer);
     this.#growth.close();
+    for (const lease of this.#leases) lease.stop();
     await this.#connections.close();
   }
 

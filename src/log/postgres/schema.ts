@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
 
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one migration at a time in a database. */
 const MIGRATION_LOCK = '4848270581';
@@ -103,6 +103,9 @@ CREATE TABLE registrations (
 CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NOT NULL);
 `;
 
+/** Since schema 2. */
+const LEASES = 'CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL)';
+
 /** Creates the schema in an empty database; throws an Error of one line on a server or a database that can't hold a log. */
 export async function migrate(client: Client): Promise<void> {
   await requireServer(client);
@@ -113,7 +116,7 @@ export async function migrate(client: Client): Promise<void> {
     if (version === undefined) await create(client);
     else if (version > SCHEMA_VERSION) {
       throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
-    }
+    } else if (version < SCHEMA_VERSION) await upgrade(client);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
@@ -153,8 +156,14 @@ async function readVersion(client: Client): Promise<number | undefined> {
 
 async function create(client: Client): Promise<void> {
   await client.query(SCHEMA);
+  await client.query(LEASES);
   await client.query("INSERT INTO meta VALUES ('schema_version', $1), ('log_id', $2)", [
     String(SCHEMA_VERSION),
     randomBytes(16).toString('hex'),
   ]);
+}
+
+async function upgrade(client: Client): Promise<void> {
+  await client.query(LEASES);
+  await client.query("UPDATE meta SET value = $1 WHERE name = 'schema_version'", [String(SCHEMA_VERSION)]);
 }

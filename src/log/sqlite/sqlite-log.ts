@@ -14,6 +14,7 @@ import {
   type ChamberListQuery,
   type ForumLog,
   type GraduatedQuery,
+  type Lease,
   LogCorruption,
   type LogEntry,
   type LookUp,
@@ -68,6 +69,8 @@ const NO_CHECKSUM = 2 ** 32;
 const STREAMS_CHECKED_MAX = 100_000;
 /** Positions that one page over all chambers passes at most: those of accounts are skipped. */
 const POSITIONS_PER_PAGE = 4_000;
+/** The file's lock keeps other processes out. */
+const SOLE_HOLD: Lease = { token: 'sole', release: async () => {} };
 const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
 
 class SqliteLog implements ForumLog {
@@ -402,6 +405,12 @@ class SqliteLog implements ForumLog {
   async countOpenChambers(creatorDid: string, max: number): Promise<number> {
     return this.#run(() => this.#listings.openChambers(creatorDid, max));
   }
+
+  lease(): Lease {
+    return SOLE_HOLD;
+  }
+
+  nodeState(): undefined {}
 
   async recall(name: string): Promise<string | undefined> {
     return this.#run(() => this.#statements.recall.get(name));

@@ -43,7 +43,16 @@ describe('a start', () => {
     const url = await temporaryPostgres();
     await (await openLog(url)).close();
     await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
-    expect(await problem(url)).toMatch('schema 99, newer than schema 1');
+    expect(await problem(url)).toMatch('schema 99, newer than schema 2');
+  });
+
+  it('upgrades schema 1, which had no leases', async () => {
+    const url = await temporaryPostgres();
+    await (await openLog(url)).close();
+    await execute(url, "DROP TABLE leases; UPDATE meta SET value = '1' WHERE name = 'schema_version'");
+    const log = await openLog(url);
+    expect(await log.append([entry(1, 1, { lease: 'not held' })])).toEqual(new Set([1]));
+    expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '2' }]);
   });
 
   it('refuses a read-only server, a wrong password and a host that does not answer, without the password', async () => {

@@ -1,0 +1,73 @@
+// A lease: one node holds it for a few seconds, and extends it for as long as it runs. A holder that freezes, dies or loses its
+// connection is succeeded when its time is over by the database's clock; what it still appends then is refused (append.ts).
+import { randomUUID } from 'node:crypto';
+import type { Millis } from '../../vocabulary/values.ts';
+import type { Lease } from '../log.ts';
+import type { Query } from './listings.ts';
+
+const LEASE_MS = 4_000;
+const EXTEND_INTERVAL_MS = 1_000;
+
+export class PostgresLease implements Lease {
+  readonly #name: string;
+  readonly #query: Query;
+  #hold: string = randomUUID();
+  /** By performance.now(), counted from before the database was asked: never later than by the database's clock. */
+  #endsAt: Millis = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #claiming: Promise<void> | undefined;
+  #isOver = false;
+
+  constructor(name: string, query: Query) {
+    this.#name = name;
+    this.#query = query;
+    this.#keep();
+  }
+
+  get token(): string | undefined {
+    return performance.now() < this.#endsAt ? this.#hold : undefined;
+  }
+
+  #keep(): void {
+    if (this.#isOver) return;
+    // A hold that has ended is not resumed: another node may have held the lease since.
+    if (this.token === undefined) this.giveUp(this.#hold);
+    this.#claiming = this.#claim(this.#hold).catch(() => {});
+    void this.#claiming.then(() => {
+      if (!this.#isOver) this.#timer = setTimeout(() => this.#keep(), EXTEND_INTERVAL_MS).unref();
+    });
+  }
+
+  async #claim(hold: string): Promise<void> {
+    const askedAt = performance.now();
+    const rows = await this.#query('claim lease', CLAIM, [this.#name, hold, LEASE_MS]);
+    if (hold === this.#hold) this.#endsAt = rows.length > 0 ? askedAt + LEASE_MS : 0;
+  }
+
+  /** An append whose outcome is unknown may be written for as long as its hold lasts: so that ends, by its time or by a new hold. */
+  giveUp(token: string): void {
+    if (token !== this.#hold) return;
+    this.#hold = randomUUID();
+    this.#endsAt = 0;
+  }
+
+  async release(): Promise<void> {
+    this.stop();
+    await this.#claiming;
+    if (this.token === undefined) return;
+    this.#endsAt = 0;
+    await this.#query('release lease', 'DELETE FROM leases WHERE holder = $1', [this.#hold]).catch(() => {});
+  }
+
+  /** Leaves it to its time. */
+  stop(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+const CLAIM = `
+INSERT INTO leases VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_at = excluded.ends_at
+  WHERE leases.holder = excluded.holder OR leases.ends_at < clock_timestamp()
+RETURNING holder`;

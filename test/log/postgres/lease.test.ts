@@ -1,0 +1,138 @@
+// A lease among nodes: one holds it at a time, and what a former holder appends is refused.
+import pg from 'pg';
+import { describe, expect, it, vi } from 'vitest';
+import type { Lease, LogEntry } from '../../../src/log/log.ts';
+import { appendBatch } from '../../../src/log/postgres/append.ts';
+import { PostgresLease } from '../../../src/log/postgres/lease.ts';
+import { enterPhase, openChamber } from '../../kit/chambers.ts';
+import { House } from '../../kit/house.ts';
+import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { atEnd } from '../../kit/temporary.ts';
+import { entry } from '../entries.ts';
+
+const NONE = new Set();
+const END_NOW = "UPDATE leases SET ends_at = '-infinity'";
+
+async function held(lease: Lease): Promise<string> {
+  await vi.waitFor(() => expect(lease.token).toBeDefined(), { timeout: 15_000 });
+  return lease.token as string;
+}
+
+/** The first one holds the lease. */
+async function openTwo() {
+  const url = await temporaryPostgres();
+  const [one, other] = [await openLog(url), await openLog(url)];
+  const first = one.lease('work');
+  const token = await held(first);
+  return { url, one, other, first, token };
+}
+
+describe('a lease', () => {
+  it('is held by one node, and by another one once it is released', async () => {
+    const { one, other, first, token } = await openTwo();
+    const second = other.lease('work');
+    const unrelated = other.lease('other work');
+    await held(unrelated);
+    expect([second.token, await one.append([entry(1, 1, { lease: token })])]).toEqual([undefined, NONE]);
+    await first.release();
+    expect(await held(second)).not.toBe(token);
+    expect(first.token).toBe(undefined);
+    expect(await one.append([entry(1, 2, { lease: token })])).toEqual(new Set([1]));
+  });
+
+  it('passes to another node when its time is over, and refuses what a holder that was cut off decided', async () => {
+    const url = await temporaryPostgres();
+    const [one, other, client] = [await openLog(url), await openLog(url), await connect(url)];
+    let isCut = false;
+    const first = new PostgresLease('work', async (_, text, values) => {
+      if (isCut) throw new Error('cut off');
+      return (await client.query(text, [...values])).rows;
+    });
+    const token = await held(first);
+    isCut = true;
+    const second = other.lease('work');
+    await execute(url, END_NOW);
+    const next = await held(second);
+    expect(first.token).toBe(token);
+    expect(await other.append([entry(1, 1, { lease: next })])).toEqual(NONE);
+    const late = [entry(1, 2), entry(1, 3, { lease: token }), entry(2, 1), entry('did:key:zAnn', 1, { lease: token })];
+    expect(await one.append(late)).toEqual(new Set([1, 'did:key:zAnn']));
+    expect([await one.lastEventId(1), await one.lastEventId(2)]).toEqual([1, 1]);
+    await vi.waitFor(() => expect(first.token).toBe(undefined), { timeout: 15_000 });
+    first.stop();
+  });
+
+  it('ends with an append whose outcome is unknown: the next hold refuses it if it comes late', async () => {
+    const { url, one, first, token } = await openTwo();
+    await execute(
+      url,
+      `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'the disk is full' USING ERRCODE = '53100'; END $$;
+       CREATE TRIGGER full_disk BEFORE INSERT ON events EXECUTE FUNCTION fill()`,
+    );
+    await expect(one.append([entry(1, 1)])).rejects.toThrow('the log cannot be reached');
+    expect(first.token).toBe(token);
+    await expect(one.append([entry(1, 1, { lease: token })])).rejects.toThrow('the log cannot be reached');
+    expect(first.token).toBe(undefined);
+    await execute(url, `DROP TRIGGER full_disk ON events; ${END_NOW}`);
+    const next = await held(first);
+    expect(await one.append([entry(1, 1, { lease: token })])).toEqual(new Set([1]));
+    expect(await one.append([entry(1, 1, { lease: next })])).toEqual(NONE);
+  });
+
+  it('waits with a new holder for an append under way, and the append for a new holder', async () => {
+    const { url, token } = await openTwo();
+    const [appender, taker] = await Promise.all([connect(url), connect(url)]);
+    const waits = () =>
+      vi.waitFor(async () => {
+        const waiting = await execute(url, "SELECT query FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+        expect(waiting.filter(({ query }) => /leases/.test(String(query))).length).toBeGreaterThan(0);
+      });
+    const append = (entries: readonly LogEntry[]) => appendBatch(appender, { entries, registrations: [] }, false);
+    await appender.query('BEGIN');
+    expect(await append([entry(1, 1, { lease: token })])).toEqual(NONE);
+    const taken = taker.query("UPDATE leases SET holder = 'new'");
+    await waits();
+    await appender.query('COMMIT');
+    await taken;
+    await taker.query('BEGIN');
+    await taker.query("UPDATE leases SET holder = 'newer'");
+    const refused = append([entry(1, 2, { lease: 'new' })]);
+    await waits();
+    await taker.query('COMMIT');
+    expect(await refused).toEqual(new Set([1]));
+  });
+});
+
+describe('what a relayer records', () => {
+  it('is refused once its lease has ended or the chamber has grown, and never decided again', async () => {
+    const url = await temporaryPostgres();
+    const log = await openLog(url);
+    const house = new House({ log });
+    const id = await openChamber(house, [await house.agent()]);
+    await enterPhase(house, id, 'ALLOCATE_REVEAL');
+    const { root } = await house.must('GET', `/chambers/${id}/merkle-preview`);
+    house.clock.advance(100 * 3_600_000);
+    const lease = await held(log.lease('relayer'));
+    const payload = { chainId: 1, nonce: 0, txHash: `0x${'11'.repeat(32)}`, rawTransaction: '0x00' } as const;
+    const record = (basis: { readonly root: `0x${string}`; readonly lease: string }) =>
+      house.forum.submit({
+        operation: 'record',
+        chamberId: id,
+        fact: { type: 'relay.commit_submitted', payload },
+        basis,
+      });
+    await expect(record({ root: `0x${'22'.repeat(32)}`, lease })).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
+    await expect(record({ root, lease: 'of another node' })).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
+    expect(await log.lastEventId(id)).toBe(2);
+    await record({ root, lease });
+    expect(await log.lastEventId(id)).toBe(3);
+  });
+});
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  atEnd(() => client.end());
+  return client;
+}

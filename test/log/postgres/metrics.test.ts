@@ -1,0 +1,43 @@
+// What operators see of a node among others.
+import { pino } from 'pino';
+import { expect, it, vi } from 'vitest';
+import { TestClock } from '../../kit/clock.ts';
+import { execute, temporaryPostgres } from '../../kit/postgres.ts';
+import { call, debating, run } from '../../kit/service.ts';
+
+it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of a node', async () => {
+  const DATABASE_URL = await temporaryPostgres();
+  const lines: string[] = [];
+  const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+  const settings = { DATABASE_PATH: '', DATABASE_URL };
+  const clock = new TestClock();
+  const [one, other] = [await run({ ...settings, METRICS_PORT: '0' }, clock, logger), await run(settings, clock)];
+  const { url } = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'metrics');
+  const metric = async (name: string) => {
+    const text = await (await fetch(url)).text();
+    return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+  };
+  const { by, id } = await debating(one);
+  let comments = 0;
+  await vi.waitFor(
+    async () => {
+      const both = [one, other].map((node) =>
+        call(node, by, ['POST', `/chambers/${id}/debate`, { comment: `${comments++}` }]),
+      );
+      await Promise.all(both);
+      expect(await metric('chambers_append_conflicts_total')).toBeGreaterThan(0);
+    },
+    { timeout: 30_000, interval: 0 },
+  );
+  expect(await metric('chambers_commands_redecided_total')).toBeGreaterThan(0);
+  expect(await metric('chambers_catch_ups_total')).toBeGreaterThan(0);
+  expect(await metric('chambers_database_connections_awaited')).toBe(0);
+  await vi.waitFor(async () => expect(await metric('chambers_wakeups_connected')).toBe(1), { timeout: 10_000 });
+  await execute(
+    DATABASE_URL,
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
+  );
+  await vi.waitFor(async () => expect(await metric('chambers_wakeups_reconnects_total')).toBeGreaterThan(0), {
+    timeout: 10_000,
+  });
+});

@@ -1,0 +1,156 @@
+// Three nodes that relay from one log to one chain, their leaders frozen at the worst moments and woken when others have done
+// the work: a transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { startDevChain } from '../../../src/relayer/dev-chain.ts';
+import { openRpc } from '../../../src/relayer/rpc.ts';
+import type { ServiceEvent } from '../../../src/vocabulary/events.ts';
+import { run } from '../../cli/run.ts';
+import { allocationOf, deadlinesFrom, enterPhase } from '../../kit/chambers.ts';
+import { HOUR, TestClock } from '../../kit/clock.ts';
+import { House, PUBLIC_URL } from '../../kit/house.ts';
+import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { startProcess } from '../../kit/service-process.ts';
+import { atEnd } from '../../kit/temporary.ts';
+import { get } from '../../kit/wire.ts';
+import { openFaultProxy } from '../../relayer/fault-proxy.ts';
+import { onChain, recordingLogger } from '../../relayer/stage.ts';
+
+const { FREEZE_SECONDS = '0' } = process.env;
+const FREEZE_MS = Number(FREEZE_SECONDS) * 1000;
+const CHAMBERS = 3;
+const IDEAS = 2;
+const TIMEOUT_MS = 60_000 + FREEZE_MS;
+const JOBS = CHAMBERS * (1 + IDEAS);
+
+interface Node {
+  readonly url: string;
+  readonly pid: number;
+  /** Transactions that it sent. */
+  readonly sent: Set<string>;
+}
+
+it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * TIMEOUT_MS }, async () => {
+  const databaseUrl = await temporaryPostgres();
+  const chain = await startDevChain({ logger: recordingLogger([]) });
+  atEnd(() => chain.stop());
+  const frozen: Node[] = [];
+  let isResumed = false;
+  /** Before what it signs is in the log; then another one, before what is in the log is sent. */
+  const freezeAt = ['eth_getBalance', 'eth_sendRawTransaction'];
+  const nodes = await Promise.all([1, 2, 3].map(() => startNode((node, method) => onRequest(node, method))));
+  await until(async () => (await leaders(nodes)).length === 1);
+
+  const house = new House({ log: await openLog(databaseUrl), clock: clockOfYesterday() });
+  for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(house);
+  await until(async () => (await settled()) === CHAMBERS && isResumed);
+  await until(async () => (await leaders(nodes)).length === 1);
+
+  const { ndjson } = await house.log.readAll(0, 10_000);
+  const events: ServiceEvent[] = ndjson
+    .toString()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+  const submitted = events.flatMap((event) =>
+    event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted' ? [event.payload] : [],
+  );
+  expect(submitted.map(({ nonce }) => nonce).toSorted()).toEqual(Array.from({ length: JOBS }, (_, nonce) => nonce));
+  const logged = new Set<string>(submitted.map(({ rawTransaction }) => rawTransaction));
+  expect(nodes.flatMap(({ sent }) => [...sent].filter((bytes) => !logged.has(bytes)))).toEqual([]);
+  expect([frozen.length, frozen[0]?.sent.size]).toEqual([2, 0]);
+  const rpc = openRpc(chain.config.rpcUrl);
+  atEnd(() => rpc.close());
+  for (let chamberId = 1; chamberId <= CHAMBERS; chamberId++) {
+    const { commits, deployments } = await onChain({ rpc, chain }, chamberId);
+    expect([commits.length, deployments.length]).toEqual([1, IDEAS]);
+  }
+  const { rpcUrl, registryAddress } = chain.config;
+  const audit = await run(['audit', (nodes[0] as Node).url, `--rpc=${rpcUrl}`, `--registry=${registryAddress}`]);
+  expect([audit.exitCode, audit.err]).toEqual([0, '']);
+
+  async function startNode(onCall: (node: Node, method: string) => Promise<boolean>): Promise<Node> {
+    const { registryAddress, factoryAddress, privateKey } = chain.config;
+    const proxy = await openFaultProxy(chain.config.rpcUrl);
+    atEnd(() => proxy.close());
+    const { url, pid } = await startProcess('', {
+      CHAIN: '',
+      DATABASE_URL: databaseUrl,
+      PUBLIC_URL,
+      VERIFIER_THREADS: '1',
+      RPC_URL: proxy.url,
+      RELAYER_PRIVATE_KEY: privateKey,
+      CHAMBER_REGISTRY_ADDRESS: registryAddress,
+      IDEA_FACTORY_ADDRESS: factoryAddress,
+    });
+    const node: Node = { url, pid, sent: new Set() };
+    proxy.fault = async (method, [bytes]) => {
+      const isPassed = await onCall(node, method);
+      if (method === 'eth_sendRawTransaction') node.sent.add(String(bytes));
+      return isPassed ? undefined : { kind: 'reset' };
+    };
+    return node;
+  }
+
+  /** Whether the request reaches the chain. */
+  async function onRequest(node: Node, method: string): Promise<boolean> {
+    if (method === 'eth_sendRawTransaction' && frozen.length === freezeAt.length && !isResumed) await resume();
+    if (method !== freezeAt[frozen.length] || frozen.includes(node)) return true;
+    frozen.push(node);
+    process.kill(node.pid, 'SIGSTOP');
+    // The first one is succeeded when its time is over, the second one at once.
+    if (frozen.length === freezeAt.length) await execute(databaseUrl, "UPDATE leases SET ends_at = '-infinity'");
+    return method !== 'eth_sendRawTransaction';
+  }
+
+  async function resume(): Promise<void> {
+    isResumed = true;
+    await sleep(FREEZE_MS);
+    for (const { pid } of frozen) process.kill(pid, 'SIGCONT');
+  }
+
+  async function settled(): Promise<number> {
+    return (await execute(databaseUrl, 'SELECT FROM chambers WHERE is_settled')).length;
+  }
+});
+
+function clockOfYesterday(): TestClock {
+  const clock = new TestClock();
+  clock.set(Date.now() - 24 * HOUR);
+  return clock;
+}
+
+/** Two members back both ideas; the reveal deadline is long past. */
+async function playChamber(house: House): Promise<void> {
+  const members = [await house.agent(), await house.agent()];
+  const [by] = members;
+  const body = { name: 'Test', minBackersForGraduation: 2, ...deadlinesFrom(house.clock.read(), [1, 2, 2, 3, 4]) };
+  const { chamberId } = await house.must('POST', '/chambers', { by, body });
+  for (const member of members) await house.must('POST', `/chambers/${chamberId}/join`, { by: member });
+  await enterPhase(house, chamberId, 'PROPOSAL');
+  for (let idea = 1; idea <= IDEAS; idea++) {
+    const proposal = { name: 'Idea', ticker: `T${idea}`, description: '' };
+    await house.must('POST', `/chambers/${chamberId}/propose`, { by, body: proposal });
+  }
+  for (const [phase, step] of [
+    ['ALLOCATE_COMMIT', 'commit'],
+    ['ALLOCATE_REVEAL', 'reveal'],
+  ] as const) {
+    await enterPhase(house, chamberId, phase);
+    for (const member of members) {
+      const { [step]: moved } = allocationOf(chamberId, member, { 'idea-1': 6_000, 'idea-2': 4_000 });
+      await house.must('POST', `/chambers/${chamberId}/allocate/${step}`, { by: member, body: moved });
+    }
+  }
+}
+
+async function leaders(nodes: readonly Node[]): Promise<readonly string[]> {
+  const states = await Promise.all(nodes.map(({ url }) => get(url, '/health')));
+  return nodes.filter((_, index) => states[index]?.body.chain.relayer.leads === true).map(({ url }) => url);
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + TIMEOUT_MS; !(await condition()); await sleep(100)) {
+    if (performance.now() > end) throw new Error(`never came true: ${condition}`);
+  }
+}
