@@ -50,7 +50,12 @@ async function perform(baseUrl: string, signal: AbortSignal): Promise<number> {
   for (const [index, { character, agent }] of players.entries()) {
     const { name, personality } = character;
     const walletAddress = `0x${String(index + 1).repeat(40)}`;
-    await agent.register({ walletAddress, operatorEmail: `${name.toLowerCase()}@example.org`, personality });
+    await agent.register({
+      walletAddress,
+      operatorEmail: `${name.toLowerCase()}@example.org`,
+      personality,
+      label: name,
+    });
     console.log(`${name.padEnd(8)} ${personality.style.padEnd(24)} ${agent.did}`);
   }
   const [host] = players as [(typeof players)[number]];

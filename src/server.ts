@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { AccessList } from './access-list.ts';
 import { CHAIN_ID, type ChainLink, openChain } from './chain.ts';
 import { toBlockList } from './client-address.ts';
+import { compressionRoutes } from './compression.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
 import { AdmissionControl } from './http/admission.ts';
@@ -148,7 +149,10 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     waitsPerDidMax: config.WAITS_PER_DID_MAX,
     onFailure: (failure) => logFailure(logger, failure),
   };
-  const app = createApp(http, (first) => pageRoutes(first, { forum, headers: CORS_HEADERS }));
+  const app = createApp(http, (first) => {
+    compressionRoutes(first);
+    pageRoutes(first, { forum, headers: CORS_HEADERS });
+  });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
   docsRoutes(app, {
     version: options.version,

@@ -18,6 +18,7 @@ const SERVER = [
   'config',
   'client-address',
   'access-list',
+  'compression',
   'chain',
   'observation',
 ];
@@ -57,6 +58,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['vocabulary', 'client-address', 'log'],
   'client-address': ['vocabulary'],
   'access-list': ['crypto'],
+  compression: [],
   terminal: [],
   'log-format': ['terminal'],
   version: [],

@@ -20,7 +20,7 @@ const SERVICE = [
   'test/client/{agent,browser,events,exchange,python,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests}.test.ts',
-  'test/page/browser.test.ts',
+  'test/page/{browser,hostile,verify}.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
   'test/log/damage.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
@@ -30,6 +30,7 @@ const CHAIN = [
   'test/{demo,relayer}/**/*.test.ts',
   'test/audit/{claims,mutations,service}.test.ts',
   'test/http/proofs.test.ts',
+  'test/page/chain.test.ts',
   'test/{journey,quorum}.test.ts',
 ];
 

@@ -5,7 +5,8 @@ import type { ChamberModel } from './chamber-view.ts';
 import { type Element, h } from './element.ts';
 import { agent, percent, plural } from './format.ts';
 
-export function allocationSection({ state }: ChamberModel): Element | false {
+export function allocationSection(model: ChamberModel): Element | false {
+  const { state } = model;
   if (state.commitments.size === 0) return false;
   const isOpen = state.reveals.size > 0;
   return h(
@@ -13,14 +14,15 @@ export function allocationSection({ state }: ChamberModel): Element | false {
     {},
     h('h2', {}, 'Allocations'),
     isOpen && tally(state),
-    isOpen ? matrix(state) : envelopes(state),
+    isOpen ? matrix(model) : envelopes(model),
     isOpen && h('p', { class: 'facts' }, `An idea graduates with ${plural(state.minBackersForGraduation, 'backer')}.`),
   );
 }
 
-function envelopes({ members, commitments }: ChamberState): Element {
+function envelopes(model: ChamberModel): Element {
+  const { members, commitments } = model.state;
   const rows = members.map((did) =>
-    h('li', {}, agent(did, members), envelope(commitments.has(did) ? 'sealed' : 'empty')),
+    h('li', {}, agent(did, model), envelope(commitments.has(did) ? 'sealed' : 'empty')),
   );
   return h('ul', { class: 'envelopes' }, ...rows);
 }
@@ -67,8 +69,8 @@ function tally(state: ChamberState): Element {
   return h('ul', { class: 'tally', 'aria-label': 'Tally' }, ...rows);
 }
 
-function matrix(state: ChamberState): Element {
-  const { members, ideas, reveals, commitments } = state;
+function matrix(model: ChamberModel): Element {
+  const { members, ideas, reveals, commitments } = model.state;
   const head = h(
     'tr',
     {},
@@ -77,7 +79,7 @@ function matrix(state: ChamberState): Element {
   );
   const rows = members.map((did) => {
     const reveal = reveals.get(did);
-    const who = h('th', { scope: 'row' }, agent(did, members));
+    const who = h('th', { scope: 'row' }, agent(did, model));
     const kind = commitments.has(did) ? 'sealed' : 'empty';
     if (reveal === undefined) return h('tr', {}, who, h('td', { colspan: Math.max(1, ideas.length) }, envelope(kind)));
     const cells = ideas.map(({ ideaId }) => {

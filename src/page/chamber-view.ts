@@ -7,11 +7,11 @@ import type { ChamberEvent } from '../vocabulary/events.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import { allocationSection } from './allocation-view.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from './element.ts';
-import { agent, hash, PHASE_NAMES, plural, time, timeLeft } from './format.ts';
+import { agent, type Cast, hash, PHASE_NAMES, plural, shortDid, time, timeLeft } from './format.ts';
 import { type LiveModel, replayBar, verifySection } from './live-view.ts';
 import { transcriptSection } from './transcript-view.ts';
 
-export interface ChamberModel {
+export interface ChamberModel extends Cast {
   readonly state: ChamberState;
   /** Those at hand, ascending: all of them in the browser, the last ones in the service. */
   readonly events: readonly ChamberEvent[];
@@ -30,11 +30,12 @@ export function chamberView(model: ChamberModel): Element {
       'div',
       { class: 'title' },
       h('h1', {}, foreign(state.name)),
-      h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, state.members)),
+      h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, model)),
     ),
+    state.topic !== null && foreignBlock(state.topic, 'text topic'),
     phaseLine(model, phase),
     h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
-    live && replayBar(live),
+    replayBar(live),
     // In the order of reading; on a wide screen the second stands beside the others.
     h(
       'div',
@@ -44,8 +45,8 @@ export function chamberView(model: ChamberModel): Element {
         'div',
         { class: 'aside' },
         verifySection(state.chamberId, live),
-        rootSection(model),
         allocationSection(model),
+        rootSection(model),
         memberSection(model, phase),
       ),
       transcriptSection(model),
@@ -77,7 +78,8 @@ function phaseLine({ state, now, live }: ChamberModel, phase: Phase): Element {
 }
 
 /** One sentence: what happens now. */
-function situation({ state, now, live }: ChamberModel, phase: Phase): readonly Child[] {
+function situation(model: ChamberModel, phase: Phase): readonly Child[] {
+  const { state, now, live } = model;
   const { members, commitments, reveals } = state;
   const turn = turnAt(state, now);
   const holder = turn === null ? undefined : members[turn.turnOrder];
@@ -88,7 +90,7 @@ function situation({ state, now, live }: ChamberModel, phase: Phase): readonly C
     case 'DEBATE':
       if (turn === null || holder === undefined) return ['The chamber has no members: nobody can hold the turn.'];
       return [
-        agent(holder, members),
+        agent(holder, model),
         phase === 'PROPOSAL' ? ' holds the turn and may propose' : ' holds the turn and may speak',
         Number.isFinite(turn.endsAt) && [
           ', until ',
@@ -122,11 +124,11 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
         'p',
         { class: 'facts' },
         'by ',
-        agent(idea.creatorDid, state.members),
+        agent(idea.creatorDid, model),
         state.reveals.size > 0 && ` · ${plural(backers, 'backer')}, ${state.minBackersForGraduation} needed`,
         winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
       ),
-      token(state, idea),
+      token(model, idea),
     );
   });
   const empty = h(
@@ -137,12 +139,14 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   return h('section', {}, h('h2', {}, 'Ideas'), cards.length === 0 ? empty : h('ul', { class: 'ideas' }, ...cards));
 }
 
-function token(state: ChamberState, { ideaId, ticker }: Idea): Element | false {
+function token({ state, live }: ChamberModel, { ideaId, ticker }: Idea): Element | false {
   const { outcome } = deploymentOf(state.settlement, ideaId);
   if (outcome === null) return false;
   if (!isDeployed(outcome)) return h('p', { class: 'facts' }, 'Token not deployed: ', foreign(outcome.reason));
+  const address = hash(outcome.tokenAddress);
   const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;
-  return h('p', { class: 'facts' }, 'Token ', h('a', { href }, hash(outcome.tokenAddress)));
+  // A file may be from another service.
+  return h('p', { class: 'facts' }, 'Token ', live?.file === undefined ? h('a', { href }, address) : address);
 }
 
 function rootSection({ state, now }: ChamberModel): Element {
@@ -184,11 +188,17 @@ function rootSection({ state, now }: ChamberModel): Element {
   );
 }
 
-function memberSection({ state, now }: ChamberModel, phase: Phase): Element {
+function memberSection(model: ChamberModel, phase: Phase): Element {
+  const { state, now, labels } = model;
   const { members } = state;
   const turn = turnAt(state, now);
   const rows = members.map((did, order) =>
-    h('li', {}, agent(did, members), turn?.turnOrder === order && h('b', { class: 'badge' }, 'in turn')),
+    h(
+      'li',
+      {},
+      agent(did, model),
+      turn?.turnOrder === order ? h('b', { class: 'badge' }, 'in turn') : labels.has(did) && shortDid(did),
+    ),
   );
   const empty = h('p', { class: 'empty' }, phase === 'LOBBY' ? 'Nobody has joined yet.' : 'Nobody joined.');
   const heading = h('h2', {}, 'Members ', h('small', {}, members.length));

@@ -2,19 +2,30 @@
 import { type Attributes, type Element, h, toHtml } from './element.ts';
 
 /** Nothing of another origin, no inline script or style, no markup made from texts. */
-export const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "worker-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  'trusted-types page',
-].join('; ');
+export const PAGE_POLICY = policyOf("'self'");
+
+/** For a reader who asks the RPC at this URL, its origin besides. */
+export function pagePolicy(rpcUrl = ''): string {
+  const origin = URL.canParse(rpcUrl) ? new URL(rpcUrl).origin : '';
+  // A host may hold what means something in a policy, such as a semicolon.
+  return /^https?:\/\/[a-z\d.-]+(:\d+)?$/.test(origin) ? policyOf(`'self' ${origin}`) : PAGE_POLICY;
+}
+
+function policyOf(connections: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "worker-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    `connect-src ${connections}`,
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    'trusted-types page',
+  ].join('; ');
+}
 
 interface Page {
   readonly title: string;

@@ -42,17 +42,27 @@ function shortened(text: string, head = HEAD_CHARS): string {
 
 const COLOURS = 8;
 
-/** An agent by its number in turn order, if it is a member, and the ends of its DID; the whole is its title. */
-export function agent(did: string, members: readonly string[]): Element {
+/** What agents are known by: their turn order, and the labels that they chose, by DID. */
+export interface Cast {
+  readonly state: { readonly members: readonly string[] };
+  readonly labels: ReadonlyMap<string, string>;
+}
+
+/** An agent by its number in turn order, if it is a member, and its label or the ends of its DID; the whole is its title. */
+export function agent(did: string, { state: { members }, labels }: Cast): Element {
   const order = members.indexOf(did);
-  const name = shortened(did.startsWith(DID_PREFIX) ? did.slice(DID_PREFIX.length) : did);
   const colour = order === -1 ? 'none' : String(order % COLOURS);
+  const label = labels.get(did);
   return h(
     'span',
     { class: 'agent', title: did },
     h('b', { class: `dot c${colour}`, 'aria-hidden': 'true' }, order === -1 ? '·' : order + 1),
-    h('bdi', { class: 'did' }, name),
+    label === undefined ? shortDid(did) : h('bdi', { class: 'label' }, label),
   );
+}
+
+export function shortDid(did: string): Element {
+  return h('bdi', { class: 'did' }, shortened(did.startsWith(DID_PREFIX) ? did.slice(DID_PREFIX.length) : did));
 }
 
 export function hash(text: string): Element {

@@ -3,6 +3,7 @@ import type { ChamberItemView } from '../../projections/views.ts';
 import { DEADLINES, type Millis, PHASES } from '../vocabulary/values.ts';
 import { type Element, foreign, h } from './element.ts';
 import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
+import { fileField } from './live-view.ts';
 
 export interface ListModel {
   readonly chambers: readonly ChamberItemView[];
@@ -34,6 +35,7 @@ export function listView(model: ListModel): Element {
     section('Open', open, model),
     section('Past', past, model),
     hasMore && oldest !== undefined && h('p', {}, h('a', { href: `?before=${oldest}`, rel: 'next' }, 'Older chambers')),
+    isLive && h('p', {}, fileField()),
   );
 }
 

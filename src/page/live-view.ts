@@ -1,5 +1,6 @@
 // What the browser adds to a chamber's page: the replay, each event's mark, and the outcome of the checks.
-import type { CheckResult } from '../audit/findings.ts';
+import type { CheckName, CheckResult } from '../audit/findings.ts';
+import type { Hex } from '../vocabulary/values.ts';
 import { type Element, foreign, h } from './element.ts';
 import { plural } from './format.ts';
 
@@ -10,26 +11,57 @@ export interface LiveModel {
   readonly total: number;
   readonly shown: number;
   readonly isPlaying: boolean;
+  /** Events a second are twice as many. */
+  readonly speed: number;
   readonly isConnected: boolean;
+  /** The name of the file that the lines are from; undefined for a service's. */
+  readonly file: string | undefined;
   /** The event that the address names. */
   readonly linked: number | undefined;
+  readonly chain: NamedChain | undefined;
   readonly audit: Audit;
   readonly markOf: (eventId: number) => Mark;
-  /** The element made last for this key. */
-  readonly memo: (key: string, make: () => Element) => Element;
+  /** The element made last for this place, made anew if the version is another: at once, or in one of the next frames. */
+  readonly memo: (place: number, version: string, make: () => Element) => Element;
+}
+
+/** The chain that the reader names to compare with. */
+export interface NamedChain {
+  readonly rpc: string;
+  readonly registry: string;
+}
+
+/** An earlier state of the chamber that an address names: the root of its first moves. */
+export interface NamedRoot {
+  readonly size: number;
+  readonly root: string;
+}
+
+/** The auditor's checks, and that of the address. */
+export interface ShownCheck extends Omit<CheckResult, 'name' | 'findingsLeftOut'> {
+  readonly name: CheckName | 'link';
 }
 
 /** The state of the checks in this browser. */
 export interface Audit {
   /** Lines that went through the checks. */
   readonly checked: number;
-  readonly results: readonly CheckResult[];
+  /** Of the moves among them. */
+  readonly size: number;
+  readonly root: Hex | null;
+  readonly results: readonly ShownCheck[];
   /** Why the checks can't run. */
   readonly failure: string | null;
 }
 
-export function replayBar({ total, shown, isPlaying, isConnected }: LiveModel): Element {
-  const isLive = shown === total;
+export const SPEEDS = [1, 4, 16];
+
+/** Its place is kept where there is nothing live yet. */
+export function replayBar(live: LiveModel | undefined): Element {
+  if (live === undefined) return h('div', { class: 'replay' });
+  const { total, shown, isPlaying, isConnected, speed, file } = live;
+  const isLast = shown === total;
+  const last = file === undefined ? (isConnected ? 'Live' : 'Reconnecting…') : 'End';
   return h(
     'div',
     { class: 'replay', role: 'group', 'aria-label': 'Replay' },
@@ -38,8 +70,14 @@ export function replayBar({ total, shown, isPlaying, isConnected }: LiveModel): 
       { type: 'button', 'data-act': 'play', 'aria-label': isPlaying ? 'Pause' : 'Play' },
       isPlaying ? '❚❚' : '▶',
     ),
+    h(
+      'select',
+      { name: 'speed', 'aria-label': 'Speed' },
+      ...SPEEDS.map((each) => h('option', { value: each, selected: each === speed }, `${each}×`)),
+    ),
     h('input', {
       type: 'range',
+      name: 'shown',
       min: 1,
       max: total,
       value: shown,
@@ -52,10 +90,10 @@ export function replayBar({ total, shown, isPlaying, isConnected }: LiveModel): 
       {
         type: 'button',
         'data-act': 'live',
-        class: isLive && isConnected ? 'live on' : 'live',
-        'aria-pressed': String(isLive),
+        class: isLast && isConnected ? 'live on' : 'live',
+        'aria-pressed': String(isLast),
       },
-      isConnected ? 'Live' : 'Reconnecting…',
+      last,
     ),
   );
 }
@@ -73,21 +111,22 @@ export function eventMark(mark: Mark): Element {
 
 export function verifySection(chamberId: number, live: LiveModel | undefined): Element {
   const heading = h('h2', {}, 'Verified here');
-  const command = h('p', {}, h('code', { class: 'whole' }, `chambers audit URL --chamber=${chamberId}`));
   if (live === undefined) {
     const text =
       'With JavaScript, your browser checks every line of the log itself. Without it, the command line does:';
+    const command = h('p', {}, h('code', { class: 'whole' }, `chambers audit URL --chamber=${chamberId}`));
     return h('section', { class: 'verify' }, heading, h('p', {}, text), command);
   }
-  const { audit, total } = live;
+  const { audit, total, file } = live;
   const broken = audit.results.filter(({ verdict }) => verdict === 'broken');
   const isDone = audit.checked === total && broken.length === 0 && audit.failure === null;
   return h(
     'section',
     { class: broken.length > 0 ? 'verify bad' : isDone ? 'verify good' : 'verify' },
     heading,
+    file !== undefined && h('p', {}, foreign(file), ', which does not leave this browser.'),
     h('p', { role: 'status' }, audit.failure ?? verdict(live, broken)),
-    broken.length > 0 && h('ul', { class: 'findings', role: 'alert' }, ...broken.map(finding)),
+    broken.length > 0 && h('div', { role: 'alert' }, h('ul', { class: 'findings' }, ...broken.map(finding))),
     h(
       'details',
       {},
@@ -95,13 +134,16 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
       h('ul', { class: 'checks' }, ...audit.results.map(check)),
       h('p', { class: 'facts' }, LIMITS),
     ),
+    file === undefined && chainForm(live),
+    file === undefined && stateLink(audit),
+    fileField(),
   );
 }
 
 const LIMITS =
-  'Your browser runs the auditor of this project on the lines as they arrive. It trusts the code that this service sent; the command line does not. The chain itself is asked only by the command line, with --rpc.';
+  'Your browser runs the auditor of this project on the lines as they arrive. It trusts the code that this service sent; the command line does not.';
 
-function verdict({ audit, total }: LiveModel, broken: readonly CheckResult[]): string {
+function verdict({ audit, total }: LiveModel, broken: readonly ShownCheck[]): string {
   if (broken.length > 0) return `${plural(broken.length, 'check')} found this log broken.`;
   const checked = `${audit.checked} of ${plural(total, 'event')} checked by your browser`;
   return audit.checked === total ? `${checked}: nothing is broken.` : `${checked} …`;
@@ -109,7 +151,7 @@ function verdict({ audit, total }: LiveModel, broken: readonly CheckResult[]): s
 
 const FINDINGS_SHOWN_MAX = 5;
 
-function finding({ title, findings, counts }: CheckResult): Element {
+function finding({ title, findings, counts }: ShownCheck): Element {
   const shown = findings.slice(0, FINDINGS_SHOWN_MAX);
   const links = shown.map(({ eventIds, sentence }) =>
     h(
@@ -130,7 +172,7 @@ function finding({ title, findings, counts }: CheckResult): Element {
 
 const SIGNS = { verified: 'verified', broken: 'broken', undecided: 'waiting', 'not evaluated': 'waiting' } as const;
 
-function check({ title, verdict, counts, note }: CheckResult): Element {
+function check({ title, verdict, counts, note }: ShownCheck): Element {
   const count = counts.verified + counts.broken;
   const numbers = count > 0 ? ` (${count})` : '';
   return h(
@@ -142,4 +184,41 @@ function check({ title, verdict, counts, note }: CheckResult): Element {
     numbers,
     note !== null && h('small', {}, ' ', foreign(note)),
   );
+}
+
+/** It loads the page again, whose policy then allows that one origin. */
+function chainForm({ chain, audit }: LiveModel): Element {
+  const field = (title: string, attributes: Element['attributes']) =>
+    h('label', {}, title, h('input', { required: true, autocomplete: 'off', ...attributes }));
+  const results = audit.results.filter(({ name }) => name === 'contract' || name === 'receipts');
+  return h(
+    'details',
+    { class: 'chain', open: chain !== undefined },
+    h('summary', {}, 'Ask the chain too'),
+    chain && h('ul', { class: 'checks' }, ...results.map(check)),
+    h(
+      'form',
+      {},
+      field('RPC', { name: 'rpc', type: 'url', value: chain?.rpc, placeholder: 'https://' }),
+      field('Registry', { name: 'registry', value: chain?.registry, pattern: '0x[0-9a-fA-F]{40}', placeholder: '0x' }),
+      h('button', {}, 'Ask'),
+    ),
+    h(
+      'p',
+      { class: 'facts' },
+      'Your browser asks the RPC itself. Take both from a source that you trust, not from this page.',
+    ),
+  );
+}
+
+function stateLink({ size, root }: Audit): Element | false {
+  if (root === null) return false;
+  const link = h('a', { href: `?size=${size}&root=${root}` }, `Link to these ${plural(size, 'move')}`);
+  return h('p', { class: 'facts' }, link, ': whoever opens it later sees at once if they were changed.');
+}
+
+/** A file may also be dropped anywhere on the page. */
+export function fileField(): Element {
+  const input = h('input', { type: 'file', name: 'lines', accept: '.ndjson,.jsonl,.txt' });
+  return h('label', { class: 'file facts' }, 'Check an exported file, offline: ', input);
 }

@@ -8,7 +8,7 @@ import { type ErrorBody, ForumError } from '../vocabulary/errors.ts';
 import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
 import { Assets } from './assets.ts';
 import { chamberView } from './chamber-view.ts';
-import { errorView, PAGE_POLICY, pageHtml } from './document.ts';
+import { errorView, pageHtml, pagePolicy } from './document.ts';
 import { listView } from './list-view.ts';
 import { wantsHtml } from './negotiate.ts';
 
@@ -33,7 +33,7 @@ export function pageRoutes(app: App, { forum, headers }: PageOptions): void {
   app.get('/chambers/:id', (c, next) => negotiate(c, next, async () => pageHtml(await chamberPage(c, forum, asset))));
   app.get('/assets/:name', (c) => {
     const name = c.req.param('name');
-    const security = { ...headers, ...SECURITY_HEADERS, 'Content-Security-Policy': PAGE_POLICY };
+    const security = { ...headers, ...SECURITY_HEADERS, 'Content-Security-Policy': pagePolicy(c.req.query('rpc')) };
     const response = assets.respond(name, c.req.header('accept-encoding') ?? '', security);
     if (response === undefined) throw new ForumError('FORUM_ERR_NOT_FOUND', `/assets/${name} not found`);
     return response;
@@ -47,7 +47,7 @@ export function pageRoutes(app: App, { forum, headers }: PageOptions): void {
     // Headers of the JSON response stay in force.
     c.res = new Response(status === 200 ? await render() : await errorPage(c, asset), {
       status,
-      headers: HTML_HEADERS,
+      headers: { ...HTML_HEADERS, 'Content-Security-Policy': pagePolicy(c.req.query('rpc')) },
     });
   }
 }
@@ -56,7 +56,6 @@ const SECURITY_HEADERS = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy
 const HTML_HEADERS = {
   ...SECURITY_HEADERS,
   'Content-Type': 'text/html; charset=utf-8',
-  'Content-Security-Policy': PAGE_POLICY,
   'Cache-Control': 'no-cache',
 };
 
@@ -88,12 +87,24 @@ async function chamberPage(c: Context, forum: Forum, asset: PathOf) {
     events.push(...lines.map((line) => fromLine(line) as ChamberEvent));
   }
   const now = forum.now();
-  const view = chamberView({ state, events, now });
+  const labels = await labelsOf(forum, [state.creatorDid, ...state.members]);
+  const view = chamberView({ state, events, now, labels });
   const live = {
     tag: 'live-chamber',
-    attributes: { 'data-chamber': chamberId, 'data-now': now, 'data-events': lastEventId },
+    attributes: {
+      'data-chamber': chamberId,
+      'data-now': now,
+      'data-events': lastEventId,
+      'data-labels': JSON.stringify([...labels]),
+    },
   };
   return { title: `${name} · Chamber ${chamberId}`, base: '../', view, live, asset } as const;
+}
+
+/** What the agents call themselves, by DID. */
+async function labelsOf(forum: Forum, dids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const accounts = await Promise.all(dids.map((did) => forum.account(did)));
+  return new Map(accounts.flatMap((each) => (each?.state.label ? [[each.state.did, each.state.label]] : [])));
 }
 
 async function errorPage(c: Context, asset: PathOf): Promise<string> {

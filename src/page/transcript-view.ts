@@ -1,5 +1,4 @@
 // Every event as a conversation: by phase, then by agent, so that what one said in a turn stands together.
-
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseBy } from '../../projections/phase.ts';
 import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
@@ -10,85 +9,96 @@ import { type Child, type Element, foreign, foreignBlock, h } from './element.ts
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
-interface Block {
-  readonly phase: Phase;
-  readonly did: string | null;
-  readonly events: ChamberEvent[];
-}
+/** Drawn, and drawn anew, as one. */
+const CHUNK_EVENTS = 100;
 
-export function transcriptSection({ state, events, live }: ChamberModel): Element {
+export function transcriptSection(model: ChamberModel): Element {
+  const { state, events, live } = model;
   const first = events[0]?.eventId ?? 1;
-  const children: Element[] = [];
-  let phase: Phase | undefined;
-  for (const block of blocksOf(state, events)) {
-    if (block.phase !== phase) children.push(h('h3', { class: 'divider' }, PHASE_NAMES[block.phase]));
-    phase = block.phase;
-    const make = () => blockView(block, state, live);
-    children.push(live === undefined ? make() : live.memo(memoKey(block, live), make));
+  const chunks: Element[] = [];
+  for (let start = 0; start < events.length; start += CHUNK_EVENTS) {
+    const make = () => chunk(model, start);
+    chunks.push(live === undefined ? make() : live.memo(start, versionOf(model, live, start), make));
   }
+  const allLines = h('a', { href: `${state.chamberId}/events` }, 'All lines');
   return h(
     'section',
     { class: 'transcript' },
     h('h2', {}, 'Transcript'),
-    first > 1 &&
-      h(
-        'p',
-        { class: 'facts' },
-        `The last events, from number ${first}. `,
-        h('a', { href: `${state.chamberId}/events` }, 'All lines'),
-      ),
-    ...children,
+    first > 1 && h('p', { class: 'facts' }, `The last events, from number ${first}. `, allLines),
+    ...chunks,
   );
 }
 
-function blocksOf(state: ChamberState, events: readonly ChamberEvent[]): readonly Block[] {
-  const blocks: Block[] = [];
-  for (const event of events) {
-    // The relayer's events follow the last deadline.
-    const phase = isMove(event) ? phaseBy(state.deadlines, false, Date.parse(event.ts)) : 'COMMITTED';
-    const last = blocks.at(-1);
-    if (last !== undefined && last.phase === phase && continues(last, event)) last.events.push(event);
-    else blocks.push({ phase, did: event.did, events: [event] });
+/** What a chunk is drawn from, besides its events: one that changes is drawn anew. */
+function versionOf({ state, events, labels }: ChamberModel, live: LiveModel, start: number): string {
+  const marks = events.slice(start, start + CHUNK_EVENTS).map(({ eventId }) => {
+    return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
+  });
+  return `${state.members.length} ${labels.size} ${marks.join('')}`;
+}
+
+function chunk(model: ChamberModel, start: number): Element {
+  const before = model.events[start - 1];
+  let phase = before && phaseOf(before, model);
+  const events = model.events.slice(start, start + CHUNK_EVENTS);
+  const children: Element[] = [];
+  for (const turn of turnsOf(model, events)) {
+    const next = phaseOf(turn[0], model);
+    if (next !== phase) children.push(h('h3', { class: 'divider' }, PHASE_NAMES[next]));
+    phase = next;
+    children.push(turnView(turn, model));
   }
-  return blocks;
+  // Of what is not on the screen only the size counts: that of a whole one is known well enough.
+  return h('div', { class: events.length === CHUNK_EVENTS ? 'chunk' : undefined }, ...children);
 }
 
-/** Of a long turn: what is drawn anew for one more event stays small. */
-const BLOCK_EVENTS_MAX = 20;
-
-/** A turn ends with its pass. */
-function continues({ did, events }: Block, event: ChamberEvent): boolean {
-  return did === event.did && events.length < BLOCK_EVENTS_MAX && events.at(-1)?.type !== 'chamber.passed';
+function phaseOf(event: ChamberEvent, { state }: ChamberModel): Phase {
+  // The relayer's events follow the last deadline.
+  return isMove(event) ? phaseBy(state.deadlines, false, Date.parse(event.ts)) : 'COMMITTED';
 }
 
-function memoKey({ events }: Block, live: LiveModel): string {
-  return events.map(({ eventId }) => `${eventId}${live.markOf(eventId)}${live.linked === eventId ? '#' : ''}`).join();
+type Turn = [ChamberEvent, ...ChamberEvent[]];
+
+/** What one agent did in a row in one phase. A turn ends with its pass. */
+function turnsOf(model: ChamberModel, events: readonly ChamberEvent[]): readonly Turn[] {
+  const turns: Turn[] = [];
+  for (const event of events) {
+    const turn = turns.at(-1);
+    const last = turn?.at(-1);
+    const isSame = last?.did === event.did && last.type !== 'chamber.passed';
+    if (isSame && phaseOf(last, model) === phaseOf(event, model)) turn?.push(event);
+    else turns.push([event]);
+  }
+  return turns;
 }
 
-function blockView({ did, events }: Block, state: ChamberState, live: LiveModel | undefined): Element {
+function turnView(turn: Turn, model: ChamberModel): Element {
+  const [{ did, ts }] = turn;
   const who =
     did === null
       ? h('span', { class: 'agent' }, h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, '⛓'), 'Relayer')
-      : agent(did, state.members);
-  const [first] = events;
-  const at = first === undefined ? false : time(Date.parse(first.ts), state.deadlines.lobbyDeadline);
+      : agent(did, model);
+  const at = time(Date.parse(ts), model.state.deadlines.lobbyDeadline);
   const head = h('header', {}, who, h('span', { class: 'at' }, at));
-  return h('article', { class: 'turn' }, head, ...events.map((event) => entry(event, state, live)));
+  return h('article', { class: 'turn' }, head, ...turn.map((event) => entry(event, model)));
 }
 
-function entry(event: ChamberEvent, state: ChamberState, live: LiveModel | undefined): Element {
+function entry(event: ChamberEvent, model: ChamberModel): Element {
   const { eventId } = event;
+  const { live } = model;
   const link = h('a', { class: 'id', href: `#e${eventId}`, 'aria-label': `event ${eventId}` }, `#${eventId}`);
   const isLinked = live?.linked === eventId;
   return h(
     'div',
     { id: `e${eventId}`, class: isLinked ? 'entry linked' : 'entry' },
     h('span', { class: 'meta' }, link, live && eventMark(live.markOf(eventId))),
-    h('div', { class: 'said' }, ...content(event, state)),
+    h('div', { class: 'said' }, ...content(event, model)),
   );
 }
 
-function content(event: ChamberEvent, state: ChamberState): readonly Child[] {
+function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
+  const { state } = model;
   switch (event.type) {
     case 'chamber.created':
       return [act('created the chamber')];
@@ -111,7 +121,7 @@ function content(event: ChamberEvent, state: ChamberState): readonly Child[] {
       ];
     }
     case 'chamber.passed':
-      return [act('passed the turn to ', agent(event.payload.nextTurnAgent, state.members))];
+      return [act('passed the turn to ', agent(event.payload.nextTurnAgent, model))];
     case 'allocation.committed':
       return [act('sealed an allocation: ', hash(event.payload.commitment))];
     case 'allocation.revealed': {

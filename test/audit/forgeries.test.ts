@@ -1,5 +1,3 @@
-// Lines that a dishonest service might write itself: numbers and hashes are right throughout, so only evidence and rules tell.
-import { readFileSync } from 'node:fs';
 import { parseTransaction } from 'viem';
 import { describe, expect, test } from 'vitest';
 import type { AuditPolicy } from '../../src/audit/context.ts';
@@ -7,19 +5,28 @@ import { toDid } from '../../src/crypto/did-key.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { PUBLIC_URL } from '../kit/house.ts';
-import { Signer } from '../kit/signer.ts';
-import { audit, type ForgedMove, type Line, parse, rechained, signedLine, toText } from './forge.ts';
-import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
+import { audit, type Line, rechained, signedLine, toText } from './forge.ts';
+import {
+  AFTER_HONEST,
+  ALTERED,
+  altered,
+  honest,
+  ILLEGAL,
+  line,
+  moves,
+  payloadOf,
+  records,
+  request,
+  requestOf,
+  revealOf,
+  text,
+  WRONG_EVIDENCE,
+  withLine,
+} from './forgeries.ts';
+import { ALLOCATIONS, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
 
-const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
-const records = parse(text.trimEnd().split('\n'));
-const MOVES = 16;
-const moves = records.slice(0, MOVES);
-const EVE = new Signer(Buffer.alloc(32, 4));
-
-/** The export's moves alone, with a line put in as event `eventId`. */
 async function auditWith(eventId: number, line: Line, policy: AuditPolicy = {}) {
-  return await audit(toText(rechained(moves.toSpliced(eventId - 1, 0, line))), policy);
+  return await audit(withLine(eventId, line), policy);
 }
 
 test('an export without its service events is verified', async () => {
@@ -34,138 +41,6 @@ test('an export of an earlier release, whose moves name no account line, is veri
   expect(toText(rechained(older))).not.toContain('accountEventId');
   expect((await audit(toText(rechained(older)))).broken).toEqual([]);
 });
-
-const debate = (comment: string) => ({
-  body: { comment },
-  payload: { comment, ideaId: null, refinement: null },
-});
-const revealOf = ({ reveal }: typeof ALLOCATIONS.cat) =>
-  ({ body: reveal, payload: reveal }) as unknown as Pick<ForgedMove, 'body' | 'payload'>;
-const wall = { name: 'W', ticker: 'WALL2', description: '' };
-const proposal = { body: wall, payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: `0x${'11'.repeat(20)}` } };
-const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIONS.cat.reveal.salt };
-
-interface Illegal extends Omit<ForgedMove, 'path'> {
-  readonly title: string;
-  readonly eventId: number;
-  readonly path: string;
-  readonly code: string;
-}
-
-const ILLEGAL: readonly Illegal[] = [
-  {
-    title: 'a comment by a non-member',
-    eventId: 9,
-    by: EVE,
-    type: 'chamber.debated',
-    path: 'debate',
-    at: START + 2 * HOUR,
-    ...debate('Hi'),
-    code: 'MEMBER',
-  },
-  {
-    title: 'a comment out of turn',
-    eventId: 9,
-    by: CAT,
-    type: 'chamber.debated',
-    path: 'debate',
-    at: START + 2 * HOUR,
-    ...debate('Hi'),
-    code: 'TURN',
-  },
-  {
-    title: 'a pass out of turn',
-    eventId: 6,
-    by: BOB,
-    type: 'chamber.passed',
-    path: 'pass',
-    at: START + HOUR,
-    payload: { nextTurnAgent: CAT.did },
-    code: 'TURN',
-  },
-  {
-    title: 'a proposal in the debate',
-    eventId: 9,
-    by: ANN,
-    type: 'chamber.proposed',
-    path: 'propose',
-    at: START + 2 * HOUR,
-    ...proposal,
-    code: 'PHASE',
-  },
-  {
-    title: 'a member who joins after the lobby',
-    eventId: 5,
-    by: EVE,
-    type: 'chamber.joined',
-    path: 'join',
-    at: START + HOUR,
-    payload: { turnOrder: 3 },
-    code: 'PHASE',
-  },
-  {
-    title: 'a member who joins twice',
-    eventId: 5,
-    by: BOB,
-    type: 'chamber.joined',
-    path: 'join',
-    at: START + 60_000,
-    payload: { turnOrder: 3 },
-    code: 'CONFLICT',
-  },
-  {
-    title: 'a second commitment',
-    eventId: 15,
-    by: ANN,
-    type: 'allocation.committed',
-    path: 'allocate/commit',
-    at: START + 3.5 * HOUR,
-    body: ALLOCATIONS.ann.commit,
-    payload: ALLOCATIONS.ann.commit,
-    code: 'CONFLICT',
-  },
-  {
-    title: 'an early reveal',
-    eventId: 15,
-    by: CAT,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 3.5 * HOUR,
-    ...revealOf(ALLOCATIONS.cat),
-    code: 'PHASE',
-  },
-  {
-    title: 'a late reveal',
-    eventId: 17,
-    by: CAT,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 5 * HOUR,
-    ...revealOf(ALLOCATIONS.cat),
-    code: 'PHASE',
-  },
-  {
-    title: 'a reveal that does not match',
-    eventId: 17,
-    by: CAT,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 4.5 * HOUR,
-    body: other,
-    payload: other,
-    code: 'COMMITMENT',
-  },
-  {
-    title: 'a reveal without a commitment',
-    eventId: 17,
-    by: EVE,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 4.5 * HOUR,
-    ...revealOf(ALLOCATIONS.cat),
-    code: 'MEMBER',
-  },
-];
 
 describe('a well-signed move that breaks a rule', () => {
   test.each(ILLEGAL)('$title is named, and nothing else', async ({ eventId, code, ...move }) => {
@@ -187,45 +62,12 @@ describe('a well-signed move that breaks a rule', () => {
   });
 });
 
-const honest = {
-  by: CAT,
-  type: 'chamber.debated',
-  path: 'debate',
-  at: START + 2.7 * HOUR,
-  ...debate('Still no walls.'),
-};
-const AFTER_HONEST = 12;
-
-const requestOf = ({ request }: Line) => request as Line;
-const payloadOf = ({ payload }: Line) => payload as Line;
-
 describe('a move with wrong evidence', () => {
-  const line = signedLine(honest);
-  const request = requestOf(line);
-  const signedBy = (signer: Signer) => requestOf(signedLine({ ...honest, by: signer }));
-
   test('is a good one before', async () => {
     expect((await auditWith(AFTER_HONEST, line)).broken).toEqual([]);
   });
 
-  test.each<[string, Line, readonly string[]]>([
-    ['no signature at all', { ...line, request: null }, ['signature']],
-    ['a signature by somebody else', { ...line, request: signedBy(EVE) }, ['signature']],
-    ['a DID that did not sign', { ...line, did: BOB.did }, ['signature', 'rules']],
-    [
-      'a body that was not signed',
-      { ...line, request: { ...request, body: '{"comment":"Walls!"}' } },
-      ['digest', 'payload'],
-    ],
-    [
-      'a payload that was not requested',
-      { ...line, payload: { comment: 'Walls!', ideaId: null, refinement: null } },
-      ['payload'],
-    ],
-    ['a method that was not signed', { ...line, request: { ...request, method: 'PUT' } }, ['signature', 'target']],
-    ['a request to another chamber', signedLine({ ...honest, path: '../2/debate' }), ['target']],
-    ['a request for another operation', signedLine({ ...honest, path: 'pass' }), ['target']],
-  ])('%s is named', async (_title, forged, checks) => {
+  test.each(WRONG_EVIDENCE)('%s is named', async (_title, forged, checks) => {
     const { broken, named } = await auditWith(AFTER_HONEST, forged);
     expect([...broken].sort()).toEqual([...checks].sort());
     expect([...named]).toEqual([AFTER_HONEST]);
@@ -337,33 +179,8 @@ describe('a transaction to another contract', () => {
 });
 
 describe('an altered chamber', () => {
-  const alter = (eventId: number, payload: Line) =>
-    audit(
-      toText(
-        rechained(
-          records.map((record, index) =>
-            index === eventId - 1 ? { ...record, payload: { ...payloadOf(record), ...payload } } : record,
-          ),
-        ),
-      ),
-    );
-
-  test.each<[string, number, Line, string]>([
-    ['a root that is not the moves’', 19, { merkleRoot: `0x${'12'.repeat(32)}` }, 'root'],
-    ['a count that is not the moves’', 19, { eventCount: 15 }, 'root'],
-    ['a commitment by a transaction that was never logged', 19, { txHash: `0x${'12'.repeat(32)}` }, 'transactions'],
-    ['a token for an idea that did not graduate', 21, { ideaId: 'idea-3' }, 'service-events'],
-    [
-      'a token whose address has a wrong checksum',
-      21,
-      { tokenAddress: '0xA16E02E87b7454126E5E10d957A927A7F5B5d2be' },
-      'form',
-    ],
-    ['a failure for an idea that has its token', 22, { ideaId: 'idea-1' }, 'service-events'],
-    ['a transaction of another nonce', 17, { nonce: 8 }, 'transactions'],
-    ['a transaction of another chain', 18, { chainId: 1 }, 'transactions'],
-  ])('%s is named', async (_title, eventId, payload, check) => {
-    const { broken, named } = await alter(eventId, payload);
+  test.each(ALTERED)('%s is named', async (_title, eventId, payload, check) => {
+    const { broken, named } = await audit(altered(eventId, payload));
     expect(broken).toContain(check);
     expect(named).toContain(eventId);
   });

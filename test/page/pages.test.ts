@@ -7,6 +7,7 @@ import { PAGE_POLICY } from '../../src/page/document.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { HOSTILE } from './hostile.ts';
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
@@ -65,29 +66,6 @@ describe('GET / and GET /chambers/:id', () => {
     expect(html).not.toMatch(/ style=| on\w+=|https?:\/\/|<style|<script>/);
   });
 });
-
-const HOSTILE = [
-  '<script>alert(1)</script>',
-  '"><img src=x onerror=alert(1)>',
-  '</title></main><h1>owned</h1>',
-  "' onmouseover='alert(1)",
-  '<!-- --><![CDATA[ ]]>',
-  '&lt;script&gt;&amp;#60;',
-  '\u202egnissorg\u202c \u2066isolate',
-  '\u0000null\r\n',
-  `Z${'\u0301\u0300\u0316'.repeat(30)}algo`,
-  'javascript:alert(1) https://example.org',
-  '👩‍👩‍👧‍👦🏴‍☠️',
-  'null',
-  '__proto__',
-  'constructor',
-  '[object Object]',
-  '{{7*7}}',
-  'x'.repeat(100),
-  'مرحبا',
-  '\ud83d\ude00'.repeat(30),
-  '<svg/onload=alert(1)>',
-];
 
 describe('texts of agents', () => {
   it.each(HOSTILE)('%j is shown as a text in every place', async (text) => {

@@ -1,16 +1,28 @@
-// Runs the auditor over a chamber's lines as they arrive: the checks of `chambers audit`, but for what needs the chain.
+// Runs the auditor over a chamber's lines as they arrive, or over a file: the checks of `chambers audit`, those of the chain
+// where the reader names one, and whether the history is that of the address.
 import { ChamberAudit } from '../../audit/chamber-audit.ts';
+import { auditContext } from '../../audit/context.ts';
+import { readLines } from '../../audit/input.ts';
 import type { MoveTree } from '../../audit/merkle-root.ts';
 import { type Accumulator, appendLeaf, EMPTY_TREE, rootOf } from '../../crypto/merkle.ts';
+import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
-import type { Audit } from '../live-view.ts';
-import { SignatureCache } from './signature-cache.ts';
+import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
+import { type Line, SignatureCache } from './signature-cache.ts';
 
-/** What the page says to this worker. */
-export interface AuditMessage {
-  readonly chamberId: number;
+/** What is to be audited: a service's chamber, or a file. */
+export interface AuditJob {
+  readonly chamberId?: number;
   /** The URL of merkle-preview. */
-  readonly preview: string;
+  readonly preview?: string;
+  readonly named?: NamedRoot | undefined;
+  readonly chain?: NamedChain | undefined;
+  readonly file?: File;
+}
+
+/** What the page says to this worker: the job is the same each time. */
+export interface AuditMessage {
+  readonly job: AuditJob;
   readonly lines: readonly string[];
 }
 
@@ -35,71 +47,151 @@ class MoveAccumulator implements MoveTree {
   }
 }
 
-const utf8 = new TextEncoder();
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 const signatures = new SignatureCache();
 const moves = new MoveAccumulator();
-const queue: string[] = [];
+const queue: Line[] = [];
 let audit: ChamberAudit | undefined;
+let link: ShownCheck | undefined;
 let failure: string | null = null;
 let isRunning = false;
+let isChainAsked = false;
 let reportedAt = 0;
-let comparedAt = Number.NEGATIVE_INFINITY;
 let comparedSize = 0;
+let isPreviewAwaited = false;
 
-addEventListener('message', ({ data }: MessageEvent<AuditMessage>) => {
-  audit ??= new ChamberAudit({ chamberId: data.chamberId, moves, verify: signatures.verify });
-  queue.push(...data.lines);
+addEventListener('message', ({ data: { job, lines } }: MessageEvent<AuditMessage>) => {
+  for (const line of lines) queue.push({ text: line, bytes: encoder.encode(line), isEnded: true });
+  start(job);
+});
+
+function start(job: AuditJob): void {
+  const { chamberId, chain, file } = job;
+  const context = auditContext(chain && { registries: [chain.registry] });
+  audit ??= new ChamberAudit({ chamberId, context, moves, verify: signatures.verify });
   if (isRunning || failure !== null) return;
   isRunning = true;
-  void run(audit, data.preview)
+  void (file === undefined ? follow(audit, job) : auditFile(audit, file, job))
     .catch((error: unknown) => {
-      failure = `These lines can't be checked: ${error instanceof Error ? error.message : String(error)}`;
+      failure = `These lines can't be checked: ${messageOf(error)}`;
     })
     .finally(() => {
       isRunning = false;
       if (audit !== undefined) report(audit);
     });
-});
+}
 
-async function run(audit: ChamberAudit, preview: string): Promise<void> {
-  while (queue.length > 0 || (await comparePreview(audit, preview))) {
+/** As auditFile of the command does. */
+async function auditFile(audit: ChamberAudit, file: File, job: AuditJob): Promise<void> {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  async function* whole() {
+    yield bytes;
+  }
+  for await (const line of readLines(whole())) queue.push({ ...line, text: decoder.decode(line.bytes) });
+  await takeQueue(audit, job);
+  audit.conclude();
+  audit.findings.notEvaluated('a file has no service to compare with', 'preview', 'views');
+  if (job.chain !== undefined) await compareChain(audit, job.chain);
+}
+
+async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
+  do {
+    await takeQueue(audit, job);
+    await comparePreview(audit, job);
+    const isCommitted = audit.claims.some(({ event }) => event.type === 'chamber.committed');
+    if (job.chain === undefined || isChainAsked || !isCommitted) continue;
+    isChainAsked = true;
+    await compareChain(audit, job.chain);
+  } while (queue.length > 0);
+}
+
+async function takeQueue(audit: ChamberAudit, { named, file }: AuditJob): Promise<void> {
+  while (queue.length > 0) {
     const batch = queue.splice(0, BATCH_LINES);
     await signatures.prepare(batch);
-    for (const line of batch) await take(audit, line);
+    for (const line of batch) {
+      const due = audit.lineCount + 1;
+      await audit.take(line);
+      if (file === undefined) judgeMissing(audit, line, due);
+      if (named !== undefined && link === undefined && moves.size === named.size) judgeLink(named);
+    }
     if (queue.length === 0 || performance.now() - reportedAt > REPORT_EVERY_MILLIS) report(audit);
   }
 }
 
-async function take(audit: ChamberAudit, line: string): Promise<void> {
-  const due = audit.lineCount + 1;
-  await audit.take({ bytes: utf8.encode(line), isEnded: true });
-  // The auditor reports what is missing once the input has ended; a stream does not end.
-  const [, eventId] = /"eventId":(\d+)/.exec(line) ?? [];
-  if (eventId !== undefined && Number(eventId) > due) {
-    audit.findings.judge('order', [due], `event ${due} is missing: the service sent event ${eventId} in its place`);
-  }
+/** The auditor reports what is missing once the input has ended; a stream does not end. */
+function judgeMissing({ findings }: ChamberAudit, { text }: Line, due: number): void {
+  const [, eventId] = /"eventId":(\d+)/.exec(text) ?? [];
+  if (eventId === undefined || Number(eventId) <= due) return;
+  findings.judge('order', [due], `event ${due} is missing: the service sent event ${eventId} in its place`);
 }
 
-/** Judges whether the service names the root of these very lines. Returns whether more lines came meanwhile. */
-async function comparePreview({ findings }: ChamberAudit, preview: string): Promise<boolean> {
-  const size = moves.size;
-  if (size === comparedSize || performance.now() - comparedAt < PREVIEW_EVERY_MILLIS) return false;
-  comparedAt = performance.now();
-  const response = await fetch(preview).catch(() => undefined);
-  if (!response?.ok) return queue.length > 0;
-  const { root, eventCount } = (await response.json()) as { readonly root: string; readonly eventCount: number };
-  if (eventCount === size) {
-    comparedSize = size;
-    const problem = `the service names the root ${root}, but the root of these ${size} moves is ${moves.root()}`;
-    findings.judge('preview', [], root !== moves.root() && problem);
+/** Whether the moves are those that the address names; called where they are as many, or never will be. */
+function judgeLink({ size, root }: NamedRoot): void {
+  const found = moves.size === size ? `they have the root ${moves.root()}` : `there are only ${moves.size}`;
+  const isBroken = moves.size !== size || moves.root() !== root;
+  const sentence = `history was changed: the link names the root ${root} of the first ${size} moves, but ${found}`;
+  link = {
+    name: 'link',
+    title: 'the first moves are those that the link names',
+    verdict: isBroken ? 'broken' : 'verified',
+    counts: { verified: isBroken ? 0 : 1, broken: isBroken ? 1 : 0, undecided: 0, notEvaluated: 0 },
+    findings: isBroken ? [{ eventIds: [], sentence }] : [],
+    note: null,
+  };
+}
+
+/** Judges whether the service names the root of these very lines; where that can't be said yet, once more in a while. */
+async function comparePreview({ findings }: ChamberAudit, job: AuditJob): Promise<void> {
+  const { size } = moves;
+  if (size === comparedSize || isPreviewAwaited) return;
+  const response = await fetch(job.preview ?? '').catch(() => undefined);
+  if (response?.ok) {
+    const { root, eventCount } = (await response.json()) as { readonly root: string; readonly eventCount: number };
+    if (eventCount === size) {
+      comparedSize = size;
+      const problem = `the service names the root ${root}, but the root of these ${size} moves is ${moves.root()}`;
+      findings.judge('preview', [], root !== moves.root() && problem);
+      if (job.named !== undefined && size < job.named.size) judgeLink(job.named);
+    }
   }
-  return queue.length > 0;
+  isPreviewAwaited = true;
+  setTimeout(() => {
+    isPreviewAwaited = false;
+    start(job);
+  }, PREVIEW_EVERY_MILLIS);
+}
+
+/** Loads what reads the chain, most of which is viem. */
+async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain): Promise<void> {
+  const [claims, { AuditedChain }] = await Promise.all([
+    import('../../audit/claims.ts'),
+    import('../../audit/chain.ts'),
+  ]);
+  try {
+    if (!isWalletAddress(registry)) throw new Error('the registry must be an address with a valid checksum');
+    await claims.compareChain(audit, new AuditedChain(rpc, registry as Hex), audit.decisions.state?.chamberId);
+  } catch (error) {
+    audit.findings.notEvaluated(messageOf(error), 'contract', 'receipts');
+  }
 }
 
 function report(audit: ChamberAudit): void {
   reportedAt = performance.now();
-  const checks = audit.findings
+  const results = audit.findings
     .results()
     .filter(({ counts }) => counts.verified + counts.broken + counts.notEvaluated > 0);
-  postMessage({ checked: audit.lineCount, results: checks, failure } satisfies Audit);
+  const checks = link === undefined ? results : [link, ...results];
+  postMessage({
+    checked: audit.lineCount,
+    size: moves.size,
+    root: moves.root(),
+    results: checks,
+    failure,
+  } satisfies Audit);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

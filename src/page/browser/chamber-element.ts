@@ -1,14 +1,14 @@
-// <live-chamber>: follows a chamber's log, folds it, shows it as of any event, and has every line audited by a worker.
+// <live-chamber>: follows a chamber's log, or reads a file, folds it, shows it as of any event, and has every line audited.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { chamberView } from '../chamber-view.ts';
 import { type Element as Described, h } from '../element.ts';
-import { type Audit, type LiveModel, verifySection } from '../live-view.ts';
-import type { AuditMessage } from './audit-worker.ts';
+import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
+import { NOT_AUDITED, startAudit } from './auditor.ts';
+import { linkedEvent, namedChain, namedRoot } from './location.ts';
 import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
-import { startWorker } from './start-worker.ts';
 
 /** The chamber after a line; a line that can't be folded has no event and changes nothing. */
 interface Step {
@@ -18,91 +18,128 @@ interface Step {
 
 const TICK_MILLIS = 1_000;
 const PLAY_MILLIS = 500;
+/** Drawn in one frame: a long transcript is completed in the frames that follow. */
+const CHUNKS_PER_FRAME = 2;
+const NOT_DRAWN = h('div', { class: 'chunk' });
 
 export class LiveChamber extends HTMLElement {
+  /** Shown in the place of a service's chamber. */
+  file: File | undefined;
+  readonly #ended = new AbortController();
   readonly #steps: Step[] = [];
-  readonly #memos = new Map<string, Described>();
+  readonly #chunks = new Map<number, { readonly version: string; readonly element: Described }>();
+  readonly #labels = new Map<string, string>();
   #clock = new ServerClock(0);
-  #audit: Audit = { checked: 0, results: [], failure: null };
+  #audit: Audit = NOT_AUDITED;
   #broken: ReadonlySet<number> = new Set();
   /** How many events are shown; undefined: all, also those to come. */
   #shown: number | undefined;
   #player: ReturnType<typeof setInterval> | undefined;
+  #speed = 1;
   #isConnected = false;
   #isScheduled = false;
   /** The event of the address, until it was scrolled to. */
   #target: number | undefined;
 
   connectedCallback(): void {
-    const { base = '../', chamber = '', now = '', worker = '' } = this.dataset;
+    const { now = '', labels = '[]' } = this.dataset;
     this.#clock = new ServerClock(Number(now));
-    const address = new URL(`${base}chambers/${chamber}`, location.href).href;
-    const audit = this.#startAudit(worker, { chamberId: Number(chamber), preview: `${address}/merkle-preview` });
-    followLog(`${address.replace(/^http/, 'ws')}/stream`, {
-      onLine: (line) => {
-        this.#fold(line);
-        audit(line);
-        this.#schedule();
-      },
-      onConnection: (isConnected) => {
-        this.#isConnected = isConnected;
-        this.#schedule();
-      },
-    });
-    setInterval(() => this.#schedule(), TICK_MILLIS);
+    for (const [did, label] of JSON.parse(labels) as readonly [string, string][]) this.#labels.set(did, label);
     this.#target = linkedEvent();
-    addEventListener('hashchange', () => {
+    this.#listen();
+    if (this.file === undefined) this.#follow();
+    else void this.#read(this.file);
+  }
+
+  disconnectedCallback(): void {
+    this.#stop();
+    this.#ended.abort();
+  }
+
+  #follow(): void {
+    const { base = '../', chamber = '', worker: url = '', events = '' } = this.dataset;
+    const { signal } = this.#ended;
+    const address = new URL(`${base}chambers/${chamber}`, location.href).href;
+    const job = {
+      chamberId: Number(chamber),
+      preview: `${address}/merkle-preview`,
+      named: namedRoot(),
+      chain: namedChain(),
+    };
+    const audit = startAudit({ url, job, onReport: this.#onReport, signal });
+    const onLine = (line: string) => {
+      const event = this.#fold(line);
+      audit(line);
+      if (event?.type === 'chamber.joined' && event.eventId > Number(events)) void this.#askLabel(event.did);
+      this.#schedule();
+    };
+    const onConnection = (isConnected: boolean) => {
+      this.#isConnected = isConnected;
+      this.#schedule();
+    };
+    followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onConnection, signal });
+    const ticks = setInterval(() => this.#schedule(), TICK_MILLIS);
+    signal.addEventListener('abort', () => clearInterval(ticks));
+  }
+
+  async #read(file: File): Promise<void> {
+    const { worker: url = '' } = this.dataset;
+    startAudit({ url, job: { file, chain: namedChain() }, onReport: this.#onReport, signal: this.#ended.signal });
+    const lines = (await file.text()).split('\n');
+    for (const line of lines) if (line !== '') this.#fold(line);
+    this.#schedule();
+  }
+
+  readonly #onReport = (audit: Audit): void => {
+    this.#audit = audit;
+    this.#broken = new Set(audit.results.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
+    this.#schedule();
+  };
+
+  /** Of an agent that joined after the service made the page. */
+  async #askLabel(did: string): Promise<void> {
+    const { base = '../' } = this.dataset;
+    const response = await fetch(`${base}agents/${encodeURIComponent(did)}`).catch(() => undefined);
+    if (!response?.ok) return;
+    const { label } = (await response.json()) as { readonly label: string | null };
+    if (label !== null) this.#labels.set(did, label);
+    this.#schedule();
+  }
+
+  #listen(): void {
+    const { signal } = this.#ended;
+    const onHash = () => {
       this.#target = linkedEvent();
       if (this.#target !== undefined && this.#target > this.#position) this.#show(this.#target);
       this.#schedule();
-    });
+    };
+    addEventListener('hashchange', onHash, { signal });
+    document.addEventListener('keydown', (event) => this.#onKey(event), { signal });
     this.addEventListener('input', ({ target }) => {
-      if (target instanceof HTMLInputElement) this.#show(Number(target.value));
+      if (target instanceof HTMLSelectElement) this.#setSpeed(Number(target.value));
+      if (target instanceof HTMLInputElement && target.type === 'range') this.#show(Number(target.value));
     });
     this.addEventListener('click', ({ target }) => {
       const act = target instanceof Element ? target.closest<HTMLElement>('[data-act]')?.dataset['act'] : undefined;
       if (act === 'play') this.#toggle();
       if (act === 'live') this.#show(undefined);
     });
-    document.addEventListener('keydown', (event) => this.#onKey(event));
   }
 
   get #position(): number {
     return this.#shown ?? this.#steps.length;
   }
 
-  #fold(line: string): void {
+  #fold(line: string): ChamberEvent | null {
     const state = this.#steps.at(-1)?.state ?? null;
     try {
       const event = fromLine(line) as ChamberEvent;
       this.#steps.push({ state: evolveChamber(state, event), event });
+      return event;
     } catch {
       this.#steps.push({ state, event: null });
+      return null;
     }
-  }
-
-  /** Returns what hands a line to the worker: several at once go in one message. */
-  #startAudit(url: string, chamber: Omit<AuditMessage, 'lines'>): (line: string) => void {
-    const worker = startWorker(url);
-    let waiting: string[] = [];
-    worker.onmessage = ({ data }: MessageEvent<Audit>) => {
-      this.#audit = data;
-      const findings = data.results.flatMap((result) => result.findings);
-      this.#broken = new Set(findings.flatMap(({ eventIds }) => eventIds));
-      this.#schedule();
-    };
-    worker.onerror = () => {
-      this.#audit = { ...this.#audit, failure: 'The checks could not be run in this browser.' };
-      this.#schedule();
-    };
-    return (line) => {
-      waiting.push(line);
-      if (waiting.length > 1) return;
-      setTimeout(() => {
-        worker.postMessage({ ...chamber, lines: waiting } satisfies AuditMessage);
-        waiting = [];
-      });
-    };
   }
 
   #show(count: number | undefined): void {
@@ -118,7 +155,17 @@ export class LiveChamber extends HTMLElement {
       return;
     }
     if (this.#shown === undefined) this.#show(1);
-    this.#player = setInterval(() => this.#show(this.#position + 1), PLAY_MILLIS);
+    this.#play();
+  }
+
+  #setSpeed(speed: number): void {
+    this.#speed = SPEEDS.includes(speed) ? speed : 1;
+    if (this.#player !== undefined) this.#play();
+  }
+
+  #play(): void {
+    clearInterval(this.#player);
+    this.#player = setInterval(() => this.#show(this.#position + 1), PLAY_MILLIS / this.#speed);
     this.#schedule();
   }
 
@@ -132,7 +179,7 @@ export class LiveChamber extends HTMLElement {
   #onKey(event: KeyboardEvent): void {
     const { target, key } = event;
     if (!(target instanceof Element) || event.ctrlKey || event.altKey || event.metaKey) return;
-    const isInReplay = target.closest('.replay') !== null;
+    const isInReplay = target.closest('.replay') !== null && !(target instanceof HTMLSelectElement);
     const isFree = target === document.body;
     if (!isInReplay && !isFree) return;
     const isSlider = target instanceof HTMLInputElement;
@@ -148,7 +195,7 @@ export class LiveChamber extends HTMLElement {
 
   #schedule(): void {
     // What the service rendered stays until its events are here.
-    if (this.#isScheduled || this.#steps.length < Math.max(1, Number(this.dataset['events']))) return;
+    if (this.#isScheduled || this.#steps.length < Math.max(1, Number(this.dataset['events'] ?? 1))) return;
     this.#isScheduled = true;
     requestAnimationFrame(() => {
       this.#isScheduled = false;
@@ -162,10 +209,11 @@ export class LiveChamber extends HTMLElement {
     const { state = null } = this.#steps[shown - 1] ?? {};
     const live = this.#liveModel(total, shown);
     const events = this.#steps.slice(0, shown).flatMap(({ event }) => event ?? []);
-    const now = shown < total && state !== null ? state.lastAt : this.#clock.now();
+    const isPast = shown < total || this.file !== undefined;
+    const now = isPast && state !== null ? state.lastAt : this.#clock.now();
     try {
       if (state === null) throw new Error('the chamber was not created');
-      patchChildren(this, [chamberView({ state, events, now, live })]);
+      patchChildren(this, [chamberView({ state, events, now, labels: this.#labels, live })]);
     } catch {
       // Altered lines may fold into what can't be shown; the findings say why.
       const chamberId = Number(this.dataset['chamber']);
@@ -173,32 +221,37 @@ export class LiveChamber extends HTMLElement {
         h('main', { id: 'main' }, h('h1', {}, 'This log cannot be shown'), verifySection(chamberId, live)),
       ]);
     }
-    if (this.#target === undefined) return;
-    document.getElementById(`e${this.#target}`)?.scrollIntoView({ block: 'center' });
+    const target = this.#target === undefined ? null : document.getElementById(`e${this.#target}`);
+    if (target === null) return;
+    target.scrollIntoView({ block: 'center' });
     this.#target = undefined;
   }
 
   #liveModel(total: number, shown: number): LiveModel {
     const { checked } = this.#audit;
+    let room = CHUNKS_PER_FRAME;
     return {
       total,
       shown,
       isPlaying: this.#player !== undefined,
+      speed: this.#speed,
       isConnected: this.#isConnected,
+      file: this.file?.name,
       linked: linkedEvent(),
+      chain: namedChain(),
       audit: this.#audit,
       markOf: (eventId) => (this.#broken.has(eventId) ? 'broken' : eventId <= checked ? 'verified' : 'waiting'),
-      memo: (key, make) => {
-        const known = this.#memos.get(key) ?? make();
-        this.#memos.set(key, known);
-        return known;
+      memo: (place, version, make) => {
+        const known = this.#chunks.get(place);
+        if (known?.version === version) return known.element;
+        if (room-- <= 0) {
+          this.#schedule();
+          return known?.element ?? NOT_DRAWN;
+        }
+        const element = make();
+        this.#chunks.set(place, { version, element });
+        return element;
       },
     };
   }
-}
-
-/** 17 for an address that ends in #e17. */
-function linkedEvent(): number | undefined {
-  const [, digits] = /^#e(\d{1,9})$/.exec(location.hash) ?? [];
-  return digits === undefined ? undefined : Number(digits);
 }

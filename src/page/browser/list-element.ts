@@ -8,6 +8,7 @@ const REFRESH_MILLIS = 3_000;
 const TICK_MILLIS = 1_000;
 
 export class LiveList extends HTMLElement {
+  readonly #ended = new AbortController();
   #chambers: readonly ChamberItemView[] | undefined;
   #search = '';
 
@@ -30,12 +31,17 @@ export class LiveList extends HTMLElement {
     // A request that fails is made again in a moment.
     const attempt = () => void refresh().catch(() => undefined);
     this.addEventListener('input', ({ target }) => {
-      if (target instanceof HTMLInputElement) this.#search = target.value;
+      if (target instanceof HTMLInputElement && target.type === 'search') this.#search = target.value;
       render();
     });
-    document.addEventListener('visibilitychange', attempt);
-    setInterval(render, TICK_MILLIS);
-    setInterval(attempt, REFRESH_MILLIS);
+    const { signal } = this.#ended;
+    const timers = [setInterval(render, TICK_MILLIS), setInterval(attempt, REFRESH_MILLIS)];
+    signal.addEventListener('abort', () => timers.forEach(clearInterval));
+    document.addEventListener('visibilitychange', attempt, { signal });
     attempt();
+  }
+
+  disconnectedCallback(): void {
+    this.#ended.abort();
   }
 }

@@ -7,14 +7,18 @@ export interface LogListener {
   /** Every line as sent, without a line break. */
   readonly onLine: (line: string) => void;
   readonly onConnection: (isConnected: boolean) => void;
+  /** Ends it; without that it goes on for ever. */
+  readonly signal: AbortSignal;
 }
 
-/** `address` is that of the stream, without a query; it is opened for ever. */
-export function followLog(address: string, { onLine, onConnection }: LogListener): void {
+/** `address` is that of the stream, without a query. */
+export function followLog(address: string, { onLine, onConnection, signal }: LogListener): void {
   let received = 0;
   let wait = RETRY_MILLIS_MIN;
   const open = () => {
+    if (signal.aborted) return;
     const socket = new WebSocket(`${address}?after=${received}`);
+    signal.addEventListener('abort', () => socket.close(), { once: true });
     socket.onmessage = ({ data }) => {
       received++;
       wait = RETRY_MILLIS_MIN;

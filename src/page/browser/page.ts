@@ -1,6 +1,27 @@
-// The script of the page: its custom elements.
+// The script of the page: its custom elements, and files to check, which are chosen or dropped anywhere.
 import { LiveChamber } from './chamber-element.ts';
 import { LiveList } from './list-element.ts';
 
 customElements.define('live-list', LiveList);
 customElements.define('live-chamber', LiveChamber);
+
+addEventListener('dragover', (event) => event.preventDefault());
+addEventListener('drop', (event) => {
+  event.preventDefault();
+  openFile(event.dataTransfer?.files[0]);
+});
+addEventListener('change', ({ target }) => {
+  if (target instanceof HTMLInputElement && target.type === 'file') openFile(target.files?.[0]);
+});
+
+/** In the place of what the page shows. */
+function openFile(file: File | undefined): void {
+  const shown = document.querySelector<HTMLElement>('live-list, live-chamber');
+  if (file === undefined || shown === null) return;
+  const chamber = new LiveChamber();
+  chamber.file = file;
+  chamber.dataset['worker'] = shown.dataset['worker'] ?? '';
+  history.replaceState(null, '', location.pathname + location.search);
+  document.title = file.name;
+  shown.replaceWith(chamber);
+}

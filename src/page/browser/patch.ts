@@ -34,12 +34,13 @@ function patch(element: Element, described: Described): void {
   const before = sources.get(element);
   if (before === described) return;
   sources.set(element, described);
-  for (const name of Object.keys(before?.attributes ?? {})) {
-    if (!isPresent(described.attributes[name])) element.removeAttribute(name);
+  for (const [name, value] of Object.entries(before?.attributes ?? {})) {
+    if (isPresent(value) && !isPresent(described.attributes[name])) element.removeAttribute(name);
   }
   for (const [name, value] of Object.entries(described.attributes)) {
     const text = value === true ? '' : String(value);
-    if (!isPresent(value) || element.getAttribute(name) === text) continue;
+    // What the reader changed since, an opened detail for example, stays.
+    if (!isPresent(value) || before?.attributes[name] === value || element.getAttribute(name) === text) continue;
     element.setAttribute(name, text);
     if (element instanceof HTMLInputElement && name === 'value') element.value = text;
   }

@@ -1,10 +1,15 @@
 // Verifies signatures ahead of the auditor with the browser's own Ed25519, which is many times as fast as JavaScript. Only
 // what the browser accepts counts; everything else is left to the project's own rule.
+import type { RawLine } from '../../audit/input.ts';
 import { parseDid } from '../../crypto/did-key.ts';
 import { parseSignature, signatureBase } from '../../crypto/http-signature.ts';
 import { isSignedBy, type VerifyingKey } from '../../crypto/verify.ts';
 import type { ChamberEvent } from '../../vocabulary/events.ts';
 import { toHex } from '../../vocabulary/values.ts';
+
+export interface Line extends RawLine {
+  readonly text: string;
+}
 
 const utf8 = new TextEncoder();
 
@@ -16,10 +21,10 @@ export class SignatureCache {
   readonly verify = (key: VerifyingKey, message: Uint8Array, signature: Uint8Array): boolean =>
     this.#accepted.delete(nameOf(key.bytes, message, signature)) || isSignedBy(key, message, signature);
 
-  async prepare(lines: readonly string[]): Promise<void> {
+  async prepare(lines: readonly Line[]): Promise<void> {
     // Absent in a page that came over http from another machine.
     if (globalThis.crypto.subtle === undefined) return;
-    await Promise.all(lines.map((line) => this.#verify(line).catch(() => undefined)));
+    await Promise.all(lines.map(({ text }) => this.#verify(text).catch(() => undefined)));
   }
 
   async #verify(line: string): Promise<void> {

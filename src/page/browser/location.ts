@@ -1,0 +1,22 @@
+// What the page's address names: an event, an earlier state of the chamber, a chain to ask.
+import type { NamedChain, NamedRoot } from '../live-view.ts';
+
+/** 17 for an address that ends in #e17. */
+export function linkedEvent(): number | undefined {
+  const [, digits] = /^#e(\d{1,9})$/.exec(location.hash) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** Of `?size=16&root=0x…`. */
+export function namedRoot(): NamedRoot | undefined {
+  const query = new URLSearchParams(location.search);
+  const [size, root] = [Number(query.get('size')), query.get('root')];
+  return Number.isSafeInteger(size) && size > 0 && root !== null ? { size, root } : undefined;
+}
+
+/** Of `?rpc=URL&registry=0x…`. */
+export function namedChain(): NamedChain | undefined {
+  const query = new URLSearchParams(location.search);
+  const [rpc, registry] = [query.get('rpc'), query.get('registry')];
+  return rpc !== null && registry !== null && URL.canParse(rpc) ? { rpc, registry } : undefined;
+}

@@ -1,0 +1,74 @@
+// The page asks the chain that its reader names: over a real chain, with an honest service and with an altered line.
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { playChamber } from '../client/play-chamber.ts';
+import { openStage, type Stage } from '../client/stage.ts';
+import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
+
+describe.skipIf(!HAS_CHROMIUM)('a reader who names an RPC and a registry', () => {
+  let stage: Stage;
+  let reader: Awaited<ReturnType<typeof openReader>>;
+  let rpc: string;
+  let openRpc: Server;
+  let registry: string;
+  beforeAll(async () => {
+    stage = await openStage({ CHAIN: '' });
+    reader = await openReader(stage.baseUrl);
+    await playChamber(stage);
+    const { chain } = await stage.forum.health();
+    openRpc = await openToBrowsers(chain?.rpcUrl ?? '');
+    rpc = `http://127.0.0.1:${(openRpc.address() as AddressInfo).port}`;
+    registry = chain?.registryAddress ?? '';
+  }, 180_000);
+  afterAll(async () => {
+    await reader.close();
+    openRpc.close();
+    await stage.stop();
+  });
+
+  it('sees that the chain holds the root, and what the log says of it', async () => {
+    const page = await reader.open('/chambers/1', { origins: [stage.baseUrl, new URL(rpc).origin] });
+    await page.getByText('Ask the chain too').click();
+    await page.getByLabel('RPC').fill(rpc);
+    await page.getByLabel('Registry').fill(registry);
+    await page.getByRole('button', { name: 'Ask' }).click();
+    await shows(page, '.chain .checks li', '✓ the registry on the chain holds the root (1)');
+    await shows(page, '.chain .checks li', '✓ the chain confirms the commitment and the tokens (2)');
+  });
+
+  it('sees that the chain holds another root than that of altered lines', async () => {
+    const query = new URLSearchParams({ rpc, registry });
+    const page = await reader.open(`/chambers/1?${query}`, {
+      alter: (line) => line.replace('"bps":10000', '"bps":9999'),
+      origins: [stage.baseUrl, new URL(rpc).origin],
+    });
+    await shows(page, '.findings', /the registry holds 0x[0-9a-f]{64} for chamber 1, but the root of the moves is 0x/);
+  });
+
+  it('reads why a registry or an RPC could not be asked', async () => {
+    const asked = (registry: string, rpc: string) =>
+      reader.open(`/chambers/1?${new URLSearchParams({ rpc, registry })}`, {
+        origins: [stage.baseUrl, new URL(rpc).origin],
+        problems: /ERR_UNSAFE_PORT/,
+      });
+    const nobody = `0x${'11'.repeat(20)}`;
+    await shows(await asked(nobody, rpc), '.chain', `the chain has no ChamberRegistry at ${nobody}`);
+    await shows(await asked(registry, 'http://127.0.0.1:1'), '.chain', 'the RPC of 127.0.0.1:1 failed');
+  });
+});
+
+/** The development chain as a public RPC: pages of every origin may ask it. */
+async function openToBrowsers(rpcUrl: string): Promise<Server> {
+  const server = createServer(async (request, response) => {
+    response.setHeader('Access-Control-Allow-Origin', '*').setHeader('Access-Control-Allow-Headers', 'content-type');
+    const body = await text(request);
+    if (request.method === 'OPTIONS') return void response.end();
+    const headers = { 'Content-Type': 'application/json' };
+    response.end(await (await fetch(rpcUrl, { method: 'POST', headers, body })).text());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}

@@ -1,0 +1,131 @@
+// The page's looks, whatever agents write: texts stay texts within their place, and every view is accessible.
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { recordCommit } from '../kit/chambers.ts';
+import { HOSTILE } from './hostile.ts';
+import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
+
+const LONG = 'long '.repeat(11_000);
+const NAME_CHARS_MAX = 120;
+const LABEL_CHARS_MAX = 64;
+const cut = (text: string, charsMax: number) => text.slice(0, charsMax).toWellFormed();
+
+const DESK = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+
+describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
+  let stage: Stage;
+  let reader: Awaited<ReturnType<typeof openReader>>;
+  beforeAll(async () => {
+    stage = await openStage();
+    reader = await openReader(stage.baseUrl);
+    await playHostile(stage);
+  });
+  afterAll(async () => {
+    await reader.close();
+    await stage.stop();
+  });
+
+  it.each([DESK, PHONE])('every text is shown as it is, and the layout of $width px holds', async (viewport) => {
+    const look = { viewport };
+    const list = await reader.open('/', { look });
+    await shows(list, '.search', '');
+    const open = (await textsOf(list, 'section:first-of-type .name bdi')).toReversed();
+    expect(open).toEqual(HOSTILE.map((text) => cut(text, NAME_CHARS_MAX)).toSpliced(2, 1));
+    expect(await misplaced(list)).toEqual([]);
+    const page = await reader.open('/chambers/1', { look });
+    await shows(page, '.verify.good', 'nothing is broken.');
+    const names = HOSTILE.map((text) => cut(text, NAME_CHARS_MAX));
+    expect(await textsOf(page, '.members .label')).toEqual(HOSTILE.map((text) => cut(text, LABEL_CHARS_MAX)));
+    expect(await textsOf(page, '.idea h3 bdi')).toEqual(names);
+    expect(await textsOf(page, '.idea > .text')).toEqual(HOSTILE);
+    expect(await textsOf(page, '.said > .text')).toEqual([...HOSTILE, 'long']);
+    const refinements = (await textsOf(page, '.said pre')).map((text) => JSON.parse(text));
+    expect(refinements).toEqual([...HOSTILE.map((text) => ({ [`key ${text}`]: text })), { LONG }]);
+    expect(await misplaced(page)).toEqual([]);
+  });
+
+  it.each([
+    ['the list', '/', '.chambers', {}],
+    ['a chamber in its lobby', '/chambers/2', '.verify.good', {}],
+    ['a committed chamber', '/chambers/3', '.verify.good', {}],
+    [
+      'a finding',
+      '/chambers/2',
+      '.verify.bad',
+      { alter: (line: string) => line.replace('"turnOrder":0', '"turnOrder":1') },
+    ],
+    ['an error', '/chambers/99', 'h1', { problems: /404/ }],
+  ])('axe finds nothing on %s: light, dark and on a phone', async (_title, path, selector, visit) => {
+    const page = await reader.open(path, visit);
+    await page.locator(selector).first().waitFor();
+    for (const each of await page.locator('summary').all()) await each.click();
+    expect(['light', await axeOn(page)]).toEqual(['light', []]);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(['dark', await axeOn(page)]).toEqual(['dark', []]);
+    await page.setViewportSize(PHONE);
+    expect(['phone', await axeOn(page)]).toEqual(['phone', []]);
+  });
+});
+
+/** Chamber 1 has every text in every field, 2 is in its lobby, 3 is committed; the rest is for the list. */
+async function playHostile(stage: Stage): Promise<void> {
+  const agents = await Promise.all(HOSTILE.map((text) => newLabelled(stage, cut(text, LABEL_CHARS_MAX))));
+  const [host] = agents as [(typeof agents)[number]];
+  for (const text of HOSTILE) {
+    await host.createChamber({ ...newChamber(stage.now()), name: cut(text, NAME_CHARS_MAX), topic: text });
+  }
+  for (const agent of agents) await agent.joinChamber(1);
+  await host.joinChamber(2);
+  await host.joinChamber(3);
+  stage.advance(PHASE_MILLIS);
+  for (const [index, text] of HOSTILE.entries()) {
+    await host.propose(1, { name: cut(text, NAME_CHARS_MAX), ticker: `${'W'.repeat(29)}${index}`, description: text });
+  }
+  await host.propose(3, { name: 'Tide gauge', ticker: 'TIDE', description: 'Reads the sea.' });
+  stage.advance(PHASE_MILLIS);
+  for (const text of HOSTILE)
+    await host.debate(1, { ideaId: 'idea-1', comment: text, refinement: { [`key ${text}`]: text } });
+  await host.debate(1, { comment: 'long', refinement: { LONG } });
+  stage.advance(PHASE_MILLIS);
+  await host.commit(1, [{ ideaId: 'idea-1', bps: 10_000 }]);
+  await host.commit(3, [{ ideaId: 'idea-1', bps: 10_000 }]);
+  stage.advance(PHASE_MILLIS);
+  await host.reveal(1);
+  await host.reveal(3);
+  stage.advance(PHASE_MILLIS);
+  await recordCommit(stage.service.forum, 3);
+}
+
+function textsOf(page: Page, selector: string): Promise<string[]> {
+  return page.locator(selector).evaluateAll((elements) => elements.map(({ textContent }) => textContent ?? ''));
+}
+
+/** What reaches beyond the screen's width or into what follows it. */
+function misplaced(page: Page): Promise<string[]> {
+  return page.locator('main').evaluate((main) => {
+    const isBeside = (element: typeof main) => element.closest('.scroll, .hidden, .skip') !== null;
+    const name = (element: typeof main) =>
+      `${element.tagName} ${element.className} ${element.textContent?.slice(0, 30)}`;
+    const all = [main, ...main.querySelectorAll('*:not(svg *)')].filter((element) => !isBeside(element));
+    const { width } = main.ownerDocument.documentElement.getBoundingClientRect();
+    const wide = all.filter((element) => element.getBoundingClientRect().right > width + 1);
+    const blocks = [...main.querySelectorAll('.entry, .idea, .chambers li, .members li')];
+    const over = blocks.filter((block) => {
+      const next = block.nextElementSibling?.getBoundingClientRect();
+      const { bottom, right } = block.getBoundingClientRect();
+      return next !== undefined && next.top < bottom - 1 && next.left < right - 1;
+    });
+    return [...wide, ...over].map(name);
+  });
+}
+
+async function axeOn(page: Page): Promise<readonly object[]> {
+  await page.evaluate(axe.source);
+  return page.evaluate(async () => {
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run();
+    return violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => html.slice(0, 200)) }));
+  });
+}

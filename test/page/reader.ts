@@ -1,0 +1,81 @@
+// A reader's browser: Debian's Chromium before the page as it is built. Every problem of a page ends its test.
+import { existsSync } from 'node:fs';
+import { chromium, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { Agent, ForumClient } from '../../src/client/index.ts';
+import { ASSETS_FOLDER } from '../../src/page/assets.ts';
+import { buildPage } from '../../src/page/build.ts';
+import { REGISTRATION, type Stage } from '../client/stage.ts';
+import { atEnd } from '../kit/temporary.ts';
+
+const CHROMIUM = '/usr/bin/chromium';
+export const HAS_CHROMIUM = existsSync(CHROMIUM);
+
+interface Visit {
+  /** Alters the lines of the stream on their way. */
+  readonly alter?: (line: string) => string;
+  /** Alters merkle-preview. */
+  readonly preview?: (text: string) => string;
+  /** What the console may complain about. */
+  readonly problems?: RegExp | undefined;
+  /** The origins that the page may ask; its own by default. */
+  readonly origins?: readonly string[];
+  readonly look?: Pick<NonNullable<Parameters<Reader['newPage']>[0]>, 'colorScheme' | 'viewport'>;
+}
+
+type Reader = Awaited<ReturnType<typeof chromium.launch>>;
+
+export async function openReader(baseUrl: string) {
+  if (!existsSync(ASSETS_FOLDER)) await buildPage(ASSETS_FOLDER);
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+
+  /** Problems are errors, violations of the policy and requests to elsewhere. */
+  async function open(
+    path: string,
+    { alter, preview, problems: known, origins = [baseUrl], look }: Visit = {},
+  ): Promise<Page> {
+    const page = await browser.newPage(look);
+    const problems: string[] = [];
+    page.on(
+      'console',
+      (message) => void (message.type() === 'error' && !known?.test(message.text()) && problems.push(message.text())),
+    );
+    page.on('pageerror', ({ message }) => void problems.push(message));
+    page.on(
+      'request',
+      (request) => void (origins.includes(new URL(request.url()).origin) || problems.push(request.url())),
+    );
+    if (alter !== undefined) {
+      await page.routeWebSocket(/\/stream/, (socket) => {
+        const server = socket.connectToServer();
+        server.onMessage((line) => socket.send(alter(String(line))));
+      });
+    }
+    if (preview !== undefined) {
+      await page.route(/merkle-preview/, async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, body: preview(await response.text()) });
+      });
+    }
+    atEnd(async () => {
+      await page.close();
+      expect(problems).toEqual([]);
+    });
+    await page.goto(baseUrl + path);
+    return page;
+  }
+
+  return { open, close: () => browser.close() };
+}
+
+/** Resolves once an element shows the text. */
+export function shows(page: Page, selector: string, text: string | RegExp): Promise<void> {
+  return page.locator(selector).filter({ hasText: text }).first().waitFor();
+}
+
+/** A registered agent of the stage's time that calls itself this. */
+export async function newLabelled(stage: Stage, label: string): Promise<Agent> {
+  const agent = Agent.generate(new ForumClient(stage.baseUrl, stage.sharedTime));
+  await agent.register({ ...REGISTRATION, label });
+  return agent;
+}

@@ -1,0 +1,117 @@
+// What the page says of lines that were altered on their way, of a service that contradicts its lines, of history that was
+// changed since a link was made, and of exported files: the same as the command line.
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { auditFile } from '../../src/audit/main.ts';
+import { FORGERIES } from '../audit/forgeries.ts';
+import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
+
+const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url);
+
+describe.skipIf(!HAS_CHROMIUM)('the page', () => {
+  let stage: Stage;
+  let reader: Awaited<ReturnType<typeof openReader>>;
+  /** Of two moves. */
+  let path: string;
+  let root: string;
+  beforeAll(async () => {
+    stage = await openStage();
+    reader = await openReader(stage.baseUrl);
+    const agent = await newAgent(stage);
+    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    await agent.joinChamber(chamberId);
+    path = `/chambers/${chamberId}`;
+    ({ root } = (await (await fetch(`${stage.baseUrl}${path}/merkle-preview`)).json()) as { readonly root: string });
+  });
+  afterAll(async () => {
+    await reader.close();
+    await stage.stop();
+  });
+
+  it('names the event of which a proxy alters one byte, with the cause', async () => {
+    const page = await reader.open(path, { alter: (line) => line.replace('"turnOrder":0', '"turnOrder":1') });
+    await shows(page, '.findings', 'turnOrder');
+    await shows(page, '#e2 .mark.broken', '✗');
+    expect(await page.locator('#e1 .mark').getAttribute('aria-label')).toBe('verified');
+  });
+
+  it('names a service that shows another root than that of its lines', async () => {
+    const other = `0x${'12'.repeat(32)}`;
+    const page = await reader.open(path, { preview: (text) => text.replace(root, other) });
+    await shows(page, '.findings', `the service names the root ${other}, but the root of these 2 moves is ${root}`);
+  });
+
+  it('links to what it shows; a later visitor sees that it holds, or that history was changed', async () => {
+    const page = await reader.open(path);
+    await page.getByRole('link', { name: 'Link to these 2 moves' }).click();
+    await page.waitForURL(`**${path}?size=2&root=${root}`);
+    await page.getByText('What is checked').click();
+    await shows(page, '.checks li', '✓ the first moves are those that the link names');
+    const other = `0x${'34'.repeat(32)}`;
+    const changed = await reader.open(`${path}?size=1&root=${other}`);
+    await shows(changed, '.findings', `history was changed: the link names the root ${other} of the first 1 moves`);
+    const cut = await reader.open(`${path}?size=9&root=${root}`);
+    await shows(cut, '.findings', 'of the first 9 moves, but there are only 2');
+  });
+
+  it('shows and audits a file that is dropped on it', async () => {
+    const page = await reader.open('/');
+    const text = await readFile(SAMPLE, 'utf8');
+    await page.locator('live-list').waitFor();
+    const data = await page.locator('html').evaluateHandle(({ ownerDocument }, lines) => {
+      const transfer = new ownerDocument.defaultView.DataTransfer();
+      transfer.items.add(new File([lines], 'garden.ndjson'));
+      return transfer;
+    }, text);
+    await page.dispatchEvent('body', 'drop', { dataTransfer: data });
+    await shows(page, 'h1', 'A garden of ideas');
+    await shows(page, '.verify.good', 'garden.ndjson, which does not leave this browser.');
+    await shows(page, '.verify.good', '22 of 22 events checked by your browser: nothing is broken.');
+  });
+
+  it('finds in files what the command line finds', { timeout: 60_000 }, async () => {
+    const folder = temporaryFolder();
+    const page = await reader.open('/');
+    for (const [index, { title, text }] of FORGERIES.entries()) {
+      const file = join(folder, `${index}.ndjson`);
+      await writeFile(file, text);
+      const { checks } = await auditFile(file, {});
+      await page.locator('input[type=file]').setInputFiles(file);
+      await shows(page, '.verify', `${index}.ndjson`);
+      await shows(page, '.verify.bad', 'found this log broken.');
+      const due = checks.filter(({ verdict }) => verdict === 'broken');
+      await page
+        .locator('.findings > li')
+        .nth(due.length - 1)
+        .waitFor();
+      expect([title, await findingsOn(page)]).toEqual([
+        title,
+        due.map((check) => [`Broken: ${check.title}`, check.findings.slice(0, 5).map(({ sentence }) => sentence)]),
+      ]);
+    }
+  });
+
+  it('says that a file holds no events', async () => {
+    const page = await reader.open('/');
+    await page
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'a.txt', mimeType: '', buffer: Buffer.from('Hello\n') });
+    await shows(page, 'h1', 'This log cannot be shown');
+    await shows(page, '.verify', 'it contains no event of a chamber');
+  });
+});
+
+function findingsOn(page: Page) {
+  return page
+    .locator('.findings > li')
+    .evaluateAll((checks) =>
+      checks.map((check) => [
+        check.querySelector('b').textContent,
+        [...check.querySelectorAll('bdi')].map(({ textContent }) => textContent),
+      ]),
+    );
+}
