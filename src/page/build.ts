@@ -20,13 +20,11 @@ export async function buildPage(folder: string): Promise<void> {
     const { output } = await bundle.generate({
       format: 'esm',
       minify: true,
-      entryFileNames: '[name].js',
+      // Chunks import each other, and the entry, by these names.
+      entryFileNames: '[name]-[hash].js',
       chunkFileNames: '[name]-[hash].js',
     });
-    for (const part of output) {
-      if (part.type === 'chunk')
-        write(folder, part.isEntry ? hashed(part.fileName, part.code) : part.fileName, part.code);
-    }
+    for (const part of output) if (part.type === 'chunk') write(folder, part.fileName, part.code);
   }
   for (const name of ['style.css', 'icon.svg']) {
     const text = readFileSync(join(SOURCES, name), 'utf8');

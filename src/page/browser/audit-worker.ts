@@ -1,14 +1,16 @@
 // Runs the auditor over a chamber's lines as they arrive, or over a file: the checks of `chambers audit`, those of the chain
 // where the reader names one, and whether the history is that of the address.
-import { ChamberAudit } from '../../audit/chamber-audit.ts';
-import { auditContext } from '../../audit/context.ts';
-import { readLines } from '../../audit/input.ts';
-import type { MoveTree } from '../../audit/merkle-root.ts';
-import { type Accumulator, appendLeaf, EMPTY_TREE, rootOf } from '../../crypto/merkle.ts';
+import {
+  auditContext,
+  ChamberAudit,
+  checkedVerify,
+  createWebVerify,
+  type RawLine,
+  readLines,
+} from '../../audit/core.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
-import { type Hex, toHex } from '../../vocabulary/values.ts';
+import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
-import { type Line, SignatureCache } from './signature-cache.ts';
 
 /** What is to be audited: a service's chamber, or a file. */
 export interface AuditJob {
@@ -27,31 +29,11 @@ export interface AuditMessage {
 }
 
 const REPORT_EVERY_MILLIS = 100;
-/** Signatures of so many lines are verified at once. */
-const BATCH_LINES = 100;
 const PREVIEW_EVERY_MILLIS = 2_000;
-
-class MoveAccumulator implements MoveTree {
-  #tree: Accumulator = EMPTY_TREE;
-
-  get size(): number {
-    return this.#tree.size;
-  }
-
-  push(leaf: Uint8Array): void {
-    this.#tree = appendLeaf(this.#tree, leaf).tree;
-  }
-
-  root(): Hex | null {
-    return this.size === 0 ? null : toHex(rootOf(this.#tree));
-  }
-}
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-const signatures = new SignatureCache();
-const moves = new MoveAccumulator();
-const queue: Line[] = [];
+const queue: string[] = [];
 let audit: ChamberAudit | undefined;
 let link: ShownCheck | undefined;
 let failure: string | null = null;
@@ -62,14 +44,16 @@ let comparedSize = 0;
 let isPreviewAwaited = false;
 
 addEventListener('message', ({ data: { job, lines } }: MessageEvent<AuditMessage>) => {
-  for (const line of lines) queue.push({ text: line, bytes: encoder.encode(line), isEnded: true });
+  for (const line of lines) queue.push(line);
   start(job);
 });
 
 function start(job: AuditJob): void {
   const { chamberId, chain, file } = job;
-  const context = auditContext(chain && { registries: [chain.registry] });
-  audit ??= new ChamberAudit({ chamberId, context, moves, verify: signatures.verify });
+  audit ??= new ChamberAudit({
+    chamberId,
+    context: auditContext(chain && { registries: [chain.registry] }, checkedVerify(createWebVerify())),
+  });
   if (isRunning || failure !== null) return;
   isRunning = true;
   void (file === undefined ? follow(audit, job) : auditFile(audit, file, job))
@@ -83,21 +67,26 @@ function start(job: AuditJob): void {
 }
 
 /** As auditFile of the command does. */
-async function auditFile(audit: ChamberAudit, file: File, job: AuditJob): Promise<void> {
+async function auditFile(audit: ChamberAudit, file: File, { chain }: AuditJob): Promise<void> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   async function* whole() {
     yield bytes;
   }
-  for await (const line of readLines(whole())) queue.push({ ...line, text: decoder.decode(line.bytes) });
-  await takeQueue(audit, job);
+  await audit.takeAll(readLines(whole()), () => reportAtTimes(audit));
   audit.conclude();
   audit.findings.notEvaluated('a file has no service to compare with', 'preview', 'views');
-  if (job.chain !== undefined) await compareChain(audit, job.chain);
+  if (chain !== undefined) await compareChain(audit, chain);
 }
 
 async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
   do {
-    await takeQueue(audit, job);
+    await audit.takeAll(waiting(), (line) => {
+      judgeMissing(audit, line);
+      if (job.named !== undefined && link === undefined && audit.moves.size === job.named.size)
+        judgeLink(audit, job.named);
+      reportAtTimes(audit);
+    });
+    report(audit);
     await comparePreview(audit, job);
     const isCommitted = audit.claims.some(({ event }) => event.type === 'chamber.committed');
     if (job.chain === undefined || isChainAsked || !isCommitted) continue;
@@ -106,29 +95,19 @@ async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
   } while (queue.length > 0);
 }
 
-async function takeQueue(audit: ChamberAudit, { named, file }: AuditJob): Promise<void> {
-  while (queue.length > 0) {
-    const batch = queue.splice(0, BATCH_LINES);
-    await signatures.prepare(batch);
-    for (const line of batch) {
-      const due = audit.lineCount + 1;
-      await audit.take(line);
-      if (file === undefined) judgeMissing(audit, line, due);
-      if (named !== undefined && link === undefined && moves.size === named.size) judgeLink(named);
-    }
-    if (queue.length === 0 || performance.now() - reportedAt > REPORT_EVERY_MILLIS) report(audit);
-  }
+async function* waiting(): AsyncGenerator<RawLine, void, undefined> {
+  for (const line of queue.splice(0)) yield { bytes: encoder.encode(line), isEnded: true };
 }
 
 /** The auditor reports what is missing once the input has ended; a stream does not end. */
-function judgeMissing({ findings }: ChamberAudit, { text }: Line, due: number): void {
-  const [, eventId] = /"eventId":(\d+)/.exec(text) ?? [];
+function judgeMissing({ findings, lineCount: due }: ChamberAudit, { bytes }: RawLine): void {
+  const [, eventId] = /"eventId":(\d+)/.exec(decoder.decode(bytes)) ?? [];
   if (eventId === undefined || Number(eventId) <= due) return;
   findings.judge('order', [due], `event ${due} is missing: the service sent event ${eventId} in its place`);
 }
 
 /** Whether the moves are those that the address names; called where they are as many, or never will be. */
-function judgeLink({ size, root }: NamedRoot): void {
+function judgeLink({ moves }: ChamberAudit, { size, root }: NamedRoot): void {
   const found = moves.size === size ? `they have the root ${moves.root()}` : `there are only ${moves.size}`;
   const isBroken = moves.size !== size || moves.root() !== root;
   const sentence = `history was changed: the link names the root ${root} of the first ${size} moves, but ${found}`;
@@ -143,7 +122,8 @@ function judgeLink({ size, root }: NamedRoot): void {
 }
 
 /** Judges whether the service names the root of these very lines; where that can't be said yet, once more in a while. */
-async function comparePreview({ findings }: ChamberAudit, job: AuditJob): Promise<void> {
+async function comparePreview(audit: ChamberAudit, job: AuditJob): Promise<void> {
+  const { findings, moves } = audit;
   const { size } = moves;
   if (size === comparedSize || isPreviewAwaited) return;
   const response = await fetch(job.preview ?? '').catch(() => undefined);
@@ -153,7 +133,7 @@ async function comparePreview({ findings }: ChamberAudit, job: AuditJob): Promis
       comparedSize = size;
       const problem = `the service names the root ${root}, but the root of these ${size} moves is ${moves.root()}`;
       findings.judge('preview', [], root !== moves.root() && problem);
-      if (job.named !== undefined && size < job.named.size) judgeLink(job.named);
+      if (job.named !== undefined && size < job.named.size) judgeLink(audit, job.named);
     }
   }
   isPreviewAwaited = true;
@@ -177,6 +157,10 @@ async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain):
   }
 }
 
+function reportAtTimes(audit: ChamberAudit): void {
+  if (performance.now() - reportedAt > REPORT_EVERY_MILLIS) report(audit);
+}
+
 function report(audit: ChamberAudit): void {
   reportedAt = performance.now();
   const results = audit.findings
@@ -185,8 +169,8 @@ function report(audit: ChamberAudit): void {
   const checks = link === undefined ? results : [link, ...results];
   postMessage({
     checked: audit.lineCount,
-    size: moves.size,
-    root: moves.root(),
+    size: audit.moves.size,
+    root: audit.moves.root(),
     results: checks,
     failure,
   } satisfies Audit);
