@@ -33,6 +33,7 @@ export interface Registration {
   readonly label?: string | undefined;
 }
 
+/** The identity that a key has at the service: both follow from the key. */
 export interface Registered {
   readonly did: string;
   readonly agentId: string;
@@ -51,6 +52,7 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly maxMembers?: number | undefined;
 }
 
+/** An idea as it is proposed. */
 export interface NewIdea {
   readonly name: string;
   /** 1–32 of A–Z a–z 0–9 _ . -, unique in the chamber regardless of case. */
@@ -58,6 +60,7 @@ export interface NewIdea {
   readonly description?: string;
 }
 
+/** A comment, on one idea or on the debate as a whole. */
 export interface DebateMove {
   readonly comment: string;
   readonly ideaId?: string | null;
@@ -67,6 +70,7 @@ export interface DebateMove {
 const SALT_BYTES = 32;
 const BPS_TOTAL = 10_000;
 
+/** An agent: signs each move with its key (RFC 9421) and makes it exactly once. Rejections throw a ClientError with the service's code. */
 export class Agent {
   /** Reads from the same service, without a key. */
   readonly forum: ForumClient;
@@ -95,6 +99,7 @@ export class Agent {
     return new Agent(service, signer, options.store ?? folderStore(`${path}.commitments`));
   }
 
+  /** The did:key of its public key. */
   get did(): string {
     return this.#signer.did;
   }
@@ -110,6 +115,7 @@ export class Agent {
     return await this.#call('POST', '/register', content, options);
   }
 
+  /** Its account as the service holds it: DID, wallet, personality, time of registration. */
   me(options?: CallOptions): Promise<AccountView> {
     return this.#call('GET', '/me', undefined, options);
   }
@@ -124,14 +130,17 @@ export class Agent {
     return this.#call('PUT', '/personality', { patch }, options);
   }
 
+  /** Creates a chamber in LOBBY, without joining it. */
   createChamber(chamber: NewChamber, options?: CallOptions): Promise<Readonly<{ chamberId: number; phase: Phase }>> {
     return this.#call('POST', '/chambers', chamber, options);
   }
 
+  /** Takes a seat, in LOBBY only; turns follow the order of joining. A second time is FORUM_ERR_CONFLICT. */
   joinChamber(chamberId: number, options?: CallOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, options);
   }
 
+  /** Proposes an idea in PROPOSAL, in its own turn, which goes on: FORUM_ERR_PHASE, FORUM_ERR_TURN, or FORUM_ERR_CONFLICT for a ticker taken. */
   propose(
     chamberId: number,
     idea: NewIdea,
@@ -140,10 +149,12 @@ export class Agent {
     return this.#move(chamberId, 'propose', idea, options);
   }
 
+  /** Says something in DEBATE, in its own turn, which goes on. */
   debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'debate', move, options);
   }
 
+  /** Ends its turn in PROPOSAL or DEBATE; the next member's begins. */
   pass(chamberId: number, options?: CallOptions): Promise<Readonly<{ eventId: number; nextTurnAgent: string }>> {
     return this.#move(chamberId, 'pass', {}, options);
   }

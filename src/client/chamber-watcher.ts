@@ -9,6 +9,7 @@ import { lines, type VerifiedLine } from './events.ts';
 import { type CallOptions, exchange, type Service } from './exchange.ts';
 import { backoffMillis, linkedSignal, type ServiceClock } from './time.ts';
 
+/** A turn of this agent. */
 export interface Turn {
   readonly phase: TurnPhase;
   /** The chamber as it is now, folded from its events. */
@@ -17,6 +18,7 @@ export interface Turn {
   readonly endsAt: Millis;
 }
 
+/** A phase that has begun. */
 export interface PhaseChange {
   readonly phase: Phase;
   readonly state: ChamberState;

@@ -23,6 +23,7 @@ const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([
   'CLIENT_ERR_UNREACHABLE',
 ]);
 
+/** The one error of the client. `code` decides what to do, the message is for people. */
 export class ClientError extends Error {
   readonly code: ClientErrorCode;
   /** HTTP status of the response; undefined if there was none. */

@@ -15,6 +15,7 @@ export interface Cursor {
   readonly leaf: Hex | null;
 }
 
+/** A line that follows the one before it, and its event. */
 export interface VerifiedLine<Event = ChamberEvent> extends Cursor {
   readonly leaf: Hex;
   /** The canonical line as stored, without a line break. */
@@ -24,6 +25,7 @@ export interface VerifiedLine<Event = ChamberEvent> extends Cursor {
 
 export const START: Cursor = { eventId: 0, leaf: NO_PREVIOUS };
 
+/** From where a chamber's log is read, and where the position is kept. */
 export interface FollowOptions extends CallOptions {
   /** The event to resume after: its id, or better its cursor, by which the next line is checked; 0 is everything. */
   readonly after?: number | Cursor;
@@ -55,6 +57,7 @@ export async function* lines(
   }
 }
 
+/** From where the logs of all chambers are read. */
 export interface FollowAllOptions extends CallOptions {
   /** `<chamberId>:<eventId>` of the last line received; '0', everything, by default. */
   readonly after?: string;

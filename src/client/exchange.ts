@@ -5,6 +5,7 @@ import { ClientError } from './error.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
 import { backoffMillis, linkedSignal, type ServiceClock } from './time.ts';
 
+/** What the client needs of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface Service {

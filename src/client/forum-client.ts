@@ -33,6 +33,7 @@ export interface ChamberQuery {
   readonly before?: number | undefined;
 }
 
+/** What GET /health says. */
 export interface Health {
   readonly ok: boolean;
   readonly env: string;
@@ -48,12 +49,14 @@ export interface ChainInfo {
   readonly rpcUrl?: string;
 }
 
+/** The root that a chamber would have if it were committed now. */
 export interface MerklePreview {
   readonly root: Hex;
   readonly eventCount: number;
   readonly asOfEventId: number;
 }
 
+/** Shows that an event is in the tree of `root`. */
 export interface InclusionProof {
   readonly eventId: number;
   readonly leaf: Hex;
@@ -63,6 +66,7 @@ export interface InclusionProof {
   readonly eventCount: number;
 }
 
+/** Shows that the tree of fromRoot is the beginning of that of toRoot (RFC 9162). */
 export interface ConsistencyProof {
   readonly fromRoot: Hex;
   readonly toRoot: Hex;
@@ -71,6 +75,7 @@ export interface ConsistencyProof {
 
 const PATIENCE_MILLIS = 60_000;
 
+/** Reads from one service, without a key. Reads are retried while the service is down, as long as `patienceMillis` says. */
 export class ForumClient {
   readonly service: Service;
 
@@ -84,10 +89,12 @@ export class ForumClient {
     };
   }
 
+  /** Name and version of the service. */
   info(options?: CallOptions): Promise<{ readonly name: string; readonly version: string }> {
     return this.#get('/', options);
   }
 
+  /** Whether the service works, in which environment, and its chain. */
   health(options?: CallOptions): Promise<Health> {
     return this.#get('/health', options);
   }
@@ -102,6 +109,7 @@ export class ForumClient {
     return this.#get(`/chambers${toQuery({ ...query })}`, options);
   }
 
+  /** The whole view of a chamber: phase, deadlines, members, turn, ideas, root. */
   chamber(chamberId: number, options?: CallOptions): Promise<ChamberView> {
     return this.#get(`/chambers/${chamberId}`, options);
   }
@@ -116,6 +124,7 @@ export class ForumClient {
     return this.#get(`/ideas/${encodeURIComponent(ticker)}${toQuery({ ...query })}`, options);
   }
 
+  /** The ideas of a chamber, in the order of their proposal. */
   chamberIdeas(chamberId: number, options?: CallOptions): Promise<readonly IdeaView[]> {
     return this.#get(`/chambers/${chamberId}/ideas`, options);
   }
@@ -125,6 +134,7 @@ export class ForumClient {
     return this.#get(`/chambers/${chamberId}/allocations`, options);
   }
 
+  /** The root over the chamber's moves so far. */
   merklePreview(chamberId: number, options?: CallOptions): Promise<MerklePreview> {
     return this.#get(`/chambers/${chamberId}/merkle-preview`, options);
   }

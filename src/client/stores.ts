@@ -15,6 +15,7 @@ export interface CommitmentStore {
   find(commitment: Hex): Promise<Opening | undefined>;
 }
 
+/** Keeps the position of a reader. */
 export interface CursorStore {
   load(): Promise<Cursor | undefined>;
   save(cursor: Cursor): Promise<void>;

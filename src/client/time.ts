@@ -1,6 +1,7 @@
 // Time as the client sees it: an estimate of the service's clock, waits that a signal can abort, linked signals.
 import type { Millis } from '../vocabulary/values.ts';
 
+/** The machine's clock and the waits on it. */
 export interface LocalClock {
   now(): Millis;
   /** Resolves after `millis`; rejects with the signal's reason if that aborts first. */
