@@ -5,7 +5,7 @@ import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, type Parameter, q
 import { cursorOf, toLine } from '../vocabulary/events.ts';
 import { NO_PREVIOUS } from '../vocabulary/values.ts';
 
-const ONE_EVENT = 'each is one event (see /schemas/events.json)';
+const ONE_EVENT = 'each is one ChamberEvent';
 
 const log = {
   ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', { type: 'string' }),
@@ -65,6 +65,7 @@ export const streamEndpoints: readonly Endpoint[] = [
         headers: ['Log-Id'],
         content: {
           type: 'text/event-stream',
+          event: 'ChamberEvent',
           description: 'server-sent events; lines that begin with a colon keep the connection alive',
           example: (line) => `id: 2\ndata: ${line}\n\n`,
         },
@@ -91,6 +92,7 @@ export const streamEndpoints: readonly Endpoint[] = [
         headers: ['Log-Id'],
         content: {
           type: 'application/x-ndjson',
+          event: 'ChamberEvent',
           description: 'one canonical JSON line for each event',
           example: (line) => `${line}\n`,
         },
@@ -109,10 +111,11 @@ export const streamEndpoints: readonly Endpoint[] = [
     parameters: pageParameters,
     responses: {
       200: {
-        description: 'Lines, each is one event of the account.',
+        description: 'Lines, each is one AccountEvent.',
         headers: ['Log-Id'],
         content: {
           type: 'application/x-ndjson',
+          event: 'AccountEvent',
           description: 'one canonical JSON line for each event',
           example: () => `${registration}\n`,
         },
@@ -149,11 +152,13 @@ export const streamEndpoints: readonly Endpoint[] = [
         content: [
           {
             type: 'text/event-stream',
+            event: 'ChamberEvent',
             description: 'server-sent events with `<chamberId>:<eventId>` as id',
             example: (line) => `id: ${cursorOf(line)}\ndata: ${line}\n\n`,
           },
           {
             type: 'application/x-ndjson',
+            event: 'ChamberEvent',
             description: 'one canonical JSON line for each event',
             example: (line) => `${line}\n`,
           },

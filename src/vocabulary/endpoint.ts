@@ -36,8 +36,7 @@ export interface Parameter {
 export interface ResponseDescription {
   readonly description: string;
   readonly headers?: readonly ('Log-Id' | 'Access-Control-Allow-Origin')[] | undefined;
-  /** Absent for a response without a body. */
-  /** Several when the client's Accept header chooses. */
+  /** Absent for a response without a body; several when the client's Accept header chooses. */
   readonly content?: Content | readonly Content[];
 }
 
@@ -53,6 +52,8 @@ interface JsonContent {
 interface TextContent {
   readonly type: 'text/event-stream' | 'application/x-ndjson' | 'text/markdown';
   readonly description: string;
+  /** The schema of each line or message. */
+  readonly event?: 'ChamberEvent' | 'AccountEvent';
   /** Made with a line of a log. */
   readonly example: (line: string) => string;
 }

@@ -42,6 +42,24 @@ python('hashes commitments as the vectors do', SLOW, async () => {
   expect(stdout.trim().split('\n')).toEqual(vectors.map(({ commitment }) => commitment));
 });
 
+python('compiles the samples of the API reference', SLOW, async () => {
+  const stage = await openStage();
+  atEnd(() => stage.stop());
+  const document = await (await fetch(`${stage.baseUrl}/openapi.json`)).text();
+  const running = promisify(execFile)('python3', ['-c', COMPILE], { env: ENV });
+  running.child.stdin?.end(document);
+  expect(Number((await running).stdout)).toBeGreaterThan(20);
+});
+
+const COMPILE = `
+import json, sys
+operations = [each for path in json.load(sys.stdin)["paths"].values() for each in path.values()]
+sources = [s["source"] for each in operations for s in each["x-codeSamples"] if s["lang"] == "Python"]
+for source in sources:
+    compile(source, "sample", "exec")
+print(len(sources))
+`;
+
 python('plays a chamber as the README shows, by a clock hours behind the service’s', SLOW, async () => {
   const stage = await openStage();
   atEnd(() => stage.stop());

@@ -1,6 +1,6 @@
 // GET /events: the lines of all chambers over WebSocket, server-sent events and pages, through disconnects and a kill -9.
 import { describe, expect, it } from 'vitest';
-import { Load, seatPlayers } from '../durability/players.ts';
+import { debateOf, Load, must, seatPlayers } from '../durability/players.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { consume, openSource, page, subscribe, take } from '../kit/consumers.ts';
 import { Random } from '../kit/random.ts';
@@ -9,8 +9,11 @@ import { startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 
 const DISCONNECTS = 100;
-const CHAMBERS = 40;
 const KILLS = 3;
+/** FIREHOSE_CHAMBERS=1000 takes a minute. */
+const CHAMBERS = Number(process.env['FIREHOSE_CHAMBERS'] ?? 40);
+/** While a consumer reads about half as many lines. */
+const MOVES_PER_READ = 12;
 
 interface Line {
   readonly chamberId: number;
@@ -139,47 +142,22 @@ describe('GET /events', () => {
 });
 
 describe('a consumer of all chambers that resumes by its last line', { timeout: 180_000 }, () => {
-  it(`gets each line once, in its chamber's order, through ${DISCONNECTS} disconnects`, async () => {
-    const running = await run();
-    const debates = await debatingChambers(running, CHAMBERS);
-    let isOver = false;
+  it(`gets each line of ${CHAMBERS} chambers once, in its chamber's order, through ${DISCONNECTS} disconnects and ${KILLS} kills`, async () => {
+    const path = temporaryDatabase();
+    const players = await seatPlayers(path, CHAMBERS / 2);
     const random = new Random(4);
     const lines: string[] = [];
-    const writing = (async () => {
-      while (!isOver) await Promise.all(Array.from({ length: 4 }, () => debates[random.below(CHAMBERS)]?.('noise')));
-    })();
-    for (let disconnect = 0; disconnect < DISCONNECTS; disconnect++) {
-      const after = lines.length === 0 ? '0' : cursorOf(lines.at(-1) as string);
-      const wanted = 1 + random.below(12);
-      if (disconnect % 3 === 0) {
-        const events = await take(await openSource(running, '/events', { 'last-event-id': after }), wanted);
-        lines.push(...events.map(({ data }) => data));
-      } else if (disconnect % 3 === 1) lines.push(...(await page(running, `/events?after=${after}&limit=${wanted}`)));
-      else {
-        const consumer = await consume(running, `/events?after=${after}`);
-        await consumer.until(wanted);
-        lines.push(...consumer.lines);
-        consumer.socket.terminate();
-      }
-    }
-    isOver = true;
-    await writing;
-    lines.push(...(await page(running, `/events?after=${cursorOf(lines.at(-1) as string)}&limit=10000`)));
-    const received = byChamber(lines);
-    expect(received.size).toBe(CHAMBERS);
-    expect(received).toEqual(await storedByChamber(running, received.keys()));
-  });
-
-  it(`gets each line once, in its chamber's order, through ${KILLS} kills of the service`, async () => {
-    const path = temporaryDatabase();
-    const players = await seatPlayers(path, 8);
-    const random = new Random(5);
-    const lines: string[] = [];
+    const cursor = () => (lines.length === 0 ? '0' : cursorOf(lines.at(-1) as string));
     let service = await startProcess(path);
-    for (let kill = 0; kill < KILLS; kill++) {
-      const after = lines.length === 0 ? '0' : cursorOf(lines.at(-1) as string);
-      const consumer = await consume(service, `/events?after=${after}`);
-      const load = new Load(service.url, players, random);
+    for (let disconnect = 1; disconnect <= DISCONNECTS; disconnect++) {
+      const wanted = 1 + random.below((4 * CHAMBERS) / DISCONNECTS + MOVES_PER_READ);
+      const moves = Array.from({ length: MOVES_PER_READ }, () => debateOf(random.pick(players), { comment: 'noise' }));
+      const reading = readSome(service, { cursor: cursor(), wanted, kind: disconnect % 3 });
+      await Promise.all(moves.map((move) => must(service.url, move)));
+      lines.push(...(await reading));
+      if (disconnect % Math.floor(DISCONNECTS / KILLS) !== 0) continue;
+      const consumer = await consume(service, `/events?after=${cursor()}`);
+      const load = new Load(service.url, players.slice(disconnect % 8, (disconnect % 8) + 8), random);
       await load.answered(60);
       await service.kill('SIGKILL');
       await Promise.all(load.playing);
@@ -187,12 +165,34 @@ describe('a consumer of all chambers that resumes by its last line', { timeout: 
       lines.push(...consumer.lines);
       service = await startProcess(path);
     }
-    lines.push(...(await page(service, `/events?after=${cursorOf(lines.at(-1) as string)}&limit=10000`)));
+    for (let isEnd = false; !isEnd; ) {
+      const rest = await page(service, `/events?after=${cursor()}&limit=10000`);
+      lines.push(...rest);
+      isEnd = rest.length < 10_000;
+    }
     const received = byChamber(lines);
-    expect(received.size).toBe(2 * players.length);
+    expect(received.size).toBe(CHAMBERS);
     expect(received).toEqual(await storedByChamber(service, received.keys()));
   });
 });
+
+/** So many lines after the cursor, over a connection of one of three kinds that is then cut. */
+async function readSome(
+  service: { readonly url: string },
+  { cursor, wanted, kind }: { readonly cursor: string; readonly wanted: number; readonly kind: number },
+): Promise<readonly string[]> {
+  if (kind === 0) {
+    const source = await openSource(service, '/events', { 'last-event-id': cursor });
+    const events = await take(source, wanted);
+    await source.return(undefined);
+    return events.map(({ data }) => data);
+  }
+  if (kind === 1) return await page(service, `/events?after=${cursor}&limit=${wanted}`);
+  const consumer = await consume(service, `/events?after=${cursor}`);
+  await consumer.until(wanted);
+  consumer.socket.terminate();
+  return consumer.lines;
+}
 
 /** Chambers in DEBATE, with events 1 and 2; returns what adds an event to each. */
 async function debatingChambers(running: Running, count: number) {

@@ -26,6 +26,11 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }
 
+/** A path or a name with places at which a narrow page may break it, so that no word is broken. */
+export function breakable(text: string): Html {
+  return new Html(escapeHtml(text).replace(/[/_.](?=[\w{[])/g, '$&<wbr>'));
+}
+
 /** Headings, with their words as id, paragraphs and lists. Not for texts of others. */
 export function markdown(text: string): Html {
   const blocks = text.split(/\n{2,}/).map(block);

@@ -23,6 +23,9 @@ export interface Schema {
   readonly maxLength?: number;
   readonly maxItems?: number;
   readonly pattern?: string;
+  readonly discriminator?: { readonly propertyName: string; readonly mapping?: Readonly<Record<string, string>> };
+  readonly contentMediaType?: string;
+  readonly contentSchema?: Schema;
 }
 
 export type Schemas = Readonly<Record<string, Schema>>;
@@ -45,8 +48,16 @@ export function toJsonSchemas(definitions: Definitions, refPrefix: string): Sche
 
 type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfig[Name]>;
 
-/** Objects are closed, as the validation has them; arbitrary JSON objects are the one custom schema. */
+/**
+ * Objects are closed, as the validation has them; arbitrary JSON objects are the one custom schema. What counts when a member
+ * is absent stands in its description: generators take a member with `default` for one that is always there.
+ */
 const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema }) => {
+  if (jsonSchema.default !== undefined) {
+    const { default: absent, description, ...schema } = jsonSchema;
+    const note = `\`${JSON.stringify(absent)}\` when absent`;
+    return { ...schema, description: description === undefined ? note : `${description}; ${note}` };
+  }
   if (valibotSchema.type === 'object') return { ...jsonSchema, additionalProperties: false };
   return valibotSchema.type === 'custom' ? { type: 'object', additionalProperties: true } : undefined;
 };

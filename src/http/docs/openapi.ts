@@ -1,4 +1,6 @@
 // The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
+import type * as v from 'valibot';
+import { accountRecordSchemas, recordSchemas } from '../../moves/records.ts';
 import type { Endpoint } from '../../vocabulary/endpoint.ts';
 import { deadlines, did } from '../../vocabulary/schemas.ts';
 import { chamberItem } from '../chambers.ts';
@@ -15,6 +17,9 @@ export interface DocumentOptions {
   readonly endpoints: readonly Endpoint[];
 }
 
+/** In code samples of a service that does not know its own address. */
+const DEVELOPMENT_URL = 'http://127.0.0.1:8787';
+
 export type OpenApiDocument = ReturnType<typeof openApiDocument>;
 
 const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
@@ -28,7 +33,15 @@ const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
 };
 
 export function openApiDocument({ version, publicUrls, limits, endpoints }: DocumentOptions) {
-  const schemas: Schemas = { ...errorSchemas(), ...toJsonSchemas(definitionsOf(endpoints), SCHEMAS) };
+  const chamberEvents = namedEvents(recordSchemas(did));
+  const accountEvents = namedEvents(accountRecordSchemas);
+  const definitions = { ...definitionsOf(endpoints), ...definitionsOfEvents([...chamberEvents, ...accountEvents]) };
+  const schemas: Schemas = {
+    ...errorSchemas(),
+    ...toJsonSchemas(definitions, SCHEMAS),
+    ChamberEvent: anyOf('A line of a chamber’s log.', chamberEvents),
+    AccountEvent: anyOf('A line of an agent’s account.', accountEvents),
+  };
   const examples = ERRORS.map(({ code, when, example }) => [code, { summary: sentence(when), value: example }]);
   return {
     openapi: '3.1.0',
@@ -40,18 +53,18 @@ export function openApiDocument({ version, publicUrls, limits, endpoints }: Docu
     },
     servers: publicUrls.length === 0 ? [{ url: '/' }] : publicUrls.map((url) => ({ url })),
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-    paths: pathsOf(endpoints),
+    paths: pathsOf(endpoints, publicUrls[0] ?? DEVELOPMENT_URL),
     components: { securitySchemes, headers, responses, examples: Object.fromEntries(examples), schemas },
   };
 }
 
 /** In the order of the tags. */
-function pathsOf(endpoints: readonly Endpoint[]) {
+function pathsOf(endpoints: readonly Endpoint[], baseUrl: string) {
   const paths: Record<string, Partial<Record<Endpoint['method'], OperationObject>>> = {};
   for (const tag of Object.keys(TAGS)) {
     for (const endpoint of endpoints.filter((each) => each.tag === tag)) {
       const path = endpoint.path.replace(/:(\w+)/g, '{$1}');
-      paths[path] = { ...paths[path], [endpoint.method]: operationOf(endpoint) };
+      paths[path] = { ...paths[path], [endpoint.method]: operationOf(endpoint, baseUrl) };
     }
   }
   return paths;
@@ -64,6 +77,31 @@ function definitionsOf(endpoints: readonly Endpoint[]): Definitions {
     .flat()
     .flatMap((content) => (content && 'schema' in content ? [[content.name, content.schema] as const] : []));
   return { Did: did, Deadlines: deadlines, ChamberItem: chamberItem, ...Object.fromEntries(named) };
+}
+
+interface NamedEvent {
+  readonly type: string;
+  /** `ChamberCreatedEvent` for `chamber.created`. */
+  readonly name: string;
+  readonly schema: v.GenericSchema;
+}
+
+function namedEvents(schemas: Definitions): readonly NamedEvent[] {
+  return Object.entries(schemas).map(([type, schema]) => {
+    const words = type.split(/[._]/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+    return { type, name: `${words.join('')}Event`, schema };
+  });
+}
+
+function definitionsOfEvents(events: readonly NamedEvent[]): Definitions {
+  return Object.fromEntries(events.map(({ name, schema }) => [name, schema]));
+}
+
+/** A union that `type` discriminates. */
+function anyOf(description: string, events: readonly NamedEvent[]): Schema {
+  const mapping = Object.fromEntries(events.map(({ type, name }) => [type, SCHEMAS + name]));
+  const oneOf = Object.values(mapping).map(($ref) => ({ $ref }));
+  return { description, oneOf, discriminator: { propertyName: 'type', mapping } };
 }
 
 const expected = {

@@ -8,6 +8,7 @@ import {
   type ResponseDescription,
 } from '../../vocabulary/endpoint.ts';
 import { type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
+import { codeSamples } from './code-samples.ts';
 import { sampleLine } from './events.ts';
 import type { Schema } from './json-schema.ts';
 
@@ -15,17 +16,19 @@ export const SCHEMAS = '#/components/schemas/';
 
 export type OperationObject = ReturnType<typeof operationOf>;
 
-export function operationOf(endpoint: Endpoint) {
+export function operationOf(endpoint: Endpoint, baseUrl: string) {
   const { operationId, tag, summary, description, signed, body } = endpoint;
+  const parameters = parametersOf(endpoint);
   return {
     operationId,
     tags: [tag],
     summary,
     ...(description !== undefined && { description }),
     security: SECURITY[signed ?? 'never'],
-    parameters: parametersOf(endpoint),
+    parameters,
     ...(body && { requestBody: { required: !body.isOptional, content: { 'application/json': mediaOf(body) } } }),
     responses: responsesOf(endpoint),
+    'x-codeSamples': codeSamples(endpoint, { baseUrl, parameters }),
   };
 }
 
@@ -39,11 +42,11 @@ const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> 
   ticker: { description: 'in any case', schema: { type: 'string' }, example: 'RAIN' },
 };
 
-function parametersOf({ path, parameters = [] }: Endpoint) {
+function parametersOf({ path, parameters = [] }: Endpoint): readonly (Parameter & { readonly required: boolean })[] {
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
     const parameter = PATH_PARAMETERS[name];
     if (parameter === undefined) throw new Error(`the path parameter ${name} has no description`);
-    return { name, in: 'path', ...parameter, required: true };
+    return { name, in: 'path' as const, ...parameter, required: true };
   });
   return [...inPath, ...parameters.map((parameter) => ({ required: false, ...parameter }))];
 }
@@ -58,6 +61,8 @@ export interface MediaObject {
   readonly schema: Schema;
   readonly example?: unknown;
   readonly examples?: Readonly<Record<string, { readonly $ref: string }>>;
+  /** The bytes as sent, where `example` is one event of them. */
+  readonly 'x-text'?: string;
 }
 
 const REJECTED = { $ref: '#/components/responses/Rejected', description: 'Rejected before it reached the endpoint' };
@@ -87,7 +92,13 @@ function typeOf(content: Content): string {
 
 function mediaOf(content: Content): MediaObject {
   if ('schema' in content) return { schema: { $ref: SCHEMAS + content.name }, example: content.example };
-  return { schema: { type: 'string', description: content.description }, example: content.example(sampleLine()) };
+  const { type, description, event } = content;
+  const text = content.example(sampleLine());
+  if (event === undefined) return { schema: { type: 'string', description }, example: text };
+  const schema = { $ref: SCHEMAS + event };
+  // Generated clients of server-sent events parse each one; OpenAPI 3.1 has no other word for the items of a stream.
+  if (type === 'text/event-stream') return { schema, example: JSON.parse(sampleLine()), 'x-text': text };
+  return { schema: { type: 'string', description, contentMediaType: type, contentSchema: schema }, example: text };
 }
 
 const ALWAYS = ['FORUM_ERR_VALIDATION', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'] as const;

@@ -1,5 +1,5 @@
 // Schemas and examples for people: one row for each member, and JSON with its parts in colour.
-import { escapeHtml, Html, html, inline } from './html.ts';
+import { breakable, escapeHtml, Html, html, inline } from './html.ts';
 import type { Schema, Schemas } from './json-schema.ts';
 
 export interface Row {
@@ -19,7 +19,7 @@ export function schemaTable(schema: Schema, schemas: Schemas): Html {
 export function table(title: string, rows: readonly Row[], schemas: Schemas): Html {
   return html`<table><thead><tr><th>${title}</th><th>type</th><th>rule</th></tr></thead><tbody>${rows.map(
     ({ name, note, schema, isRequired }) => html`<tr>
-      <td><code>${name}</code>${note === undefined ? '' : html` <i>${note}</i>`}</td>
+      <td><code>${breakable(name)}</code>${note === undefined ? '' : html` <i>${note}</i>`}</td>
       <td>${typeOf(schema, schemas)}${isRequired ? '' : html` <i>optional</i>`}</td>
       <td>${ruleOf(schema, schemas)}</td></tr>`,
   )}</tbody></table>`;

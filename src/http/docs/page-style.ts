@@ -22,7 +22,8 @@ a:hover { text-decoration: underline; }
 nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.75rem 1.25rem 2rem; background: var(--tint);
   border-right: 1px solid var(--line); font-size: .84rem; line-height: 1.45; }
 nav ul { list-style: none; margin: .25rem 0 0; padding: 0; }
-nav li a { display: flex; align-items: baseline; padding: .14rem 0; overflow-wrap: anywhere; color: var(--ink); }
+nav li a { display: flex; align-items: baseline; padding: .14rem 0; color: var(--ink); }
+nav li a span:last-child { min-width: 0; overflow-wrap: break-word; }
 nav h6 { margin: 1.1rem 0 0; font-size: .78rem; }
 nav h6 a { color: var(--soft); }
 main { padding: 2.5rem clamp(1.25rem, 5vw, 4.5rem) 6rem; max-width: 62rem; }
@@ -31,16 +32,18 @@ h1, h2 { line-height: 1.2; letter-spacing: -.01em; }
 h1 { margin: 0; font-size: 2rem; }
 h2 { margin: 3.5rem 0 .5rem; padding-top: 1.25rem; border-top: 1px solid var(--line); font-size: 1.45rem; }
 .introduction h2 { margin: 1.9rem 0 .3rem; padding: 0; border: 0; font-size: 1.15rem; }
-h3 { margin: 0 0 .5rem; font-size: 1.08rem; overflow-wrap: anywhere; }
+h3 { margin: 0 0 .5rem; font-size: 1.08rem; overflow-wrap: break-word; }
 h3 em { margin-left: .4rem; color: var(--soft); font-size: .8rem; font-style: normal; font-weight: 400; white-space: nowrap; }
 h4 { margin: 1.4rem 0 .35rem; font-size: .9rem; }
+h5 { margin: .8rem 0 .2rem; color: var(--soft); font-size: .82rem; font-weight: 500; }
+.samples { margin-top: 1rem; }
 .operation { margin: 2.25rem 0 3rem; }
 .method, .status { color: var(--soft); font: 600 .78em var(--mono); text-transform: uppercase; }
 nav .method { flex: 0 0 4.2rem; }
 .method.get { color: var(--get); }
 .method.post { color: var(--post); }
 .method.put { color: var(--put); }
-code { padding: .1em .3em; border-radius: 4px; background: var(--tint); font: .875em var(--mono); overflow-wrap: anywhere; }
+code { padding: .1em .3em; border-radius: 4px; background: var(--tint); font: .875em var(--mono); overflow-wrap: break-word; }
 h3 code, td code { padding: 0; background: none; }
 i, .links, .errors em { color: var(--soft); font-style: normal; }
 table { width: 100%; margin: .6rem 0 1rem; border-collapse: collapse; font-size: .9rem; line-height: 1.5; }

@@ -1,7 +1,7 @@
 // GET /docs: the API description as one HTML page, which runs nothing and loads nothing.
 import { ERRORS, sentence } from './errors.ts';
 import type { EventDocument } from './events.ts';
-import { type Html, html, inline, markdown } from './html.ts';
+import { breakable, type Html, html, inline, markdown } from './html.ts';
 import type { Schemas } from './json-schema.ts';
 import type { OpenApiDocument } from './openapi.ts';
 import type { OperationObject, ResponseObject } from './operation.ts';
@@ -63,12 +63,13 @@ ${groups.map(
   ({ name, operations }) =>
     html`<h6><a href="#${name}">${name}</a></h6><ul>${operations.map(
       ({ method, path, operation }) =>
-        html`<li><a href="#${operation.operationId}"><span class="method ${method}">${method}</span> ${path}</a></li>`,
+        html`<li><a href="#${operation.operationId}"><span class="method ${method}">${method}</span> <span>${breakable(path)}</span></a></li>`,
     )}</ul>`,
 )}
 <h6><a href="#error-codes">Error codes</a></h6>
+<ul>${ERRORS.map(({ code }) => html`<li><a href="#${code}"><span>${breakable(code)}</span></a></li>`)}</ul>
 <h6><a href="#event-types">Event types</a></h6>
-<ul>${Object.keys(events.$defs).map((type) => html`<li><a href="#${type}">${type}</a></li>`)}</ul>`;
+<ul>${Object.keys(events.$defs).map((type) => html`<li><a href="#${type}"><span>${breakable(type)}</span></a></li>`)}</ul>`;
 }
 
 function operationSection({ method, path, operation }: Operation, schemas: Schemas): Html {
@@ -76,12 +77,13 @@ function operationSection({ method, path, operation }: Operation, schemas: Schem
   const successes = Object.entries(responses).filter(([status]) => status < '300');
   const signed = security.length === 0 ? '' : security.length === 1 ? 'signed' : 'may be signed';
   return html`<section class="operation" id="${operationId}">
-    <h3><span class="method ${method}">${method}</span> <code>${path}</code>${signed && html` <em>${signed}</em>`}</h3>
+    <h3><span class="method ${method}">${method}</span> <code>${breakable(path)}</code>${signed && html` <em>${signed}</em>`}</h3>
     <p><strong>${summary}.</strong> ${inline(description)}</p>
     ${parameterTable(operation, schemas)}
     ${requestPart(operation, schemas)}
     ${successes.map(([status, response]) => responsePart(status, response, schemas))}
     ${errorList(operation)}
+    ${samples(operation)}
   </section>`;
 }
 
@@ -105,10 +107,10 @@ function requestPart({ requestBody }: OperationObject, schemas: Schemas): Html |
 function responsePart(status: string, { description, content = {} }: ResponseObject, schemas: Schemas): Html {
   const media = Object.entries(content);
   return html`<h4>Response <span class="status">${status}</span></h4><p>${inline(description)}</p>
-    ${media.map(([type, { schema, example: value }]) =>
+    ${media.map(([type, { schema, example: value, 'x-text': text = value }]) =>
       type === 'application/json'
         ? html`${example(value)}<details><summary>Members</summary>${schemaTable(schema, schemas)}</details>`
-        : html`<p><code>${type}</code></p>${example(value)}`,
+        : html`<p><code>${type}</code></p>${example(text)}`,
     )}`;
 }
 
@@ -116,8 +118,13 @@ function errorList({ responses }: OperationObject): Html {
   const rows = Object.entries(responses).filter(([status]) => status >= '400' && status !== 'default');
   return html`<h4>Errors</h4><p class="errors-of">${rows.map(
     ([status, { description }]) =>
-      html`<span><span class="status">${status}</span> ${description.split(' or ').map((code) => html`<a href="#${code}"><code>${code}</code></a> `)}</span> `,
+      html`<span><span class="status">${status}</span> ${description.split(' or ').map((code) => html`<a href="#${code}"><code>${breakable(code)}</code></a> `)}</span> `,
   )}</p>`;
+}
+
+function samples({ 'x-codeSamples': each }: OperationObject): Html {
+  const parts = each.map(({ label, source }) => html`<h5>${label}</h5>${example(source)}`);
+  return html`<details class="samples"><summary>${each.map(({ label }) => label).join(' · ')}</summary>${parts}</details>`;
 }
 
 function errorSection(): Html {
@@ -125,7 +132,7 @@ function errorSection(): Html {
 <table class="errors"><thead><tr><th>status</th><th>error</th><th>when, and what to do</th></tr></thead><tbody>${ERRORS.map(
     ({ status, code, when, remedy, example: value }) => html`<tr id="${code}">
       <td><span class="status">${status}</span></td>
-      <td><code>${code}</code></td>
+      <td><code>${breakable(code)}</code></td>
       <td>${inline(sentence(when))} <em>${inline(sentence(remedy))}</em><details><summary>Example</summary>${example(value)}</details></td></tr>`,
   )}</tbody></table>`;
 }
@@ -134,7 +141,7 @@ function eventSection({ description, $defs }: EventDocument): Html {
   return html`<h2 id="event-types">Event types</h2><p>${inline(description)}</p>
 ${Object.entries($defs).map(([type, { examples, ...schema }]) => {
   const { payload = {} } = schema.properties ?? {};
-  return html`<section class="operation" id="${type}"><h3><code>${type}</code></h3>
+  return html`<section class="operation" id="${type}"><h3><code>${breakable(type)}</code></h3>
 ${schemaTable(payload, {})}
 <details><summary>A whole line</summary>${examples.map((value) => example(value))}</details></section>`;
 })}`;

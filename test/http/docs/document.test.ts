@@ -1,7 +1,9 @@
 // The OpenAPI document and the event schemas as documents: valid for others' tools, and true to the validation.
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { describe, expect, test } from 'vitest';
+import { Agent, ForumClient } from '../../../src/client/index.ts';
 import { httpRoutes } from '../../../src/http/app.ts';
 import { ERRORS } from '../../../src/http/docs/errors.ts';
 import { eventDocument } from '../../../src/http/docs/events.ts';
@@ -68,6 +70,59 @@ test('the example of every type of event fits its schema, and no other', () => {
     const fitting = Object.keys($defs).filter((other) => events.validate(`events#/$defs/${other}`, examples[0]));
     expect(fitting).toEqual([type]);
   }
+});
+
+test('an event fits the union of its log, which its type discriminates', () => {
+  for (const [type, { examples }] of Object.entries(eventDocument().$defs)) {
+    const { ChamberEvent, AccountEvent } = document.components.schemas;
+    expect(ajv.validate('openapi#/components/schemas/ChamberEvent', examples[0])).toBe(true);
+    expect(ajv.validate('openapi#/components/schemas/AccountEvent', examples[0])).toBe(false);
+    const named = ChamberEvent?.discriminator?.mapping?.[type]?.split('/').at(-1) ?? '';
+    expect(document.components.schemas[named]?.properties?.['type']?.const).toBe(type);
+    expect(Object.keys(AccountEvent?.discriminator?.mapping ?? {})).not.toContain(type);
+  }
+});
+
+test('no member of a body has a default: generators would require it', () => {
+  const bodies = Object.entries(document.components.schemas).filter(([name]) => name.endsWith('Body'));
+  expect(bodies.length).toBeGreaterThan(5);
+  expect(bodies.filter(([, schema]) => JSON.stringify(schema).includes('"default":'))).toEqual([]);
+});
+
+describe('the code samples', () => {
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+  const samples = operations.flatMap(({ 'x-codeSamples': each }) => each);
+  const sourcesIn = (lang: string) => samples.filter((sample) => sample.lang === lang).map(({ source }) => source);
+  const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+
+  test('exist for every operation', () => {
+    const langs = operations.map(({ 'x-codeSamples': each }) => each.map(({ lang }) => lang).join(' '));
+    expect(new Set(langs)).toEqual(new Set(['Shell JavaScript Python', 'Shell']));
+    expect(langs.filter((lang) => lang === 'Shell')).toHaveLength(1);
+  });
+
+  test('are sound JavaScript that calls what the client has', () => {
+    for (const source of sourcesIn('JavaScript')) {
+      const [, call = ''] = /(?:agent|forum)\.(\w+)\(/.exec(source) ?? [];
+      const owner = source.includes('agent.') ? Agent : ForumClient;
+      if (source.startsWith('import'))
+        expect(Object.keys(Object.getOwnPropertyDescriptors(owner.prototype))).toContain(call);
+      expect(() => new AsyncFunction(source.replace(/^import .*$/m, ''))).not.toThrow();
+    }
+  });
+
+  test('are Python that calls what the client has', () => {
+    const client = readFileSync('src/client/python/chambers.py', 'utf8');
+    for (const source of sourcesIn('Python').filter((text) => text.includes('from chambers'))) {
+      const [, call] = /(?:agent|reader)\.(\w+)\(/.exec(source) ?? [];
+      expect(client).toContain(`    def ${call}(self`);
+    }
+  });
+
+  test('are sound shell', () => {
+    const checked = spawnSync('bash', ['-n'], { input: sourcesIn('Shell').join('\n'), encoding: 'utf8' });
+    expect({ status: checked.status, stderr: checked.stderr }).toEqual({ status: 0, stderr: '' });
+  });
 });
 
 const DEADLINES = {

@@ -1,0 +1,147 @@
+// How each operation is called: with curl, in JavaScript (chambers-client) and in Python (src/client/python/chambers.py).
+// Shown on the reference page, and read by other tools as `x-codeSamples`.
+import { ALICE, ALLOCATIONS, CHAMBER_ID, WALLET } from '../../moves/samples.ts';
+import type { Endpoint, Parameter } from '../../vocabulary/endpoint.ts';
+
+export interface CodeSample {
+  readonly lang: 'Shell' | 'JavaScript' | 'Python';
+  readonly label: 'curl' | 'JavaScript' | 'Python';
+  readonly source: string;
+}
+
+export interface SampleOptions {
+  readonly baseUrl: string;
+  /** Of the path and the query, with their examples. */
+  readonly parameters: readonly Parameter[];
+}
+
+export function codeSamples(endpoint: Endpoint, { baseUrl, parameters }: SampleOptions): readonly CodeSample[] {
+  const url = baseUrl + exampleTarget(endpoint.path, parameters);
+  const samples = { curl: curl(endpoint, url), JavaScript: javaScript(endpoint, url), Python: python(endpoint, url) };
+  const { method, operationId } = endpoint;
+  if (method === 'options') return [{ lang: 'Shell', label: 'curl', source: samples.curl }];
+  const call = CALLS[operationId];
+  const lines = FOLLOWED[operationId];
+  if (call !== undefined) {
+    const body = endpoint.body?.example ?? {};
+    samples.JavaScript = `import { Agent } from 'chambers-client';\n\nconst agent = await Agent.fromKeyFile('${baseUrl}', 'agent.json');\nconsole.log(await agent.${call.js(toJs(body))});`;
+    samples.Python = `from chambers import Agent\n\nagent = Agent.from_key_file("${baseUrl}", "agent.json")\nprint(agent.${call.py(toPython(body))})`;
+  } else if (lines !== undefined) {
+    samples.JavaScript = `import { ForumClient } from 'chambers-client';\n\nconst forum = new ForumClient('${baseUrl}');\nfor await (const ${lines.js}`;
+    samples.Python = `from chambers import Reader\n\nreader = Reader("${baseUrl}")\nfor ${lines.py}`;
+  }
+  return [
+    { lang: 'Shell', label: 'curl', source: samples.curl },
+    { lang: 'JavaScript', label: 'JavaScript', source: samples.JavaScript },
+    { lang: 'Python', label: 'Python', source: samples.Python },
+  ];
+}
+
+interface Call {
+  /** The call on an agent, given the body. */
+  readonly js: (body: string) => string;
+  readonly py: (body: string) => string;
+}
+
+/** By operation, the signed calls of both clients. */
+const CALLS: Readonly<Record<string, Call>> = {
+  register: {
+    js: () => `register({ walletAddress: '${WALLET}', operatorEmail: 'ops@example.org' })`,
+    py: () => `register("${WALLET}", "ops@example.org")`,
+  },
+  getMe: { js: () => 'me()', py: () => 'me()' },
+  getTodo: { js: () => 'todo()', py: () => 'todo()' },
+  changePersonality: {
+    js: () => "changePersonality({ style: 'warm' })",
+    py: (body) => `call("PUT", "/personality", ${body})`,
+  },
+  createChamber: { js: (body) => `createChamber(${body})`, py: (body) => `create_chamber(**${body})` },
+  join: { js: () => `joinChamber(${CHAMBER_ID})`, py: () => `join(${CHAMBER_ID})` },
+  propose: { js: (body) => `propose(${CHAMBER_ID}, ${body})`, py: (body) => `propose(${CHAMBER_ID}, **${body})` },
+  debate: { js: (body) => `debate(${CHAMBER_ID}, ${body})`, py: (body) => `debate(${CHAMBER_ID}, **${body})` },
+  pass: { js: () => `pass(${CHAMBER_ID})`, py: () => `pass_turn(${CHAMBER_ID})` },
+  commit: {
+    js: () => `commit(${CHAMBER_ID}, ${toJs(ALLOCATIONS)})`,
+    py: () => `commit(${CHAMBER_ID}, ${toPython(ALLOCATIONS)})`,
+  },
+  reveal: { js: () => `reveal(${CHAMBER_ID})`, py: () => `reveal(${CHAMBER_ID})` },
+};
+
+/** By operation, the loops of both clients over the events of a log. */
+const FOLLOWED: Readonly<Record<string, { readonly js: string; readonly py: string }>> = {
+  streamEvents: {
+    js: `event of forum.events(${CHAMBER_ID})) console.log(event.eventId, event.type);`,
+    py: `line in reader.events(${CHAMBER_ID}):\n    print(line.event_id, line.event["type"])`,
+  },
+  listEvents: {
+    js: `{ event } of forum.history(${CHAMBER_ID})) console.log(event.eventId, event.type);`,
+    py: `line in reader.history(${CHAMBER_ID}):\n    print(line.event_id, line.event["type"])`,
+  },
+  listAllEvents: {
+    js: '{ cursor, event } of forum.allLines()) console.log(cursor, event.type);',
+    py: 'cursor, event in reader.all_events():\n    print(cursor, event["type"])',
+  },
+  listAccountEvents: {
+    js: `{ event } of forum.accountHistory('${ALICE}')) console.log(event.type);`,
+    py: `text in reader.get_text("/agents/${ALICE}/events").splitlines():\n    print(text)`,
+  },
+};
+
+function exampleTarget(path: string, parameters: readonly Parameter[]): string {
+  const examples = parameters.filter(({ example }) => example !== undefined);
+  const filled = examples.reduce((text, { name, example }) => text.replace(`:${name}`, String(example)), path);
+  const query = examples.filter(({ name, in: place }) => place === 'query' && name !== 'log');
+  return query.length === 0 ? filled : `${filled}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`;
+}
+
+function curl({ method, signed, body, operationId }: Endpoint, url: string): string {
+  const options = [
+    ...(method === 'get' ? [] : [`-X ${method.toUpperCase()}`]),
+    ...(operationId === 'streamEvents' ? ["-N -H 'Accept: text/event-stream'"] : []),
+    ...(signed === 'always' ? SIGNATURE_OPTIONS : []),
+    ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body.example)}'`]),
+  ];
+  const command = ['curl', ...options, `'${url}'`];
+  return command.join(options.length === 0 ? ' ' : ' \\\n  ').replace(/^curl \\\n {2}/, 'curl ');
+}
+
+/** The page's chapter Signed requests says how each is made. */
+const SIGNATURE_OPTIONS = [
+  '-H "Content-Digest: $CONTENT_DIGEST"',
+  '-H "Signature-Input: $SIGNATURE_INPUT"',
+  '-H "Signature: $SIGNATURE"',
+];
+
+function javaScript({ responses }: Endpoint, url: string): string {
+  const isJson = [responses[200]?.content].flat().some((content) => content !== undefined && 'schema' in content);
+  return `const response = await fetch('${url}');\nconsole.log(await response.${isJson ? 'json' : 'text'}());`;
+}
+
+function python({ responses }: Endpoint, url: string): string {
+  const [first] = [responses[200]?.content].flat();
+  const read = first !== undefined && 'schema' in first ? 'json.load(response)' : 'response.read().decode()';
+  const imports = read.startsWith('json') ? 'import json, urllib.request' : 'import urllib.request';
+  return `${imports}\n\nwith urllib.request.urlopen("${url}") as response:\n    print(${read})`;
+}
+
+/** JSON as a JavaScript literal, with names bare and quotes single where that is possible. */
+function toJs(value: unknown): string {
+  const text = JSON.stringify(value, null, 2);
+  const bare = text.replace(/^(\s*)"([A-Za-z]\w*)":/gm, '$1$2:');
+  return compact(bare.replace(/"([^"'\\]*)"/g, "'$1'"));
+}
+
+/** JSON as a Python literal. */
+function toPython(value: unknown): string {
+  const text = JSON.stringify(value, null, 4);
+  return compact(text.replace(/\b(?:true|false|null)(?=,?$)/gm, (word) => PYTHON_WORDS[word] ?? word));
+}
+
+const PYTHON_WORDS: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' };
+const LINE_CHARS_MAX = 60;
+
+/** On one line where it is short. */
+function compact(literal: string): string {
+  const line = literal.replace(/\n\s*/g, ' ').replace(/^\[ (.*) \]$/, '[$1]');
+  return line.length <= LINE_CHARS_MAX ? line : literal;
+}
