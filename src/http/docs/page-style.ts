@@ -37,6 +37,7 @@ h3 em { margin-left: .4rem; color: var(--soft); font-size: .8rem; font-style: no
 h4 { margin: 1.4rem 0 .35rem; font-size: .9rem; }
 h5 { margin: .8rem 0 .2rem; color: var(--soft); font-size: .82rem; font-weight: 500; }
 .samples { margin-top: 1rem; }
+.samples pre { white-space: pre; overflow-wrap: normal; }
 .operation { margin: 2.25rem 0 3rem; }
 .method, .status { color: var(--soft); font: 600 .78em var(--mono); text-transform: uppercase; }
 nav .method { flex: 0 0 4.2rem; }
