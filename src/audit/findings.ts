@@ -127,12 +127,16 @@ function verdictOf({ verified, broken, undecided, notEvaluated }: CheckResult['c
 export function differences(expected: object, actual: object, isExact: boolean): readonly string[] {
   const names = new Set([...Object.keys(expected), ...(isExact ? Object.keys(actual) : [])]);
   return [...names].flatMap((name) => {
-    const [due = '', found = ''] = [expected, actual].map((value) =>
-      canonicalJson((Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : null) ?? null),
-    );
+    const [expectedMember, member] = [memberOf(expected, name), memberOf(actual, name)];
+    if (expectedMember === member) return [];
+    const [due, found] = [canonicalJson(expectedMember), canonicalJson(member)];
     if (due === found) return [];
     return [`${name} is ${shortened(found, VALUE_CHARS_MAX)} and not ${shortened(due, VALUE_CHARS_MAX)}`];
   });
+}
+
+function memberOf(value: object, name: string): unknown {
+  return (Object.hasOwn(value, name) ? (value as Readonly<Record<string, unknown>>)[name] : null) ?? null;
 }
 
 function shortened(text: string, charsMax: number): string {

@@ -130,9 +130,11 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
   });
 }
 
+const BATCH_SIGNATURES = 64;
+
 /** By libsodium or node:crypto, on other threads. */
 async function withVerifier<Result>(work: (verify: Verify) => Promise<Result>): Promise<Result> {
-  const verifier = createVerifier();
+  const verifier = createVerifier({ batchJobsMax: BATCH_SIGNATURES });
   const caller = { network: '', did: '' };
   try {
     return await work(checkedVerify((...parts) => verifier.verify(...parts, caller)));

@@ -57,10 +57,27 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   if (!result.success) return { problem: problemOfIssue(result.issues[0]) };
   // The schema has the members of the type, which the type system can't see through a table.
   const event = result.output as Event;
-  if (canonicalJson(value) !== text) return { event, problem: 'is not in canonical form (RFC 8785)' };
+  if (!isCanonical(value, text)) return { event, problem: 'is not in canonical form (RFC 8785)' };
   // A member that a schema ignores, such as one called `constructor`, is missing from its output.
-  if (canonicalJson(event) !== text) return { event, problem: 'holds a member that event records do not have' };
+  if (JSON.stringify(event).length !== text.length) return { event, problem: 'holds a member that event records do not have' };
   return { event };
+}
+
+/** As canonicalJson decides, which takes three times as long. */
+function isCanonical(value: JsonValue, text: string): boolean {
+  return (isSorted(value) && JSON.stringify(value) === text) || canonicalJson(value) === text;
+}
+
+function isSorted(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  let last = '';
+  const isArray = Array.isArray(value);
+  for (const name of Object.keys(value)) {
+    if (!isArray && name < last) return false;
+    last = name;
+    if (!isSorted((value as Readonly<Record<string, unknown>>)[name])) return false;
+  }
+  return true;
 }
 
 // A malformed DID is a finding of the check `signature`.

@@ -31,6 +31,8 @@ export interface VerifierOptions {
   readonly onThreadLost?: (reason: string) => void;
   /** From one signature of the fallback verifier to its next. */
   readonly fallbackPauseMillis?: number;
+  /** Sent to a thread at once: more take less of the main thread, and wait longer. */
+  readonly batchJobsMax?: number;
   /** The binding to load in place of the installed one. */
   readonly sodiumPath?: string;
 }
@@ -45,7 +47,7 @@ export interface SignatureVerifierPool {
 
 /** libsodium verifies; node:crypto does while no thread is ready. A signature that either rejects for its R goes to the fallback verifier. */
 export function createVerifier(options: VerifierOptions = {}): SignatureVerifierPool {
-  const { pendingMax = PENDING_MAX, onThreadLost = () => {} } = options;
+  const { pendingMax = PENDING_MAX, batchJobsMax = BATCH_JOBS_MAX, onThreadLost = () => {} } = options;
   const threadCount = options.threads ?? Math.max(1, availableParallelism() - 1);
   const inFlightMax = IN_FLIGHT_PER_THREAD_MAX * Math.max(1, threadCount);
   const verifyByNode = createNodeVerifier(options.keysMax ?? KEYS_MAX, settle);
@@ -68,7 +70,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
     inFlight++;
     if (batch.length === 0) setImmediate(sendBatch);
     batch.push(job);
-    if (batch.length === BATCH_JOBS_MAX) sendBatch();
+    if (batch.length === batchJobsMax) sendBatch();
   }
 
   function sendBatch(): void {

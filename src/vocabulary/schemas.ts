@@ -1,6 +1,7 @@
 // Valibot schemas of the values that bodies, payloads and responses share. Each message completes "<path>: ".
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import * as v from 'valibot';
-import { checksumAddress } from 'viem';
 import { suggestion } from './suggestion.ts';
 import {
   DEADLINES,
@@ -116,7 +117,16 @@ export function isWalletAddress(text: string): text is Hex {
   if (!ADDRESS.test(text)) return false;
   const digits = text.slice(2);
   const isOneCase = digits === digits.toLowerCase() || digits === digits.toUpperCase();
-  return isOneCase || checksumAddress(text as Hex) === text;
+  return isOneCase || hasChecksum(digits);
+}
+
+/** A letter is a capital where the same digit of the hash of the address is 8 or more. */
+function hasChecksum(digits: string): boolean {
+  const hash = bytesToHex(keccak_256(utf8ToBytes(digits.toLowerCase())));
+  return [...digits].every((digit, index) => {
+    const isCapital = Number.parseInt(hash.charAt(index), 16) >= 8;
+    return digit === (isCapital ? digit.toUpperCase() : digit.toLowerCase());
+  });
 }
 
 export const PERSONALITY_STRINGS_MAX = 64;

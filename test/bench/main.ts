@@ -3,6 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { benchAudit } from './audit.ts';
 import { benchFanout } from './fanout.ts';
 import { BENCH_FOLDER, stamp } from './folder.ts';
 import { benchIdle } from './idle.ts';
@@ -24,6 +25,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   preview: benchPreview,
   start: benchStart,
   idle: benchIdle,
+  audit: benchAudit,
 };
 
 const { values, positionals } = parseArgs({

@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest';
+import { SignatureSet } from '../../src/audit/signature-set.ts';
+import { Random } from '../kit/random.ts';
+
+const random = new Random(11);
+const signatures = Array.from({ length: 3_000 }, () => Uint8Array.from({ length: 64 }, () => random.below(256)));
+const [first, ...others] = signatures as [Uint8Array, ...Uint8Array[]];
+
+describe('signatures of a log', () => {
+  test('are each known by the event that had them first, however many there are', () => {
+    const set = new SignatureSet();
+    expect(signatures.map((signature, index) => set.add(signature, index + 1, 0)).filter(Boolean)).toEqual([]);
+    const known = signatures.map((signature, index) => set.add(signature, 5_000 + index, 0));
+    expect(known).toEqual(signatures.map((_, index) => index + 1));
+  });
+
+  test('that differ in one bit are two', () => {
+    const set = new SignatureSet();
+    set.add(first, 1, 0);
+    for (let bit = 0; bit < 512; bit++) {
+      const other = first.slice();
+      other[bit >> 3] = (other[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(set.add(other, 2, 0)).toBeUndefined();
+    }
+    expect(set.add(first, 3, 0)).toBe(1);
+  });
+
+  test('are known for the whole horizon, wherever it begins, and not for ever', () => {
+    for (const before of [0, 1, 500, 999, 1_000]) {
+      const set = new SignatureSet(1_000);
+      others.slice(0, 2).forEach((signature, index) => void set.add(signature, 1 + index, before * index));
+      set.add(first, 7, before);
+      expect(set.add(first, 8, before + 1_000), `after ${before}`).toBe(7);
+    }
+    const set = new SignatureSet(1_000);
+    set.add(first, 1, 0);
+    for (const [index, at] of [1_001, 2_002].entries()) set.add(others[index] as Uint8Array, 2, at);
+    expect(set.add(first, 4, 2_003)).toBeUndefined();
+  });
+});
