@@ -11,7 +11,6 @@ import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 import { type LineRecord, readRecord } from './record.ts';
 import { type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
-import type { Verify } from './verify.ts';
 
 /** An outcome on the chain that the log claims, with the id under which it is reported. */
 export interface Claim {
@@ -37,8 +36,6 @@ export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction
   readonly context?: AuditContext | undefined;
   /** The chamber that all lines must belong to; without it, that of most lines. */
   readonly chamberId?: number | undefined;
-  /** In place of the context's. */
-  readonly verify?: Verify | undefined;
 }
 
 /** A line before its turn to be checked. */
@@ -69,9 +66,7 @@ export class ChamberAudit {
   #firstProblem = '';
 
   constructor(options: AuditOptions = {}) {
-    const { moves = new MoveAccumulator(), chamberId, readTransaction, verify } = options;
-    const shared = options.context ?? auditContext();
-    const context = verify === undefined ? shared : { ...shared, verify };
+    const { context = auditContext(), moves = new MoveAccumulator(), chamberId, readTransaction } = options;
     this.context = context;
     this.moves = moves;
     this.#chamberId = chamberId;

@@ -7,8 +7,6 @@ import { MerkleTree } from 'merkletreejs';
 import { type Hex, toHex } from '../vocabulary/values.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 
-export type { MoveTree };
-
 /** Throws an Error from `root` if the two differ, which no input can cause. */
 export class TwofoldTree implements MoveTree {
   readonly #accumulator = new MoveAccumulator();

@@ -59,7 +59,8 @@ function toRecord<Event>(text: string, value: JsonValue, known: Schemas): LineRe
   const event = result.output as Event;
   if (!isCanonical(value, text)) return { event, problem: 'is not in canonical form (RFC 8785)' };
   // A member that a schema ignores, such as one called `constructor`, is missing from its output.
-  if (JSON.stringify(event).length !== text.length) return { event, problem: 'holds a member that event records do not have' };
+  if (JSON.stringify(event).length !== text.length)
+    return { event, problem: 'holds a member that event records do not have' };
   return { event };
 }
 

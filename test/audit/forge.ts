@@ -105,8 +105,8 @@ export async function audit(
 
 /** The audit of the lines alone. */
 export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, verify = verifyOnce) {
-  const context = { ...auditContext(policy), keys };
-  const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, verify, readTransaction: readOnce });
+  const context = { ...auditContext(policy, verify), keys };
+  const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, readTransaction: readOnce });
   await chamberAudit.takeAll(readLines(chunksOf(Buffer.from(text))));
   chamberAudit.conclude();
   return chamberAudit;
