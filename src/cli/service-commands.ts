@@ -1,10 +1,15 @@
 // Commands for operators, on the machine of the service: running it, checking it and maintaining its database.
 import { readConfig } from '../config.ts';
+import { isPostgres } from '../log/postgres/database-url.ts';
+import type { Fault } from '../log/stored-stream.ts';
 import { paint, plain } from '../terminal.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, EXIT, members, print, printMembers, printNotice, table } from './output.ts';
 
-const DATABASE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or data/chambers.db)' } as const;
+const FILE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or data/chambers.db)' } as const;
+const DATABASE_ARGUMENT = {
+  '[database]': 'the file or postgres:// URL (default: DATABASE_URL, DATABASE_PATH or data/chambers.db)',
+} as const;
 
 export const serviceCommands: readonly CommandSpec[] = [
   {
@@ -43,28 +48,63 @@ export const serviceCommands: readonly CommandSpec[] = [
     args: DATABASE_ARGUMENT,
     examples: ['rebuild'],
     run: async ({ args, isJson }) => {
+      const database = databaseOf(args[0]);
       const { rebuildDatabase } = await import('../log/sqlite/repair.ts');
-      printMembers(isJson, rebuildDatabase(databaseOf(args[0])));
+      const { rebuildPostgres } = await import('../log/postgres/maintenance.ts');
+      printMembers(isJson, isPostgres(database) ? await rebuildPostgres(database) : rebuildDatabase(database));
     },
   },
   {
     name: 'backup',
     summary: 'Copies a whole database while the service is running',
-    args: { '<target>': 'the file to write, which must not exist', ...DATABASE_ARGUMENT },
+    args: { '<target>': 'the file to write, which must not exist', ...FILE_ARGUMENT },
     examples: ['backup /mnt/backup/chambers.db'],
     run: async ({ args: [target = '', database], isJson }) => {
+      const file = fileOf(
+        database,
+        'pg_dump or its provider backs up a PostgreSQL database; renew-id follows its restore',
+      );
       const { backupDatabase } = await import('../log/sqlite/backup.ts');
-      printMembers(isJson, await backupDatabase(databaseOf(database), target));
+      printMembers(isJson, await backupDatabase(file, target));
+    },
+  },
+  {
+    name: 'renew-id',
+    summary: 'Gives a database that was not restored from chambers backup a new logId, while no service runs on it',
+    args: DATABASE_ARGUMENT,
+    examples: ['renew-id', 'renew-id postgres://chambers@db.internal/restored'],
+    run: async ({ args, isJson }) => {
+      const database = databaseOf(args[0]);
+      const { renewFile } = await import('../log/sqlite/backup.ts');
+      const { renewPostgres } = await import('../log/postgres/maintenance.ts');
+      printMembers(isJson, isPostgres(database) ? await renewPostgres(database) : renewFile(database));
+    },
+  },
+  {
+    name: 'copy',
+    summary: 'Moves a log to another store, with the same logId: the lines are the same, and the source takes no more',
+    args: {
+      '<from>': 'the SQLite file or postgres:// URL of the log, on which no service may run',
+      '<to>': 'the file to write, which must not exist, or the URL of an empty database',
+    },
+    examples: [
+      'copy data/chambers.db postgres://chambers@db.internal/chambers  # PGPASSWORD holds the password',
+      'copy postgres://chambers@db.internal/chambers data/chambers.db',
+    ],
+    run: async ({ args: [from = '', to = ''], isJson }) => {
+      const { copyLog } = await import('../log/copy.ts');
+      printMembers(isJson, await copyLog(from, to));
     },
   },
   {
     name: 'erase',
     summary: "Removes an agent's personal data from a database, while the service is stopped; needs as much free disk",
-    args: { '<did>': 'the agent, e.g. did:key:z6Mk…', ...DATABASE_ARGUMENT },
+    args: { '<did>': 'the agent, e.g. did:key:z6Mk…', ...FILE_ARGUMENT },
     examples: ['erase did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],
     run: async ({ args: [did = '', database], isJson }) => {
+      const file = fileOf(database, 'src/log/postgres/README.md has the statements that do this in PostgreSQL');
       const { eraseAgent } = await import('../log/sqlite/erase.ts');
-      printMembers(isJson, eraseAgent(databaseOf(database), did));
+      printMembers(isJson, eraseAgent(file, did));
       printNotice(isJson, 'Backups may still hold the data: erase the agent from each of them too, or delete them.');
     },
   },
@@ -86,27 +126,34 @@ async function doctor({ args: [url], isJson }: Input): Promise<number> {
 
 async function fsck({ args, options, isJson }: Input): Promise<number> {
   const { fsckDatabase } = await import('../log/sqlite/fsck.ts');
+  const { fsckPostgres } = await import('../log/postgres/maintenance.ts');
   const { repairTail } = await import('../log/sqlite/repair.ts');
   const database = databaseOf(args[0]);
-  const repair = options['repair-tail'] === undefined ? {} : repairTail(database);
+  const isRepair = options['repair-tail'] !== undefined;
+  const repair = isRepair ? repairTail(fileOf(database, '--repair-tail is for SQLite files')) : {};
   const faults: object[] = [];
-  const summary = fsckDatabase(database, (fault) => {
+  const report = (fault: Fault) => {
     faults.push(fault);
     const { stream, eventId, problem } = fault;
     const place = stream === null ? 'database' : `${stream}, event ${eventId}`;
     if (!isJson) console.log(`${paint('red', plain(place))}: ${plain(problem)}`);
-  });
+  };
+  const summary = isPostgres(database) ? await fsckPostgres(database, report) : fsckDatabase(database, report);
   const result = { ...summary, ...repair };
   print(isJson, { ...result, found: faults }, members(result));
   return summary.faults === 0 ? EXIT.ok : EXIT.verification;
 }
 
-function databaseOf(path: string | undefined): string {
-  if (path !== undefined) return path;
+/** The path of a file, or a URL. */
+function databaseOf(named: string | undefined): string {
+  if (named !== undefined) return named;
   const { DATABASE_URL, DATABASE_PATH } = readConfig(process.env);
-  if (DATABASE_URL === undefined) return DATABASE_PATH;
-  throw new CommandError(
-    'usage',
-    'DATABASE_URL is set, and this command is for SQLite files: for PostgreSQL use pg_dump',
-  );
+  return DATABASE_URL ?? DATABASE_PATH;
+}
+
+/** `instead` says what to do with one in PostgreSQL. */
+function fileOf(named: string | undefined, instead: string): string {
+  const database = databaseOf(named);
+  if (!isPostgres(database)) return database;
+  throw new CommandError('usage', `this is for SQLite files: ${instead}`);
 }

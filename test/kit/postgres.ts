@@ -32,3 +32,44 @@ export async function execute(url: string, sql: string): Promise<readonly Record
     await client.end();
   }
 }
+
+/** The URL of an empty database, or of a copy of the named one, as a restore would leave it. */
+export async function ownDatabase(template = 'template0'): Promise<string> {
+  const serverUrl = inject('postgresUrl');
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} ENCODING UTF8`);
+  atEnd(async () => void (await execute(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`).catch(() => {})));
+  const url = new URL(serverUrl);
+  url.pathname = name;
+  return url.href;
+}
+
+/** Locks a table against everybody until the client ends. */
+export function holdTable(url: string, table: string): Promise<pg.Client> {
+  return hold(url, `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+}
+
+/** Keeps everybody from creating or migrating a schema in the database until the client ends. */
+export function holdMigrations(url: string): Promise<pg.Client> {
+  return hold(url, 'SELECT pg_advisory_xact_lock(4848270581)');
+}
+
+async function hold(url: string, lock: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`BEGIN; ${lock}`);
+  return client;
+}
+
+/** How many sessions wait for a lock on the table. */
+export async function waitersFor(url: string, table: string): Promise<number> {
+  return (await execute(url, `SELECT FROM pg_locks WHERE relation = '${table}'::regclass AND NOT granted`)).length;
+}
+
+/** How many sessions wait to create or migrate a schema in the database. */
+export async function migrationWaiters(url: string): Promise<number> {
+  return (await execute(url, `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND ${IN_DATABASE}`))
+    .length;
+}
+
+const IN_DATABASE = 'database = (SELECT oid FROM pg_database WHERE datname = current_database())';

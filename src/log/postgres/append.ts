@@ -19,12 +19,9 @@
 //    statement fails whole, and is run again without the account.
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
-import type { Listing } from '../../../projections/listings.ts';
-import { STATE_VERSION } from '../../../projections/snapshot.ts';
-import { unreachable } from '../../vocabulary/unreachable.ts';
-import { DEADLINES } from '../../vocabulary/values.ts';
 import type { LogEntry, Registration, StreamId } from '../log.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
+import { derivedInserts, derivedRows } from './derived-rows.ts';
 
 /** Returns the streams in conflict, of which nothing was written. `isRepeated`: an earlier attempt may have been committed. */
 export async function appendBatch(
@@ -127,54 +124,6 @@ function predecessor({ stream, eventId }: LogEntry): Pick<LogEntry, 'stream' | '
   return isCreation ? { stream: stream - 1, eventId: 1 } : { stream, eventId: eventId - 1 };
 }
 
-/** As JSON, since most batches have few: for each table the latest row of a key, with its lead. */
-function derivedRows(entries: readonly LogEntry[], leads: readonly string[]): readonly string[] {
-  const tables = { chambers: new Map(), ideas: new Map(), members: new Map(), turns: new Map(), snapshots: new Map() };
-  for (const [index, { stream, listings, snapshot }] of entries.entries()) {
-    const lead = leads[index];
-    for (const row of listings) tables[row.table].set(keyOf(row), { lead, ...columnsOf(row) });
-    if (snapshot === undefined) continue;
-    const { eventId, state } = snapshot;
-    const leaf = Buffer.from(snapshot.leaf).toString('hex');
-    tables.snapshots.set(stream, {
-      lead,
-      chamberId: stream,
-      eventId,
-      version: STATE_VERSION,
-      crc: crc32(state),
-      state,
-      leaf,
-    });
-  }
-  return Object.values(tables).map((table) => JSON.stringify([...table.values()]));
-}
-
-function keyOf(row: Listing): string | number {
-  if (row.table === 'ideas') return `${row.idea.chamberId} ${row.idea.slot}`;
-  return row.table === 'members' ? `${row.chamberId} ${row.did}` : row.chamberId;
-}
-
-/** Texts of agents only inside of JSON, where U+0000, which PostgreSQL's text can't hold, is escaped. */
-function columnsOf(row: Listing): object {
-  switch (row.table) {
-    case 'chambers': {
-      const { chamberId, creatorDid, deadlines, isCommitted, isSettled } = row;
-      return { chamberId, creatorDid, ...deadlines, isCommitted, isSettled, listing: JSON.stringify(row) };
-    }
-    case 'ideas': {
-      const { chamberId, slot, ticker, creatorDid, graduatedAt } = row.idea;
-      const { proposedAt } = row;
-      return { chamberId, slot, ticker, creatorDid, proposedAt, graduatedAt, view: JSON.stringify(row.idea) };
-    }
-    case 'members':
-      return row;
-    case 'turns':
-      return { chamberId: row.chamberId, turn: JSON.stringify(row.turn) };
-    default:
-      return unreachable(row);
-  }
-}
-
 function registrationRows(registrations: readonly Registration[], chains: ReadonlyMap<string, unknown>) {
   const hex = (text: string, encoding: BufferEncoding) => Buffer.from(text, encoding).toString('hex');
   const signed: object[] = [];
@@ -247,43 +196,7 @@ WITH batch AS MATERIALIZED (
   SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
 ), unplaced_events AS (
   INSERT INTO unplaced SELECT stream, event_id FROM batch WHERE lead ${WON} AND stream ~ '^[0-9]' ORDER BY place
-), new_chambers AS (
-  INSERT INTO chambers SELECT "chamberId", "creatorDid", ${DEADLINES.map((name) => `"${name}"`)}, "isCommitted", "isSettled", listing
-  FROM jsonb_to_recordset($12::jsonb) AS rows (lead text, "chamberId" bigint, "creatorDid" text,
-    ${DEADLINES.map((name) => `"${name}" bigint`)}, "isCommitted" boolean, "isSettled" boolean, listing text)
-  WHERE lead ${WON}
-  ON CONFLICT (chamber_id) DO UPDATE SET listing = excluded.listing, is_committed = excluded.is_committed,
-    is_settled = excluded.is_settled
-), closed_members AS (
-  UPDATE members SET is_open = false
-  FROM jsonb_to_recordset($12::jsonb) AS rows (lead text, "chamberId" bigint, "isCommitted" boolean)
-  WHERE lead ${WON} AND "isCommitted" AND members.chamber_id = "chamberId" AND is_open
-), new_ideas AS (
-  INSERT INTO ideas SELECT "chamberId", slot, ticker, "creatorDid", "proposedAt", "graduatedAt", view
-  FROM jsonb_to_recordset($13::jsonb) AS rows (lead text, "chamberId" bigint, slot bigint, ticker text, "creatorDid" text,
-    "proposedAt" bigint, "graduatedAt" text, view text)
-  WHERE lead ${WON}
-  ON CONFLICT (chamber_id, slot) DO UPDATE SET graduated_at = excluded.graduated_at, view = excluded.view
-), new_members AS (
-  INSERT INTO members SELECT did, "chamberId", "turnOrder", "hasCommitted", "hasRevealed", true
-  FROM jsonb_to_recordset($14::jsonb) AS rows (lead text, did text, "chamberId" bigint, "turnOrder" bigint,
-    "hasCommitted" boolean, "hasRevealed" boolean)
-  WHERE lead ${WON}
-  ON CONFLICT (did, chamber_id) DO UPDATE SET turn_order = excluded.turn_order, has_committed = excluded.has_committed,
-    has_revealed = excluded.has_revealed
-), new_turns AS (
-  INSERT INTO turns SELECT "chamberId", turn
-  FROM jsonb_to_recordset($15::jsonb) AS rows (lead text, "chamberId" bigint, turn text)
-  WHERE lead ${WON}
-  ON CONFLICT (chamber_id) DO UPDATE SET turn = excluded.turn
-), new_snapshots AS (
-  INSERT INTO snapshots SELECT "chamberId", "eventId", version, decode(leaf, 'hex'), state, crc
-  FROM jsonb_to_recordset($16::jsonb) AS rows (lead text, "chamberId" bigint, "eventId" bigint, version bigint, leaf text,
-    state text, crc bigint)
-  WHERE lead ${WON}
-  ON CONFLICT (chamber_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
-    state = excluded.state, crc = excluded.crc WHERE snapshots.event_id <= excluded.event_id
-), new_registrations AS (
+), ${derivedInserts(12, WON)}, new_registrations AS (
   INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
   FROM jsonb_to_recordset($17::jsonb) AS rows (lead text, did text, "eventId" bigint, hash text, "coversEmail" boolean)
   WHERE lead IS NULL OR lead ${WON}

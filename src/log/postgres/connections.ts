@@ -23,6 +23,7 @@ const SESSION = `SELECT pg_is_in_recovery() AS standby, current_setting('transac
 export class Connections {
   readonly #urls: readonly string[];
   readonly #max: number;
+  readonly #silenceMillis: number;
   readonly #idle: pg.Client[] = [];
   readonly #all = new Set<pg.Client>();
   readonly #waiting: (() => void)[] = [];
@@ -30,9 +31,11 @@ export class Connections {
   #taken = 0;
   #isClosed = false;
 
-  constructor(databaseUrl: string, max: number) {
+  /** A query may take any time if `silenceMillis` is 0. */
+  constructor(databaseUrl: string, max: number, silenceMillis = SILENCE_MS_MAX) {
     this.#urls = hostUrls(databaseUrl);
     this.#max = max;
+    this.#silenceMillis = silenceMillis;
   }
 
   /**
@@ -99,7 +102,7 @@ export class Connections {
     const client = new pg.Client({
       connectionString,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: SILENCE_MS_MAX,
+      query_timeout: this.#silenceMillis,
       keepAlive: true,
       application_name: 'chambers',
     });
@@ -136,8 +139,8 @@ class NotWritable extends Error {}
 
 /** SQLSTATE classes of a server that goes down, starts or was demoted. */
 const LOST = /^(08|57P0[1235]|25006)/;
-/** Serialization, locks, memory, disk and connections: the transaction was undone. */
-const TRANSIENT = /^(40|53|54000|55P03|57014|58)/;
+/** Serialization, locks, a log that has moved, memory, disk and connections: the transaction was undone. */
+const TRANSIENT = /^(40|53|54000|55|57014|58)/;
 
 /** Whether the outcome is unknown: the connection went away, or was never there. */
 export function isLost(error: unknown): boolean {

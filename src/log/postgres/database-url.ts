@@ -2,6 +2,10 @@
 
 const DATABASE_URL = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^@/?#]+)(\/[^/?#]+(?:\?[^#]*)?)$/;
 
+export function isPostgres(database: string): boolean {
+  return /^postgres(ql)?:/.test(database);
+}
+
 /** A URL for each host of `postgres://user@one,two:5433/name`; throws an Error that names no part of it. */
 export function hostUrls(databaseUrl: string): readonly string[] {
   const [, start, hosts = '', end] = DATABASE_URL.exec(databaseUrl) ?? [];

@@ -23,6 +23,7 @@ import {
   StreamDamaged,
   type StreamId,
 } from '../log.ts';
+import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { PAGE_BYTES } from '../pages.ts';
 import { appendBatch } from './append.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
@@ -55,6 +56,7 @@ export async function openPostgresLog(options: PostgresLogOptions): Promise<Post
     await migrate(client);
     const { rows } = await client.query<MetaRow>('SELECT name, value FROM meta');
     const meta = new Map(rows.map(({ name, value }) => [name, value]));
+    requireNotMoved(meta.get(MOVED_TO));
     const clock = Number(meta.get(CLOCK_HIGH_WATER_MARK) ?? 0);
     // Only the newest rows: the index skips what lies before the clock.
     const newest = await client.query<{ readonly at: string | null }>(

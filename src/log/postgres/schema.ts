@@ -2,11 +2,15 @@
 // one transaction under a lock, so that nodes may start together.
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
+import { describeDatabase } from './database-url.ts';
 
 const SCHEMA_VERSION = 2;
 const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one migration at a time in a database. */
 const MIGRATION_LOCK = '4848270581';
+
+/** Of a log that has moved. */
+export const MOVED_TRIGGER = 'events_refuse_moved';
 
 export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
 
@@ -122,6 +126,29 @@ export async function migrate(client: Client): Promise<void> {
     await client.query('ROLLBACK').catch(() => {});
     throw error;
   }
+}
+
+/** In the caller's transaction. Returns the schema's name; throws an Error of one line unless the database is empty. */
+export async function createSchema(client: Client, url: string): Promise<string> {
+  await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+  const isEmpty = (await readVersion(client).catch(() => 0)) === undefined;
+  if (!isEmpty) throw new Error(`${describeDatabase(url)} is not empty: name another database, or drop its tables`);
+  await create(client);
+  return schemaOf(client);
+}
+
+/** Returns the schema's name; throws an Error of one line unless a log of this version is there. */
+export async function requireLog(client: Client, url: string): Promise<string> {
+  const version = await readVersion(client);
+  if (version === SCHEMA_VERSION) return schemaOf(client);
+  const found =
+    version === undefined ? 'holds no log' : `has schema ${version}, and this version's is ${SCHEMA_VERSION}`;
+  throw new Error(`${describeDatabase(url)} ${found}`);
+}
+
+async function schemaOf(client: Client): Promise<string> {
+  const { rows } = await client.query('SELECT quote_ident(current_schema()) AS name');
+  return rows[0].name;
 }
 
 /** Throws an Error of one line if the server, or the database, can't hold a log. Returns what it is. */

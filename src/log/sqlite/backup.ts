@@ -4,14 +4,17 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { createPrivate, reasonOf } from './database-file.ts';
+import { MOVED_TO } from '../moved.ts';
+import { createPrivate, openDatabaseFile, reasonOf } from './database-file.ts';
 import { openReader, readMeta } from './stored-events.ts';
 
-export interface BackupSummary {
-  /** Of the copy. */
+/** The logIds of a copy and of its original. */
+export interface RenewedId {
   readonly logId: string;
-  /** The logId of the original. */
   readonly copiedFrom: string;
+}
+
+export interface BackupSummary extends RenewedId {
   readonly events: number;
 }
 
@@ -27,13 +30,9 @@ export async function backupDatabase(path: string, target: string): Promise<Back
     createPrivate(partial);
     // Copies the snapshot of this transaction: without it every commit of the service would restart the copy.
     source.exec('BEGIN');
-    const copiedFrom = readMeta(source, 'log_id') ?? '';
     await source.backup(partial, { progress: () => PAGES_PER_STEP });
-    const summary = makeNewLog(partial, copiedFrom);
-    // The file first, then the folder that names it.
-    flush(partial);
-    renameSync(partial, target);
-    flush(dirname(target));
+    const summary = makeNewLog(partial);
+    publish(partial, target);
     return summary;
   } catch (error) {
     rmSync(partial, { force: true });
@@ -43,22 +42,47 @@ export async function backupDatabase(path: string, target: string): Promise<Back
   }
 }
 
-function makeNewLog(path: string, copiedFrom: string): BackupSummary {
+function makeNewLog(path: string): BackupSummary {
   const copy = new Database(path);
   try {
     // One file, without a -wal until a service opens it.
     copy.pragma('journal_mode = DELETE');
-    const logId = randomBytes(16).toString('hex');
-    const write = copy.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
-    copy.transaction(() => {
-      write.run('log_id', logId);
-      write.run('copied_from', copiedFrom);
-    })();
     const events = copy.prepare<[], number>('SELECT count(*) FROM events').pluck().get() ?? 0;
-    return { logId, copiedFrom, events };
+    return { ...renewLogId(copy), events };
   } finally {
     copy.close();
   }
+}
+
+/** For a file that was restored by other means than a backup of ours, while no service runs on it. */
+export function renewFile(path: string): RenewedId {
+  openReader(path).close();
+  const file = openDatabaseFile(path);
+  try {
+    return renewLogId(file.db);
+  } finally {
+    file.close();
+  }
+}
+
+/** Also of a log that has moved: under another id it may take events again. */
+function renewLogId(db: Database.Database): RenewedId {
+  const logId = randomBytes(16).toString('hex');
+  const copiedFrom = readMeta(db, 'log_id') ?? '';
+  const write = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
+  db.transaction(() => {
+    write.run('log_id', logId);
+    write.run('copied_from', copiedFrom);
+    db.prepare('DELETE FROM meta WHERE name = ?').run(MOVED_TO);
+  }).immediate();
+  return { logId, copiedFrom };
+}
+
+/** Durably: the file first, then the folder that names it. */
+export function publish(partial: string, target: string): void {
+  flush(partial);
+  renameSync(partial, target);
+  flush(dirname(target));
 }
 
 function flush(path: string): void {

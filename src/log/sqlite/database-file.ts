@@ -8,7 +8,7 @@ import { migrate, SCHEMA_VERSION } from './schema.ts';
 
 const CACHE_KIB = 32_768;
 /** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
-const PAGE_BYTES = 8_192;
+export const PAGE_BYTES = 8_192;
 /** Pages in the write-ahead log before a checkpoint (2 MiB): more would block the process for longer at a time. */
 const CHECKPOINT_PAGES = 256;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */

@@ -6,10 +6,18 @@ import Database from 'better-sqlite3';
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, STATE_VERSION } from '../../../projections/snapshot.ts';
-import { hiddenSignatureKey, parseSignature, signatureKey } from '../../crypto/http-signature.ts';
-import type { ForumEvent, RequestEvidence } from '../../vocabulary/events.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
+import {
+  EMPTY_STREAM,
+  type Fault,
+  type FsckSummary,
+  LOG_ID,
+  registrationKey,
+  streamOf,
+  type VerifiedStream,
+  verifyEvent,
+} from '../stored-stream.ts';
 import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';
@@ -20,31 +28,12 @@ import { type INDEX_TABLES, migrate } from './schema.ts';
 import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
   accountEvents,
+  COPIED_THROUGH,
   chamberEvents,
-  EMPTY_STREAM,
   openReader,
+  type PositionedEvent,
   readMeta,
-  type StoredEvent,
-  streamOf,
-  type VerifiedStream,
-  verifyEvent,
 } from './stored-events.ts';
-
-export interface Fault {
-  /** Null if the fault is in no event. */
-  readonly position: number | null;
-  readonly stream: StreamId | null;
-  readonly eventId: number | null;
-  readonly problem: string;
-}
-
-export interface FsckSummary {
-  readonly logId: string;
-  readonly events: number;
-  readonly chambers: number;
-  readonly accounts: number;
-  readonly faults: number;
-}
 
 /**
  * Reports the faults in the order of the log, so that the first one with a position is the first bad event. Of each stream it
@@ -66,8 +55,6 @@ interface Checksums {
   readonly line_crc: number | null;
   readonly nodes_crc: number | null;
 }
-
-const LOG_ID = /^[0-9a-f]{32}$/;
 
 class Fsck {
   readonly #db: Database.Database;
@@ -132,7 +119,7 @@ class Fsck {
   /** Events of earlier schemas have none. */
   #checkChecksums(): void {
     if (this.#schema < 3) return;
-    const events = this.#db.prepare<[], StoredEvent & Checksums>(
+    const events = this.#db.prepare<[], PositionedEvent & Checksums>(
       `SELECT position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, nodes, line_crc, nodes_crc
        FROM events WHERE line_crc IS NOT NULL OR nodes_crc IS NOT NULL`,
     );
@@ -152,11 +139,13 @@ class Fsck {
   #checkOrder(): void {
     const query = `SELECT position, chamber_id, account, event_id,
       CASE WHEN json_valid(line) THEN json_extract(line, '$.ts') END AS ts FROM events ORDER BY position`;
+    // Several nodes wrote the lines of a copy from PostgreSQL: only each stream's are in the order of their time.
+    const copiedThrough = Number(readMeta(this.#db, COPIED_THROUGH) ?? 0);
     let position = 0;
     let latest = '';
-    for (const row of this.#db.prepare<[], StoredEvent & { readonly ts: string | null }>(query).iterate()) {
+    for (const row of this.#db.prepare<[], PositionedEvent & { readonly ts: string | null }>(query).iterate()) {
       const isNext = row.position === ++position;
-      const isLater = row.ts === null || row.ts >= latest;
+      const isLater = row.ts === null || row.ts >= latest || position <= copiedThrough;
       if (!isNext) this.#note(row, `its position is ${row.position}, not ${position}`);
       else if (!isLater) this.#note(row, 'ts is earlier than that of an earlier event');
       if (!isNext || !isLater) return;
@@ -165,7 +154,7 @@ class Fsck {
   }
 
   /** Returns the number of streams. */
-  #checkStreams(events: Iterable<StoredEvent>): number {
+  #checkStreams(events: Iterable<PositionedEvent>): number {
     let streams = 0;
     let current: StreamId | undefined;
     let verified: VerifiedStream = EMPTY_STREAM;
@@ -181,11 +170,12 @@ class Fsck {
     return streams;
   }
 
-  #checkEvent(before: VerifiedStream, stored: StoredEvent): VerifiedStream {
+  #checkEvent(before: VerifiedStream, stored: PositionedEvent): VerifiedStream {
     try {
       const verified = verifyEvent(before, stored);
       const { chamber, event } = verified;
-      if (event?.type === 'agent.registered' && event.request?.body) this.#requireRemembered(event, event.request);
+      const key = registrationKey(event);
+      if (key !== undefined) this.#requireRemembered(stored, key);
       if (chamber !== null) {
         for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing, chamber.lastAt);
         if (this.#snapshots.get(chamber.chamberId) === chamber.lastEventId)
@@ -199,11 +189,9 @@ class Fsck {
     }
   }
 
-  /** A registration that is kept whole: without its signature in the table it could be replayed. */
-  #requireRemembered({ did, eventId }: ForumEvent, request: RequestEvidence): void {
-    const hash = Buffer.from(hiddenSignatureKey(signatureKey(parseSignature(request))), 'latin1');
+  #requireRemembered({ account, event_id }: PositionedEvent, key: Buffer): void {
     const query = 'SELECT count(*) FROM registrations WHERE signature_hash = ? AND did = ? AND event_id = ?';
-    const found = this.#db.prepare<[Buffer, string | null, number], number>(query).pluck().get(hash, did, eventId);
+    const found = this.#db.prepare<[Buffer, string | null, number], number>(query).pluck().get(key, account, event_id);
     if (found !== 1) throw new Error('its signature is not in the table registrations');
   }
 
@@ -253,7 +241,7 @@ class Fsck {
   }
 
   #checkSignatures(): void {
-    const repeated = this.#db.prepare<[], StoredEvent>(
+    const repeated = this.#db.prepare<[], PositionedEvent>(
       `SELECT * FROM events WHERE position IN (
         SELECT position FROM (
           SELECT position, row_number() OVER (PARTITION BY signature ORDER BY position) AS nth
@@ -292,7 +280,7 @@ class Fsck {
     }
   }
 
-  #note(stored: StoredEvent | null, problem: string): void {
+  #note(stored: PositionedEvent | null, problem: string): void {
     const { position = null, event_id: eventId = null } = stored ?? {};
     this.#faults.push({ position, stream: stored && streamOf(stored), eventId, problem });
   }

@@ -6,12 +6,13 @@ import type { Database } from 'better-sqlite3';
 import { leafHash } from '../../crypto/merkle.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
+import { streamOf } from '../stored-stream.ts';
 import { type DatabaseFile, openDatabaseFile, reasonOf } from './database-file.ts';
 import { type DERIVED_TABLES, deriveTables } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
 import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, INDEX_TABLES, INDEXES } from './schema.ts';
-import { openReader, type StoredEvent, streamOf } from './stored-events.ts';
+import { openReader, type PositionedEvent } from './stored-events.ts';
 
 export interface RebuildSummary {
   readonly chambers: number;
@@ -95,9 +96,13 @@ export function repairTail(path: string): TailRepair {
   }
 }
 
-function foreignTail(db: Database, first: number, firstFaults: ReadonlyMap<StreamId, number>): readonly StoredEvent[] {
+function foreignTail(
+  db: Database,
+  first: number,
+  firstFaults: ReadonlyMap<StreamId, number>,
+): readonly PositionedEvent[] {
   const rows = db
-    .prepare<[number], StoredEvent>(
+    .prepare<[number], PositionedEvent>(
       `SELECT position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, signature, nodes
        FROM events WHERE position >= ? ORDER BY position`,
     )
@@ -118,7 +123,7 @@ function foreignTail(db: Database, first: number, firstFaults: ReadonlyMap<Strea
 }
 
 /** Durable before the rows leave the log. */
-function save(path: string, rows: readonly StoredEvent[]): string {
+function save(path: string, rows: readonly PositionedEvent[]): string {
   const descriptor = openSync(path, 'wx', 0o600);
   try {
     for (const { position, chamber_id, account, event_id, line, signature, nodes } of rows) {

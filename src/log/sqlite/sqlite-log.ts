@@ -25,6 +25,7 @@ import {
   StreamDamaged,
   type StreamId,
 } from '../log.ts';
+import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { PAGE_BYTES } from '../pages.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
@@ -104,6 +105,7 @@ class SqliteLog implements ForumLog {
     this.#index = new EventIndex(db);
     this.logId = this.#statements.recall.get('log_id') ?? '';
     if (!LOG_ID.test(this.logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
+    requireNotMoved(this.#statements.recall.get(MOVED_TO));
     this.#position = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
     this.#lastAt = readClock(db);
   }

@@ -1,0 +1,136 @@
+// Every stream of the log, checked and folded from its first event on, one after another. The rows that follow from them are
+// written to the derived tables, by whatever tables those names stand for in the transaction.
+import { crc32 } from 'node:zlib';
+import type { Client } from 'pg';
+import { listingsOf } from '../../../projections/listings.ts';
+import { encodeState, isSnapshotDue, STATE_VERSION } from '../../../projections/snapshot.ts';
+import { fromHex, toHex } from '../../vocabulary/values.ts';
+import type { StreamId } from '../log.ts';
+import {
+  EMPTY_STREAM,
+  type Fault,
+  registrationKey,
+  type StoredEvent,
+  streamOf,
+  type VerifiedStream,
+  verifyEvent,
+} from '../stored-stream.ts';
+import { byteaArray } from './arrays.ts';
+import { derivedInserts, derivedRows } from './derived-rows.ts';
+import { readRows } from './transaction.ts';
+
+export const DERIVED_TABLES = ['chambers', 'ideas', 'members', 'turns', 'snapshots'] as const;
+
+export interface FoldSummary {
+  readonly events: number;
+  readonly chambers: number;
+  readonly accounts: number;
+  /** Whose rows are not complete. */
+  readonly badStreams: ReadonlySet<StreamId>;
+}
+
+/** Of each stream `onFault` gets the first fault only, because later events build on it. `schema` holds the stored snapshots. */
+export async function foldLog(client: Client, schema: string, onFault: (fault: Fault) => void): Promise<FoldSummary> {
+  const summary = { events: 0, chambers: 0, accounts: 0, badStreams: new Set<StreamId>() };
+  const fail = (row: StoredEvent, problem: string) => {
+    if (summary.badStreams.has(streamOf(row))) return;
+    summary.badStreams.add(streamOf(row));
+    onFault({ position: null, stream: streamOf(row), eventId: row.event_id, problem });
+  };
+  let current: StreamId | undefined;
+  let before: VerifiedStream = EMPTY_STREAM;
+  for await (const rows of readRows<FoldRow>(client, streamsQuery(schema))) {
+    const derived: Parameters<typeof derivedRows>[0][number][] = [];
+    const registered = new Map<string, FoldRow>();
+    for (const row of rows) {
+      summary.events++;
+      if (streamOf(row) !== current) {
+        current = streamOf(row);
+        before = EMPTY_STREAM;
+        summary[row.account === null ? 'chambers' : 'accounts']++;
+      }
+      if (summary.badStreams.has(current)) continue;
+      try {
+        const after = verifyRow(before, row);
+        const key = registrationKey(after.event);
+        if (key !== undefined) registered.set(key.toString('hex'), row);
+        derived.push(...rowsOf(before, after));
+        before = after;
+      } catch (error) {
+        fail(row, error instanceof Error ? error.message : String(error));
+      }
+    }
+    await client.query(INSERT_DERIVED, [
+      ...derivedRows(
+        derived,
+        derived.map(() => ''),
+      ),
+    ]);
+    for (const row of await unremembered(client, registered)) {
+      fail(row, 'its signature is not in the table registrations');
+    }
+  }
+  await client.query(
+    'UPDATE members SET is_open = false FROM chambers WHERE is_committed AND members.chamber_id = chambers.chamber_id',
+  );
+  return summary;
+}
+
+function rowsOf(before: VerifiedStream, { chamber, headHash }: VerifiedStream) {
+  if (chamber === null) return [];
+  const snapshot = isSnapshotDue(chamber)
+    ? { eventId: chamber.lastEventId, leaf: fromHex(headHash), state: encodeState(chamber) }
+    : undefined;
+  return [{ stream: chamber.chamberId, listings: listingsOf(before.chamber, chamber), snapshot }];
+}
+
+interface FoldRow extends StoredEvent {
+  readonly at: number;
+  readonly line_crc: number;
+  readonly nodes_crc: number | null;
+  /** Those of the chamber's snapshot, if it is of this event. */
+  readonly version: number | null;
+  readonly leaf: Buffer | null;
+  readonly state: string | null;
+  readonly state_crc: number | null;
+}
+
+/** As numbers: bigint would be text. */
+function streamsQuery(schema: string): string {
+  return `SELECT CASE WHEN stream ~ '^[0-9]' THEN stream::float8 END AS chamber_id,
+      CASE WHEN stream !~ '^[0-9]' THEN stream END AS account, e.event_id::float8, at::float8, line, signature, nodes,
+      line_crc::float8, nodes_crc::float8, version::float8, leaf, state, crc::float8 AS state_crc
+    FROM events AS e LEFT JOIN ${schema}.snapshots AS s ON s.chamber_id::text = stream AND s.event_id = e.event_id
+    ORDER BY stream, e.event_id`;
+}
+
+function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
+  const { line, nodes, at, line_crc: lineCrc, nodes_crc: nodesCrc, version, leaf, state } = row;
+  const after = verifyEvent(before, row);
+  if (at !== after.at) throw new Error("column at is not the line's ts");
+  if (lineCrc !== crc32(line) || nodesCrc !== (nodes && crc32(nodes))) {
+    throw new Error('its checksums do not match its line and its tree nodes');
+  }
+  // One of another version is dropped when it is met.
+  if (state === null || after.chamber === null || version !== STATE_VERSION) return after;
+  const isRight = state === encodeState(after.chamber) && leaf && toHex(leaf) === after.headHash;
+  if (!isRight || row.state_crc !== crc32(state)) {
+    throw new Error('table snapshots does not match the log: run chambers rebuild');
+  }
+  return after;
+}
+
+const INSERT_DERIVED = `WITH ${derivedInserts(1, 'IS NOT NULL')} SELECT`;
+
+/** Of the registrations by the hash of their signature, those that the table lacks. */
+async function unremembered(client: Client, registered: ReadonlyMap<string, FoldRow>): Promise<readonly FoldRow[]> {
+  if (registered.size === 0) return [];
+  const { rows } = await client.query<{ readonly hash: string; readonly did: string; readonly event_id: number }>(
+    `SELECT encode(signature_hash, 'hex') AS hash, did, event_id::float8 FROM registrations WHERE signature_hash = ANY ($1::bytea[])`,
+    [byteaArray([...registered.keys()].map((hash) => Buffer.from(hash, 'hex')))],
+  );
+  const remembered = new Set(rows.map(({ hash, did, event_id }) => `${hash} ${did} ${event_id}`));
+  return [...registered].flatMap(([hash, row]) =>
+    remembered.has(`${hash} ${row.account} ${row.event_id}`) ? [] : [row],
+  );
+}

@@ -1,0 +1,126 @@
+// Checks and repairs of a log in PostgreSQL, as those of an SQLite file.
+import { randomBytes } from 'node:crypto';
+import type { Client } from 'pg';
+import type { StreamId } from '../log.ts';
+import { MOVED_TO } from '../moved.ts';
+import { type Fault, type FsckSummary, LOG_ID } from '../stored-stream.ts';
+import { DERIVED_TABLES, foldLog } from './fold.ts';
+import { MOVED_TRIGGER, requireLog } from './schema.ts';
+import { openTransaction } from './transaction.ts';
+
+/** Beside running nodes: all of it is read at one moment. Of each stream only the first fault is reported. */
+export async function fsckPostgres(url: string, report: (fault: Fault) => void): Promise<FsckSummary> {
+  return withLog(url, 'REPEATABLE READ', async (client, schema) => {
+    let faults = 0;
+    const onFault = (fault: Fault) => {
+      faults++;
+      report(fault);
+    };
+    const note = (problem: string, stream: StreamId | null = null, eventId: number | null = null) =>
+      onFault({ position: null, stream, eventId, problem });
+    const { rows } = await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'log_id'");
+    const logId = rows[0]?.value ?? '';
+    if (!LOG_ID.test(logId)) note('the log has no logId of 32 hex digits');
+    // The names stand for these from here on, and for the stored tables with their schema.
+    for (const table of DERIVED_TABLES) {
+      await client.query(`CREATE TEMP TABLE ${table} (LIKE ${schema}.${table} INCLUDING INDEXES) ON COMMIT DROP`);
+    }
+    const { badStreams, ...counts } = await foldLog(client, schema, onFault);
+    for (const [problem, query] of differences(schema)) {
+      const found = await client.query<{ readonly stream: string; readonly event_id: number | null }>(query);
+      for (const { stream, event_id: eventId } of found.rows) {
+        const id = /^\d/.test(stream) ? Number(stream) : stream;
+        if (!badStreams.has(id)) note(problem, id, eventId);
+      }
+    }
+    return { logId, ...counts, faults };
+  });
+}
+
+/** What is wrong, and the query that finds where. */
+function differences(schema: string): readonly (readonly [string, string])[] {
+  const tables = DERIVED_TABLES.filter((table) => table !== 'snapshots').map((table) => {
+    const [stored, right] = [`SELECT * FROM ${schema}.${table}`, `SELECT * FROM pg_temp.${table}`];
+    const unequal = `(${stored} EXCEPT ${right}) UNION ALL (${right} EXCEPT ${stored})`;
+    return [
+      `table ${table} does not match the log: run chambers rebuild`,
+      `SELECT DISTINCT chamber_id::text AS stream, NULL AS event_id FROM (${unequal}) AS rows`,
+    ] as const;
+  });
+  const ofChambers = "SELECT stream, event_id FROM events WHERE stream ~ '^[0-9]'";
+  const ordered = 'SELECT stream, event_id FROM places UNION ALL SELECT stream, event_id FROM unplaced';
+  const registered = `SELECT stream, event_id FROM events WHERE stream !~ '^[0-9]' AND position('"type":"agent.registered"'::bytea IN line) > 0`;
+  const kept = 'an e-mail address or a signature is kept of a registration that is not in the log';
+  return [
+    ...tables,
+    [
+      'table snapshots does not match the log: run chambers rebuild',
+      `SELECT stream, event_id::float8 FROM
+         (SELECT chamber_id::text AS stream, event_id FROM ${schema}.snapshots EXCEPT SELECT stream, event_id FROM events) AS rows`,
+    ],
+    [
+      'its place in the order of all chambers is missing or another event has it',
+      `SELECT stream, event_id::float8 FROM ((${ofChambers} EXCEPT ALL (${ordered})) UNION ALL ((${ordered}) EXCEPT ALL ${ofChambers})) AS rows
+       UNION ALL SELECT stream, event_id::float8 FROM (
+         SELECT stream, event_id, lag(event_id, 1, 0) OVER (PARTITION BY stream ORDER BY place) AS before FROM places
+       ) AS rows WHERE event_id <> before + 1`,
+    ],
+    [
+      kept,
+      `SELECT stream, event_id::float8 FROM (SELECT did AS stream, event_id FROM registrations EXCEPT ${registered}) AS rows`,
+    ],
+    [
+      kept,
+      `SELECT did AS stream, NULL AS event_id FROM contacts EXCEPT SELECT stream, NULL FROM (${registered}) AS rows`,
+    ],
+  ];
+}
+
+/** No node appends meanwhile. All or nothing; throws if a line is broken. */
+export async function rebuildPostgres(url: string): Promise<{ readonly chambers: number; readonly ideas: number }> {
+  return withLog(url, 'READ COMMITTED', async (client, schema) => {
+    await client.query('LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE');
+    await client.query(`TRUNCATE ${DERIVED_TABLES}`);
+    await foldLog(client, schema, throwFault);
+    const { rows } = await client.query<{ readonly chambers: number; readonly ideas: number }>(
+      'SELECT (SELECT count(*)::float8 FROM chambers) AS chambers, (SELECT count(*)::float8 FROM ideas) AS ideas',
+    );
+    return rows[0] as (typeof rows)[number];
+  });
+}
+
+export function throwFault({ stream, eventId, problem }: Fault): never {
+  throw new Error(`event ${eventId} of ${stream} is damaged: ${problem}`);
+}
+
+/** For a restored copy, before a node is started on it. Under another id, a log that has moved may take events again. */
+export async function renewPostgres(url: string): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
+  return withLog(url, 'READ COMMITTED', async (client) => {
+    const logId = randomBytes(16).toString('hex');
+    const { rows } = await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'log_id'");
+    const copiedFrom = rows[0]?.value ?? '';
+    await client.query(
+      `INSERT INTO meta VALUES ('log_id', $1), ('copied_from', $2)
+       ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+      [logId, copiedFrom],
+    );
+    await client.query('DELETE FROM meta WHERE name = $1', [MOVED_TO]);
+    await client.query(`DROP TRIGGER IF EXISTS ${MOVED_TRIGGER} ON events`);
+    return { logId, copiedFrom };
+  });
+}
+
+async function withLog<Result>(
+  url: string,
+  isolation: string,
+  work: (client: Client, schema: string) => Promise<Result>,
+): Promise<Result> {
+  const { client, close } = await openTransaction(url, isolation);
+  try {
+    const result = await work(client, await requireLog(client, url));
+    await client.query('COMMIT');
+    return result;
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,41 @@
+// A transaction for programs that read or write a whole log: without limits of time, rolled back unless it is committed.
+import type { Client } from 'pg';
+import { Connections } from './connections.ts';
+import { describeDatabase } from './database-url.ts';
+import { requireServer } from './schema.ts';
+
+const ROWS_PER_PAGE = 500;
+const NO_LIMIT = 0;
+
+export interface Transaction {
+  readonly client: Client;
+  /** Of its own, for what has to be committed meanwhile. */
+  readonly connections: Connections;
+  readonly close: () => Promise<void>;
+}
+
+/** Throws an Error of one line, without the password. */
+export async function openTransaction(url: string, isolation = 'READ COMMITTED'): Promise<Transaction> {
+  const connections = new Connections(url, 1, NO_LIMIT);
+  try {
+    const client = await connections.connect();
+    await requireServer(client);
+    await client.query(`BEGIN ISOLATION LEVEL ${isolation}`);
+    return { client, connections, close: () => connections.close() };
+  } catch (error) {
+    await connections.close();
+    const reason = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code : String(error);
+    throw new Error(`cannot open the database ${describeDatabase(url)}: ${reason}`, { cause: error });
+  }
+}
+
+/** The rows of a query, page by page. */
+export async function* readRows<Row extends object>(client: Client, query: string): AsyncGenerator<readonly Row[]> {
+  await client.query(`DECLARE pages NO SCROLL CURSOR FOR ${query}`);
+  for (;;) {
+    const { rows } = await client.query<Row>(`FETCH ${ROWS_PER_PAGE} FROM pages`);
+    if (rows.length === 0) break;
+    yield rows;
+  }
+  await client.query('CLOSE pages');
+}

@@ -1,0 +1,114 @@
+// Random commands that come out the same for the same seed, whatever the log behind the house: agents, chambers, moves that mostly
+// fit the phase, clock steps, and the roots of chambers that are over.
+import { readPages } from '../../src/log/pages.ts';
+import type { Phase } from '../../src/vocabulary/values.ts';
+import { allocationOf, deadlinesFrom, recordCommit } from './chambers.ts';
+import { HOUR } from './clock.ts';
+import { type House, registrationOf } from './house.ts';
+import { Random } from './random.ts';
+import { Signer } from './signer.ts';
+
+type Move = readonly [path: string, body?: unknown];
+
+export class Commands {
+  readonly #random: Random;
+  readonly #agents: readonly Signer[];
+  #chambers = 0;
+
+  constructor(seed: number, agents = 5) {
+    this.#random = new Random(seed);
+    this.#agents = Array.from({ length: agents }, () => new Signer(this.#random.bytes(32)));
+  }
+
+  get streams(): readonly (number | string)[] {
+    return [...Array.from({ length: this.#chambers }, (_, index) => index + 1), ...this.#agents.map(({ did }) => did)];
+  }
+
+  /** One step in each of the houses, which have had the same steps; returns what each answered. */
+  async step(houses: readonly House[]): Promise<readonly string[]> {
+    const dice = this.#random.below(100);
+    if (dice < 5) return this.#advance(houses);
+    if (dice < 8) return this.#settle(houses);
+    const [first] = houses as [House];
+    const [method, path, call] = dice < 15 ? this.#accountCall() : await this.#chamberCall(first);
+    const request = first.prepare(method, path, call);
+    const answers = await Promise.all(houses.map((house) => house.send(request)));
+    if (path === '/chambers' && answers[0]?.status === 200) this.#chambers++;
+    return answers.map(({ status, body }) => JSON.stringify([status, body]));
+  }
+
+  #advance(houses: readonly House[]): readonly string[] {
+    const millis = this.#random.below(HOUR / 3);
+    return houses.map(({ clock }) => `${clock.advance(millis)}`);
+  }
+
+  async #settle(houses: readonly House[]): Promise<readonly string[]> {
+    const settled = houses.map(async ({ forum }) => {
+      const [chamberId] = await forum.log.listUnsettled(forum.now(), 1);
+      const isOver = chamberId !== undefined && (await forum.chamber(chamberId))?.state.settlement.committed === null;
+      if (isOver) await recordCommit(forum, chamberId);
+      return `settled ${isOver ? chamberId : 'none'}`;
+    });
+    return Promise.all(settled);
+  }
+
+  #accountCall() {
+    const by = this.#random.pick(this.#agents);
+    const personality = { style: `${this.#random.below(3)} é\0` };
+    const walletAddress = `0x${String(this.#random.below(4)).repeat(40)}`;
+    if (this.#random.chance(0.4)) {
+      return ['PUT', '/personality', { by, body: { patch: personality } }] as const;
+    }
+    const isSigned = this.#random.chance(0.7);
+    const mail = this.#random.chance(0.6) ? { operatorEmail: `${this.#random.below(9)}@example.org` } : {};
+    const { operatorEmail: _, ...registration } = registrationOf(by);
+    const body = { ...registration, walletAddress, personality, ...mail };
+    return ['POST', '/register', isSigned ? { by, body } : { body }] as const;
+  }
+
+  async #chamberCall(house: House) {
+    const by = this.#random.pick(this.#agents);
+    if (this.#chambers === 0 || this.#random.chance(0.01)) {
+      const hours = Array.from({ length: 5 }, () => this.#random.pick([0.2, 0.3, 0.5]));
+      const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0));
+      const body = { name: 'Räte 🏛', ...deadlinesFrom(house.clock.read(), ends), turnSeconds: 600 };
+      return ['POST', '/chambers', { by, body }] as const;
+    }
+    const chamberId = Math.max(1, this.#chambers - this.#random.below(3));
+    const { phase, currentTurnAgent } = (await house.request('GET', `/chambers/${chamberId}`)).body;
+    const inTurn = this.#agents.find(({ did }) => did === currentTurnAgent);
+    const mover = inTurn !== undefined && this.#random.chance(0.8) ? inTurn : by;
+    const fitting = this.#random.chance(0.9) ? (phase as Phase) : this.#random.pick(['PROPOSAL', 'DEBATE'] as const);
+    const [path, body] = this.#move(fitting, chamberId, mover);
+    return ['POST', `/chambers/${chamberId}/${path}`, { by: mover, body }] as const;
+  }
+
+  #move(phase: Phase, chamberId: number, by: Signer): Move {
+    const { commit, reveal } = allocationOf(chamberId, by, { 'idea-1': 6_000 });
+    const text = `${this.#random.below(10 ** 9)} 漢\u2028`;
+    const moves: Readonly<Record<Phase, readonly Move[]>> = {
+      LOBBY: [['join']],
+      PROPOSAL: [['propose', { name: text, ticker: `T${this.#random.below(9)}`, description: text }], ['pass']],
+      DEBATE: [
+        ['debate', { comment: text, refinement: { n: 1.5 } }],
+        ['debate', { comment: text }],
+        ['pass', {}],
+      ],
+      ALLOCATE_COMMIT: [['allocate/commit', commit]],
+      ALLOCATE_REVEAL: [['allocate/reveal', reveal]],
+      COMMITTED: [['debate', { comment: text }]],
+    };
+    return this.#random.pick(moves[phase]);
+  }
+}
+
+/** The lines of the streams, as they are stored. */
+export async function linesOf({ log }: House, streams: readonly (number | string)[]): Promise<string> {
+  let lines = '';
+  for (const stream of streams) {
+    const until = await log.lastEventId(stream);
+    for await (const { ndjson } of readPages(log, { stream, after: 0, until, lane: 'bulk' }))
+      lines += ndjson.toString();
+  }
+  return lines;
+}

@@ -1,0 +1,220 @@
+// Moving a log between stores: the same bytes under the same id, made by one writer at a time.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { copyLog } from '../../../src/log/copy.ts';
+import type { ForumLog } from '../../../src/log/log.ts';
+import { fsckPostgres } from '../../../src/log/postgres/maintenance.ts';
+import { openPostgresLog } from '../../../src/log/postgres/postgres-log.ts';
+import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { enterPhase, openChamber } from '../../kit/chambers.ts';
+import { TestClock } from '../../kit/clock.ts';
+import { Commands, linesOf } from '../../kit/commands.ts';
+import { House, registrationOf } from '../../kit/house.ts';
+import {
+  execute,
+  holdMigrations,
+  holdTable,
+  migrationWaiters,
+  openLog,
+  ownDatabase,
+  temporaryPostgres,
+  waitersFor,
+} from '../../kit/postgres.ts';
+import { CLI } from '../../kit/programs.ts';
+import { Signer } from '../../kit/signer.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
+
+const isUrl = (place: string) => place.startsWith('postgres:');
+
+const open = async (place: string): Promise<ForumLog> =>
+  isUrl(place) ? openPostgresLog({ url: place, connectionsMax: 4 }) : openSqliteLog(place);
+
+async function faultsOf(place: string): Promise<readonly string[]> {
+  const faults: string[] = [];
+  const report = ({ problem }: { readonly problem: string }) => void faults.push(problem);
+  await (isUrl(place) ? fsckPostgres(place, report) : fsckDatabase(place, report));
+  return faults;
+}
+
+/** A log of random moves, one chamber with so many debates, and a signed registration with an e-mail address. */
+async function write(place: string, debates = 10) {
+  const log = await open(place);
+  const house = new House({ log });
+  const commands = new Commands(3);
+  for (let step = 0; step < 150; step++) await commands.step([house]);
+  const by = new Signer();
+  const registration = house.prepare('POST', '/register', { by, body: registrationOf(by) });
+  const answer = await house.send(registration);
+  const id = await openChamber(house, [by]);
+  await enterPhase(house, id, 'DEBATE');
+  const calls = Array.from({ length: debates }, (_, n) => ({ by, body: { comment: `${n}` } }));
+  await Promise.all(calls.map((call) => house.must('POST', `/chambers/${id}/debate`, call)));
+  await log.remember('chain_id', '31337');
+  const { clock } = house;
+  const streams = [...commands.streams.filter((stream) => stream !== id), id, by.did];
+  const shown = await show(house, streams);
+  await house.close();
+  return { clock, by, id, registration, answer, streams, shown };
+}
+
+/** All that must be the same on both sides. */
+async function show(house: House, streams: readonly (number | string)[]) {
+  const { log } = house;
+  const proofs = streams.flatMap((stream) => {
+    const path = `/chambers/${stream}`;
+    return typeof stream === 'number'
+      ? [`${path}/merkle-preview`, `${path}/events/1/proof`, `${path}/allocations`]
+      : [];
+  });
+  return {
+    logId: log.logId,
+    lastAt: log.lastAt,
+    chain: await log.recall('chain_id'),
+    lines: await linesOf(house, streams),
+    order: (await log.readAll(0, 100)).ndjson.toString(),
+    emails: await Promise.all(streams.map((stream) => log.operatorEmail(`${stream}`))),
+    proofs: await Promise.all(proofs.map(async (path) => (await house.request('GET', path)).body)),
+    chambers: await house.must('GET', '/chambers?limit=200'),
+    ideas: await log.listGraduatedIdeas({ limit: 100, after: undefined }),
+  };
+}
+
+type Written = Awaited<ReturnType<typeof write>>;
+
+async function expectSame(
+  place: string,
+  { clock, by, id, registration, answer, streams, shown }: Written,
+): Promise<void> {
+  expect(await faultsOf(place)).toEqual([]);
+  const house = new House({ log: await open(place), clock: new TestClock() });
+  house.clock.set(clock.read());
+  expect(await show(house, streams)).toEqual(shown);
+  const head = await house.log.lastEventId(by.did);
+  expect(await house.send(registration)).toMatchObject({ status: 200, body: answer.body });
+  expect(await house.log.lastEventId(by.did)).toBe(head);
+  expect((await house.request('POST', `/chambers/${id}/pass`, { by })).status).toBe(200);
+  await house.close();
+}
+
+const MOVED = /its log has moved to (postgres:\/\/|\/).*; if there is none, repeat chambers copy$/;
+
+describe('a copy', () => {
+  it('from SQLite to PostgreSQL and back has the same bytes, and its source takes no more', async () => {
+    const [first, second, third] = [temporaryDatabase(), await temporaryPostgres(), join(temporaryFolder(), 'back.db')];
+    // Enough for a snapshot.
+    const written = await write(first, 1_000);
+    const copied = await copyLog(first, second);
+    expect(copied.movedTo).toMatch(/^postgres:\/\/127\.0\.0\.1:\d+\/postgres$/);
+    await expect(open(first)).rejects.toThrow(MOVED);
+    await expect(copyLog(first, join(temporaryFolder(), 'fork.db'))).rejects.toThrow('has moved to postgres://');
+
+    expect((await copyLog(second, third)).events).toBe(copied.events);
+    await expect(open(second)).rejects.toThrow(MOVED);
+    await expect(open(second)).rejects.not.toThrow('password');
+    await expectSame(third, written);
+  });
+
+  it('in PostgreSQL takes moves, and has the order of all chambers', async () => {
+    const [from, to] = [temporaryDatabase(), await temporaryPostgres()];
+    const written = await write(from);
+    await copyLog(from, to);
+    await expectSame(to, written);
+  });
+
+  it('is refused where something is already, and leaves its source as it was', async () => {
+    const [from, taken] = [temporaryDatabase(), temporaryDatabase()];
+    const url = await temporaryPostgres();
+    for (const place of [from, taken, url]) await (await open(place)).close();
+    await expect(copyLog(from, taken)).rejects.toThrow('exists already: name a new file');
+    await expect(copyLog(from, url)).rejects.toThrow('is not empty: name another database, or drop its tables');
+    await expect(copyLog(url, from)).rejects.toThrow('exists already');
+    await expect(copyLog(join(temporaryFolder(), 'none.db'), url)).rejects.toThrow('cannot read the database');
+    await expect(copyLog(await temporaryPostgres(), url)).rejects.toThrow('holds no log');
+    for (const place of [from, taken, url]) await (await open(place)).close();
+  });
+
+  it('of a damaged line is refused', async () => {
+    const [from, to] = [await temporaryPostgres(), temporaryDatabase()];
+    await write(from);
+    await execute(
+      from,
+      `ALTER TABLE events DISABLE TRIGGER ALL; UPDATE events SET line = line || ' '::bytea WHERE stream = '1' AND event_id = 2`,
+    );
+    await expect(copyLog(from, to)).rejects.toThrow('event 2 of 1 is not as it was written');
+    expect([existsSync(to), existsSync(`${to}.partial`)]).toEqual([false, false]);
+    await (await open(from)).close();
+  });
+
+  it('whose target never appeared is repeated', async () => {
+    const [from, url] = [temporaryDatabase(), await temporaryPostgres()];
+    const { shown, streams } = await write(from);
+    await copyLog(from, url);
+    // Another schema of the same name to the mark: as if the commit had been lost.
+    const again = await temporaryPostgres();
+    await copyLog(from, again);
+    expect((await show(new House({ log: await openLog(again) }), streams)).lines).toBe(shown.lines);
+    await expect(open(from)).rejects.toThrow(MOVED);
+  });
+});
+
+const PATIENTLY = { timeout: 60_000, interval: 20 };
+
+/** As a process of its own, which can be killed. */
+function startCopy(from: string, to: string) {
+  const child = spawn(process.execPath, [CLI, 'copy', from, to], { stdio: 'ignore' });
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  atEnd(kill);
+  return { kill, exited };
+}
+
+describe('a copy that is killed', () => {
+  it.each([
+    ['PostgreSQL', temporaryPostgres],
+    ['SQLite', async () => temporaryDatabase()],
+  ])('from PostgreSQL to %s leaves the log to its nodes, which a finished one refuses', async (_, target) => {
+    const [from, to] = [await temporaryPostgres(), await target()];
+    const written = await write(from);
+    const node = new House({ log: await openLog(from), clock: written.clock });
+    const debate = (comment: string) =>
+      node.request('POST', `/chambers/${written.id}/debate`, { by: written.by, body: { comment } });
+    // The copy has written every event when it waits for this table.
+    const client = await holdTable(from, 'registrations');
+    const { kill } = startCopy(from, to);
+    await vi.waitFor(async () => expect(await waitersFor(from, 'registrations')).toBe(1), PATIENTLY);
+    if (!isUrl(to)) expect(existsSync(`${to}.partial`)).toBe(true);
+    const blocked = debate('while it is copied');
+    await kill();
+    await client.end();
+    expect((await blocked).status).toBe(200);
+    if (!isUrl(to)) expect(existsSync(to)).toBe(false);
+
+    await copyLog(from, to);
+    expect((await debate('after the copy')).status).toBe(503);
+    const copied = new House({ log: await open(to), clock: written.clock });
+    expect(await linesOf(copied, written.streams)).toBe(await linesOf(node, written.streams));
+    expect(await linesOf(copied, [written.id])).toContain('while it is copied');
+  });
+
+  it('from SQLite leaves the file to its service', async () => {
+    const [from, to] = [temporaryDatabase(), await ownDatabase()];
+    const { shown, streams } = await write(from);
+    const client = await holdMigrations(to);
+    const { kill } = startCopy(from, to);
+    await vi.waitFor(async () => expect(await migrationWaiters(to)).toBe(1), PATIENTLY);
+    await expect(open(from)).rejects.toThrow('another process is using it');
+    await kill();
+    await client.end();
+    const house = new House({ log: await open(from) });
+    expect((await show(house, streams)).lines).toBe(shown.lines);
+    await house.close();
+    await copyLog(from, to);
+    expect(await faultsOf(to)).toEqual([]);
+  });
+});

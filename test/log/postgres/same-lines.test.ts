@@ -1,0 +1,39 @@
+// The same commands at the same times leave the same bytes in both stores.
+import { expect, it } from 'vitest';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { Commands, linesOf } from '../../kit/commands.ts';
+import { House } from '../../kit/house.ts';
+import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
+
+const { COMMANDS = '1000' } = process.env;
+
+it(`${COMMANDS} random commands get the same answers and leave the same lines (COMMANDS)`, {
+  timeout: 600_000,
+}, async () => {
+  const houses = [
+    new House({ log: openSqliteLog(':memory:') }),
+    new House({ log: await openLog(await temporaryPostgres()) }),
+  ] as const;
+  const commands = new Commands(11);
+  for (let step = 0; step < Number(COMMANDS); step++) {
+    const [one, other] = await commands.step(houses);
+    expect(other).toBe(one);
+  }
+  const [one, other] = await Promise.all(houses.map((house) => linesOf(house, commands.streams)));
+  expect(other).toBe(one);
+  const types = new Set([...(one ?? '').matchAll(/"type":"([a-z_.]+)"\}\n/g)].map(([, type]) => type));
+  expect([...types].sort()).toEqual(TYPES.toSorted());
+});
+
+const TYPES = [
+  'agent.registered',
+  'agent.personality_changed',
+  'chamber.created',
+  'chamber.joined',
+  'chamber.proposed',
+  'chamber.debated',
+  'chamber.passed',
+  'allocation.committed',
+  'allocation.revealed',
+  'chamber.committed',
+];
