@@ -6,30 +6,35 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tallies } from '../projections/allocations.ts';
 import type { ChamberState } from '../projections/chamber.ts';
+import { auditFile } from './audit/main.ts';
 import { interruptible } from './cli/environment.ts';
 import { narrate, tickerOf } from './cli/narrate.ts';
 import { toDeadlines } from './cli/values.ts';
 import { Agent } from './client/agent.ts';
+import { ForumClient } from './client/forum-client.ts';
 import { linkedSignal } from './client/time.ts';
 import { CAST, play } from './demo/cast.ts';
-import { openStage, readChain, type Testimony, witness } from './demo/stage.ts';
+import { openCluster, openStage, readChain, type Stage, type Testimony, witness } from './demo/stage.ts';
 import { paint } from './terminal.ts';
 
 const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;
 /** From when the service listens. */
 const DEMO_MILLIS_MAX = 55_000;
 
-/** Runs the demo and prints it; resolves to the exit code. `isWatched` keeps the service up until it is interrupted. */
-export async function demoMain(isWatched = false): Promise<number> {
+/**
+ * Runs the demo and prints it; resolves to the exit code. `isWatched` keeps the service up until it is interrupted. Of several
+ * nodes, one is killed while the agents debate.
+ */
+export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
   return await interruptible(new Error('interrupted'), async (interrupted) => {
-    const stage = await openStage();
+    const stage = await (nodes === 1 ? openStage() : openCluster(nodes));
     const { signal, release } = linkedSignal(interrupted, DEMO_MILLIS_MAX);
     // Every agent listens to it.
     setMaxListeners(0, signal);
     try {
-      console.log(`The service listens on ${stage.baseUrl}, with a temporary database and a development chain.`);
+      console.log(`The service listens on ${stage.baseUrl}, ${stage.description}.`);
       if (isWatched) console.log(`Watch it in a browser: ${paint('bold', `${stage.baseUrl}/chambers/1`)}`);
-      const exitCode = await perform(stage.baseUrl, signal);
+      const exitCode = await perform(stage, signal);
       if (isWatched) {
         console.log(`\nThe page stays at ${stage.baseUrl}/chambers/1 until you press Ctrl-C.`);
         if (!interrupted.aborted) await once(interrupted, 'abort');
@@ -44,7 +49,7 @@ export async function demoMain(isWatched = false): Promise<number> {
   });
 }
 
-async function perform(baseUrl: string, signal: AbortSignal): Promise<number> {
+async function perform({ baseUrl, relayerUrl, killNode }: Stage, signal: AbortSignal): Promise<number> {
   const players = CAST.map((character) => ({ character, agent: Agent.generate(baseUrl) }));
   const names = new Map(players.map(({ character, agent }) => [agent.did, character.name]));
   for (const [index, { character, agent }] of players.entries()) {
@@ -71,20 +76,26 @@ async function perform(baseUrl: string, signal: AbortSignal): Promise<number> {
     witness(forum.lines(chamberId, { signal }), (event, state) =>
       console.log(narrate(event, state, (did) => names.get(did) ?? did)),
     ),
-    narratePhases(host.agent, chamberId, signal),
+    narratePhases(host.agent, chamberId, { signal, killNode }),
     ...players.map(({ agent, character }) => play(agent, character, chamberId, signal)),
   ]);
-  const isProven = conclude(testimony, await readChain(forum, testimony.state));
+  const isProven = conclude(testimony, await readChain(new ForumClient(relayerUrl), testimony.state));
   // The service and its chain end with the demo; the lines stay.
   const file = join(await mkdtemp(join(tmpdir(), 'chambers-demo-lines-')), `chamber-${chamberId}.ndjson`);
   await writeFile(file, `${testimony.lines.join('\n')}\n`);
-  console.log(`\nVerify it yourself: npm run --silent audit -- ${file}`);
-  return isProven ? 0 : 1;
+  const { verdict } = await auditFile(file, {});
+  console.log(`\naudited: ${verdict}. Verify it yourself: npm run --silent audit -- ${file}`);
+  return isProven && verdict === 'verified' ? 0 : 1;
 }
 
-async function narratePhases({ forum }: Agent, chamberId: number, signal: AbortSignal): Promise<void> {
+async function narratePhases(
+  { forum }: Agent,
+  chamberId: number,
+  { signal, killNode }: { readonly signal: AbortSignal; readonly killNode: Stage['killNode'] },
+): Promise<void> {
   for await (const { phase, state } of forum.watch(chamberId, { signal })) {
     console.log(`\n${paint('bold', `── ${phase} ${'─'.repeat(60 - phase.length)}`)}`);
+    if (phase === 'DEBATE' && killNode !== undefined) console.log(`      ${paint('red', await killNode())}`);
     if (phase === 'COMMITTED') console.log(['\n      Tally', ...tally(state)].join('\n'));
   }
 }

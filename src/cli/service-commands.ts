@@ -5,6 +5,7 @@ import type { Fault } from '../log/stored-stream.ts';
 import { paint, plain } from '../terminal.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, EXIT, members, print, printMembers, printNotice, table } from './output.ts';
+import { toInteger } from './values.ts';
 
 const FILE_ARGUMENT = { '[database]': 'the file (default: DATABASE_PATH or data/chambers.db)' } as const;
 const DATABASE_ARGUMENT = {
@@ -21,9 +22,16 @@ export const serviceCommands: readonly CommandSpec[] = [
   {
     name: 'demo',
     summary: 'Plays a chamber with five agents on a temporary service, to the root on a chain, in under a minute',
-    options: { '--watch': 'keep the service running, and print the address of the page that shows the chamber' },
-    examples: ['demo', 'demo --watch'],
-    run: async ({ options: { watch } }) => (await import('../demo.ts')).demoMain(watch !== undefined),
+    options: {
+      '--watch': 'keep the service running, and print the address of the page that shows the chamber',
+      '--nodes <count>':
+        'so many services on one PostgreSQL, that of DATABASE_URL or a temporary one; one is killed (default: 1)',
+    },
+    examples: ['demo', 'demo --watch', 'demo --nodes=3'],
+    run: async ({ options: { watch, nodes = '1' } }) => {
+      const { demoMain } = await import('../demo.ts');
+      return demoMain(watch !== undefined, toInteger('--nodes', nodes));
+    },
   },
   {
     name: 'doctor',

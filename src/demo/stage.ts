@@ -1,4 +1,4 @@
-// The demo's surroundings: a service in another process, a witness of the chamber's stream, and the chain, which
+// The demo's surroundings: services in other processes, a witness of the chamber's stream, and the chain, which
 // must agree with the streamed lines.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,47 +15,115 @@ import type { ForumClient } from '../client/forum-client.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../crypto/merkle.ts';
 import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
+import { openDatabase } from './database.ts';
+import { openProxy } from './proxy.ts';
 
 /** From the sources as from what is built of them. */
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
+export interface Stage {
+  /** What clients call. */
+  readonly baseUrl: string;
+  /** Whose /health names the chain. */
+  readonly relayerUrl: string;
+  /** For the audience. */
+  readonly description: string;
+  /** Kills a node, and says which; undefined if there is only one. */
+  readonly killNode?: () => Promise<string>;
+  readonly close: () => Promise<void>;
+}
+
 /**
- * Starts a service on a temporary database, with none of the caller's configuration, so that the demo is the same
- * everywhere. Rejects with the service's error output if it does not start; close() stops it and removes its database.
+ * A service on a temporary database, with none of the caller's configuration, so that the demo is the same everywhere.
+ * close() stops it and removes its database.
  */
-export async function openStage(): Promise<{ readonly baseUrl: string; readonly close: () => Promise<void> }> {
+export async function openStage(): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
+  const remove = () => rm(folder, { recursive: true, force: true });
+  try {
+    const { url, stop } = await startNode(folder, { DATABASE_PATH: join(folder, 'chambers.db') });
+    const close = async () => {
+      await stop('SIGTERM');
+      await remove();
+    };
+    const description = 'with a temporary database and a development chain';
+    return { baseUrl: url, relayerUrl: url, description, close };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** `count` services on one temporary PostgreSQL database, behind a proxy; the first one has the chain. */
+export async function openCluster(count: number): Promise<Stage> {
+  const closings: (() => Promise<void> | void)[] = [];
+  const close = async () => {
+    for (const end of closings.splice(0).reverse()) await end();
+  };
+  try {
+    const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
+    closings.push(() => rm(folder, { recursive: true, force: true }));
+    const database = await openDatabase();
+    closings.push(database.close);
+    const proxy = await openProxy();
+    closings.push(proxy.close);
+    const shared = { DATABASE_URL: database.url, PUBLIC_URL: proxy.url };
+    const nodes: Node[] = [];
+    for (let index = 0; index < count; index++) {
+      const node = await startNode(folder, { ...shared, ...(index > 0 && { CHAIN: 'none' }) });
+      closings.push(() => node.stop('SIGTERM'));
+      proxy.ports.push(Number(new URL(node.url).port));
+      nodes.push(node);
+    }
+    const [relayer, victim] = nodes as [Node, Node];
+    const killNode = async () => {
+      await victim.stop('SIGKILL');
+      return `node 2 of ${count}, which serves chamber 1, is killed`;
+    };
+    const description = `a proxy for ${count} nodes on one PostgreSQL database, with a development chain`;
+    return { baseUrl: proxy.url, relayerUrl: relayer.url, description, killNode, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface Node {
+  readonly url: string;
+  readonly stop: (signal: NodeJS.Signals) => Promise<void>;
+}
+
+/** With its files in the folder. Rejects with the service's error output if it does not start. */
+async function startNode(folder: string, settings: Readonly<Record<string, string>>): Promise<Node> {
   const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
-  const settings = { HOST: '127.0.0.1', PORT: '0', DATABASE_PATH: join(folder, 'chambers.db') };
   const service = spawn(process.execPath, [MAIN], {
-    env: { PATH, HOME, TMPDIR, LD_LIBRARY_PATH, ...settings },
+    cwd: folder,
+    env: { PATH, HOME, TMPDIR, LD_LIBRARY_PATH, HOST: '127.0.0.1', PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const kill = () => void service.kill('SIGTERM');
   process.once('exit', kill);
-  const close = async () => {
+  const stop = async (signal: NodeJS.Signals) => {
     process.off('exit', kill);
-    if (service.exitCode === null && service.signalCode === null) {
-      kill();
-      const timer = setTimeout(() => service.kill('SIGKILL'), STOP_MILLIS);
-      await once(service, 'exit');
-      clearTimeout(timer);
-    }
-    await rm(folder, { recursive: true, force: true });
+    if (service.exitCode !== null || service.signalCode !== null) return;
+    service.kill(signal);
+    const timer = setTimeout(() => service.kill('SIGKILL'), STOP_MILLIS);
+    await once(service, 'exit');
+    clearTimeout(timer);
   };
   let errors = '';
   service.stderr.on('data', (chunk: Buffer) => {
     errors = (errors + chunk.toString()).slice(-4_000);
   });
   for await (const line of createInterface({ input: service.stdout })) {
-    const [, baseUrl] = /listening on (http:\/\/\S+)/.exec(line) ?? [];
-    if (baseUrl === undefined) continue;
+    const [, url] = /listening on (http:\/\/\S+)/.exec(line) ?? [];
+    if (url === undefined) continue;
     // Later output must not fill the pipe.
     service.stdout.resume();
-    return { baseUrl, close };
+    return { url, stop };
   }
-  await close();
+  await stop('SIGTERM');
   throw new Error(`the service did not start: ${errors.trim()}`);
 }
 

@@ -1,22 +1,41 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/main.ts';
 import { CLI } from '../kit/programs.ts';
 
-const TIMEOUT_MILLIS = 150_000;
+const SLOW = { timeout: 150_000 };
 
-it('the demo ends with the same root on the chain and a token for each graduate', {
-  timeout: TIMEOUT_MILLIS,
-}, async () => {
-  const demo = spawn(process.execPath, [CLI, 'demo'], { stdio: ['ignore', 'pipe', 'pipe'] });
+async function runDemo(words: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const demo = spawn(process.execPath, [CLI, 'demo', ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   const [out, err, [exitCode]] = await Promise.all([text(demo.stdout), text(demo.stderr), once(demo, 'exit')]);
-  expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
-  const roots = [...out.matchAll(/^root .*(0x[0-9a-f]{64})/gm)].map(([, root]) => root);
-  expect(roots).toHaveLength(2);
-  expect(roots[0]).toBe(roots[1]);
-  expect(out.match(/^token of (REPAIR|RIVER) +0x[0-9a-fA-F]{40}$/gm)).toHaveLength(2);
-  const [file = ''] = /\S+\.ndjson$/m.exec(out) ?? [];
-  expect(await auditFile(file, {})).toMatchObject({ verdict: 'verified', counts: { verified: 16 } });
+  return { out, err, exitCode };
+}
+
+describe('the demo', () => {
+  it.each([
+    ['of one service', []],
+    ['of three nodes, one of which is killed', ['--nodes=3']],
+  ])('%s ends with the same root on the chain and a token for each graduate', SLOW, async (_, words) => {
+    const { out, err, exitCode } = await runDemo(words);
+    expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
+    expect(out.includes('node 2 of 3, which serves chamber 1, is killed')).toBe(words.length > 0);
+    const roots = [...out.matchAll(/^root .*(0x[0-9a-f]{64})/gm)].map(([, root]) => root);
+    expect(roots).toHaveLength(2);
+    expect(roots[0]).toBe(roots[1]);
+    expect(out.match(/^token of (REPAIR|RIVER) +0x[0-9a-fA-F]{40}$/gm)).toHaveLength(2);
+    expect(out).toContain('audited: verified');
+    const [file = ''] = /\S+\.ndjson$/m.exec(out) ?? [];
+    expect(await auditFile(file, {})).toMatchObject({ verdict: 'verified', counts: { verified: 16 } });
+  });
+
+  it('of several nodes says in one sentence that PostgreSQL can’t be reached', SLOW, async () => {
+    const { err, exitCode } = await runDemo(['--nodes=2'], { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
+    expect(exitCode).toBe(1);
+    expect(err).toMatch(/^failure: [^\n]*127\.0\.0\.1:1[^\n]*\n$/);
+  });
 });

@@ -1,0 +1,78 @@
+// What a load balancer does in front of several nodes: a chamber's requests go to one of them, everything else to all in turn,
+// and a node that does not answer is left out. The same signed bytes may reach two nodes: they are executed once.
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+
+interface Proxy {
+  readonly url: string;
+  /** The ports of the nodes, on this machine; those that don't answer are taken out. */
+  readonly ports: number[];
+  readonly close: () => void;
+}
+
+export async function openProxy(): Promise<Proxy> {
+  const ports: number[] = [];
+  let turns = 0;
+  const pick = (path = '', isStream = false): number | undefined => {
+    const [, chamber] = /^\/chambers\/(\d+)/.exec(path) ?? [];
+    return ports[(chamber === undefined || isStream ? turns++ : Number(chamber)) % ports.length];
+  };
+  const server = createServer((incoming, response) => void forward(incoming, response));
+  server.on('upgrade', tunnel);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url: `http://127.0.0.1:${port}`, ports, close };
+
+  async function forward(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await buffer(incoming);
+    const attempt = (): void => {
+      const { method, url: path, headers } = incoming;
+      const chosen = pick(path);
+      if (chosen === undefined) {
+        response.writeHead(502).end();
+        return;
+      }
+      const outgoing = request({ host: '127.0.0.1', port: chosen, method, path, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+        answer.once('error', () => response.destroy());
+      });
+      outgoing.once('error', () => {
+        leaveOut(chosen);
+        if (!response.headersSent) attempt();
+      });
+      outgoing.end(body);
+    };
+    attempt();
+  }
+
+  /** WebSockets: their followers come back by themselves, to another node. */
+  function tunnel({ method, url: path, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const chosen = pick(path, true);
+    const node = connect(chosen ?? 0, '127.0.0.1', () => {
+      const lines = rawHeaders.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+      node.write(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`);
+      node.write(head);
+      node.pipe(socket).pipe(node);
+    });
+    node.on('error', () => {
+      leaveOut(chosen);
+      socket.destroy();
+    });
+    node.once('close', () => socket.destroy());
+    socket.on('error', () => node.destroy());
+    socket.once('close', () => node.destroy());
+  }
+
+  function leaveOut(port: number | undefined): void {
+    const index = ports.findIndex((each) => each === port);
+    if (index >= 0) ports.splice(index, 1);
+  }
+}
