@@ -140,10 +140,10 @@ export async function createSchema(client: Client, url: string): Promise<string>
 /** Returns the schema's name; throws an Error of one line unless a log of this version is there. */
 export async function requireLog(client: Client, url: string): Promise<string> {
   const version = await readVersion(client);
+  if (version === undefined) throw new Error(`${describeDatabase(url)} holds no log`);
   if (version === SCHEMA_VERSION) return schemaOf(client);
-  const found =
-    version === undefined ? 'holds no log' : `has schema ${version}, and this version's is ${SCHEMA_VERSION}`;
-  throw new Error(`${describeDatabase(url)} ${found}`);
+  const advice = version < SCHEMA_VERSION ? 'which the first start of this version renews' : 'of a newer version';
+  throw new Error(`${describeDatabase(url)} has schema ${version}, ${advice}`);
 }
 
 async function schemaOf(client: Client): Promise<string> {
