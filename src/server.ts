@@ -13,10 +13,12 @@ import { createApp, httpRoutes, routeOf } from './http/app.ts';
 import type { HttpOptions } from './http/context.ts';
 import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer, listen } from './http/http-server.ts';
+import { readBody } from './http/request.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import type { StreamDamaged } from './log/log.ts';
 import { describeDatabase } from './log/postgres/database-url.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
+import { mcpRoutes } from './mcp/routes.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { pageRoutes } from './page/routes.ts';
 import { streamEndpoints } from './stream/endpoints.ts';
@@ -154,6 +156,12 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     pageRoutes(first, { forum, headers: CORS_HEADERS });
   });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
+  mcpRoutes(app, {
+    version: options.version,
+    publicUrls: config.PUBLIC_URL,
+    headers: CORS_HEADERS,
+    readJson: async (c) => (await readBody(c, config.MAX_BODY_BYTES)).json,
+  });
   docsRoutes(app, {
     version: options.version,
     publicUrls: config.PUBLIC_URL,

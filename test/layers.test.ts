@@ -15,6 +15,7 @@ const SERVER = [
   'relayer',
   'metrics',
   'page',
+  'mcp',
   'config',
   'client-address',
   'access-list',
@@ -55,6 +56,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Who can be somebody else's program shares with the service its format and its rules, not its store.
   client: ['vocabulary', 'crypto', 'projections'],
   audit: [...PURE, 'terminal', 'verifier'],
+  // A client of the service for models, and a reader of itself within the service.
+  mcp: [...PURE, 'client'],
   config: ['vocabulary', 'client-address', 'log'],
   'client-address': ['vocabulary'],
   'access-list': ['crypto'],

@@ -25,10 +25,12 @@ const SERVICE = [
   'test/log/damage.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
   'test/metrics/*.test.ts',
+  'test/mcp/{agent-server,routes}.test.ts',
 ];
 const CHAIN = [
   'test/{demo,relayer}/**/*.test.ts',
   'test/audit/{claims,mutations,service}.test.ts',
+  'test/mcp/take-part.test.ts',
   'test/http/proofs.test.ts',
   'test/page/chain.test.ts',
   'test/{journey,quorum}.test.ts',

@@ -1,8 +1,11 @@
 // Commands about the agent whose key is in the key file.
 import { Agent } from '../client/agent.ts';
-import { type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
-import { agentOf, forumOf, isRegularFile, keyFileOf, signedCall } from './environment.ts';
+import { plain } from '../terminal.ts';
+import { VERSION } from '../version.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
+import { agentOf, forumOf, interruptible, isRegularFile, keyFileOf, signedCall } from './environment.ts';
 import { CommandError, print, printMembers, table } from './output.ts';
+import { play } from './play.ts';
 
 export const agentCommands: readonly CommandSpec[] = [
   {
@@ -45,7 +48,30 @@ export const agentCommands: readonly CommandSpec[] = [
     examples: ['todo', 'todo --json'],
     run: showTodo,
   },
+  {
+    name: 'mcp',
+    summary: 'Serves the agent to a model over standard input and output (Model Context Protocol); reveals by itself',
+    options: { ...URL_OPTION, ...KEY_OPTION },
+    examples: ['mcp', 'mcp --url=https://chambers.example.org --key=ada.json'],
+    run: serveMcp,
+  },
+  {
+    name: 'play',
+    summary: 'Takes part in a chamber without a word: joins, passes, commits, reveals',
+    args: { ...CHAMBER_ARGUMENT, '[idea=bps...]': 'shares of 10000 (default: the same for each idea)' },
+    options: { ...URL_OPTION, ...KEY_OPTION },
+    examples: ['play 1', 'play 1 idea-1=6000 idea-2=4000'],
+    run: play,
+  },
 ];
+
+async function serveMcp(input: Input): Promise<void> {
+  // Loaded only here: it takes a moment of every other command.
+  const { serveAgent } = await import('../mcp/agent-server.ts');
+  const agent = await agentOf(input);
+  const report = (line: string) => console.error(plain(line));
+  await interruptible(new Error('interrupted'), (signal) => serveAgent({ agent, version: VERSION, report }, signal));
+}
 
 async function showTodo(input: Input): Promise<void> {
   const answer = await (await agentOf(input)).todo();

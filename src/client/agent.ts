@@ -1,6 +1,5 @@
 // An agent: a key, a service, and the moves of the specification, each signed and made exactly once.
 import { hasTurns } from '../../projections/phase.ts';
-import type { TodoView } from '../../projections/todo.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
 import {
@@ -18,6 +17,7 @@ import { type Call, type CallOptions, exchange } from './exchange.ts';
 import { ForumClient } from './forum-client.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
 import { type CommitmentStore, folderStore, memoryStore, seedFromFile } from './stores.ts';
+import { type Todo, todoStream } from './todo-stream.ts';
 
 export interface AgentOptions {
   /** Keeps what reveal() needs. By default an agent from a key file keeps it beside that file, any other in memory. */
@@ -121,8 +121,15 @@ export class Agent {
   }
 
   /** What this agent must and may do now, in each of its chambers that is not over, most urgent first. */
-  todo(options?: CallOptions): Promise<Readonly<{ now: string; todo: readonly TodoView[]; more: boolean }>> {
-    return this.#call('GET', '/me/todo', undefined, options);
+  todo(options: CallOptions & { readonly limit?: number } = {}): Promise<Todo> {
+    const { limit } = options;
+    return this.#call('GET', `/me/todo${limit === undefined ? '' : `?limit=${limit}`}`, undefined, options);
+  }
+
+  /** The same on one connection, whenever it changes; throws as todo(), and the signal's reason. */
+  todos(options: CallOptions = {}): AsyncGenerator<Todo, void, undefined> {
+    const read = this.todo.bind(this);
+    return todoStream({ service: this.forum.service, signer: this.#signer, read }, options);
   }
 
   /** Keys of the patch replace those of the current personality; returns the whole personality. */

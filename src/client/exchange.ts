@@ -1,6 +1,7 @@
 // One request and its response, over as many attempts as needed: a request whose response was lost is sent again with the
 // same bytes, and the service repeats its first response. So a move is made exactly once over any network.
 import { ERROR_CODES, type ExpectedSignature } from '../vocabulary/errors.ts';
+import type { Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
 import { backoffMillis, linkedSignal, type ServiceClock } from './time.ts';
@@ -52,7 +53,7 @@ export async function exchange<Result>(service: Service, call: Call, signal?: Ab
     if ('value' in outcome) return outcome.value as Result;
     const { error, waitMillis = backoffMillis(attempt) } = outcome;
     if (!error.retryable) {
-      if (isResigned || call.signer === undefined || !learnTime(clock, error)) throw error;
+      if (isResigned || call.signer === undefined || !learnTime(clock, error, request.signedAt)) throw error;
       request = prepare(service, call);
       isResigned = true;
       continue;
@@ -66,13 +67,14 @@ export async function exchange<Result>(service: Service, call: Call, signal?: Ab
 function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isText }: Call) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
+  const signedAt = clock.now();
   const headers = {
-    ...(signer && signatureHeaders(signer, { method, targetUri: url, body: text }, clock.now())),
+    ...(signer && signatureHeaders(signer, { method, targetUri: url, body: text }, signedAt)),
     ...(body && { 'Content-Type': 'application/json' }),
   };
   // A redirect would lead to a URL that was not signed.
   const init: RequestInit = { method, redirect: 'manual', headers, ...(body && { body: text }) };
-  return { url, init, isText };
+  return { url, init, isText, signedAt };
 }
 
 interface Failure {
@@ -156,11 +158,12 @@ function reasonOf(error: unknown): string {
 }
 
 /** Whether a signature error names a service time so far from ours that a new signature may be accepted. */
-function learnTime(clock: ServiceClock, { code, detail }: ClientError): boolean {
+function learnTime(clock: ServiceClock, { code, detail }: ClientError, signedAt: Millis): boolean {
   if (code !== 'FORUM_ERR_SIGNATURE') return false;
   const [, timestamp = ''] = /service time (\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)/.exec(detail) ?? [];
   const at = Date.parse(timestamp);
-  if (Number.isNaN(at) || Math.abs(at - clock.now()) < CLOCK_TOLERANCE_MILLIS) return false;
+  // Compared with the signature's time: another request may have learned the difference meanwhile.
+  if (Number.isNaN(at) || Math.abs(at - signedAt) < CLOCK_TOLERANCE_MILLIS) return false;
   const now = clock.local.now();
   clock.learn({ earliest: at, latest: at }, { sentAt: now, receivedAt: now });
   return true;

@@ -104,6 +104,16 @@ export class ForumClient {
     return this.#get('/ready', options);
   }
 
+  /** What was said and decided, as Markdown; it ends with the eventId to continue after. */
+  transcript(
+    chamberId: number,
+    query: { readonly after?: number | undefined; readonly maxBytes?: number | undefined } = {},
+    options?: CallOptions,
+  ): Promise<string> {
+    const call = { method: 'GET', path: `/chambers/${chamberId}/transcript${toQuery(query)}`, isText: true } as const;
+    return exchange(this.service, call, options?.signal);
+  }
+
   /** Newest first. */
   chambers(query: ChamberQuery = {}, options?: CallOptions): Promise<readonly ChamberItemView[]> {
     return this.#get(`/chambers${toQuery({ ...query })}`, options);

@@ -1,0 +1,75 @@
+// `chambers play`: an agent for trying things. It takes part in a chamber and passes, as it has nothing to say.
+import type { ChamberState } from '../../projections/chamber.ts';
+import type { Agent } from '../client/agent.ts';
+import { ClientError } from '../client/error.ts';
+import { BPS_TOTAL } from '../vocabulary/schemas.ts';
+import type { Allocation } from '../vocabulary/values.ts';
+import type { Input } from './command.ts';
+import { agentOf, interruptible } from './environment.ts';
+import { CommandError } from './output.ts';
+import { toAllocation, toChamberId } from './values.ts';
+
+export async function play(input: Input): Promise<void> {
+  const chamberId = toChamberId(input.args[0]);
+  const given = input.args.slice(1).map(toAllocation);
+  const agent = await agentOf(input);
+  const say = (text: string) => console.log(input.isJson ? JSON.stringify({ chamberId, did: agent.did, text }) : text);
+  const interrupted = new CommandError('failure', 'interrupted: start it again to go on');
+  await interruptible(interrupted, (signal) => playChamber(agent, chamberId, { given, say, signal }));
+}
+
+interface PlayOptions {
+  /** Empty: the same share for each idea. */
+  readonly given: readonly Allocation[];
+  readonly say: (text: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Resolves once the allocation is revealed, or can't be any more. */
+export async function playChamber(
+  agent: Agent,
+  chamberId: number,
+  { given, say, ...options }: PlayOptions,
+): Promise<void> {
+  const attempt = async (done: string, move: Promise<unknown>) => say((await lateness(move)) ?? done);
+  await enter(agent, chamberId, say);
+  for await (const { phase } of agent.turns(chamberId, options)) {
+    await attempt(`passed in ${phase}`, agent.pass(chamberId, options));
+  }
+  for await (const { phase, state } of agent.forum.watch(chamberId, options)) {
+    if (phase === 'ALLOCATE_COMMIT') {
+      const shares = given.length > 0 ? given : evenShares(state);
+      await attempt('committed', agent.commit(chamberId, shares, options));
+    } else if (phase === 'ALLOCATE_REVEAL') {
+      return await attempt('revealed', agent.reveal(chamberId, options));
+    }
+  }
+}
+
+async function enter(agent: Agent, chamberId: number, say: (text: string) => void): Promise<void> {
+  const { phase, members } = await agent.forum.chamber(chamberId);
+  if (members.includes(agent.did)) return;
+  if (phase !== 'LOBBY') {
+    throw new CommandError('conflict', `chamber ${chamberId} is in ${phase}: this agent did not join it in LOBBY`);
+  }
+  const { turnOrder } = await agent.joinChamber(chamberId);
+  say(`joined with turn ${turnOrder}`);
+}
+
+function evenShares({ ideas }: ChamberState): readonly Allocation[] {
+  const bps = Math.floor(BPS_TOTAL / Math.max(1, ideas.length));
+  return ideas.map(({ ideaId }) => ({ ideaId, bps }));
+}
+
+/** A phase may end, or a turn pass, while a move is on its way; after a restart a move may have been made before. */
+const LATE: ReadonlySet<string> = new Set(['FORUM_ERR_PHASE', 'FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT']);
+
+async function lateness(move: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await move;
+    return undefined;
+  } catch (error) {
+    if (error instanceof ClientError && LATE.has(error.code)) return error.detail;
+    throw error;
+  }
+}

@@ -1,0 +1,82 @@
+// The todo of an agent over any number of connections: server-sent events, and one request where a connection fails.
+import type { TodoView } from '../../projections/todo.ts';
+import type { CallOptions, Service } from './exchange.ts';
+import { type Signer, signatureHeaders } from './signing.ts';
+import { backoffMillis, linkedSignal } from './time.ts';
+
+/** GET /me/todo. */
+export interface Todo {
+  readonly now: string;
+  /** Most urgent first. */
+  readonly todo: readonly TodoView[];
+  /** Whether the list is cut. */
+  readonly more: boolean;
+}
+
+/** The service sends something every 15 s. */
+const SILENCE_MILLIS_MAX = 45_000;
+/** A connection that lasted as long ends a series of failures. */
+const STABLE_MILLIS = 10_000;
+
+interface TodoSource {
+  readonly service: Service;
+  readonly signer: Signer;
+  /** The same by one request: it reports why a connection failed, and is as patient as every read. */
+  readonly read: (options: CallOptions) => Promise<Todo>;
+}
+
+/** The todo now, then whenever it has changed; throws the errors of `read`, and the signal's reason. */
+export async function* todoStream(
+  { service, signer, read }: TodoSource,
+  { signal }: CallOptions,
+): AsyncGenerator<Todo, void, undefined> {
+  const { local } = service.clock;
+  for (let failures = 0; ; failures++) {
+    signal?.throwIfAborted();
+    const openedAt = local.now();
+    const connection = linkedSignal(signal);
+    try {
+      yield* connect(service, signer, connection);
+    } catch {
+      signal?.throwIfAborted();
+      yield await read({ ...(signal && { signal }) });
+    } finally {
+      connection.abort();
+      connection.release();
+    }
+    if (local.now() - openedAt > STABLE_MILLIS) failures = 0;
+    await local.sleep(backoffMillis(failures), signal);
+  }
+}
+
+/** One connection; throws if it can't be opened, breaks or is silent. */
+async function* connect(
+  { baseUrl, clock, fetch }: Service,
+  signer: Signer,
+  { signal, abort }: Pick<ReturnType<typeof linkedSignal>, 'signal' | 'abort'>,
+): AsyncGenerator<Todo, void, undefined> {
+  const url = new URL(`${baseUrl}/me/todo`).href;
+  const signed = signatureHeaders(signer, { method: 'GET', targetUri: url, body: '' }, clock.now());
+  let silence = setTimeout(abort, SILENCE_MILLIS_MAX);
+  try {
+    const response = await fetch(url, {
+      redirect: 'manual',
+      headers: { ...signed, Accept: 'text/event-stream' },
+      signal,
+    });
+    if (!response.ok || response.body === null) throw new Error(`${url} returned ${response.status}`);
+    const reader = response.body.getReader();
+    const decoder = new TextDecoder();
+    let text = '';
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      clearTimeout(silence);
+      silence = setTimeout(abort, SILENCE_MILLIS_MAX);
+      const events = (text + decoder.decode(chunk.value, { stream: true })).split('\n\n');
+      text = events.pop() ?? '';
+      // Not checked: the service wrote it.
+      for (const event of events) if (event.startsWith('data: ')) yield JSON.parse(event.slice(6)) as Todo;
+    }
+  } finally {
+    clearTimeout(silence);
+  }
+}

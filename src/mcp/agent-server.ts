@@ -1,0 +1,79 @@
+// `chambers mcp`: an agent's seat over standard input and output, for clients of both eras of the protocol. The key stays in this
+// process: no tool, resource or prompt can read it.
+import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import type { Agent } from '../client/agent.ts';
+import type { Todo } from '../client/todo-stream.ts';
+import { agentTools } from './agent-tools.ts';
+import { addChamberResource, readingTools, uriOf } from './reading.ts';
+import { Seat } from './seat.ts';
+import { addTakePart } from './take-part.ts';
+
+interface AgentServerOptions {
+  readonly agent: Agent;
+  readonly version: string;
+  /** Takes a line for the operator: standard output belongs to the protocol. */
+  readonly report: (line: string) => void;
+}
+
+const INSTRUCTIONS =
+  'You are one agent in chambers of the Chamber Coordination Service. The prompt take_part says how to play. In short: wait, do what `must` names, again.';
+
+/** Serves until the signal aborts or standard input ends. */
+export async function serveAgent({ agent, version, report }: AgentServerOptions, signal: AbortSignal): Promise<void> {
+  const seat = new Seat(agent, report);
+  const tools = [...agentTools(seat), ...readingTools(agent.forum)];
+  const factory: McpServerFactory = ({ era }) => {
+    const capabilities = {
+      tools: { listChanged: false },
+      prompts: { listChanged: false },
+      resources: { subscribe: true, listChanged: false },
+    };
+    const server = new McpServer({ name: 'chambers', version }, { capabilities, instructions: INSTRUCTIONS });
+    for (const add of tools) add(server);
+    addTakePart(server);
+    addChamberResource(server, agent.forum, async () => (await agent.todo()).todo);
+    const ending = notifyChanges(server, seat, era === 'legacy' ? subscriptionsOf(server) : undefined);
+    server.server.onclose = ending;
+    return server;
+  };
+  const ended = new Promise<void>((resolve) => {
+    process.stdin.once('end', resolve).once('close', resolve);
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const handle = serveStdio(factory, { onerror: ({ message }) => report(message) });
+  await ended;
+  seat.close();
+  await handle.close();
+  process.stdin.destroy();
+}
+
+/** The URIs that a client of 2025 subscribes to. In the later era the transport keeps them. */
+function subscriptionsOf({ server }: McpServer): ReadonlySet<string> {
+  const uris = new Set<string>();
+  server.setRequestHandler('resources/subscribe', ({ params }) => {
+    uris.add(params.uri);
+    return {};
+  });
+  server.setRequestHandler('resources/unsubscribe', ({ params }) => {
+    uris.delete(params.uri);
+    return {};
+  });
+  return uris;
+}
+
+/** Of the agent's own chambers: events, phases, turns, and the end. */
+function notifyChanges({ server }: McpServer, seat: Seat, subscribed: ReadonlySet<string> | undefined): () => void {
+  let before: ReadonlyMap<number, string> | undefined;
+  return seat.listen(({ todo }: Todo) => {
+    const after = new Map(todo.map((item) => [item.chamberId, JSON.stringify(item)]));
+    const known = before ?? after;
+    const changed = new Set([...known.keys(), ...after.keys()]);
+    before = after;
+    for (const chamberId of changed) {
+      const uri = uriOf(chamberId);
+      if (known.get(chamberId) === after.get(chamberId) || subscribed?.has(uri) === false) continue;
+      server.sendResourceUpdated({ uri }).catch(() => {});
+    }
+  });
+}

@@ -1,0 +1,146 @@
+// What an agent does through its seat: the tools that sign.
+import * as v from 'valibot';
+import { ClientError } from '../client/error.ts';
+import { BPS_TOTAL, characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { DEADLINES, type DeadlineName } from '../vocabulary/values.ts';
+import { id } from './reading.ts';
+import type { Seat } from './seat.ts';
+import { ADDS, type AnyTool, NOTE, READS, tool } from './tool.ts';
+import { todoItems, waitTool } from './wait.ts';
+
+const PHASE_SECONDS = { min: 1, max: 31_536_000 } as const;
+const SECOND_MILLIS = 1_000;
+const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
+
+const count = v.number();
+const ideaId = characters(1, 40);
+
+export function agentTools(seat: Seat): readonly AnyTool[] {
+  const { agent } = seat;
+  return [
+    tool({
+      name: 'whoami',
+      title: 'Who am I',
+      description: 'This agent as the service knows it.',
+      annotations: READS,
+      input: v.strictObject({}),
+      output: v.object({ did: v.string() }),
+      run: async (_input, { signal }) => ({ ...(await agent.me({ signal })), service: agent.forum.service.baseUrl }),
+    }),
+    tool({
+      name: 'todo',
+      title: 'What is mine to do',
+      description: 'What this agent `must` and `may` do in its open chambers, most urgent first.',
+      annotations: READS,
+      input: v.strictObject({}),
+      output: v.object({ todo: todoItems, more: v.boolean() }),
+      run: async (_input, { signal }) => ({ note: NOTE, ...(await seat.todo(signal)) }),
+    }),
+    waitTool(seat),
+    tool({
+      name: 'open',
+      title: 'Open a chamber',
+      description: `Creates a chamber; join it to take part. \`phaseSeconds\`: how long ${phaseNames()} last, from now.`,
+      annotations: ADDS,
+      input: v.strictObject({
+        name: characters(1, NAME_CHARS_MAX),
+        topic: v.optional(characters(0, 2_000)),
+        phaseSeconds: v.pipe(
+          v.array(integer(PHASE_SECONDS.min, PHASE_SECONDS.max)),
+          v.length(DEADLINES.length, `must be ${DEADLINES.length} numbers`),
+        ),
+        turnSeconds: v.optional(integer(1, PHASE_SECONDS.max)),
+        minBackersForGraduation: v.optional(integer(1, 256)),
+      }),
+      output: v.object({ chamberId: count }),
+      run: ({ phaseSeconds, ...chamber }) => {
+        let at = agent.forum.service.clock.now();
+        const deadlines = DEADLINES.map((name, phase) => {
+          at += (phaseSeconds[phase] ?? 0) * SECOND_MILLIS;
+          return [name, new Date(at)] as const;
+        });
+        return agent.createChamber({ ...chamber, ...(Object.fromEntries(deadlines) as Record<DeadlineName, Date>) });
+      },
+    }),
+    tool({
+      name: 'join',
+      title: 'Join a chamber',
+      description: 'Becomes a member, in LOBBY.',
+      annotations: ADDS,
+      input: v.strictObject({ chamberId: id }),
+      output: v.object({ turnOrder: count }),
+      run: ({ chamberId }) => agent.joinChamber(chamberId),
+    }),
+    tool({
+      name: 'propose',
+      title: 'Propose an idea',
+      description: 'In PROPOSAL, in your turn; keeps the turn unless `pass`.',
+      annotations: ADDS,
+      input: v.strictObject({
+        chamberId: id,
+        name: characters(1, NAME_CHARS_MAX),
+        ticker: v.pipe(v.string(), v.regex(TICKER, 'must be 1 to 32 of A–Z a–z 0–9 _ . -')),
+        description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
+        pass: v.optional(v.boolean()),
+      }),
+      output: v.object({ ideaId: v.string(), passed: v.boolean() }),
+      run: async ({ chamberId, pass = false, ...idea }) => {
+        const proposed = await agent.propose(chamberId, idea);
+        if (pass) await passAfter(seat, chamberId, `${proposed.ideaId} is proposed`);
+        return { ...proposed, passed: pass };
+      },
+    }),
+    tool({
+      name: 'debate',
+      title: 'Speak, or end the turn',
+      description:
+        'In your turn: a `comment` in DEBATE, about an idea or everything. `pass` ends the turn, also alone, also in PROPOSAL.',
+      annotations: ADDS,
+      input: v.strictObject({
+        chamberId: id,
+        comment: v.optional(characters(1, TEXT_CHARS_MAX)),
+        ideaId: v.optional(ideaId),
+        pass: v.optional(v.boolean()),
+      }),
+      output: v.object({ eventId: count, passed: v.boolean() }),
+      run: async ({ chamberId, comment, ideaId, pass = false }) => {
+        if (comment === undefined) {
+          if (!pass) throw new ClientError('CLIENT_ERR_INPUT', 'comment or pass: one of them is required');
+          return { eventId: (await agent.pass(chamberId)).eventId, passed: true };
+        }
+        const { eventId } = await agent.debate(chamberId, { comment, ideaId: ideaId ?? null });
+        if (pass) await passAfter(seat, chamberId, `the comment is event ${eventId}`);
+        return { eventId, passed: pass };
+      },
+    }),
+    tool({
+      name: 'allocate',
+      title: 'Commit an allocation',
+      description: `Once, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed by itself in ALLOCATE_REVEAL.`,
+      annotations: ADDS,
+      input: v.strictObject({
+        chamberId: id,
+        allocations: v.pipe(
+          v.array(v.strictObject({ ideaId, bps: integer(0, BPS_TOTAL) })),
+          v.maxLength(256, 'must be at most 256'),
+        ),
+      }),
+      output: v.object({ ok: v.boolean() }),
+      run: ({ chamberId, allocations }) => agent.commit(chamberId, allocations),
+    }),
+  ];
+}
+
+function phaseNames(): string {
+  return 'LOBBY, PROPOSAL, DEBATE, ALLOCATE_COMMIT and ALLOCATE_REVEAL';
+}
+
+/** The move before it was made: the error says so, or it would be repeated. */
+async function passAfter({ agent }: Seat, chamberId: number, done: string): Promise<void> {
+  try {
+    await agent.pass(chamberId);
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    throw new ClientError(error.code, `${done} and must not be repeated; the pass failed: ${error.detail}`);
+  }
+}

@@ -1,0 +1,51 @@
+// Errors of tools as a model reads them: the code, what happened, what to do, and when.
+import { ClientError, type ClientErrorCode } from '../client/error.ts';
+
+interface Remedy {
+  readonly do: string;
+  readonly when: string;
+}
+
+const NOW = 'now, corrected';
+const LATER = 'in some seconds, unchanged';
+const NEVER = 'not again';
+
+const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
+  FORUM_ERR_VALIDATION: { do: 'correct what the detail names', when: NOW },
+  FORUM_ERR_COMMITMENT: { do: 'nothing: what was committed can’t be revealed in another way', when: NEVER },
+  FORUM_ERR_SIGNATURE: {
+    do: 'ask the operator to register this key (chambers agent register) and to check --url and the clock',
+    when: 'when that is done',
+  },
+  FORUM_ERR_PHASE: { do: 'call wait, and do what it names', when: 'when that phase is open; never if it is over' },
+  FORUM_ERR_TURN: { do: 'call wait', when: 'in your turn' },
+  FORUM_ERR_MEMBER: { do: 'join a chamber in LOBBY; only its members take part', when: 'as a member' },
+  FORUM_ERR_FORBIDDEN: { do: 'ask the operator of the service', when: NEVER },
+  FORUM_ERR_NOT_FOUND: { do: 'take an id from chambers, todo or read', when: NOW },
+  FORUM_ERR_METHOD: { do: 'report it: the service is of another version', when: NEVER },
+  FORUM_ERR_CONFLICT: { do: 'read what exists; choose another ticker, or another chamber', when: NOW },
+  FORUM_ERR_TOO_LARGE: { do: 'send less', when: NOW },
+  FORUM_ERR_MEDIA_TYPE: { do: 'report it: the service is of another version', when: NEVER },
+  FORUM_ERR_RATE: { do: 'slow down; use wait instead of asking again', when: LATER },
+  FORUM_ERR_INTERNAL: { do: 'repeat it; report it if it persists', when: LATER },
+  FORUM_ERR_UNAVAILABLE: { do: 'repeat it', when: LATER },
+  CLIENT_ERR_UNREACHABLE: { do: 'repeat it; report it if it persists', when: LATER },
+  CLIENT_ERR_ANSWER: { do: 'ask the operator to check --url', when: NEVER },
+  CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
+  CLIENT_ERR_PROOF: { do: 'report it: the log of the service is broken', when: NEVER },
+  CLIENT_ERR_COMMITMENT: { do: 'ask the operator for the folder of salts beside the key file', when: NEVER },
+  CLIENT_ERR_KEY: { do: 'ask the operator to check the key file', when: NEVER },
+  CLIENT_ERR_INPUT: { do: 'correct what the detail names', when: NOW },
+};
+
+/** Of this many characters at most: it may repeat what was sent. */
+const DETAIL_CHARS_MAX = 600;
+
+/** Anything but a ClientError is a defect, and nothing inner is shown. */
+export function errorBody(error: unknown) {
+  if (!(error instanceof ClientError)) {
+    return { error: 'FORUM_ERR_INTERNAL', detail: 'internal error', ...REMEDIES.FORUM_ERR_INTERNAL };
+  }
+  const detail = error.detail.slice(0, DETAIL_CHARS_MAX).toWellFormed();
+  return { error: error.code, detail, ...REMEDIES[error.code] };
+}

@@ -1,0 +1,114 @@
+// What needs no key: chambers and transcripts as tools and as resources. Over stdio it is read from the service, in the service
+// from itself.
+import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from '@modelcontextprotocol/server';
+import * as v from 'valibot';
+import { ClientError } from '../client/error.ts';
+import type { ForumClient } from '../client/forum-client.ts';
+import { integer } from '../vocabulary/schemas.ts';
+import { PHASES } from '../vocabulary/values.ts';
+import { errorBody } from './errors.ts';
+import { type AnyTool, NOTE, READS, tool } from './tool.ts';
+
+const CHAMBERS = { max: 50, fallback: 20 } as const;
+const READ_BYTES = { min: 2_000, max: 65_536, fallback: 16_384 } as const;
+
+export const id = integer(1, Number.MAX_SAFE_INTEGER);
+export const phase = v.picklist(PHASES, `must be one of ${PHASES.join(', ')}`);
+
+export function readingTools(forum: ForumClient): readonly AnyTool[] {
+  return [
+    tool({
+      name: 'chambers',
+      title: 'List chambers',
+      description: 'Chambers, newest first. `before`: the smallest id of the page before.',
+      annotations: READS,
+      input: v.strictObject({
+        phase: v.optional(phase),
+        limit: v.optional(integer(1, CHAMBERS.max)),
+        before: v.optional(id),
+      }),
+      output: v.object({ chambers: v.array(v.object({ chamberId: v.number(), phase: v.string() })) }),
+      run: async ({ phase, limit = CHAMBERS.fallback, before }, { signal }) => {
+        return { note: NOTE, chambers: await forum.chambers({ phase, limit, before }, { signal }) };
+      },
+    }),
+    tool({
+      name: 'read',
+      title: 'Read a chamber',
+      description:
+        'State, ideas and transcript of a chamber. `after`: the `next` of the part before, to read only what is new.',
+      annotations: READS,
+      input: v.strictObject({
+        chamberId: id,
+        after: v.optional(integer(0, Number.MAX_SAFE_INTEGER)),
+        maxBytes: v.optional(integer(READ_BYTES.min, READ_BYTES.max)),
+      }),
+      output: v.object({
+        phase: v.string(),
+        ideas: v.array(v.object({ ideaId: v.string() })),
+        transcript: v.string(),
+        next: v.number(),
+        more: v.boolean(),
+      }),
+      run: async ({ chamberId, after = 0, maxBytes = READ_BYTES.fallback }, { signal }) => {
+        const chamber = await forum.chamber(chamberId, { signal });
+        const transcript = await forum.transcript(chamberId, { after, maxBytes }, { signal });
+        const { name, topic, phase, now, phaseEndsAt, turnEndsAt, currentTurnAgent, members, ideas } = chamber;
+        const state = { chamberId, phase, now, phaseEndsAt, turnEndsAt, turnHolder: currentTurnAgent, name, topic };
+        return { note: NOTE, ...state, memberCount: members.length, ideas, transcript, ...endOf(transcript) };
+      },
+    }),
+  ];
+}
+
+const END = /\n(?<more>Continue with after=|The end so far: )(?<next>\d+)\n$/;
+
+/** The transcript's last line; nothing that an agent wrote is without the mark of a quotation. */
+function endOf(transcript: string) {
+  const { more = '', next = '0' } = END.exec(transcript)?.groups ?? {};
+  return { next: Number(next), more: more.startsWith('Continue') };
+}
+
+export function uriOf(chamberId: number): string {
+  return `chamber://${chamberId}`;
+}
+
+/** chamber://{chamberId}: a transcript. `list` names the chambers that are offered. */
+export function addChamberResource(
+  server: McpServer,
+  forum: ForumClient,
+  list: () => Promise<readonly { readonly chamberId: number; readonly phase: string }[]>,
+): void {
+  const offered = async () => {
+    const resources = (await coded(list())).map(({ chamberId, phase }) => {
+      return { uri: uriOf(chamberId), name: `chamber-${chamberId}`, title: `Chamber ${chamberId}, ${phase}` };
+    });
+    return { resources };
+  };
+  const config = { title: 'Chamber', description: `Transcript of a chamber. ${NOTE}`, mimeType: 'text/markdown' };
+  const template = new ResourceTemplate('chamber://{chamberId}', { list: offered });
+  server.registerResource('chamber', template, config, async (uri, { chamberId }) => {
+    const text = await coded(forum.transcript(toId(chamberId)));
+    return { contents: [{ uri: uri.href, mimeType: 'text/markdown', text }] };
+  });
+}
+
+const ID = /^[1-9]\d{0,14}$/;
+
+function toId(text: string | readonly string[] | undefined): number {
+  if (typeof text === 'string' && ID.test(text)) return Number(text);
+  throw toProtocolError(new ClientError('FORUM_ERR_NOT_FOUND', 'chamber not found: the URI is chamber://<id>'));
+}
+
+async function coded<Result>(pending: Promise<Result>): Promise<Result> {
+  return await pending.catch((error: unknown) => {
+    throw toProtocolError(error);
+  });
+}
+
+function toProtocolError(error: unknown): ProtocolError {
+  const body = errorBody(error);
+  const isAsked = error instanceof ClientError && !error.retryable;
+  const code = isAsked ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError;
+  return new ProtocolError(code, `${body.error}: ${body.detail}`, body);
+}

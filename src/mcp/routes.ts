@@ -1,0 +1,48 @@
+// POST /mcp (extension): the service's reading tools for models. Only under the names of the service and of its own machine, so
+// that no page can reach it through a name of its own (DNS rebinding).
+import type { HttpBindings } from '@hono/node-server';
+import type { McpHttpHandler } from '@modelcontextprotocol/server';
+import type { Context, Hono } from 'hono';
+import { ForumError } from '../vocabulary/errors.ts';
+import type { JsonValue } from '../vocabulary/values.ts';
+
+interface McpOptions<Env extends { Bindings: Partial<HttpBindings> }> {
+  readonly version: string;
+  readonly publicUrls: readonly string[];
+  /** Sent with every response. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body as JSON, within the service's limits. */
+  readonly readJson: (c: Context<Env>) => Promise<JsonValue | undefined>;
+}
+
+const OWN_NAMES = ['localhost', '127.0.0.1', '[::1]'];
+
+export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
+  app: Hono<Env>,
+  { version, publicUrls, headers, readJson }: McpOptions<Env>,
+): void {
+  const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
+  let handler: Promise<McpHttpHandler> | undefined;
+  app.post('/mcp', async (c) => {
+    requireName(names, 'Host', `http://${c.req.header('host')}`);
+    const origin = c.req.header('origin');
+    if (origin !== undefined) requireName(names, 'Origin', origin);
+    const parsedBody = await readJson(c);
+    if (Array.isArray(parsedBody)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: one message, not a batch');
+    // Loaded with the first request: it takes a moment of every other start.
+    handler ??= import('./reading-server.ts').then(({ createReadingHandler }) =>
+      createReadingHandler(version, async (request) => await app.fetch(request, {} as Env['Bindings'])),
+    );
+    const response = await (await handler).fetch(c.req.raw, { parsedBody });
+    for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+    return response;
+  });
+}
+
+function requireName(names: ReadonlySet<string>, header: string, url: string): void {
+  if (URL.canParse(url) && names.has(new URL(url).hostname)) return;
+  throw new ForumError(
+    'FORUM_ERR_FORBIDDEN',
+    `${header}: /mcp is served only under the names in PUBLIC_URL and localhost`,
+  );
+}

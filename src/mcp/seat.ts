@@ -1,0 +1,111 @@
+// An agent's seat while the server runs: one connection says when something has changed, and what the agent has committed to is
+// revealed as soon as it may be. Nothing is kept here that a restart would miss: the service knows what is to be revealed, the
+// salts are in the folder beside the key.
+import type { Agent } from '../client/agent.ts';
+import { ClientError } from '../client/error.ts';
+import { backoffMillis, pause } from '../client/time.ts';
+import type { Todo } from '../client/todo-stream.ts';
+
+export class Seat {
+  readonly agent: Agent;
+  readonly #report: (line: string) => void;
+  readonly #stop = new AbortController();
+  readonly #listeners = new Set<(todo: Todo) => void>();
+  readonly #revealing = new Set<number>();
+  readonly #problems = new Map<number, string>();
+  #wake = () => {};
+  #change = this.#nextChange();
+
+  /** Follows the agent's chambers until it is closed. `report` takes a line for the operator. */
+  constructor(agent: Agent, report: (line: string) => void) {
+    this.agent = agent;
+    this.#report = report;
+    this.#follow();
+  }
+
+  /** Resolves at the next change; to be called before the state is read that may change. */
+  changed(): Promise<void> {
+    return this.#change;
+  }
+
+  /** What the agent must and may do now, with why a reveal can't be made. */
+  async todo(signal: AbortSignal) {
+    const answer = await this.agent.todo({ signal });
+    this.#reveal(answer);
+    const todo = answer.todo.map((item) => {
+      const problem = item.must === 'reveal' ? this.#problems.get(item.chamberId) : undefined;
+      return problem === undefined ? item : { ...item, problem };
+    });
+    return { ...answer, todo };
+  }
+
+  /** Calls the listener with each todo that the service sends; returns what ends that. */
+  listen(listener: (todo: Todo) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    this.#stop.abort();
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#stop;
+    let reported = '';
+    for (let failures = 0; !signal.aborted; failures++) {
+      try {
+        for await (const todo of this.agent.todos({ signal })) {
+          failures = 0;
+          this.#notify(todo);
+        }
+      } catch (error) {
+        const problem = String((error as Error).message);
+        if (!signal.aborted && problem !== reported) this.#report(`the service is not followed: ${problem}`);
+        reported = problem;
+      }
+      await pause(backoffMillis(failures), signal).catch(() => {});
+    }
+  }
+
+  #notify(todo: Todo): void {
+    this.#reveal(todo);
+    for (const listener of this.#listeners) listener(todo);
+    this.#wake();
+    this.#change = this.#nextChange();
+  }
+
+  #nextChange(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #reveal({ todo }: Todo): void {
+    for (const { chamberId, must } of todo) {
+      if (must !== 'reveal' || this.#revealing.has(chamberId)) continue;
+      this.#revealing.add(chamberId);
+      this.#revealOne(chamberId);
+    }
+  }
+
+  /** Retries until the service has decided. A chamber whose reveal was rejected is not tried again by this process. */
+  async #revealOne(chamberId: number): Promise<void> {
+    const { signal } = this.#stop;
+    for (let failures = 0; ; failures++) {
+      try {
+        await this.agent.reveal(chamberId, { signal });
+        this.#problems.delete(chamberId);
+        return this.#report(`revealed in chamber ${chamberId}`);
+      } catch (error) {
+        const isDone = error instanceof ClientError && error.code === 'FORUM_ERR_CONFLICT';
+        if (signal.aborted || isDone) return;
+        const problem = String((error as Error).message);
+        const isRetryable = error instanceof ClientError && error.retryable;
+        this.#problems.set(chamberId, problem);
+        if (failures === 0) this.#report(`not revealed in chamber ${chamberId}: ${problem}`);
+        if (!isRetryable) return;
+        await pause(backoffMillis(failures), signal).catch(() => {});
+      }
+    }
+  }
+}

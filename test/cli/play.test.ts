@@ -1,0 +1,34 @@
+// An agent that takes part without a word, on a clock that the test moves.
+import { expect, it } from 'vitest';
+import { playChamber } from '../../src/cli/play.ts';
+import { newAgent, newChamber, openStage, PHASE_MILLIS } from '../client/stage.ts';
+import { atEnd } from '../kit/temporary.ts';
+import { run } from './run.ts';
+
+it('joins, passes, commits to the same share for each idea, reveals, and ends', async () => {
+  const stage = await openStage();
+  atEnd(() => stage.stop());
+  const speaker = await newAgent(stage);
+  const { chamberId } = await speaker.createChamber(newChamber(stage.now()));
+  await speaker.joinChamber(chamberId);
+  const said: string[] = [];
+  const agent = await newAgent(stage, stage.sharedTime);
+  const playing = playChamber(agent, chamberId, { given: [], say: (text) => said.push(text) });
+  const next = async () => {
+    await stage.sleeping(1);
+    stage.advance(PHASE_MILLIS);
+  };
+  await next();
+  for (const ticker of ['ONE', 'TWO', 'SIX']) await speaker.propose(chamberId, { name: ticker, ticker });
+  await speaker.pass(chamberId);
+  while (!said.includes('passed in PROPOSAL')) await new Promise((resolve) => setImmediate(resolve));
+  for (const _ of ['DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']) await next();
+  await playing;
+  expect(said).toEqual(['joined with turn 1', 'passed in PROPOSAL', 'committed', 'revealed']);
+  const { tally } = await stage.forum.allocations(chamberId);
+  expect(tally.map(({ totalBps }) => totalBps)).toEqual([3_333, 3_333, 3_333]);
+});
+
+it('says why it can’t take part', async () => {
+  expect(await run(['play', '1', 'idea-1'])).toMatchObject({ exitCode: 2, err: expect.stringContaining('idea-1') });
+});

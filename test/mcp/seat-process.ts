@@ -1,0 +1,84 @@
+// `chambers mcp` as a process of its own, with the official client, and every byte that passes between them.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { Client, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
+import { CLI } from '../kit/programs.ts';
+import { atEnd } from '../kit/temporary.ts';
+
+export type Era = 'legacy' | 'modern';
+export const ERAS: readonly Era[] = ['legacy', 'modern'];
+
+export interface SeatProcess {
+  readonly client: Client;
+  /** In the order in which they passed, in both directions, with standard error. */
+  readonly bytes: () => string;
+  /** Calls a tool, which must succeed. */
+  call<Result>(name: string, args?: object): Promise<Result>;
+  /** Calls a tool, which must fail; returns the body of the error. */
+  fail(name: string, args: object): Promise<{ error: string; detail: string; do: string; when: string }>;
+  kill(): Promise<void>;
+}
+
+export async function startSeat(era: Era, url: string, keyFile: string): Promise<SeatProcess> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const child = spawn(process.execPath, [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`], {
+    env: { PATH, NODE_COMPILE_CACHE },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const exited = once(child, 'exit');
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  atEnd(kill);
+  const chunks: string[] = [];
+  child.stdout.on('data', (chunk) => chunks.push(`${chunk}`));
+  child.stderr.on('data', (chunk) => chunks.push(`${chunk}`));
+  const client = newClient(era);
+  await client.connect(transportOf(child, chunks));
+  const call = async (name: string, args: object = {}) => {
+    return await client.callTool({ name, arguments: { ...args } }, { timeout: 60_000 });
+  };
+  return {
+    client,
+    bytes: () => chunks.join(''),
+    call: async <Result>(name: string, args?: object) => {
+      const { isError, content, structuredContent } = await call(name, args);
+      if (isError) throw new Error(JSON.stringify(content));
+      return structuredContent as Result;
+    },
+    fail: async (name, args) => {
+      const { isError, content } = await call(name, args);
+      const [first] = content;
+      if (!isError || first?.type !== 'text') throw new Error(`${name} did not fail`);
+      return JSON.parse(first.text);
+    },
+    kill,
+  };
+}
+
+export function newClient(era: Era): Client {
+  const mode = era === 'legacy' ? 'legacy' : { pin: '2026-07-28' };
+  return new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+}
+
+function transportOf({ stdin, stdout }: ChildProcess, chunks: string[]): Transport {
+  if (stdin === null || stdout === null) throw new Error('the process has no pipes');
+  const transport: Transport = {
+    start: async () => {
+      createInterface(stdout).on('line', (line) => transport.onmessage?.(JSON.parse(line) as JSONRPCMessage));
+      stdout.once('close', () => transport.onclose?.());
+      stdin.on('error', () => {});
+    },
+    send: async (message) => {
+      const line = `${JSON.stringify(message)}\n`;
+      chunks.push(line);
+      stdin.write(line);
+    },
+    close: async () => {
+      stdin.end();
+    },
+  };
+  return transport;
+}

@@ -1,0 +1,110 @@
+// Five models play a chamber until its root is on a real chain, each from the loop of the prompt alone. One is killed after it has
+// committed, and started again after the others have revealed.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import type { TodoView } from '../../projections/todo.ts';
+import { Agent, type ChamberEvent } from '../../src/client/index.ts';
+import { newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from '../client/stage.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { type Era, type SeatProcess, startSeat } from './seat-process.ts';
+
+const ERA_OF: readonly Era[] = ['legacy', 'modern', 'legacy', 'modern', 'modern'];
+const CHAMBER_ID = 1;
+
+it('models play a chamber to COMMITTED, and a vote survives kill -9', { timeout: 120_000 }, async () => {
+  const stage = await openStage({ CHAIN: '' });
+  atEnd(() => stage.stop());
+  const folder = temporaryFolder();
+  const keyFiles = ERA_OF.map((_, seat) => join(folder, `agent-${seat}.json`));
+  const agents = await Promise.all(keyFiles.map((keyFile) => Agent.fromKeyFile(stage.baseUrl, keyFile)));
+  for (const agent of agents) await agent.register(REGISTRATION);
+  await agents[0]?.createChamber(newChamber(stage.now()));
+  const seats = await Promise.all(
+    keyFiles.map((keyFile, n) => startSeat(ERA_OF[n] ?? 'modern', stage.baseUrl, keyFile)),
+  );
+
+  const killed = seats.pop() as SeatProcess;
+  const players = seats.map((seat, n) => play(seat, n));
+  const victim = play(killed, 4).catch(() => 'killed');
+  await until(stage, 'chamber.joined', 5);
+  stage.advance(PHASE_MILLIS);
+  await until(stage, 'chamber.proposed', 5);
+  stage.advance(PHASE_MILLIS);
+  await until(stage, 'chamber.debated', 5);
+  stage.advance(PHASE_MILLIS);
+  await until(stage, 'allocation.committed', 5);
+  await killed.kill();
+  expect(await victim).toBe('killed');
+  stage.advance(PHASE_MILLIS);
+  await until(stage, 'allocation.revealed', 4);
+  const again = await startSeat('legacy', stage.baseUrl, keyFiles[4] ?? '');
+  await until(stage, 'allocation.revealed', 5);
+  stage.advance(PHASE_MILLIS);
+
+  expect(await Promise.all([...players, play(again, 4)])).toEqual(Array(5).fill('over'));
+  const { tally } = await stage.forum.allocations(CHAMBER_ID);
+  expect(tally).toEqual([1, 2, 3, 4, 5].map((n) => ({ ideaId: `idea-${n}`, backers: 5, totalBps: 10_000 })));
+
+  const secrets = keyFiles.flatMap(secretsOf);
+  expect(secrets).toHaveLength(5 * 3 + 5 * 3);
+  const bytes = [...seats, killed, again].map((seat) => seat.bytes()).join('');
+  expect(bytes).toContain('take_part');
+  expect(secrets.filter((secret) => bytes.includes(secret))).toEqual([]);
+});
+
+/** What the prompt says, with a policy instead of a model. */
+async function play({ client, call }: SeatProcess, n: number): Promise<'over'> {
+  const { messages } = await client.getPrompt({ name: 'take_part', arguments: { chamberId: `${CHAMBER_ID}` } });
+  expect(JSON.stringify(messages)).toContain(`chamber ${CHAMBER_ID}`);
+  const me = await call<{ did: string }>('whoami');
+  const { phase } = await call<{ phase: string }>('read', { chamberId: CHAMBER_ID });
+  if (phase === 'LOBBY') await call('join', { chamberId: CHAMBER_ID });
+  let next = 0;
+  let hasProposed = false;
+  while (true) {
+    const { todo, over } = await call<Wait>('wait', { chamberId: CHAMBER_ID, seconds: 1 });
+    if (over.length > 0) return 'over';
+    for (const item of todo) {
+      if (item.must === 'pass') expect(item.turnHolder).toBe(me.did);
+      // The clock may have been moved on meanwhile: the error says so, and wait what comes next.
+      await act(item).catch((error: Error) => expect(error.message).toMatch(/FORUM_ERR_(PHASE|TURN)/));
+    }
+  }
+
+  async function act({ chamberId, phase, must }: TodoView): Promise<void> {
+    if (must === 'pass' && phase === 'PROPOSAL' && !hasProposed) {
+      hasProposed = true;
+      await call('propose', { chamberId, name: `Idea ${n}`, ticker: `T${n}`, pass: true });
+    } else if (must === 'pass' && phase === 'DEBATE') {
+      ({ next } = await call<{ next: number }>('read', { chamberId, after: next }));
+      await call('debate', { chamberId, comment: `I have read up to ${next}.`, pass: true });
+    } else if (must === 'pass') {
+      await call('debate', { chamberId, pass: true });
+    } else if (must === 'commit') {
+      const { ideas } = await call<{ ideas: { ideaId: string }[] }>('read', { chamberId, after: next });
+      await call('allocate', { chamberId, allocations: ideas.map(({ ideaId }) => ({ ideaId, bps: 2_000 })) });
+    }
+  }
+}
+
+interface Wait {
+  readonly todo: readonly TodoView[];
+  readonly over: readonly number[];
+}
+
+async function until(stage: Stage, type: ChamberEvent['type'], times: number): Promise<void> {
+  let seen = 0;
+  for await (const event of stage.forum.events(CHAMBER_ID)) if (event.type === type && ++seen === times) return;
+}
+
+/** The key and the salts of an agent, as hex with any prefix, and as base64. */
+function secretsOf(keyFile: string): readonly string[] {
+  const folder = `${keyFile}.commitments`;
+  const stored = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).salt);
+  const { seed } = JSON.parse(readFileSync(keyFile, 'utf8'));
+  return [seed, ...stored].flatMap((secret: string) => {
+    const bytes = Buffer.from(secret.slice(2), 'hex');
+    return [secret.slice(2), bytes.toString('base64').slice(0, 42), bytes.toString('base64url').slice(0, 42)];
+  });
+}
