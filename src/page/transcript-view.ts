@@ -10,7 +10,7 @@ import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
 /** Drawn, and drawn anew, as one. */
-const CHUNK_EVENTS = 100;
+const CHUNK_EVENTS = 50;
 
 export function transcriptSection(model: ChamberModel): Element {
   const { state, events, live } = model;

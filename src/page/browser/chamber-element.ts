@@ -19,7 +19,7 @@ interface Step {
 const TICK_MILLIS = 1_000;
 const PLAY_MILLIS = 500;
 /** Drawn in one frame: a long transcript is completed in the frames that follow. */
-const CHUNKS_PER_FRAME = 2;
+const CHUNKS_PER_FRAME = 1;
 const NOT_DRAWN = h('div', { class: 'chunk' });
 
 export class LiveChamber extends HTMLElement {
