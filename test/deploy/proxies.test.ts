@@ -1,8 +1,9 @@
 // The proxy recipes of deploy/ through the real proxies: signatures, streams, sizes and limits hold behind each of them.
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, request as plainRequest } from 'node:http';
+import { createServer, type IncomingHttpHeaders, request as plainRequest } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import { type RequestOptions, request as secureRequest } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
@@ -55,6 +56,27 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(page.trimEnd().split('\n')).toEqual(socket.lines);
     expect(sent).toEqual(socket.lines);
     expect(socket.eventIds).toEqual([1, 2]);
+  });
+
+  it('of several nodes, one has all requests to a chamber, until it goes away', async () => {
+    const nodes = await Promise.all(['0', '1', '2'].map(openNode));
+    const [service = 0, ...others] = nodes.map(({ port }) => port);
+    const [httpPort, httpsPort] = [await freePort(), await freePort()];
+    const authority = await startProxy(name, { http: httpPort, https: httpsPort, service, others });
+    const nodeOf = async (path: string) => {
+      const [response] = await once(
+        secureRequest(`https://localhost:${httpsPort}${path}`, { ca: authority }).end(),
+        'response',
+      );
+      return text(response);
+    };
+    const ids = Array.from({ length: 24 }, (_, index) => index + 1);
+    const served = await Promise.all(ids.map((id) => nodeOf(`/chambers/${id}`)));
+    expect(new Set(served)).toEqual(new Set(['0', '1', '2']));
+    expect(await Promise.all(ids.map((id) => nodeOf(`/chambers/${id}/events?after=${id}`)))).toEqual(served);
+    nodes[Number(served[0])]?.close();
+    const rest = await Promise.all(ids.map((id) => nodeOf(`/chambers/${id}`)));
+    expect(rest.filter((node) => node === served[0] || node.length !== 1)).toEqual([]);
   });
 
   it('a stop of the service closes WebSockets with 1012', async () => {
@@ -137,6 +159,15 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     await running.stop();
   });
 });
+
+/** Responds to everything with its name. */
+async function openNode(node: string): Promise<{ readonly port: number; readonly close: () => void }> {
+  const server = createServer((_, response) => response.end(node)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = () => server.close().closeAllConnections();
+  atEnd(close);
+  return { port: (server.address() as AddressInfo).port, close };
+}
 
 async function start(name: ProxyName, settings: Readonly<Record<string, string>> = {}): Promise<Proxied> {
   const [httpPort, httpsPort] = [await freePort(), await freePort()];

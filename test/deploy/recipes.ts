@@ -16,6 +16,8 @@ export interface Ports {
   readonly http: number;
   readonly https: number;
   readonly service: number;
+  /** Of further nodes. */
+  readonly others?: readonly number[];
 }
 
 interface Command {
@@ -76,14 +78,14 @@ export async function startProxy(name: ProxyName, ports: Ports): Promise<string>
 
 const COMMANDS: Readonly<Record<ProxyName, (folder: string, ports: Ports) => Command>> = { nginx, haproxy, caddy };
 
-function nginx(folder: string, { http, https, service }: Ports): Command {
+function nginx(folder: string, { http, https, service, others = [] }: Ports): Command {
   const { certificate, key } = selfSigned(folder);
   const site = adapted('nginx.conf', {
     'listen 80;': `listen 127.0.0.1:${http};`,
     'listen 443 ssl': `listen 127.0.0.1:${https} ssl`,
     '/etc/letsencrypt/live/chambers.example.org/fullchain.pem': certificate,
     '/etc/letsencrypt/live/chambers.example.org/privkey.pem': key,
-    '127.0.0.1:8787': `127.0.0.1:${service}`,
+    'server 127.0.0.1:8787;': [service, ...others].map((port) => `server 127.0.0.1:${port};`).join(' '),
   });
   // The temporary folder is its owner's alone, so a worker of root's stays root.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
@@ -98,7 +100,7 @@ function nginx(folder: string, { http, https, service }: Ports): Command {
   return { words: ['nginx', '-p', folder, '-c', config, '-e', 'stderr'], authority: certificate };
 }
 
-function haproxy(folder: string, { http, https, service }: Ports): Command {
+function haproxy(folder: string, { http, https, service, others = [] }: Ports): Command {
   const { certificate, key } = selfSigned(folder);
   const both = join(folder, 'chambers.pem');
   writeFileSync(both, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
@@ -107,21 +109,23 @@ function haproxy(folder: string, { http, https, service }: Ports): Command {
     'bind :80\n': `bind 127.0.0.1:${http}\n`,
     'bind :443': `bind 127.0.0.1:${https}`,
     '/etc/haproxy/chambers.pem': both,
-    '127.0.0.1:8787': `127.0.0.1:${service}`,
+    'server chambers 127.0.0.1:8787 check': [service, ...others]
+      .map((port) => `server node${port} 127.0.0.1:${port} check`)
+      .join('\n    '),
   });
   writeFileSync(config, text);
   return { words: ['haproxy', '-db', '-f', config], authority: certificate };
 }
 
 /** Caddy makes its own authority for localhost, which nothing but the test's client is to trust. */
-function caddy(folder: string, { http, https, service }: Ports): Command {
+function caddy(folder: string, { http, https, service, others = [] }: Ports): Command {
   const config = join(folder, 'Caddyfile');
   writeFileSync(config, adapted('Caddyfile', { 'admin off': `admin off\nskip_install_trust\nhttp_port ${http}` }));
   return {
     words: ['caddy', 'run', '--config', config, '--adapter', 'caddyfile'],
     env: {
       DOMAIN: `https://localhost:${https}`,
-      UPSTREAM: `127.0.0.1:${service}`,
+      UPSTREAM: [service, ...others].map((port) => `127.0.0.1:${port}`).join(' '),
       HOME: folder,
       XDG_DATA_HOME: folder,
     },
