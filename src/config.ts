@@ -113,7 +113,11 @@ export const VARIABLES = {
     parseDatabaseUrl,
     'PostgreSQL instead of a file: postgres://USER:PASSWORD@HOST:PORT/NAME, several hosts separated by commas',
   ),
-  DATABASE_CONNECTIONS_MAX: variable(10, integer(1, 1_000), 'connections to PostgreSQL, beside two for wake-ups'),
+  DATABASE_CONNECTIONS_MAX: variable(
+    10,
+    integer(1, 1_000),
+    'connections to PostgreSQL, beside three for moves and wake-ups',
+  ),
   NODE_ENV: variable(
     'development',
     matching(ENVIRONMENT, 'must be a word in lower case, e.g. development, test or production'),

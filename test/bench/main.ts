@@ -8,6 +8,7 @@ import { benchFanout } from './fanout.ts';
 import { BENCH_FOLDER, stamp } from './folder.ts';
 import { benchIdle } from './idle.ts';
 import { benchMoves } from './moves.ts';
+import { benchNodes } from './nodes.ts';
 import type { Options } from './options.ts';
 import { benchPreview } from './preview.ts';
 import { benchProfile } from './profile.ts';
@@ -26,6 +27,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   start: benchStart,
   idle: benchIdle,
   audit: benchAudit,
+  nodes: benchNodes,
 };
 
 const { values, positionals } = parseArgs({

@@ -41,4 +41,10 @@ function program(name: string, file: string): Side {
 export const FANOUT_FLOOR = program('one prepared frame written to all (the floor)', 'fanout-floor.ts');
 export const REPLAY_FLOOR = program('pages of rows, a write each (the floor)', 'replay-floor.ts');
 export const LIBSODIUM_FLOOR = floor('hono + libsodium worker + group commit (the floor)', 'hono', 'sodium', 'group');
+export const POSTGRES_FLOOR = floor(
+  'hono + libsodium worker + one statement a batch (the floor)',
+  'hono',
+  'sodium',
+  'postgres',
+);
 export const NAIVE_FLOOR = floor('naive: hono + http-message-signatures + noble', 'hono', 'library', 'single');

@@ -3,6 +3,7 @@
 // event is lost or doubled, no read is stale and the audit finds nothing.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { killTree } from '../kit/process-tree.ts';
 import { ROOT } from '../kit/programs.ts';
 import { runChaos } from './chaos.ts';
 import { SCENARIOS } from './scenarios.ts';
@@ -21,6 +22,9 @@ for (const name of names) {
     throw new Error(`no scenario ${name}; there are ${Object.keys(SCENARIOS).join(', ')}`);
   }
 }
+
+// Else the nodes and PostgreSQL would outlive the script.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => killTree(process.pid));
 
 for (const scenario of names) {
   const outcome = await runChaos({

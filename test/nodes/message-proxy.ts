@@ -86,11 +86,11 @@ export async function openMessageProxy(databaseUrl: string, everyMillis: number)
 const [PARSE, BIND, READY_FOR_QUERY] = ['P', 'B', 'Z'].map((type) => type.charCodeAt(0));
 const HEAD_BYTES = 5;
 
-/** Its statement is called `append`; a Bind names its portal, the empty one, before. */
+/** The name of its statement begins with `append`; a Bind names its portal, the empty one, before. */
 function beginsAppend(message: Buffer): boolean {
   const [type] = message;
-  if (type === PARSE) return message.toString('latin1', HEAD_BYTES, HEAD_BYTES + 7) === 'append\0';
-  return type === BIND && message.toString('latin1', HEAD_BYTES, HEAD_BYTES + 8) === '\0append\0';
+  if (type === PARSE) return message.toString('latin1', HEAD_BYTES, HEAD_BYTES + 6) === 'append';
+  return type === BIND && message.toString('latin1', HEAD_BYTES, HEAD_BYTES + 7) === '\0append';
 }
 
 /** Calls `onMessage` with each whole message: a type of one byte, which a client's first one lacks, a length, the rest. */

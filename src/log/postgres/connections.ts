@@ -18,12 +18,20 @@ const RETRY_PAUSE_MS = 100;
  */
 const SESSION = `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS read_only,
   set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
-  set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), set_config('jit', 'off', false)`;
+  set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), set_config('jit', 'off', false),
+  set_config('plan_cache_mode', $1, false)`;
+
+interface ConnectionOptions {
+  /** A query may take any time if it is 0. */
+  readonly silenceMillis?: number;
+  /** Whether prepared statements may be planned anew for their parameters. */
+  readonly planCacheMode?: 'auto' | 'force_generic_plan';
+}
 
 export class Connections {
   readonly #urls: readonly string[];
   readonly #max: number;
-  readonly #silenceMillis: number;
+  readonly #options: Required<ConnectionOptions>;
   readonly #idle: pg.Client[] = [];
   readonly #all = new Set<pg.Client>();
   readonly #waiting: (() => void)[] = [];
@@ -31,11 +39,10 @@ export class Connections {
   #taken = 0;
   #isClosed = false;
 
-  /** A query may take any time if `silenceMillis` is 0. */
-  constructor(databaseUrl: string, max: number, silenceMillis = SILENCE_MS_MAX) {
+  constructor(databaseUrl: string, max: number, options: ConnectionOptions = {}) {
     this.#urls = hostUrls(databaseUrl);
     this.#max = max;
-    this.#silenceMillis = silenceMillis;
+    this.#options = { silenceMillis: SILENCE_MS_MAX, planCacheMode: 'auto', ...options };
   }
 
   /**
@@ -102,7 +109,7 @@ export class Connections {
     const client = new pg.Client({
       connectionString,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: this.#silenceMillis,
+      query_timeout: this.#options.silenceMillis,
       keepAlive: true,
       application_name: 'chambers',
     });
@@ -112,7 +119,7 @@ export class Connections {
     client.on('end', () => this.#drop(client));
     try {
       await client.connect();
-      const { rows } = await client.query(SESSION);
+      const { rows } = await client.query(SESSION, [this.#options.planCacheMode]);
       if (rows[0].standby || rows[0].read_only === 'on') throw new NotWritable('the server is read-only');
       return client;
     } catch (error) {

@@ -38,7 +38,7 @@ import { CLOCK_HIGH_WATER_MARK, migrate, requireServer } from './schema.ts';
 export interface PostgresLogOptions {
   /** `postgres://…`, with several hosts separated by commas. */
   readonly url: string;
-  /** Beside two for wake-ups. */
+  /** Beside three for moves and wake-ups. */
   readonly connectionsMax: number;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
@@ -106,6 +106,11 @@ class PostgresLog implements ForumLog {
   readonly logId: string;
   readonly isShared = true;
   readonly #connections: Connections;
+  /**
+   * For look-ups and appends, of which there is one at a time. To plan them anew for each batch would cost more than to run them;
+   * the plans of lists depend on their parameters.
+   */
+  readonly #spine: Connections;
   readonly #options: PostgresLogOptions;
   readonly #growth: Growth;
   readonly #leases: PostgresLease[] = [];
@@ -123,6 +128,7 @@ class PostgresLog implements ForumLog {
     this.logId = logId;
     this.#lastAt = lastAt;
     this.#connections = connections;
+    this.#spine = new Connections(options.url, 1, { planCacheMode: 'force_generic_plan' });
     this.#options = options;
     this.#growth = new Growth({
       connect: () => connections.connect(),
@@ -165,7 +171,7 @@ class PostgresLog implements ForumLog {
     entries: readonly LogEntry[],
     registrations: readonly Registration[] = [],
   ): Promise<ReadonlySet<StreamId>> {
-    const conflicts = await this.#write((client, isRepeated) =>
+    const conflicts = await this.#write(this.#spine, (client, isRepeated) =>
       appendBatch(client, { entries, registrations }, isRepeated),
     ).catch((error: unknown) => {
       for (const { lease: token } of entries) {
@@ -188,22 +194,27 @@ class PostgresLog implements ForumLog {
 
   async lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp> {
     const keys = signatureKeys.map((key) => Buffer.from(key, 'latin1'));
-    const rows = await this.#query<LookUpRow>('look-up', LOOK_UP, [
+    const values = [
       textArray(streams.map(String)),
       byteaArray(keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS)),
       byteaArray(keys.filter(({ length }) => length === HIDDEN_KEY_CHARS)),
-    ]);
+    ];
+    const { rows } = await this.#spine.run((client) =>
+      client.query<LookUpRow>({ name: 'look-up', text: LOOK_UP, values }),
+    );
     const lastEventIds = new Map<StreamId, number>();
     const found = new Map<string, string | StreamDamaged>();
     let lastChamberId = 0;
-    for (const { kind, stream, event_id: eventId, key, line, line_crc: checksum } of rows) {
-      if (kind === 'chamber') lastChamberId = Number(eventId);
-      else if (kind === 'head') lastEventIds.set(toStream(stream), Number(eventId));
-      else
-        found.set(
-          key.toString('latin1'),
-          this.#damageIn(toStream(stream), Number(eventId), { bytes: line, checksum }) ?? line.toString(),
-        );
+    for (const { heads, stream, event_id: eventId, key, line, line_crc: checksum } of rows) {
+      if (heads === null) {
+        const damage = this.#damageIn(toStream(stream), Number(eventId), { bytes: line, checksum });
+        found.set(key.toString('latin1'), damage ?? line.toString());
+        continue;
+      }
+      lastChamberId = Number(eventId);
+      for (const [index, head] of heads.split(' ').slice(0, streams.length).entries()) {
+        lastEventIds.set(streams[index] as StreamId, Number(head));
+      }
     }
     return { lastEventIds, lastChamberId, found };
   }
@@ -393,7 +404,7 @@ class PostgresLog implements ForumLog {
   }
 
   async persistClock(at: Millis): Promise<void> {
-    await this.#write((client) =>
+    await this.#write(this.#connections, (client) =>
       client.query({
         name: 'persist clock',
         text: `INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
@@ -408,7 +419,7 @@ class PostgresLog implements ForumLog {
     clearInterval(this.#clockTimer);
     this.#growth.close();
     for (const lease of this.#leases) lease.stop();
-    await this.#connections.close();
+    await Promise.all([this.#connections.close(), this.#spine.close()]);
   }
 
   readonly #query: lists.Query = async (name, text, values) => {
@@ -416,9 +427,12 @@ class PostgresLog implements ForumLog {
     return rows;
   };
 
-  async #write<Result>(work: (client: Client, isRepeated: boolean) => Promise<Result>): Promise<Result> {
+  async #write<Result>(
+    connections: Connections,
+    work: (client: Client, isRepeated: boolean) => Promise<Result>,
+  ): Promise<Result> {
     try {
-      const result = await this.#connections.run(work);
+      const result = await connections.run(work);
       this.#writeFailure = undefined;
       return result;
     } catch (error) {
@@ -447,8 +461,10 @@ interface PlacedLine extends StoredLine {
   readonly stream: string;
 }
 
+/** The first row has the highest chamberId in place of an event's id. */
 interface LookUpRow extends StoredLine {
-  readonly kind: 'head' | 'chamber' | 'line';
+  /** Of the streams asked for, in their order; null in the rows of lines. */
+  readonly heads: string | null;
   readonly stream: string;
   readonly key: Buffer;
 }
@@ -469,13 +485,13 @@ interface SnapshotRow {
 
 /** One statement, and so one moment. LIMIT keeps the planner from reading the whole table for a few keys. */
 const LOOK_UP = `
-SELECT 'head' AS kind, s AS stream, coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0) AS event_id,
-  NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc
-FROM unnest($1::text[]) AS s
-UNION ALL SELECT 'chamber', NULL, coalesce(max(chamber_id), 0), NULL, NULL, NULL FROM chambers
-UNION ALL SELECT 'line', e.stream, e.event_id, k, e.line, e.line_crc
+SELECT (SELECT coalesce(string_agg(coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0)::text, ' ' ORDER BY place), '')
+    FROM unnest($1::text[]) WITH ORDINALITY AS streams (s, place)) AS heads,
+  NULL::text AS stream, coalesce(max(chamber_id), 0) AS event_id, NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc
+FROM chambers
+UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
 FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k LIMIT 1) AS e
-UNION ALL SELECT 'line', e.stream, e.event_id, k, e.line, e.line_crc
+UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
 FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
   LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e`;
 

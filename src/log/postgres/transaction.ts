@@ -16,7 +16,7 @@ export interface Transaction {
 
 /** Throws an Error of one line, without the password. */
 export async function openTransaction(url: string, isolation = 'READ COMMITTED'): Promise<Transaction> {
-  const connections = new Connections(url, 1, NO_LIMIT);
+  const connections = new Connections(url, 1, { silenceMillis: NO_LIMIT });
   try {
     const client = await connections.connect();
     await requireServer(client);

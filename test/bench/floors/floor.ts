@@ -4,14 +4,15 @@ import { parseBody } from '../../../src/moves/move.ts';
 import { moves } from '../../../src/moves/registry.ts';
 import type { FloorRequest } from './evidence.ts';
 import { createFront, type FloorAnswer, type Front, isMove } from './fronts.ts';
+import { openPostgresStore } from './postgres-store.ts';
 import { type CommitMode, openStore } from './store.ts';
 import { createCheck, type VerifyMode } from './verifiers.ts';
 
 const [front, verifyMode, commitMode] = process.argv.slice(2) as [Front, VerifyMode | 'hello', CommitMode];
 const isHello = verifyMode === 'hello';
 const check = createCheck(isHello ? 'none' : verifyMode);
-const { DATABASE_PATH = ':memory:' } = process.env;
-const store = openStore(DATABASE_PATH, commitMode);
+const { DATABASE_PATH = ':memory:', DATABASE_URL = '' } = process.env;
+const store = commitMode === 'postgres' ? await openPostgresStore(DATABASE_URL) : openStore(DATABASE_PATH, commitMode);
 let chambers = 0;
 
 const server = createFront(front, { isHello, answer });

@@ -2,7 +2,7 @@
 import Database from 'better-sqlite3';
 import type { FloorRequest } from './evidence.ts';
 
-export type CommitMode = 'group' | 'single';
+export type CommitMode = 'group' | 'single' | 'postgres';
 /** Resolves to the move's event id once it is on disk. */
 export type Store = (chamberId: number, request: FloorRequest) => Promise<number>;
 
@@ -12,7 +12,7 @@ interface Row {
   readonly request: FloorRequest;
 }
 
-export function openStore(path: string, mode: CommitMode): Store {
+export function openStore(path: string, mode: 'group' | 'single'): Store {
   const db = new Database(path);
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');

@@ -10,6 +10,8 @@ import { subscribe } from './subscriber.ts';
 export interface FanoutTask {
   readonly kind: 'fanout';
   readonly authority: string;
+  /** Another node, where the consumers are; absent: the same. */
+  readonly consumersAt?: string;
   readonly consumers: number;
   /** Each posts one move after another, as fast as it is answered; the bursts follow each other. */
   readonly bursts: readonly { readonly posters: number; readonly movesEach: number }[];
@@ -31,7 +33,7 @@ const HANDSHAKES_MAX = 100;
 
 export async function driveFanout(task: FanoutTask): Promise<FanoutResult> {
   const { authority, consumers, everyMillis } = task;
-  const connections = await openConnections(authority, Math.max(...task.bursts.map(({ posters }) => posters)));
+  const connections = await openConnections(authority, Math.max(1, ...task.bursts.map(({ posters }) => posters)));
   const [first] = connections as readonly [Connection];
   const deadline = lobbyFromNow();
   const { chamberId, agents } = await openChamber(first, authority, 1, deadline);
@@ -56,7 +58,7 @@ function openConnections(authority: string, count: number): Promise<readonly Con
 }
 
 async function subscribeAll(
-  { authority, consumers }: FanoutTask,
+  { authority, consumersAt = authority, consumers }: FanoutTask,
   chamberId: number,
   deliveries: Deliveries,
 ): Promise<void> {
@@ -68,7 +70,7 @@ async function subscribeAll(
     const some = Array.from({ length: Math.min(HANDSHAKES_MAX, consumers - from) }, (_, index) => from + index);
     await Promise.all(
       some.map((consumer) =>
-        subscribe({ authority, path, onMessages: (count) => deliveries.add(consumer, count), onEnd }),
+        subscribe({ authority: consumersAt, path, onMessages: (count) => deliveries.add(consumer, count), onEnd }),
       ),
     );
   }

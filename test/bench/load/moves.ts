@@ -8,7 +8,12 @@ import type { Span } from './span.ts';
 
 export interface MovesTask {
   readonly kind: 'moves';
+  /** What signatures cover. */
   readonly authority: string;
+  /** Further nodes of the service. */
+  readonly others?: readonly string[];
+  /** Sends a chamber's moves to all nodes in turn, else to one. */
+  readonly isSpread?: boolean;
   readonly connections: number;
   readonly agentsPerChamber: number;
   /** Signed beforehand for each connection; the run ends when one has none left. */
@@ -31,24 +36,34 @@ export interface MovesResult {
 const WARM_UP_SHARE = 0.2;
 
 export async function driveMoves(task: MovesTask): Promise<MovesResult> {
-  const connections = await Promise.all(
-    Array.from({ length: task.connections }, () => Connection.open(task.authority)),
-  );
+  const connections = await Promise.all(Array.from({ length: task.connections }, (_, index) => open(task, index)));
   const deadline = lobbyFromNow();
   const chambers = await openChambers(connections, task, deadline);
   const moves = chambers.map((chamber) => signMoves(chamber, task));
   await untilDebate(deadline);
   const result = await race(connections, moves, task.rounds);
-  for (const connection of connections) connection.close();
+  for (const connection of connections.flat()) connection.close();
   return result;
 }
 
+/** What one chamber's moves are sent over, in turn. */
+function open(
+  { authority, others = [], isSpread = false }: MovesTask,
+  chamber: number,
+): Promise<readonly Connection[]> {
+  const nodes = [authority, ...others];
+  const own = isSpread ? nodes : [nodes[chamber % nodes.length] as string];
+  return Promise.all(own.map((node) => Connection.open(node)));
+}
+
 function openChambers(
-  connections: readonly Connection[],
+  connections: readonly (readonly Connection[])[],
   task: MovesTask,
   deadline: Deadline,
 ): Promise<readonly Chamber[]> {
-  return Promise.all(connections.map((each) => openChamber(each, task.authority, task.agentsPerChamber, deadline)));
+  return Promise.all(
+    connections.map(([first]) => openChamber(first as Connection, task.authority, task.agentsPerChamber, deadline)),
+  );
 }
 
 const COMMENT =
@@ -68,7 +83,7 @@ function signMoves({ chamberId, agents }: Chamber, task: MovesTask): readonly Bu
 }
 
 function race(
-  connections: readonly Connection[],
+  connections: readonly (readonly Connection[])[],
   moves: readonly (readonly Buffer[])[],
   rounds: number,
 ): Promise<MovesResult> {
@@ -80,22 +95,23 @@ function race(
   let isOver = false;
 
   return new Promise((resolve, reject) => {
-    connections.forEach((connection, index) => {
-      connection.onFailure(reject);
-      drive(connection, moves[index] ?? [], 0);
+    connections.forEach((own, index) => {
+      for (const connection of own) connection.onFailure(reject);
+      drive(own, moves[index] ?? [], 0);
     });
 
-    function drive(connection: Connection, requests: readonly Buffer[], sent: number): void {
+    function drive(own: readonly Connection[], requests: readonly Buffer[], sent: number): void {
+      const connection = own[sent % own.length];
       const request = requests[sent % requests.length];
       if (isOver) return;
-      if (sent === movesEach || request === undefined) {
+      if (sent === movesEach || request === undefined || connection === undefined) {
         end(null);
         return;
       }
       const sentAt = performance.now();
       connection.send(request, (answer) => {
         count(answer, sentAt);
-        drive(connection, requests, sent + 1);
+        drive(own, requests, sent + 1);
       });
     }
 

@@ -1,0 +1,53 @@
+// How the floor keeps moves in PostgreSQL: one statement for all that are due, one after another.
+import pg from 'pg';
+import { bigintArray, byteaArray, textArray } from '../../../src/log/postgres/arrays.ts';
+import type { FloorRequest } from './evidence.ts';
+import type { Store } from './store.ts';
+
+const TABLE = `CREATE TABLE moves (chamber_id bigint, event_id bigint, body bytea, input text, signature text,
+  PRIMARY KEY (chamber_id, event_id))`;
+const INSERT =
+  'INSERT INTO moves SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::text[], $5::text[])';
+
+interface Due {
+  readonly chamberId: number;
+  readonly eventId: number;
+  readonly request: FloorRequest;
+  readonly resolve: (eventId: number) => void;
+}
+
+export async function openPostgresStore(connectionString: string): Promise<Store> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await client.query(TABLE);
+  const heads = new Map<number, number>();
+  let due: Due[] = [];
+  let isWriting = false;
+
+  async function write(): Promise<void> {
+    isWriting = true;
+    while (due.length > 0) {
+      const batch = due;
+      due = [];
+      const values = [
+        bigintArray(batch.map(({ chamberId }) => chamberId)),
+        bigintArray(batch.map(({ eventId }) => eventId)),
+        byteaArray(batch.map(({ request }) => request.body)),
+        textArray(batch.map(({ request }) => request.signatureInput)),
+        textArray(batch.map(({ request }) => request.signature)),
+      ];
+      await client.query({ name: 'insert', text: INSERT, values });
+      for (const { resolve, eventId } of batch) resolve(eventId);
+    }
+    isWriting = false;
+  }
+
+  return (chamberId, request) => {
+    const eventId = (heads.get(chamberId) ?? 0) + 1;
+    heads.set(chamberId, eventId);
+    return new Promise((resolve) => {
+      due.push({ chamberId, eventId, request, resolve });
+      if (!isWriting) setImmediate(() => isWriting || void write());
+    });
+  };
+}
