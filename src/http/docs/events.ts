@@ -1,11 +1,13 @@
 // GET /schemas/events.json: what a line of a chamber's log may be, as JSON Schema with an example of each type. A move's
 // schema and example come from its slice.
 import { contentDigestOf } from '../../crypto/content-digest.ts';
+import { changePersonality } from '../../moves/change-personality.ts';
 import type { Move } from '../../moves/move.ts';
-import { recordSchemas } from '../../moves/records.ts';
+import { accountRecordSchemas, recordSchemas } from '../../moves/records.ts';
+import { register } from '../../moves/register.ts';
 import { moves } from '../../moves/registry.ts';
 import * as sample from '../../moves/samples.ts';
-import { type ChamberEvent, fromLine, toLine } from '../../vocabulary/events.ts';
+import { type AccountEvent, type ChamberEvent, fromLine, toLine } from '../../vocabulary/events.ts';
 import { did } from '../../vocabulary/schemas.ts';
 import type { ServicePayloads } from '../../vocabulary/service-payloads.ts';
 import { NO_PREVIOUS } from '../../vocabulary/values.ts';
@@ -14,17 +16,19 @@ import { EXAMPLE_PARAMS, EXAMPLE_URL } from './worked-example.ts';
 
 export type EventDocument = ReturnType<typeof eventDocument>;
 
-/** A schema that fits exactly the lines that a stream, a page or an export of a chamber holds. */
+/** A schema that fits exactly the lines that a stream, a page or an export of a chamber holds; beside it those of accounts. */
 export function eventDocument() {
-  const schemas = toJsonSchemas(recordSchemas(did), '#/$defs/');
-  const defs = [...moveExamples(), ...serviceExamples()].map(
+  const ofChambers = recordSchemas(did);
+  const schemas = toJsonSchemas({ ...ofChambers, ...accountRecordSchemas }, '#/$defs/');
+  const defs = [...moveExamples(), ...serviceExamples(), ...accountExamples()].map(
     (event) => [event.type, { ...schemas[event.type], examples: [fromLine(toLine(event))] }] as const,
   );
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Event of a chamber',
-    description: 'One line of a chamber’s log: canonical JSON (RFC 8785), as streamed, exported and hashed.',
-    oneOf: Object.keys(schemas).map((type) => ({ $ref: `#/$defs/${type}` })),
+    description:
+      'One line of a chamber’s log: canonical JSON (RFC 8785), as streamed, exported and hashed. Lines of accounts are described beside it.',
+    oneOf: Object.keys(ofChambers).map((type) => ({ $ref: `#/$defs/${type}` })),
     $defs: Object.fromEntries<Schema & { readonly examples: readonly unknown[] }>(defs),
   };
 }
@@ -37,15 +41,7 @@ export function sampleLine(): string {
 /** One event of each move, in the order of a chamber's life. Hashes and signatures are made up. */
 function moveExamples(): readonly ChamberEvent[] {
   return Object.values(moves).map(({ event: type, method, path, example }: Move, index) => {
-    const body = JSON.stringify(example.body);
-    const request = {
-      method,
-      targetUri: EXAMPLE_URL + path.replace(':id', String(sample.CHAMBER_ID)),
-      body,
-      contentDigest: contentDigestOf(Buffer.from(body)),
-      signatureInput: `sig1=${EXAMPLE_PARAMS}`,
-      signature: `sig1=:${'k'.repeat(86)}==:`,
-    };
+    const request = evidenceOf(method, path.replace(':id', String(sample.CHAMBER_ID)), JSON.stringify(example.body));
     return exampleOf(index + 1, { type, payload: example.payload, did: sample.ALICE, request });
   });
 }
@@ -79,9 +75,31 @@ function serviceExamples(): readonly ChamberEvent[] {
   );
 }
 
-function exampleOf(eventId: number, own: Record<'type' | 'payload' | 'did' | 'request', unknown>): ChamberEvent {
+/** A registration without an e-mail address, so that its line holds its request, and a change. */
+function accountExamples(): readonly AccountEvent[] {
+  return [register, changePersonality].map(({ event: type, method, path, example }, index) => {
+    const body = { ...(example.body as object), operatorEmail: undefined };
+    const request = evidenceOf(method, path, JSON.stringify(body));
+    return exampleOf(index + 1, { type, payload: example.payload, did: sample.ALICE, request, chamberId: null });
+  });
+}
+
+function evidenceOf(method: string, path: string, body: string) {
+  return {
+    method,
+    targetUri: EXAMPLE_URL + path,
+    body,
+    contentDigest: contentDigestOf(Buffer.from(body)),
+    signatureInput: `sig1=${EXAMPLE_PARAMS}`,
+    signature: `sig1=:${'k'.repeat(86)}==:`,
+  };
+}
+
+type Own = Readonly<Record<'type' | 'payload' | 'did' | 'request', unknown>>;
+
+function exampleOf<Event = ChamberEvent>(eventId: number, own: Own & { readonly chamberId?: null }): Event {
   const ts = `2030-01-01T12:${String(eventId * 3).padStart(2, '0')}:00.000Z`;
   const prev = eventId === 1 ? NO_PREVIOUS : sample.PREV;
   // A type and its payload belong together, which a union can't express.
-  return { chamberId: sample.CHAMBER_ID, eventId, ts, prev, ...own } as ChamberEvent;
+  return { chamberId: sample.CHAMBER_ID, eventId, ts, prev, ...own } as Event;
 }
