@@ -104,7 +104,7 @@ export function configuredContracts({
   return CONTRACTS === 'quorum' ? quorumProfile(readQuorumSettings(CONTRACTS_FILE)) : REFERENCE;
 }
 
-function relayerForum(forum: Forum, lease: Lease): RelayerForum {
+export function relayerForum(forum: Forum, lease: Lease): RelayerForum {
   return {
     now: () => forum.now(),
     lease: () => lease.token,

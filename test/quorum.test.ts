@@ -27,7 +27,7 @@ beforeEach(async () => {
   await fund(rpc, NEXT);
   const { registryAddress, factoryAddress } = await deployFor(rpc, NEXT_KEY, 'quorum');
   rpc.close();
-  chain = new AuditedChain(anvil.rpcUrl, registryAddress);
+  chain = new AuditedChain(anvil.rpcUrl, [registryAddress]);
   env = {
     CHAIN: '',
     RPC_URL: anvil.rpcUrl,

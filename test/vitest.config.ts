@@ -16,6 +16,7 @@ const LONG = [
   'test/log/sqlite/{event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
+  'test/audit/hostile.test.ts',
   'test/{cli,deploy,durability,examples,hostile,packages,stream,verifier}/**/*.test.ts',
   'test/client/{agent,browser,events,exchange,python,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
@@ -29,7 +30,7 @@ const SERVICE = [
 ];
 const CHAIN = [
   'test/{demo,relayer}/**/*.test.ts',
-  'test/audit/{claims,mutations,service}.test.ts',
+  'test/audit/{claims,honest,mutations,service}.test.ts',
   'test/mcp/take-part.test.ts',
   'test/http/proofs.test.ts',
   'test/page/chain.test.ts',

@@ -32,6 +32,8 @@ export interface AccountEntry {
 export class AccountLog {
   /** What is wrong with it; its lines are not read further then. */
   problem: string | undefined;
+  /** What the caller has to decide. */
+  doubt: string | undefined;
   /** The first published line: earlier ones held evidence of an e-mail address. */
   firstEventId = 1;
   readonly entries: AccountEntry[] = [];
@@ -105,6 +107,7 @@ export class AccountLog {
     const first = this.#signatures.add(parsed.signature, eventId, at);
     if (first !== undefined) return 'reuses the signature of an earlier line';
     const { verdict, sentence } = judgeAge(parsed, at, this.#context.policy);
+    if (verdict === 'undecided') this.doubt ??= `event ${eventId} of the account of ${this.#did} ${sentence}`;
     return verdict === 'broken' ? sentence : undefined;
   }
 

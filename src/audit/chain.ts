@@ -15,10 +15,9 @@ import {
 } from 'viem';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import { ABI } from './contracts.ts';
-import { Unreachable, UnusableInput } from './input.ts';
+import { INPUT_LIMITS, Unreachable, UnusableInput } from './input.ts';
 
 const NO_ROOT = /^0x0*$/;
-const TIMEOUT_MILLIS = 30_000;
 
 /** How a call ended; `unknown` where the RPC does not have the state of that block. */
 export type CallOutcome = 'success' | 'reverted' | 'unknown';
@@ -36,11 +35,11 @@ export class AuditedChain {
   readonly #host: string;
   readonly #client: PublicClient;
 
-  constructor(rpcUrl: string, ...registries: readonly Address[]) {
+  constructor(rpcUrl: string, registries: readonly Address[], timeoutSeconds = INPUT_LIMITS.timeoutSeconds) {
     this.registries = registries;
     this.#host = new URL(rpcUrl).host;
     // viem's own timeout ends with the headers, that of fetchOnce with the body.
-    const transport = http(rpcUrl, { fetchFn: fetchOnce, timeout: 0, retryCount: 0 });
+    const transport = http(rpcUrl, { fetchFn: fetchOnce(timeoutSeconds), timeout: 0, retryCount: 0 });
     this.#client = createPublicClient({ transport, ccipRead: false });
   }
 
@@ -134,8 +133,11 @@ function isTransport(error: unknown): boolean {
   return error instanceof BaseError && error.walk(isFailure) !== null;
 }
 
-async function fetchOnce(url: string | URL | Request, init?: RequestInit): Promise<Response> {
-  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
-  if (!response.ok) throw new Error(`it returned status ${response.status}`);
-  return response;
+function fetchOnce(timeoutSeconds: number): typeof fetch {
+  return async (url, init) => {
+    const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
+    const response = await fetch(url, { ...init, signal, redirect: 'manual' });
+    if (!response.ok) throw new Error(`it returned status ${response.status}`);
+    return response;
+  };
 }

@@ -1,15 +1,16 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../vocabulary/events.ts';
-import type { Millis } from '../vocabulary/values.ts';
+import { fromHex, type Millis } from '../vocabulary/values.ts';
 import { ahead } from './ahead.ts';
 import { type AuditContext, auditContext } from './context.ts';
-import { Decisions } from './decisions.ts';
+import { CopyCheck, foreignFormat } from './copy.ts';
+import { Decisions, type Effect } from './decisions.ts';
 import { EvidenceChecks, startVerification, type Verification } from './evidence.ts';
 import { Findings } from './findings.ts';
 import { type RawLine, UnusableInput } from './input.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 import { type LineRecord, readRecord } from './record.ts';
-import { type Position, Sequence } from './sequence.ts';
+import { type Leaves, type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
 
 /** An outcome on the chain that the log claims, with the id under which it is reported. */
@@ -29,6 +30,16 @@ export interface AccountReference {
   readonly creatorWallet: string | undefined;
 }
 
+/** What an audit takes for granted, to show what else is broken: see verdict.ts. */
+export interface SetAside {
+  /** Events that count as altered, with what to take their effect from. */
+  readonly events: ReadonlyMap<number, Effect>;
+  /** The leaves of lines that are altered, missing or unreadable, as far as the next lines hold them. */
+  readonly leaves: Leaves;
+  /** Whether the tree of the moves is not the one that was committed. */
+  readonly isTree: boolean;
+}
+
 export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction'> {
   /** An empty tree, in place of an accumulator. */
   readonly moves?: MoveTree | undefined;
@@ -36,11 +47,14 @@ export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction
   readonly context?: AuditContext | undefined;
   /** The chamber that all lines must belong to; without it, that of most lines. */
   readonly chamberId?: number | undefined;
+  readonly aside?: SetAside | undefined;
 }
 
 /** A line before its turn to be checked. */
 interface StartedLine extends LineRecord {
+  /** As it was written, before tools changed the copy. */
   readonly line: RawLine;
+  readonly copyProblem: string | undefined;
   readonly verification: Verification | undefined;
 }
 
@@ -56,7 +70,9 @@ export class ChamberAudit {
   readonly decisions = new Decisions(this.findings);
   readonly context: AuditContext;
   readonly moves: MoveTree;
-  readonly #sequence = new Sequence(this.findings);
+  readonly #sequence: Sequence;
+  readonly #copy = new CopyCheck();
+  readonly #aside: SetAside | undefined;
   readonly #serviceEvents: ServiceEventChecks;
   readonly #evidence: EvidenceChecks;
   readonly #chamberId: number | undefined;
@@ -72,6 +88,14 @@ export class ChamberAudit {
     this.#chamberId = chamberId;
     this.#evidence = new EvidenceChecks(this.findings, context);
     this.#serviceEvents = new ServiceEventChecks(this.findings, { context, moves, readTransaction });
+    this.#aside = options.aside;
+    this.#sequence = new Sequence(this.findings, options.aside?.leaves);
+    if (options.aside?.isTree) this.decisions.isTreeKnown = false;
+  }
+
+  /** Of lines that are missing, unreadable or altered: what the next lines hold. */
+  get trueLeaves(): Leaves {
+    return this.#sequence.trueLeaves;
   }
 
   get unsignedMoves(): number {
@@ -92,21 +116,25 @@ export class ChamberAudit {
   }
 
   #start(line: RawLine): StartedLine {
-    const record = readRecord(line);
+    const { bytes, problem: copyProblem } = this.#copy.restore(line.bytes);
+    const restored = { bytes, isEnded: line.isEnded };
+    const record = readRecord(restored);
     const { event } = record;
-    const isSigned = event !== undefined && isMove(event) && event.request !== null;
+    const isSigned = this.#aside === undefined && event !== undefined && isMove(event) && event.request !== null;
     const verification = isSigned ? startVerification(event.request, event.did, this.context) : undefined;
-    return { line, ...record, verification };
+    return { line: restored, copyProblem, ...record, verification };
   }
 
-  async #take({ line, event, problem, verification }: StartedLine): Promise<void> {
+  async #take({ line, copyProblem, event, problem, verification }: StartedLine): Promise<void> {
     this.lineCount++;
+    if (copyProblem !== undefined) this.findings.judge('form', [this.#sequence.due], copyProblem);
     if (event === undefined) return this.#takeUnreadable(line, problem ?? '');
     this.#eventCount++;
     const position = this.#sequence.place(event, line.bytes);
     const { eventId, kind, lostEventId, alteredEventId } = position;
     this.findings.judge('form', [eventId], problem && `event ${eventId} ${problem}`);
     this.decisions.lostEventId ??= lostEventId;
+    if (kind === 'next' && lostEventId !== undefined) this.#restoreLost(event, [lostEventId, eventId - 1]);
     if (alteredEventId !== undefined) this.decisions.distrust(alteredEventId);
     if (kind === 'repeat') return;
     const { count, eventIds } = this.#linesByChamber.get(event.chamberId) ?? { count: 0, eventIds: [] };
@@ -129,18 +157,30 @@ export class ChamberAudit {
 
   /** A late line is checked by itself: the moves after its place were decided without it. */
   async #check(event: ChamberEvent, { eventId, kind, leaf }: Position, verification?: Verification): Promise<void> {
+    const aside = this.#aside?.events.get(eventId);
     if (isMove(event)) {
-      await this.#evidence.check(event, eventId, verification);
+      if (this.#aside === undefined) await this.#evidence.check(event, eventId, verification);
       if (kind !== 'next') return;
       this.#noteAccount(event, eventId);
-      this.decisions.check(event, eventId);
+      if (aside === undefined) this.decisions.check(event, eventId);
+      else this.decisions.assume(event, aside);
+      if (aside !== undefined && !this.#aside?.leaves.has(eventId)) this.decisions.isTreeKnown = false;
       this.moves.push(leaf);
     } else if (kind === 'next') {
       await this.#serviceEvents.check(event, eventId, this.decisions);
       this.decisions.fold(event);
+      if (aside !== undefined) this.decisions.lostEventId ??= eventId;
       if (event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted') return;
       this.claims.push({ event, eventId });
     }
+  }
+
+  /** One lost move has the leaf that the line after it holds. */
+  #restoreLost(event: ChamberEvent, [from, to]: readonly [number, number]): void {
+    if (this.#aside === undefined) return;
+    const leaf = this.#aside.leaves.get(to);
+    if (leaf !== undefined && from === to && isMove(event)) this.moves.push(fromHex(leaf));
+    else this.decisions.isTreeKnown = false;
   }
 
   #noteAccount(event: MoveEvent, eventId: number): void {
@@ -152,6 +192,8 @@ export class ChamberAudit {
   }
 
   #takeUnreadable({ bytes }: RawLine, problem: string): void {
+    const format = this.lineCount === 1 ? foreignFormat(bytes) : undefined;
+    if (format !== undefined) throw new UnusableInput(`it is ${format}`);
     const eventId = this.#sequence.placeUnreadable(bytes);
     this.#firstProblem ||= problem;
     if (this.#eventCount === 0 && this.lineCount >= UNREADABLE_FIRST_MAX) throw this.#noEvents();

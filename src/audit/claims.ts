@@ -20,7 +20,9 @@ export async function compareChain(audit: ChamberAudit, chain?: AuditedChain, ch
   for (const claim of claims) await comparison.judge(claim);
 }
 
-async function compareRoot({ findings, claims, moves }: ChamberAudit, chain: AuditedChain, chamberId: number) {
+async function compareRoot(audit: ChamberAudit, chain: AuditedChain, chamberId: number) {
+  const { findings, claims, moves, decisions } = audit;
+  if (!decisions.isTreeKnown) return;
   const root = moves.root();
   const roots = await chain.rootsOf(chamberId);
   const eventIds = claims.filter(({ event }) => event.type === 'chamber.committed').map(({ eventId }) => eventId);
@@ -34,8 +36,8 @@ async function compareRoot({ findings, claims, moves }: ChamberAudit, chain: Aud
 
 type EventOf<Type extends Claim['event']['type']> = Extract<Claim['event'], { type: Type }>;
 type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>;
-/** Why a claim is broken; `open` says why it can't be evaluated. */
-type Problem = string | { readonly open: string } | undefined;
+/** Why a claim is broken; `open` says why it can't be evaluated, `doubt` why the caller has to decide. */
+type Problem = string | { readonly open: string } | { readonly doubt: string } | undefined;
 
 class ClaimComparison {
   readonly #audit: ChamberAudit;
@@ -53,9 +55,11 @@ class ClaimComparison {
   async judge({ event, eventId }: Claim): Promise<void> {
     const { findings } = this.#audit;
     const problem = await this.#problemOf(event);
-    if (typeof problem === 'object')
-      findings.notEvaluated(`event ${eventId} (${event.type}): ${problem.open}`, 'receipts');
-    else findings.judge('receipts', [eventId], problem && `event ${eventId} (${event.type}): ${problem}`);
+    const named = `event ${eventId} (${event.type})`;
+    if (typeof problem === 'object' && 'open' in problem)
+      findings.notEvaluated(`${named}: ${problem.open}`, 'receipts');
+    else if (typeof problem === 'object') findings.undecided('receipts', `${named}: ${problem.doubt}`);
+    else findings.judge('receipts', [eventId], problem && `${named}: ${problem}`);
   }
 
   async #problemOf(event: Claim['event']): Promise<Problem> {
@@ -80,8 +84,20 @@ class ClaimComparison {
         log.args.root === payload.merkleRoot,
     );
     if (!isCommitted) return `transaction ${payload.txHash} did not commit this root in the registry`;
-    if (transaction.blockNumber !== BigInt(payload.blockNumber)) return `its block is ${transaction.blockNumber}`;
-    return transaction.at === payload.committedAt ? undefined : `the time of its block is ${transaction.at}`;
+    const { blockNumber, committedAt } = payload;
+    const isMoved = transaction.blockNumber !== BigInt(blockNumber);
+    return isMoved ? this.#moved(transaction) : this.#problemOfTime(transaction, committedAt);
+  }
+
+  #problemOfTime(transaction: Transaction, recorded: string): Problem {
+    return transaction.at === recorded ? undefined : this.#moved(transaction);
+  }
+
+  /** No line says that a recorded transaction came into another block. */
+  #moved({ blockNumber, at }: Transaction): Problem {
+    if (this.#audit.context.policy.allowReorganized) return undefined;
+    const place = `its transaction is in block ${blockNumber} of ${at}, not where the line has it`;
+    return { doubt: `${place}: say with --allow-reorganized that the chain was reorganized` };
   }
 
   #problemOfToken({ payload }: EventOf<'idea.deployed'>, transaction: Transaction): Problem {
@@ -101,7 +117,7 @@ class ClaimComparison {
     const isKnown = factories.take(lowerCase(deployed.address));
     if (!isKnown) return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the factories named`;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('receipts', factories.doubt);
-    return transaction.at === graduatedAt ? undefined : `the time of its block is ${transaction.at}`;
+    return this.#problemOfTime(transaction, graduatedAt);
   }
 
   /** A transaction that failed: of this deployment, at a factory. */

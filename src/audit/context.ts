@@ -12,6 +12,8 @@ export interface AuditPolicy {
   readonly registries?: readonly string[] | undefined;
   readonly factories?: readonly string[] | undefined;
   readonly allowUnsigned?: boolean | undefined;
+  /** Transactions may be in other blocks than the lines record. */
+  readonly allowReorganized?: boolean | undefined;
 }
 
 export interface AuditContext {
@@ -24,6 +26,8 @@ export interface AuditContext {
   readonly origins: Candidates;
   readonly registries: Candidates;
   readonly factories: Candidates;
+  /** The chain of the first transaction: a log belongs to one. */
+  readonly chains: Set<number>;
 }
 
 export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSignedBy): AuditContext {
@@ -35,6 +39,7 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
     origins: new Candidates('origins', '--origin', policy.origins),
     registries: new Candidates('registries', '--registry', policy.registries?.map(lowerCase)),
     factories: new Candidates('factories', '--factory', policy.factories?.map(lowerCase)),
+    chains: new Set(),
   };
 }
 
@@ -64,6 +69,10 @@ export class Candidates {
   take(address: string): boolean {
     if (this.#found.size < FOUND_MAX) this.#found.add(address);
     return this.#given.size === 0 || this.#given.has(address);
+  }
+
+  get found(): readonly string[] {
+    return [...this.#found];
   }
 
   /** Those given, else those found. */

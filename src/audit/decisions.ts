@@ -14,11 +14,16 @@ type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly sta
 
 const slices: Readonly<Record<keyof MovePayloads, Move<keyof MovePayloads, unknown, Context>>> = moveOfEvent;
 
+/** What the effect of an altered move is taken from. */
+export type Effect = 'request' | 'payload' | 'unknown';
+
 export class Decisions {
   /** The chamber after all decisions so far; null before `chamber.created`. */
   state: ChamberState | null = null;
   /** A missing or unreadable event, whose effect is unknown: nothing after it can be judged by the state. */
   lostEventId: number | undefined;
+  /** Whether the moves read are those of the log, so that their root can be judged. */
+  isTreeKnown = true;
   #rejectedEventId: number | undefined;
   readonly #findings: Findings;
 
@@ -34,6 +39,17 @@ export class Decisions {
   check(event: MoveEvent, eventId: number): void {
     if (this.lostEventId === undefined) this.#checkDecision(event, eventId);
     else this.#checkContent(event, eventId);
+  }
+
+  /** Takes the effect of an altered move from what is left of it. */
+  assume(event: MoveEvent, effect: Effect): void {
+    for (const bodyOf of SOURCES[effect]) {
+      const payload = attempt(() => decide(event, bodyOf(event), this.state));
+      if (payload instanceof ForumError) continue;
+      this.state = evolveChamber(this.state, { ...event, payload } as MoveEvent);
+      return;
+    }
+    this.lostEventId ??= event.eventId;
   }
 
   /** Service events themselves say what happened on the chain; only the fold is shared with the moves. */
@@ -72,6 +88,12 @@ export class Decisions {
     this.#findings.judge('payload', [eventId], requested !== implied && problem);
   }
 }
+
+const SOURCES: Readonly<Record<Effect, readonly ((event: MoveEvent) => unknown)[]>> = {
+  request: [requestedBody, impliedBody],
+  payload: [impliedBody, requestedBody],
+  unknown: [],
+};
 
 /** The valid body of the signed request; of an unsigned one, what its payload implies. */
 function requestedBody(event: MoveEvent): unknown {

@@ -18,12 +18,35 @@ export interface RawLine {
   readonly isEnded: boolean;
 }
 
-/** Far above any line that a service with default limits writes. */
-const LINE_BYTES_MAX = 16 * 1024 * 1024;
+/** What hostile input can take of memory and time. */
+export interface InputLimits {
+  /** Far above any line that a service with default limits writes. */
+  readonly lineBytesMax: number;
+  /** Of a chamber. */
+  readonly linesMax: number;
+  /** Of an agent’s account. */
+  readonly accountLinesMax: number;
+  /** Of a response other than lines. */
+  readonly responseBytesMax: number;
+  /** A service or a chain that is silent for so long counts as unreachable. */
+  readonly timeoutSeconds: number;
+}
+
+export const INPUT_LIMITS: InputLimits = {
+  lineBytesMax: 16 * 1024 * 1024,
+  linesMax: 10_000_000,
+  accountLinesMax: 100_000,
+  responseBytesMax: 64 * 1024 * 1024,
+  timeoutSeconds: 30,
+};
+
 const LINE_BREAK = 0x0a;
 
 /** Throws UnusableInput on a line that is too long for any chamber's log. */
-export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<RawLine, void, undefined> {
+export async function* readLines(
+  chunks: AsyncIterable<Uint8Array>,
+  { lineBytesMax }: Pick<InputLimits, 'lineBytesMax'> = INPUT_LIMITS,
+): AsyncGenerator<RawLine, void, undefined> {
   let parts: Uint8Array[] = [];
   let partsBytes = 0;
   for await (const chunk of chunks) {
@@ -38,8 +61,19 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
     if (start === chunk.length) continue;
     parts.push(chunk.subarray(start));
     partsBytes += chunk.length - start;
-    if (partsBytes > LINE_BYTES_MAX)
-      throw new UnusableInput('it holds a line of more than 16 MiB: these are not event lines');
+    if (partsBytes > lineBytesMax)
+      throw new UnusableInput(
+        `it holds a line of more than ${count(lineBytesMax)} bytes: --max-line-bytes allows more`,
+      );
   }
   if (partsBytes > 0) yield { bytes: concatBytes(...parts), isEnded: false };
+}
+
+/** Throws UnusableInput beyond the limit. */
+export function requireLines(lines: number, linesMax: number, option: string): void {
+  if (lines > linesMax) throw new UnusableInput(`it holds more than ${count(linesMax)} lines: ${option} allows more`);
+}
+
+export function count(number: number): string {
+  return number.toLocaleString('en');
 }

@@ -8,15 +8,18 @@ import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './accounts.ts';
 import { AuditedChain } from './chain.ts';
-import { ChamberAudit } from './chamber-audit.ts';
+import { ChamberAudit, type SetAside } from './chamber-audit.ts';
 import { compareChain } from './claims.ts';
 import { type AuditContext, type AuditPolicy, auditContext } from './context.ts';
-import { readLines, Unreachable, UnusableInput } from './input.ts';
+import { FileInput, KeptInput } from './file-input.ts';
+import { INPUT_LIMITS, type InputLimits, readLines, requireLines, Unreachable, UnusableInput } from './input.ts';
 import { TwofoldTree } from './merkle-root.ts';
 import { Progress } from './progress.ts';
 import { compareAccounts } from './registrations.ts';
-import { type ChamberReport, type ServiceReport, toReport, toText } from './report.ts';
+import { type AuditReport, type ChamberReport, type ServiceReport, toAuditReport, toReport } from './report.ts';
 import { AuditedService } from './service.ts';
+import { toText } from './text.ts';
+import { diagnose } from './verdict.ts';
 import { checkedVerify, type Verify } from './verify.ts';
 import { compareViews } from './views.ts';
 
@@ -28,7 +31,12 @@ export interface AuditArguments extends AuditPolicy {
   readonly rpc?: string | undefined;
   /** A file of account lines, for a file of lines. */
   readonly accounts?: string | undefined;
+  readonly limits?: Partial<InputLimits> | undefined;
   readonly json: boolean;
+  /** Every check of every chamber. */
+  readonly verbose?: boolean | undefined;
+  /** Is given the report before it is printed. */
+  readonly keep?: ((report: AuditReport) => Promise<void>) | undefined;
 }
 
 /** Of the command: its help lists them. */
@@ -44,18 +52,17 @@ export async function auditMain(args: AuditArguments): Promise<number> {
       accounts,
       policy: checkedPolicy(args),
       chain: toChain(args),
+      limits: args.limits,
       onProgress: progress.update,
     };
-    const { problems, chambers } = isUrl(target)
+    const audited = isUrl(target)
       ? await auditService(target, request)
       : { problems: [], chambers: [await auditFile(target, request)] };
     progress.clear();
-    const verdicts = new Set(chambers.map(({ verdict }) => verdict));
-    const isBroken = problems.length > 0 || verdicts.has('broken');
-    const verdict = isBroken ? 'broken' : verdicts.has('undecided') ? 'undecided' : 'verified';
-    const texts = [...problems.map((problem) => `broken: ${plain(problem)}`), ...chambers.map(toText)];
-    console.log(json ? JSON.stringify({ source: target, verdict, problems, chambers }) : texts.join('\n\n'));
-    return AUDIT_EXIT[verdict];
+    const report = toAuditReport(target, audited);
+    await args.keep?.(report);
+    console.log(json ? JSON.stringify(report) : toText(report, args.verbose === true));
+    return AUDIT_EXIT[report.verdict];
   } catch (error) {
     progress.clear();
     if (!(error instanceof UnusableInput || error instanceof Unreachable)) throw error;
@@ -77,13 +84,14 @@ function checkedPolicy({
   registries,
   factories,
   allowUnsigned,
+  allowReorganized,
 }: AuditArguments) {
   requireAddresses('--registry', registries);
   requireAddresses('--factory', factories);
   for (const origin of origins ?? []) if (!isUrl(origin)) throw new UnusableInput('--origin must be an http(s) URL');
   // As the check reads them from the requests: in the URL's own form, without a slash at the end.
   const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
-  return { maxAgeSeconds, maxSkewSeconds, origins: bases, registries, factories, allowUnsigned };
+  return { maxAgeSeconds, maxSkewSeconds, origins: bases, registries, factories, allowUnsigned, allowReorganized };
 }
 
 function requireAddresses(option: string, addresses: readonly string[] = []): void {
@@ -91,17 +99,20 @@ function requireAddresses(option: string, addresses: readonly string[] = []): vo
   throw new UnusableInput(`${option} must be an EVM address with a valid checksum`);
 }
 
-function toChain({ rpc, registries = [] }: AuditArguments): AuditedChain | undefined {
+function toChain({ rpc, registries = [], limits }: AuditArguments): AuditedChain | undefined {
   if (rpc === undefined) return undefined;
   if (registries.length === 0) throw new UnusableInput('--rpc needs --registry');
   if (!isUrl(rpc)) throw new UnusableInput('--rpc must be an http(s) URL');
-  return new AuditedChain(rpc, ...(registries as readonly Hex[]));
+  const { timeoutSeconds } = { ...INPUT_LIMITS, ...limits };
+  return new AuditedChain(rpc, registries as readonly Hex[], timeoutSeconds);
 }
 
 export interface AuditRequest {
   readonly chamberId?: number | undefined;
   readonly policy?: AuditPolicy | undefined;
   readonly chain?: AuditedChain | undefined;
+  /** INPUT_LIMITS where they are not given. */
+  readonly limits?: Partial<InputLimits> | undefined;
   /** A file of account lines; a service is asked for them without one. */
   readonly accounts?: string | undefined;
   /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
@@ -111,23 +122,39 @@ export interface AuditRequest {
 /** Audits a file of lines, `-` for standard input. Throws Unreachable, and UnusableInput where it holds no event of a chamber. */
 export async function auditFile(path: string, request: AuditRequest): Promise<ChamberReport> {
   const { chamberId, chain, policy, onProgress } = request;
-  const size = path === '-' ? undefined : await sizeOf(path);
-  await requireAccounts(request);
-  return await withVerifier(async (verify) => {
-    const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context: auditContext(policy, verify) });
+  const limits = { ...INPUT_LIMITS, ...request.limits };
+  const input = path === '-' ? new KeptInput(process.stdin) : new FileInput(path, await sizeOf(path));
+  const { size } = input;
+  const auditLines = async (context: AuditContext, aside?: SetAside) => {
+    const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context, aside });
     let bytes = 0;
-    await audit.takeAll(readLines(path === '-' ? process.stdin : createReadStream(path)), (line) => {
+    await audit.takeAll(readLines(input.read(), limits), (line) => {
+      requireLines(audit.lineCount, limits.linesMax, '--max-lines');
       bytes += line.bytes.length + 1;
       onProgress?.(audit.lineCount, size === undefined ? undefined : bytes / size);
     });
     audit.conclude();
+    await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
+    return audit;
+  };
+  await requireAccounts(request);
+  return await withVerifier(async (verify) => {
+    const audit = await auditLines(auditContext(policy, verify));
     const reason = 'the input is a file: audit the URL of a service to compare its responses';
     audit.findings.notEvaluated(reason, 'preview', 'views');
-    await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
     const members = new Set(audit.accountReferences.map(({ did }) => did));
     await compareAccounts(audit, await readAccounts(request, audit.context, members));
-    return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null });
+    const diagnosis = await diagnose(audit, async (aside) =>
+      input.isRepeatable ? await auditLines(auditContext(policy), aside).catch(noReport) : undefined,
+    );
+    return toReport(audit, { source: path, chamberId: chamberId ?? null, logId: null, diagnosis, now: Date.now() });
   });
+}
+
+/** What can't be read a second time still has the findings of the first. */
+function noReport(error: unknown): undefined {
+  if (error instanceof UnusableInput || error instanceof Unreachable) return undefined;
+  throw error;
 }
 
 const BATCH_SIGNATURES = 64;
@@ -152,12 +179,13 @@ async function requireAccounts({ accounts: path }: AuditRequest): Promise<void> 
 
 /** Of the agents named, or of all. */
 async function readAccounts(
-  { accounts: path }: AuditRequest,
+  { accounts: path, limits }: AuditRequest,
   context: AuditContext,
   dids?: ReadonlySet<string>,
 ): Promise<Accounts | undefined> {
   if (path === undefined) return undefined;
-  return await listedAccounts(readLines(createReadStream(path)), context, dids && ((did) => dids.has(did)));
+  const lines = readLines(createReadStream(path), { ...INPUT_LIMITS, ...limits });
+  return await listedAccounts(lines, context, dids && ((did) => dids.has(did)));
 }
 
 async function sizeOf(path: string): Promise<number> {
@@ -170,7 +198,7 @@ async function sizeOf(path: string): Promise<number> {
 
 /** Audits one chamber of the service at that address, or all of them. Throws UnusableInput and Unreachable. */
 export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
-  const service = new AuditedService(baseUrl);
+  const service = new AuditedService(baseUrl, { ...INPUT_LIMITS, ...request.limits });
   const { chamberId: only } = request;
   const { chamberIds, problems } = only === undefined ? await service.chambers() : { chamberIds: [only], problems: [] };
   if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
@@ -181,11 +209,16 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const chambers: ChamberReport[] = [];
     const unreadable: string[] = [];
     for (const chamberId of chamberIds) {
-      const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context });
-      try {
+      const auditLines = async (context: AuditContext, aside?: SetAside) => {
+        const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context, aside });
         await audit.takeAll(service.lines(chamberId, 0), () => request.onProgress?.(audit.lineCount, undefined));
         await compareViews(audit, service, chamberId);
         audit.conclude();
+        return audit;
+      };
+      let audit: ChamberAudit;
+      try {
+        audit = await auditLines(context);
       } catch (error) {
         // A chamber that the service lists must be there.
         if (only !== undefined || !(error instanceof UnusableInput)) throw error;
@@ -194,7 +227,13 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       }
       await compareChain(audit, request.chain, chamberId);
       await compareAccounts(audit, accounts);
-      chambers.push(toReport(audit, { source: baseUrl, chamberId, logId: service.logId }));
+      const diagnosis = await diagnose(audit, async (aside) => {
+        const again = await auditLines(auditContext(request.policy), aside).catch(noReport);
+        if (again !== undefined) await compareChain(again, request.chain, chamberId);
+        return again;
+      });
+      const { logId } = service;
+      chambers.push(toReport(audit, { source: baseUrl, chamberId, logId, diagnosis, now: Date.now() }));
     }
     return { problems: [...problems, ...unreadable], chambers };
   });

@@ -8,6 +8,7 @@ const AGENTS_NAMED_MAX = 3;
 
 export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | undefined): Promise<void> {
   const { findings, accountReferences } = audit;
+  noteOmissions(audit);
   if (accounts === undefined) {
     return findings.notEvaluated('the lines hold no accounts: use --accounts', 'registration');
   }
@@ -15,19 +16,42 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
   const unsigned = new Set<string>();
   for (const reference of accountReferences) {
     const { eventId, did, accountEventId } = reference;
+    const account = await accounts.of(did);
     if (accountEventId === undefined) {
-      findings.notEvaluated(`event ${eventId} names no account line: an earlier release wrote it`, 'registration');
+      const foreign = account && foreignWallet(reference, account);
+      if (foreign !== undefined) findings.judge('registration', [eventId], `event ${eventId}: ${foreign}`);
+      else findings.notEvaluated(`event ${eventId} names no account line: an earlier release wrote it`, 'registration');
       continue;
     }
-    const account = await accounts.of(did);
     const problem = account === undefined ? undefined : problemOf({ ...reference, accountEventId }, account);
     if (problem !== undefined) findings.judge('registration', [eventId], `event ${eventId}: ${problem}`);
     else if (account?.entries[accountEventId - account.firstEventId]?.isSigned !== true) unsigned.add(did);
+    else if (account.doubt !== undefined) findings.undecided('registration', account.doubt);
     else judgeOrigins(audit, reference, account);
   }
   if (unsigned.size === 0) return;
   const named = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
   findings.notEvaluated(`no signed line shows the wallet of ${unsigned.size} agents: ${named}`, 'registration');
+}
+
+/** Once a release names account lines, every later one does. */
+function noteOmissions({ findings, accountReferences }: ChamberAudit): void {
+  let first: number | undefined;
+  for (const { eventId, accountEventId } of accountReferences) {
+    if (accountEventId !== undefined) first ??= eventId;
+    else if (first !== undefined) {
+      const problem = `event ${eventId} names no account line, although event ${first} does`;
+      findings.judge('registration', [eventId], problem);
+    }
+  }
+}
+
+/** A wallet that the account never had until then, where all of it is published. */
+function foreignWallet({ at, creatorWallet }: AccountReference, account: AccountLog): string | undefined {
+  const { entries, firstEventId, problem } = account;
+  if (problem !== undefined || firstEventId !== 1 || creatorWallet === undefined) return problem;
+  const isBound = entries.some((entry) => entry.at <= at && entry.walletAddress === creatorWallet);
+  return isBound ? undefined : `creatorWallet is ${creatorWallet}, which its account did not bind before`;
 }
 
 type Named = AccountReference & { readonly accountEventId: number };

@@ -3,7 +3,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { leafHash } from '../crypto/merkle.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
+import { fromHex, type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import type { Findings } from './findings.ts';
 
 export interface Position {
@@ -34,8 +34,12 @@ export function leafOf(line: Uint8Array): Uint8Array {
 /** Event ids from and to, inclusive. */
 type IdRange = readonly [from: number, to: number];
 
+/** By event id. */
+export type Leaves = ReadonlyMap<number, Hex>;
+
 /** A longer range is named by its ends. */
 const IDS_NAMED_MAX = 100;
+const TRUE_LEAVES_MAX = 1_000;
 /** Neighbours further apart than this are not compared: memory stays flat. */
 const NEIGHBOURS_MAX = 4_096;
 
@@ -50,23 +54,34 @@ export class Sequence {
   /** The head before lines that could not be read, which may have been inserted. */
   #headBeforeUnreadable: { readonly eventId: number; readonly leaf: Hex } | undefined;
   #last: { readonly eventId: number; readonly ts: string } | undefined;
+  /** By event id: leaves to take instead of the lines' own. */
+  readonly #given: Leaves;
+  /** What the next line says about a line that is missing, unreadable or altered. */
+  readonly trueLeaves = new Map<number, Hex>();
 
-  constructor(findings: Findings) {
+  constructor(findings: Findings, given: Leaves = new Map()) {
     this.#findings = findings;
+    this.#given = given;
+  }
+
+  /** The id of the next event. */
+  get due(): number {
+    return this.#head.eventId + 1;
   }
 
   /** Places a line without an event where the next event is due, and returns that event's id. */
   placeUnreadable(bytes: Uint8Array): number {
     this.#headBeforeUnreadable ??= this.#head;
-    this.#advance(this.#head.eventId + 1, toHex(leafOf(bytes)));
+    this.#advance(this.due, this.#given.get(this.due) ?? toHex(leafOf(bytes)));
     return this.#head.eventId;
   }
 
   place(event: ChamberEvent, bytes: Uint8Array): Position {
-    const leaf = leafOf(bytes);
     const unreadEventId = this.#resolveUnreadable(event);
-    const due = this.#head.eventId + 1;
+    const { due } = this;
     const { eventId, kind } = this.#number(event, due);
+    const given = this.#given.get(eventId);
+    const leaf = given === undefined ? leafOf(bytes) : fromHex(given);
     if (kind === 'repeat') return { eventId, kind, leaf };
     const alteredEventId = this.#compareHashes(eventId, event.prev, toHex(leaf)) ? undefined : eventId - 1;
     if (kind === 'next') {
@@ -134,6 +149,7 @@ export class Sequence {
     this.#leaves.set(eventId, leaf);
     this.#leaves.delete(eventId - NEIGHBOURS_MAX);
     this.#pendingPrevs.delete(eventId - NEIGHBOURS_MAX);
+    if (before !== prev && this.trueLeaves.size < TRUE_LEAVES_MAX) this.trueLeaves.set(eventId - 1, prev);
     return before === undefined || before === prev;
   }
 

@@ -28,6 +28,8 @@ export class ServiceEventChecks {
   readonly #readTransaction: typeof readTransaction;
   readonly #context: AuditContext;
   readonly #relayers = new Set<string>();
+  /** By address, the idea that has the token. */
+  readonly #tokens = new Map<string, string>();
   /** The kinds of contracts that transactions of this chamber call. */
   readonly #called = new Set<Candidates>();
 
@@ -39,15 +41,17 @@ export class ServiceEventChecks {
   }
 
   /** Without a reliable state only the root can be judged. */
-  async check(event: ServiceEvent, eventId: number, { state, lostEventId }: Decisions): Promise<void> {
-    if (event.type === 'chamber.committed') this.#checkRoot(event.payload, eventId);
+  async check(event: ServiceEvent, eventId: number, decisions: Decisions): Promise<void> {
+    const { state, lostEventId, isTreeKnown } = decisions;
+    if (event.type === 'chamber.committed' && isTreeKnown) this.#checkRoot(event.payload, eventId);
     if (state === null || lostEventId !== undefined) {
       const reason = `event ${lostEventId ?? 1} is lost, and service events depend on it`;
       this.#findings.notEvaluated(reason, 'service-events', 'transactions');
       return;
     }
+    if (event.type === 'idea.deployed') this.#checkToken(event.payload, eventId);
     this.#checkRules(event, eventId, state);
-    await this.#checkTransaction(event, eventId, state);
+    if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
   }
 
   conclude(): void {
@@ -77,6 +81,15 @@ export class ServiceEventChecks {
       if (!(error instanceof ServiceFactRejected)) throw error;
       this.#findings.judge('service-events', [eventId], `event ${eventId}: ${error.message}`);
     }
+  }
+
+  /** Every deployment makes a token of its own. */
+  #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number): void {
+    const address = lowerCase(tokenAddress);
+    const other = this.#tokens.get(address);
+    this.#tokens.set(address, other ?? ideaId);
+    const problem = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}, which is that of ${other}`;
+    if (other !== undefined) this.#findings.judge('service-events', [eventId], problem);
   }
 
   async #checkTransaction(event: ServiceEvent, eventId: number, state: ChamberState): Promise<void> {
@@ -112,6 +125,9 @@ export class ServiceEventChecks {
     if (signed.txHash !== recorded.txHash) return `has the hash ${signed.txHash}, not txHash`;
     if (signed.nonce !== recorded.nonce) return `has the nonce ${signed.nonce}`;
     if (signed.chainId !== recorded.chainId) return `is for chain ${signed.chainId}`;
+    const [chain = recorded.chainId] = this.#context.chains;
+    this.#context.chains.add(chain);
+    if (chain !== recorded.chainId) return `is for chain ${recorded.chainId}, although the log began on chain ${chain}`;
     this.#relayers.add(signed.from);
     const { call, functionName, to } = signed;
     if (!due.includes(call)) return `calls ${call}, which was not due`;

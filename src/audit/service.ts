@@ -5,7 +5,16 @@ import * as v from 'valibot';
 import { parseJson } from '../vocabulary/json.ts';
 import { id } from '../vocabulary/schemas.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
-import { type RawLine, readLines, Unreachable, UnusableInput } from './input.ts';
+import {
+  count,
+  INPUT_LIMITS,
+  type InputLimits,
+  type RawLine,
+  readLines,
+  requireLines,
+  Unreachable,
+  UnusableInput,
+} from './input.ts';
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;
@@ -20,9 +29,9 @@ const BUSY: readonly number[] = [429, 503];
 const ATTEMPTS_MAX = 10;
 const WAIT_SECONDS_MAX = 30;
 const DETAIL_CHARS_MAX = 200;
-/** A service that is silent for so long counts as unreachable. */
-const IDLE_MILLIS_MAX = 30_000;
-const TEXT_BYTES_MAX = 64 * 1024 * 1024;
+/** A response that never ends, however slowly it comes, ends after so many timeouts. */
+const TIMEOUTS_MAX = 20;
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const CHAMBERS = v.array(v.object({ chamberId: id }));
 
 export interface JsonResponse {
@@ -35,18 +44,28 @@ export class AuditedService {
   /** The log that the lines belong to, as far as the service says. */
   logId: string | null = null;
   readonly #baseUrl: string;
+  readonly #limits: InputLimits;
 
-  constructor(baseUrl: string) {
+  constructor(baseUrl: string, limits: InputLimits = INPUT_LIMITS) {
     this.#baseUrl = baseUrl.replace(/\/+$/, '');
+    this.#limits = limits;
   }
 
   /** The lines of a chamber after the event, up to the head of the log. */
-  lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
-    return this.#pages(`/chambers/${chamberId}`, after);
+  async *lines(chamberId: number, after: number): AsyncGenerator<RawLine, void, undefined> {
+    let lines = after;
+    for await (const line of this.#pages(`/chambers/${chamberId}`, after)) {
+      requireLines(++lines, this.#limits.linesMax, '--max-lines');
+      yield line;
+    }
   }
 
-  accountLines(did: string): AsyncGenerator<RawLine, void, undefined> {
-    return this.#pages(`/agents/${did}`, 0);
+  async *accountLines(did: string): AsyncGenerator<RawLine, void, undefined> {
+    let lines = 0;
+    for await (const line of this.#pages(`/agents/${did}`, 0)) {
+      requireLines(++lines, this.#limits.accountLinesMax, '--max-account-lines');
+      yield line;
+    }
   }
 
   async *#pages(owner: string, after: number): AsyncGenerator<RawLine, void, undefined> {
@@ -56,8 +75,10 @@ export class AuditedService {
       this.logId ??= logId;
       if (this.logId !== logId) throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
       const before = cursor;
-      for await (const line of readLines(chunks)) {
+      for await (const line of readLines(chunks, this.#limits)) {
         cursor++;
+        if (cursor - before > PAGE_LINES)
+          throw new UnusableInput(`a page of its events holds more than ${count(PAGE_LINES)} lines`);
         yield line;
       }
       isHead = cursor - before < PAGE_LINES;
@@ -67,7 +88,7 @@ export class AuditedService {
   async read(path: string): Promise<JsonResponse> {
     const { headers, chunks } = await this.#get(path);
     const at = Date.parse(headers.get('date') ?? '');
-    const text = await readText(chunks);
+    const text = await readText(chunks, this.#limits);
     try {
       return { body: parseJson(text), at: Number.isNaN(at) ? Date.now() : at };
     } catch {
@@ -105,10 +126,13 @@ export class AuditedService {
   /** A busy service says when to retry. */
   async #get(path: string): Promise<HttpResponse> {
     for (let attempt = 1; ; attempt++) {
-      const response = await send(this.#baseUrl + path);
+      const response = await send(this.#baseUrl + path, this.#limits);
       const { status, headers } = response;
       if (status === OK) return response;
-      const detail = detailOf(await readText(response.chunks)) || 'check the base URL';
+      const text = detailOf(await readText(response.chunks, this.#limits)) || 'check the base URL';
+      const detail = REDIRECTS.includes(status)
+        ? `it redirects to ${headers.get('location')}: audit that address`
+        : text;
       const problem = `GET ${path} returned ${status}: ${detail}`;
       if (!BUSY.includes(status) || attempt === ATTEMPTS_MAX)
         throw status >= SERVER_ERROR ? new Unreachable(problem) : new UnusableInput(problem);
@@ -140,14 +164,18 @@ interface HttpResponse {
 }
 
 /** Throws Unreachable, as does reading the chunks. */
-async function send(url: string): Promise<HttpResponse> {
+async function send(url: string, { timeoutSeconds }: InputLimits): Promise<HttpResponse> {
   // AbortSignal.timeout can't be extended while a response arrives.
   const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(new Error('the response timed out')), IDLE_MILLIS_MAX);
+  const millis = timeoutSeconds * 1_000;
+  const timer = setTimeout(() => abort.abort(new Error(`silent for ${timeoutSeconds} s`)), millis);
+  const end = performance.now() + TIMEOUTS_MAX * millis;
   async function* readChunks(body: AsyncIterable<Uint8Array> | readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of body) {
         timer.refresh();
+        if (performance.now() > end)
+          throw new Error(`the response takes longer than ${TIMEOUTS_MAX * timeoutSeconds} s`);
         yield chunk;
       }
     } catch (error) {
@@ -158,7 +186,7 @@ async function send(url: string): Promise<HttpResponse> {
     }
   }
   try {
-    const { status, headers, body } = await fetch(url, { signal: abort.signal });
+    const { status, headers, body } = await fetch(url, { signal: abort.signal, redirect: 'manual' });
     return { status, headers, chunks: readChunks(body ?? []) };
   } catch (error) {
     clearTimeout(timer);
@@ -166,12 +194,12 @@ async function send(url: string): Promise<HttpResponse> {
   }
 }
 
-async function readText(chunks: HttpResponse['chunks']): Promise<string> {
+async function readText(chunks: HttpResponse['chunks'], { responseBytesMax }: InputLimits): Promise<string> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of chunks) {
     bytes += chunk.length;
-    if (bytes > TEXT_BYTES_MAX) throw new Unreachable('a response is longer than 64 MiB');
+    if (bytes > responseBytesMax) throw new Unreachable(`a response is longer than ${count(responseBytesMax)} bytes`);
     parts.push(chunk);
   }
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(concatBytes(...parts));

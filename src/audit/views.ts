@@ -52,7 +52,8 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview }: 
     const problem = `GET ${path} does not match the lines: ${differing.join(', ')}`;
     findings.judge(name, [], differing.length > 0 && problem);
   };
-  judge('preview', preview, () => ({ root: moves.root(), eventCount: moves.size, asOfEventId: moves.size }));
+  if (audit.decisions.isTreeKnown)
+    judge('preview', preview, () => ({ root: moves.root(), eventCount: moves.size, asOfEventId: moves.size }));
   if (state === null || lostEventId !== undefined) {
     findings.notEvaluated(`event ${lostEventId ?? 1} is lost, and the views depend on it`, 'views');
     return;

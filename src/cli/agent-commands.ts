@@ -3,9 +3,10 @@ import { Agent } from '../client/agent.ts';
 import { plain } from '../terminal.ts';
 import { VERSION } from '../version.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
-import { agentOf, forumOf, interruptible, isRegularFile, keyFileOf, signedCall } from './environment.ts';
+import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
 import { CommandError, print, printMembers, table } from './output.ts';
 import { play } from './play.ts';
+import { isRegularFile } from './write-whole.ts';
 
 export const agentCommands: readonly CommandSpec[] = [
   {

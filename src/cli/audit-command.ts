@@ -1,6 +1,10 @@
 // `chambers audit`, which the package chambers-audit offers alone.
+
+import type { InputLimits } from '../audit/input.ts';
+import { VERSION } from '../version.ts';
 import type { CommandSpec, Input } from './command.ts';
-import { toOptionalInteger } from './values.ts';
+import { toInteger, toOptionalInteger } from './values.ts';
+import { requireWritable, writeWhole } from './write-whole.ts';
 
 export const auditCommand = {
   name: 'audit',
@@ -13,9 +17,19 @@ export const auditCommand = {
     '--max-age <seconds>': "the service's SIGNATURE_MAX_AGE_SECONDS",
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
     '--allow-unsigned': 'moves without a signature are not broken: a log of development mode',
+    '--allow-reorganized': 'with --rpc: transactions may be in other blocks than recorded',
+    '--timeout <seconds>':
+      'how long a service or a chain may be silent (default: 30; a response takes at most 20 times as long)',
+    '--max-lines <count>': 'of a chamber (default: 10,000,000)',
+    '--max-account-lines <count>': 'of an account (default: 100,000)',
+    '--max-line-bytes <count>': 'of a line (default: 16,777,216)',
+    '--max-response-bytes <count>': 'of any other response (default: 67,108,864)',
+    '--verbose': 'print every check of every chamber',
+    '--report <file>': 'keep the report as a file: that of --json, with version, time and options',
+    '--force': 'replace the file if it exists',
   },
   repeatable: {
-    '--registry <address>': 'the ChamberRegistry',
+    '--registry <address>': "the ChamberRegistry, from the operator's publications and not from the log",
     '--factory <address>': 'the IdeaFactory',
     '--origin <url>': 'a base URL of the service',
   },
@@ -32,7 +46,8 @@ export const auditCommand = {
 
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
-  const { chamber, rpc, accounts, origin, registry, factory } = options;
+  const { chamber, rpc, accounts, origin, registry, factory, verbose, report, force } = options;
+  if (report !== undefined) await requireWritable(report, force !== undefined);
   return await auditMain({
     target,
     chamber: toOptionalInteger('--chamber', chamber),
@@ -44,8 +59,35 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
     registries: toList(registry),
     factories: toList(factory),
     allowUnsigned: options['allow-unsigned'] !== undefined,
+    allowReorganized: options['allow-reorganized'] !== undefined,
+    limits: limitsOf(options),
     json: isJson,
+    verbose: verbose !== undefined,
+    keep: report === undefined ? undefined : (value) => keep(value, options),
   });
+}
+
+function limitsOf(options: Input['options']): Partial<InputLimits> {
+  const names = {
+    timeoutSeconds: 'timeout',
+    linesMax: 'max-lines',
+    accountLinesMax: 'max-account-lines',
+    lineBytesMax: 'max-line-bytes',
+    responseBytesMax: 'max-response-bytes',
+  } as const satisfies Record<keyof InputLimits, string>;
+  const given = Object.entries(names).filter(([, name]) => options[name] !== undefined);
+  return Object.fromEntries(given.map(([limit, name]) => [limit, toInteger(`--${name}`, options[name] ?? '', 1)]));
+}
+
+/** The report as it is kept: who made it, when, and with which options. The URL of an RPC may hold a key. */
+async function keep(report: object, { report: path = '', force, rpc, ...options }: Input['options']): Promise<void> {
+  const auditor = { name: 'chambers audit', version: VERSION };
+  const given = { ...options, ...(rpc === undefined ? {} : { rpc: new URL(rpc).host }) };
+  const kept = { ...report, auditor, createdAt: new Date().toISOString(), options: given };
+  const texts = async function* () {
+    yield `${JSON.stringify(kept, null, 2)}\n`;
+  };
+  await writeWhole(path, texts, force !== undefined);
 }
 
 function toList(text: string | undefined): readonly string[] | undefined {

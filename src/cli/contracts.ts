@@ -9,8 +9,8 @@ import { openRpc, type Rpc, RpcError } from '../relayer/rpc.ts';
 import { openAccount } from '../relayer/transactions.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import type { Input } from './command.ts';
-import { isRegularFile } from './environment.ts';
 import { CommandError, print, printMembers, printNotice } from './output.ts';
+import { isRegularFile } from './write-whole.ts';
 
 export const deploy = onChain(async (rpc, input) => {
   const [kind, relayer] = [kindOf(input), relayerOf(input)];

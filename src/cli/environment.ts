@@ -1,5 +1,4 @@
 // The command line's own variables, all named CHAMBERS_…, and what follows from them: the service and the agent of a call.
-import { stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
@@ -8,6 +7,7 @@ import { ForumClient } from '../client/forum-client.ts';
 import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
 import type { Input } from './command.ts';
 import { CommandError, printNotice } from './output.ts';
+import { isRegularFile } from './write-whole.ts';
 
 export const VARIABLES = {
   CHAMBERS_URL: 'base URL of the service (default: http://127.0.0.1:8787)',
@@ -79,13 +79,4 @@ export async function interruptible<Result>(
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
-}
-
-/** Whether the file exists. Folders, devices and pipes are errors. */
-export async function isRegularFile(path: string): Promise<boolean> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-  });
-  if (found === undefined || found.isFile()) return found !== undefined;
-  throw new CommandError('usage', `${path} is not a regular file`);
 }

@@ -1,7 +1,5 @@
 // Commands about a chamber's log: following it, exporting it and auditing it.
-import { existsSync, rmSync } from 'node:fs';
-import { type FileHandle, link, open, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { ClientError } from '../client/error.ts';
@@ -9,10 +7,11 @@ import { type Cursor, follow, START } from '../client/events.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { auditCommand } from './audit-command.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
-import { forumOf, interruptible, isRegularFile } from './environment.ts';
+import { forumOf, interruptible } from './environment.ts';
 import { narrate } from './narrate.ts';
 import { CommandError } from './output.ts';
 import { toChamberId, toInteger } from './values.ts';
+import { isRegularFile, writeWhole } from './write-whole.ts';
 
 export const logCommands: readonly CommandSpec[] = [
   {
@@ -183,32 +182,4 @@ async function exportLines(input: Input): Promise<void> {
   else await writeWhole(out, texts, force !== undefined);
   // After the lines, so that every account line that they name is there.
   if (accountsPath !== undefined) await writeWhole(accountsPath, accounts, force !== undefined);
-}
-
-/** 128 and the number of the signal, as a shell reports it. */
-const EXIT_INTERRUPTED = 130;
-
-/** Writes a new file beside the target and moves it into place once it is complete and on disk. */
-async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isForced: boolean): Promise<void> {
-  if ((await isRegularFile(path)) && !isForced) {
-    throw new CommandError('conflict', `${path} already exists: name another file, or replace it with --force`);
-  }
-  if (path === '' || !existsSync(dirname(path))) {
-    throw new CommandError('usage', `cannot write “${path}”: its folder does not exist`);
-  }
-  const draft = `${path}.${process.pid}.partial`;
-  const onInterrupt = () => {
-    rmSync(draft, { force: true });
-    process.exit(EXIT_INTERRUPTED);
-  };
-  process.once('SIGINT', onInterrupt);
-  try {
-    await writeFile(draft, texts(), { flag: 'wx', flush: true });
-    // A link fails if a file has appeared meanwhile.
-    if (isForced) await rename(draft, path);
-    else await link(draft, path);
-  } finally {
-    process.off('SIGINT', onInterrupt);
-    await rm(draft, { force: true });
-  }
 }

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const { chain: known } = await stage.forum.health();
   if (known === null || known === undefined) throw new Error('no chain');
   info = known;
-  chain = new AuditedChain(info.rpcUrl ?? '', info.registryAddress);
+  chain = new AuditedChain(info.rpcUrl ?? '', [info.registryAddress]);
   [deployed, failed] = [await linesOf(1), await linesOf(2)];
 }, 90_000);
 afterAll(() => stage.stop());

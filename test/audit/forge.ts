@@ -1,20 +1,23 @@
 // What forgers do to an export: lines taken apart, altered, and put together again with right numbers and hashes.
 import { expect } from 'vitest';
 import { type Accounts, listedAccounts } from '../../src/audit/accounts.ts';
-import { ChamberAudit } from '../../src/audit/chamber-audit.ts';
+import { type AuditOptions, ChamberAudit } from '../../src/audit/chamber-audit.ts';
 import { type AuditContext, type AuditPolicy, auditContext } from '../../src/audit/context.ts';
 import { readTransaction } from '../../src/audit/contracts.ts';
 import type { CheckName, CheckResult, Finding } from '../../src/audit/findings.ts';
 import { readLines } from '../../src/audit/input.ts';
 import { TwofoldTree } from '../../src/audit/merkle-root.ts';
 import { compareAccounts } from '../../src/audit/registrations.ts';
+import { type ChamberReport, toAuditReport, toReport } from '../../src/audit/report.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
+import { diagnose } from '../../src/audit/verdict.ts';
 import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
 import { PUBLIC_URL } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 import { auditInBrowser } from './browser-core.ts';
+import { expectReport } from './report-schema.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Line = { [name: string]: Json };
@@ -84,7 +87,7 @@ export async function audit(
   text: string | Uint8Array,
   { verify = verifyOnce, accounts, ...policy }: Rules = {},
 ): Promise<Outcome> {
-  const chamberAudit = await auditLines(text, policy, verify);
+  const chamberAudit = await auditLines(text, policy, { verify });
   await compareAccounts(
     chamberAudit,
     accounts === undefined ? undefined : await accountsOf(accounts, chamberAudit.context),
@@ -103,16 +106,33 @@ export async function audit(
   };
 }
 
+interface Lenient extends Pick<AuditOptions, 'aside'> {
+  readonly verify?: typeof isSignedBy;
+}
+
 /** The audit of the lines alone. */
-export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, verify = verifyOnce) {
+export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, more: Lenient = {}) {
+  const { verify = verifyOnce, aside } = more;
   const context = { ...auditContext(policy, verify), keys };
-  const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, readTransaction: readOnce });
+  const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, readTransaction: readOnce, aside });
   await chamberAudit.takeAll(readLines(chunksOf(Buffer.from(text))));
   chamberAudit.conclude();
   return chamberAudit;
 }
 
-async function accountsOf(text: string, context: AuditContext): Promise<Accounts> {
+/** As the command reports it. */
+export async function report(
+  text: string | Uint8Array,
+  { now = 0, ...policy }: AuditPolicy & { readonly now?: number } = {},
+): Promise<ChamberReport> {
+  const chamberAudit = await auditLines(text, policy);
+  const diagnosis = await diagnose(chamberAudit, (aside) => auditLines(text, policy, { aside }));
+  const chamber = toReport(chamberAudit, { source: 'text', chamberId: null, logId: null, diagnosis, now });
+  expectReport(toAuditReport('text', { problems: [], chambers: [chamber] }));
+  return chamber;
+}
+
+export async function accountsOf(text: string, context: AuditContext): Promise<Accounts> {
   return await listedAccounts(readLines(chunksOf(Buffer.from(text))), context);
 }
 

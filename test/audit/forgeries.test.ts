@@ -1,4 +1,4 @@
-import { parseTransaction } from 'viem';
+import { type Hex, parseTransaction } from 'viem';
 import { describe, expect, test } from 'vitest';
 import type { AuditPolicy } from '../../src/audit/context.ts';
 import { toDid } from '../../src/crypto/did-key.ts';
@@ -140,10 +140,10 @@ describe('a transaction to another contract', () => {
     (type: string) =>
     ({ type: its }: Line) =>
       its === type;
-  const withTarget = async (eventId: number) => {
+  const withTarget = async (eventId: number, to: Hex = DEAD, chainId = 31_337) => {
     const { payload } = records[eventId - 1] as unknown as { payload: RelayTransaction };
     const { data = '0x', nonce = 0, maxFeePerGas = 0n } = parseTransaction(payload.rawTransaction);
-    const forged = await signed(DEAD, data, { nonce, fee: maxFeePerGas });
+    const forged = await signed(to, data, { nonce, fee: maxFeePerGas, chainId });
     return records.map((record, index) =>
       index === eventId - 1 ? { ...record, payload: { ...payloadOf(record), ...forged } as unknown as Line } : record,
     );
@@ -151,6 +151,12 @@ describe('a transaction to another contract', () => {
   const DEAD = `0x${'00'.repeat(18)}dEaD` as const;
   const FIRST_COMMIT = records.findIndex(isOf('relay.commit_submitted')) + 1;
   const DEPLOY = records.findIndex(isOf('relay.deploy_submitted')) + 1;
+
+  test('of another chain is broken', async () => {
+    const { broken, findings } = await audit(toText(rechained(await withTarget(DEPLOY, FACTORY, 1))));
+    expect(broken).toEqual(['transactions']);
+    expect(findings('transactions')[0]?.sentence).toContain('is for chain 1, although the log began on chain 31337');
+  });
 
   test('is undecided beside one to the registry, and broken once the registry is named', async () => {
     const text = toText(rechained(await withTarget(FIRST_COMMIT)));
@@ -189,6 +195,14 @@ describe('an altered chamber', () => {
     const { broken, findings } = await audit(toText(rechained(records.toSpliced(5, 1))));
     expect(broken).toContain('root');
     expect(findings('root')[0]?.sentence).toContain('event 18 commits');
+  });
+
+  test('the same token for two ideas is named', async () => {
+    const [deployed, failed] = [records[20] as Line, records[21] as Line];
+    const payload = { ...payloadOf(deployed), ideaId: 'idea-2' };
+    const second = { ...failed, type: 'idea.deployed', payload };
+    const { findings } = await audit(toText(rechained([...records.slice(0, -1), second])));
+    expect(findings('service-events')[0]?.sentence).toContain('as the token of idea-2, which is that of idea-1');
   });
 
   const ofType = (type: string) => records.find(({ type: its }) => its === type) as Line;

@@ -23,7 +23,10 @@ const debate = (comment: string) => ({
 export const revealOf = ({ reveal }: typeof ALLOCATIONS.cat) =>
   ({ body: reveal, payload: reveal }) as unknown as Pick<ForgedMove, 'body' | 'payload'>;
 const wall = { name: 'W', ticker: 'WALL2', description: '' };
-const proposal = { body: wall, payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: `0x${'11'.repeat(20)}` } };
+const proposal = {
+  body: wall,
+  payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: `0x${'11'.repeat(20)}`, accountEventId: 1 },
+};
 const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIONS.cat.reveal.salt };
 
 export interface Illegal extends Omit<ForgedMove, 'path'> {
@@ -81,7 +84,7 @@ export const ILLEGAL: readonly Illegal[] = [
     type: 'chamber.joined',
     path: 'join',
     at: START + HOUR,
-    payload: { turnOrder: 3 },
+    payload: { turnOrder: 3, accountEventId: 1 },
     code: 'PHASE',
   },
   {
@@ -91,7 +94,7 @@ export const ILLEGAL: readonly Illegal[] = [
     type: 'chamber.joined',
     path: 'join',
     at: START + 60_000,
-    payload: { turnOrder: 3 },
+    payload: { turnOrder: 3, accountEventId: 1 },
     code: 'CONFLICT',
   },
   {

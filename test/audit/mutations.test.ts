@@ -2,36 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
-import { audit, type Json, type Line, parse, toText } from './forge.ts';
+import { changed, leaves, slightly } from './alter.ts';
+import { audit, type Line, parse, toText } from './forge.ts';
 
 const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
 const lines = text.trimEnd().split('\n');
 const LAST = lines.length;
-
-type Path = readonly string[];
-
-/** The way to every value of a record that holds no others. */
-function leaves(value: Json, path: Path = []): Path[] {
-  if (typeof value !== 'object' || value === null) return [path];
-  return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]));
-}
-
-function changed(value: Json, path: Path, change: (value: Json) => Json): Json {
-  const [name, ...rest] = path;
-  if (name === undefined) return change(value);
-  const copy = structuredClone(value) as Line;
-  copy[name] = changed(copy[name] as Json, rest, change);
-  return copy;
-}
-
-/** A value of the same type that is easily overlooked. */
-function slightly(value: Json): Json {
-  if (typeof value === 'number') return value + 1;
-  if (value === null) return 'null';
-  const text = String(value);
-  const at = text.length >> 1;
-  return text.slice(0, at) + (text[at] === '1' ? '2' : '1') + text.slice(at + 1);
-}
 
 /** What no other line of the export vouches for: of the last line what only the chain or the service's clock knows. */
 const BEYOND_LINES = new Set([`${LAST} ts`, `${LAST} payload.reason`]);

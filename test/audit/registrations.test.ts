@@ -142,6 +142,48 @@ describe('a service is caught that', () => {
     expect((await registrations({ account: forged })).sentence).toContain('reuses the signature of an earlier line');
   });
 
+  test('leaves out the account line of a proposal alone, with accounts or without', async () => {
+    const [proposal] = [moves[PROPOSAL - 1] as Line];
+    const { accountEventId: _, ...payload } = memberOf(proposal, 'payload') as Line;
+    const forged = moves.with(PROPOSAL - 1, { ...proposal, payload: { ...payload, creatorWallet: OTHER_WALLET } });
+    expect(await registrations({ moves: forged })).toMatchObject({
+      broken: ['registration'],
+      named: [PROPOSAL, PROPOSAL],
+    });
+    expect((await audit(toText(rechained(forged)))).broken).toEqual(['registration']);
+  });
+
+  test('leaves out all account lines and takes a wallet that the account did not bind before', async () => {
+    const older = (creatorWallet: Json) =>
+      moves.map(({ payload, ...line }) => {
+        const { accountEventId: _, ...rest } = payload as Line;
+        return { ...line, payload: 'creatorWallet' in rest ? { ...rest, creatorWallet } : rest };
+      });
+    expect(await registrations({ moves: older(WALLET) })).toMatchObject({ broken: [], verdict: 'not evaluated' });
+    expect(await registrations({ moves: older(OTHER_WALLET) })).toMatchObject({
+      broken: ['registration'],
+      named: [PROPOSAL],
+    });
+  });
+
+  test('holds a registration back for hours, until the caller says how long it may', async () => {
+    const later = [
+      account[0],
+      { ...account[1], ts: new Date(Date.parse(memberOf(account[1], 'ts') as string) + 400e3).toISOString() },
+    ];
+    const lines = toText(
+      rechained(
+        moves.map((line) => ({
+          ...line,
+          ts: new Date(Date.parse(memberOf(line, 'ts') as string) + 401e3).toISOString(),
+        })),
+      ),
+    );
+    const accounts = toText(rechained(later as Line[]));
+    expect((await audit(lines, { accounts })).check('registration').verdict).toBe('undecided');
+    expect((await audit(lines, { accounts, maxAgeSeconds: 500 })).check('registration').verdict).not.toBe('undecided');
+  });
+
   test('drops a line of the account', async () => {
     const { broken, check } = await audit(toText(rechained(moves)), {
       accounts: toText(rechained(account).toSpliced(1, 1)),

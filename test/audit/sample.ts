@@ -144,10 +144,11 @@ function deployment(): Hex {
 interface Terms {
   readonly nonce: number;
   readonly fee: bigint;
+  readonly chainId?: number;
 }
 
-export async function signed(to: Hex, data: Hex, { nonce, fee }: Terms): Promise<RelayTransaction> {
+export async function signed(to: Hex, data: Hex, { nonce, fee, chainId = 31_337 }: Terms): Promise<RelayTransaction> {
   const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee, gas: 500_000n };
-  const rawTransaction = await RELAYER.signTransaction({ type: 'eip1559', chainId: 31_337, nonce, to, data, ...fees });
-  return { chainId: 31_337, nonce, txHash: keccak256(rawTransaction), rawTransaction };
+  const rawTransaction = await RELAYER.signTransaction({ type: 'eip1559', chainId, nonce, to, data, ...fees });
+  return { chainId, nonce, txHash: keccak256(rawTransaction), rawTransaction };
 }

@@ -65,8 +65,8 @@ const POLL_MILLIS = 20;
 const TIMEOUT_MILLIS = 25_000;
 
 /** Polls until the condition holds. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + TIMEOUT_MILLIS;
+export async function until(condition: () => boolean | Promise<boolean>, millis = TIMEOUT_MILLIS): Promise<void> {
+  const end = performance.now() + millis;
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`never came true: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MILLIS));

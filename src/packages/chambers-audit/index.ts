@@ -23,6 +23,7 @@ export interface AuditPolicy {
   readonly registries?: readonly string[] | undefined;
   readonly factories?: readonly string[] | undefined;
   readonly allowUnsigned?: boolean | undefined;
+  readonly allowReorganized?: boolean | undefined;
 }
 
 export interface ChamberReport {
@@ -37,6 +38,10 @@ export interface ChamberReport {
   readonly root: `0x${string}` | null;
   /** `verified` when nothing is broken or undecided: see `checks` for what was not evaluated. */
   readonly verdict: 'verified' | 'broken' | 'undecided';
+  /** The verdict for laymen. */
+  readonly sentence: string;
+  /** What everything else that is broken follows from, in the order of the log. */
+  readonly causes: readonly { readonly eventIds: readonly number[]; readonly sentence: string }[];
   /** Every event that a finding names, ascending. */
   readonly brokenEvents: readonly number[];
   readonly checks: readonly CheckResult[];
@@ -60,7 +65,6 @@ export function auditService(baseUrl: string, options: AuditOptions = {}): Promi
 
 function toRequest({ chain, ...request }: AuditOptions) {
   if (chain === undefined) return request;
-  const [first, ...others] = chain.registries;
-  if (first === undefined) throw new TypeError('chain.registries must name the ChamberRegistry');
-  return { ...request, chain: new AuditedChain(chain.rpc, first, ...others) };
+  if (chain.registries.length === 0) throw new TypeError('chain.registries must name the ChamberRegistry');
+  return { ...request, chain: new AuditedChain(chain.rpc, chain.registries) };
 }

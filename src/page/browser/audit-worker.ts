@@ -151,7 +151,7 @@ async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain):
   ]);
   try {
     if (!isWalletAddress(registry)) throw new Error('the registry must be an address with a valid checksum');
-    await claims.compareChain(audit, new AuditedChain(rpc, registry as Hex), audit.decisions.state?.chamberId);
+    await claims.compareChain(audit, new AuditedChain(rpc, [registry as Hex]), audit.decisions.state?.chamberId);
   } catch (error) {
     audit.findings.notEvaluated(messageOf(error), 'contract', 'receipts');
   }

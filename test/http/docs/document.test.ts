@@ -75,11 +75,13 @@ test('the example of every type of event fits its schema, and no other', () => {
 test('an event fits the union of its log, which its type discriminates', () => {
   for (const [type, { examples }] of Object.entries(eventDocument().$defs)) {
     const { ChamberEvent, AccountEvent } = document.components.schemas;
-    expect(ajv.validate('openapi#/components/schemas/ChamberEvent', examples[0])).toBe(true);
-    expect(ajv.validate('openapi#/components/schemas/AccountEvent', examples[0])).toBe(false);
-    const named = ChamberEvent?.discriminator?.mapping?.[type]?.split('/').at(-1) ?? '';
+    const isOfAccount = type.startsWith('agent.');
+    const [own, other] = isOfAccount ? [AccountEvent, ChamberEvent] : [ChamberEvent, AccountEvent];
+    expect(ajv.validate('openapi#/components/schemas/ChamberEvent', examples[0])).toBe(!isOfAccount);
+    expect(ajv.validate('openapi#/components/schemas/AccountEvent', examples[0])).toBe(isOfAccount);
+    const named = own?.discriminator?.mapping?.[type]?.split('/').at(-1) ?? '';
     expect(document.components.schemas[named]?.properties?.['type']?.const).toBe(type);
-    expect(Object.keys(AccountEvent?.discriminator?.mapping ?? {})).not.toContain(type);
+    expect(Object.keys(other?.discriminator?.mapping ?? {})).not.toContain(type);
   }
 });
 

@@ -1,0 +1,48 @@
+// Where the command reads lines from: a file, or a stream such as standard input. Both are read again, to tell causes from
+// consequences, if they can be.
+import { createReadStream } from 'node:fs';
+
+/** A file, which can be read again. */
+export class FileInput {
+  readonly isRepeatable = true;
+  readonly size: number;
+  readonly #path: string;
+
+  constructor(path: string, size: number) {
+    this.#path = path;
+    this.size = size;
+  }
+
+  read(): AsyncIterable<Uint8Array> {
+    return createReadStream(this.#path);
+  }
+}
+
+/** More of a stream is not kept. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A stream, which can be read again as long as it is short. */
+export class KeptInput {
+  readonly size = undefined;
+  isRepeatable = true;
+  readonly #chunks: AsyncIterable<Uint8Array>;
+  #kept: Uint8Array[] = [];
+  #isRead = false;
+
+  constructor(chunks: AsyncIterable<Uint8Array>) {
+    this.#chunks = chunks;
+  }
+
+  async *read(): AsyncGenerator<Uint8Array, void, undefined> {
+    if (this.#isRead) return yield* this.#kept;
+    this.#isRead = true;
+    let bytes = 0;
+    for await (const chunk of this.#chunks) {
+      bytes += chunk.length;
+      this.isRepeatable &&= bytes <= KEPT_BYTES_MAX;
+      if (this.isRepeatable) this.#kept.push(chunk);
+      else this.#kept = [];
+      yield chunk;
+    }
+  }
+}

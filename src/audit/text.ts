@@ -1,0 +1,126 @@
+// The report for people, in lines of 80 characters: the verdict first, then what is broken or undecided and why.
+import { paint, plain } from '../terminal.ts';
+import { CHECK_NAMES } from './findings.ts';
+import type { AuditReport, ChamberReport, ReportedCheck } from './report.ts';
+
+const LINE_CHARS = 80;
+const CAUSES_SHOWN_MAX = 10;
+const FINDINGS_SHOWN_MAX = 20;
+const EVENTS_SHOWN_MAX = 50;
+const VERDICT_CHARS = 'not evaluated'.length;
+const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
+const STYLES = { verified: 'green', broken: 'red', undecided: 'yellow', 'not evaluated': 'yellow' } as const;
+const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
+
+/** With `isVerbose` every check of every chamber. */
+export function toText(report: AuditReport, isVerbose: boolean): string {
+  const { verdict, sentence, problems, chambers } = report;
+  const [only] = chambers;
+  const isOne = chambers.length === 1 && problems.length === 0;
+  const blocks = [
+    paint(['bold', STYLES[verdict]], wrapped(sentence)),
+    problems.map((problem) => wrapped(`broken: ${problem}`)).join('\n'),
+    ...(isOne && only ? [toBlock(only, isVerbose)] : listOf(chambers, isVerbose)),
+  ];
+  return blocks.filter((block) => block !== '').join('\n\n');
+}
+
+function listOf(chambers: readonly ChamberReport[], isVerbose: boolean): readonly string[] {
+  const rows = chambers.map(({ chamberId, verdict, lines, root }) => {
+    const word = paint(STYLES[verdict], WORDS[verdict].padEnd('undecided'.length));
+    const short = root === null ? '' : `root ${root.slice(0, 10)}…${root.slice(-8)}`;
+    return `chamber ${String(chamberId).padEnd(8)} ${word} ${count(lines, 'event').padStart(18)}  ${short}`.trimEnd();
+  });
+  const number = (wanted: ChamberReport['verdict']) => chambers.filter(({ verdict }) => verdict === wanted).length;
+  const sum = (['verified', 'broken', 'undecided'] as const).filter((each) => number(each) > 0);
+  const words = sum.map((each) => `${number(each)} ${WORDS[each]}`).join(', ');
+  const events = chambers.reduce((total, { lines }) => total + lines, 0);
+  const shown = chambers.filter(({ verdict }) => isVerbose || verdict !== 'verified');
+  const total = wrapped(`${count(chambers.length, 'chamber')}, ${count(events, 'event')}: ${words}.`);
+  return [rows.join('\n'), ...shown.map((chamber) => toBlock(chamber, isVerbose)), total];
+}
+
+function toBlock(chamber: ChamberReport, isVerbose: boolean): string {
+  const { source, chamberId, lines, moves, root, causes, checks, sentence } = chamber;
+  const head = `Chamber ${chamberId ?? '?'} of ${source}: ${count(lines, 'line')}, ${count(moves, 'move')}`;
+  const rows = [paint('bold', wrapped(head)), `root ${root ?? '–'}`];
+  if (isVerbose)
+    return [...rows, '', wrapped(sentence), '', ...checks.flatMap(toRows), '', summary(chamber)].join('\n');
+  for (const [index, cause] of causes.slice(0, CAUSES_SHOWN_MAX).entries()) {
+    const title = causes.length === 1 ? 'What shows it:' : `${cause.sentence}:`;
+    rows.push('', wrapped(title), ...section(checks, (finding) => finding.cause === index));
+  }
+  const more = causes.length - CAUSES_SHOWN_MAX;
+  if (more > 0) rows.push('', `And ${more} more causes; --json lists them.`);
+  const consequences = section(checks, ({ isConsequence }) => isConsequence);
+  if (consequences.length > 0) rows.push('', 'What follows from it:', ...consequences);
+  const others = section(checks, ({ cause, isConsequence }) => cause === null && !isConsequence);
+  if (others.length > 0) rows.push('', 'Further findings:', ...others);
+  const open = checks.filter(({ verdict }) => verdict === 'undecided');
+  if (open.length > 0) rows.push('', 'Undecided:', ...open.map(({ name, note }) => item(name, note ?? '')));
+  return [...rows, '', summary(chamber)].join('\n');
+}
+
+type Wanted = (finding: ReportedCheck['findings'][number]) => boolean;
+
+function section(checks: readonly ReportedCheck[], isWanted: Wanted): readonly string[] {
+  const rows = checks.flatMap(({ name, findings }) =>
+    findings.filter(isWanted).map(({ sentence }) => item(name, sentence)),
+  );
+  const more = rows.length - FINDINGS_SHOWN_MAX;
+  return more > 0 ? [...rows.slice(0, FINDINGS_SHOWN_MAX), `  and ${more} more; --json lists them`] : rows;
+}
+
+function item(name: string, sentence: string): string {
+  return wrapped(`  ${name.padEnd(NAME_CHARS)}  ${sentence}`, NAME_CHARS + 4);
+}
+
+function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note }: ReportedCheck): readonly string[] {
+  const subjects = counts.verified + counts.broken + counts.undecided + counts.notEvaluated;
+  const share = subjects > 0 ? ` (${counts.verified} of ${subjects})` : '';
+  const suffix = note === null ? '' : `: ${note}`;
+  const indent = VERDICT_CHARS + NAME_CHARS + 4;
+  const row = wrapped(
+    `${verdict.padEnd(VERDICT_CHARS)}  ${name.padEnd(NAME_CHARS)}  ${title}${share}${suffix}`,
+    indent,
+  );
+  const sentences = findings.slice(0, FINDINGS_SHOWN_MAX).map(({ sentence }) => sentence);
+  const more = findings.length - sentences.length + findingsLeftOut;
+  if (more > 0) sentences.push(`and ${more} more; --json lists them`);
+  return [
+    paint(STYLES[verdict], row.slice(0, VERDICT_CHARS)) + row.slice(VERDICT_CHARS),
+    ...sentences.map((sentence) => wrapped(' '.repeat(indent) + sentence, indent)),
+  ];
+}
+
+function summary({ counts, checks, brokenEvents, unsignedMoves }: ChamberReport): string {
+  const { verified, broken, undecided, notEvaluated, total } = counts;
+  const open = undecided === 0 ? '' : `${undecided} undecided, `;
+  const unsigned = unsignedMoves === 0 ? '' : ` Moves that nobody signed: ${unsignedMoves}.`;
+  const sum = `${verified} verified, ${broken} broken, ${open}${notEvaluated} not evaluated of ${total} checks.${unsigned}`;
+  const shown =
+    brokenEvents.slice(0, EVENTS_SHOWN_MAX).join(', ') + (brokenEvents.length > EVENTS_SHOWN_MAX ? ' …' : '');
+  const rows = [sum + (brokenEvents.length === 0 ? '' : ` Events named: ${shown}.`)];
+  const names = checks.filter(({ verdict }) => verdict === 'not evaluated').map(({ name }) => name);
+  if (names.length > 0) rows.push(`Not evaluated (--verbose says why): ${names.join(', ')}.`);
+  return rows.map((row) => wrapped(row)).join('\n');
+}
+
+function count(number: number, noun: string): string {
+  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** Breaks the text between words; longer words stay whole. */
+function wrapped(text: string, indent = 0): string {
+  const [, start = '', rest = ''] = /^(\s*)(.*)$/su.exec(plain(text)) ?? [];
+  const lines: string[] = [];
+  let line = start;
+  for (const [word] of rest.matchAll(/\S+ */g)) {
+    if (line.trim() !== '' && (line + word).trimEnd().length > LINE_CHARS) {
+      lines.push(line.trimEnd());
+      line = ' '.repeat(indent);
+    }
+    line += word;
+  }
+  return [...lines, line.trimEnd()].join('\n');
+}

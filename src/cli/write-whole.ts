@@ -1,0 +1,47 @@
+// Files that a command writes: whole or not at all, and none is replaced unless that was asked for.
+import { existsSync, rmSync } from 'node:fs';
+import { link, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { CommandError } from './output.ts';
+
+/** 128 and the number of the signal, as a shell reports it. */
+const EXIT_INTERRUPTED = 130;
+
+/** Writes a new file beside the target and moves it into place once it is complete and on disk. */
+export async function writeWhole(path: string, texts: () => AsyncGenerator<string>, isForced: boolean): Promise<void> {
+  await requireWritable(path, isForced);
+  const draft = `${path}.${process.pid}.partial`;
+  const onInterrupt = () => {
+    rmSync(draft, { force: true });
+    process.exit(EXIT_INTERRUPTED);
+  };
+  process.once('SIGINT', onInterrupt);
+  try {
+    await writeFile(draft, texts(), { flag: 'wx', flush: true });
+    // A link fails if a file has appeared meanwhile.
+    if (isForced) await rename(draft, path);
+    else await link(draft, path);
+  } finally {
+    process.off('SIGINT', onInterrupt);
+    await rm(draft, { force: true });
+  }
+}
+
+/** Whether a file of that name may be written. */
+export async function requireWritable(path: string, isForced: boolean): Promise<void> {
+  if ((await isRegularFile(path)) && !isForced) {
+    throw new CommandError('conflict', `${path} already exists: name another file, or replace it with --force`);
+  }
+  if (path === '' || !existsSync(dirname(path))) {
+    throw new CommandError('usage', `cannot write “${path}”: its folder does not exist`);
+  }
+}
+
+/** Whether the file exists. Folders, devices and pipes are errors. */
+export async function isRegularFile(path: string): Promise<boolean> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+  if (found === undefined || found.isFile()) return found !== undefined;
+  throw new CommandError('usage', `${path} is not a regular file`);
+}

@@ -1,0 +1,27 @@
+// Every value of a record, and a record in which one was changed.
+import type { Json, Line } from './forge.ts';
+
+export type Path = readonly string[];
+
+/** The way to every value of a record that holds no others. */
+export function leaves(value: Json, path: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return [path];
+  return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]));
+}
+
+export function changed(value: Json, path: Path, change: (value: Json) => Json): Json {
+  const [name, ...rest] = path;
+  if (name === undefined) return change(value);
+  const copy = structuredClone(value) as Line;
+  copy[name] = changed(copy[name] as Json, rest, change);
+  return copy;
+}
+
+/** A value of the same type that is easily overlooked. */
+export function slightly(value: Json): Json {
+  if (typeof value === 'number') return value + 1;
+  if (value === null) return 'null';
+  const text = String(value);
+  const at = text.length >> 1;
+  return text.slice(0, at) + (text[at] === '1' ? '2' : '1') + text.slice(at + 1);
+}

@@ -1,0 +1,214 @@
+// Honest logs are sound: random chambers of a real forum, whose roots and tokens the real relayer brings onto a chain that
+// delays, raises fees, refuses deployments and reorganizes. HONEST_CHAMBERS=200 plays more of them, HONEST_SEED others.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isClosed, phaseAt, turnHolderAt } from '../../projections/phase.ts';
+import { AuditedChain } from '../../src/audit/chain.ts';
+import { compareChain } from '../../src/audit/claims.ts';
+import { compareAccounts } from '../../src/audit/registrations.ts';
+import { relayerForum } from '../../src/chain.ts';
+import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
+import { Relayer } from '../../src/relayer/relayer.ts';
+import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
+import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
+import { House, registrationOf } from '../kit/house.ts';
+import { Random } from '../kit/random.ts';
+import { Signer } from '../kit/signer.ts';
+import { recordingLogger, until } from '../relayer/stage.ts';
+import { accountsOf, auditLines, report, toText } from './forge.ts';
+
+const { HONEST_CHAMBERS = '12', HONEST_SEED = '1' } = process.env;
+const CHAMBERS = Number(HONEST_CHAMBERS);
+const AGENTS = 6;
+const STEP_MILLIS = 600_000;
+const SLOW = 60_000 + CHAMBERS * 3_000;
+
+let chain: DevChain;
+let rpc: Rpc;
+
+beforeAll(async () => {
+  chain = await startDevChain({ logger: recordingLogger([]) });
+  rpc = openRpc(chain.config.rpcUrl, SLOW);
+}, 60_000);
+afterAll(async () => {
+  rpc.close();
+  await chain.stop();
+});
+
+class World {
+  readonly house = new House();
+  readonly #random: Random;
+  readonly #agents: readonly Signer[];
+
+  constructor(seed: number) {
+    this.#random = new Random(seed);
+    this.#agents = Array.from({ length: AGENTS }, () => new Signer(this.#random.bytes(32)));
+  }
+
+  /** Every third wallet gets no token: the factory refuses it. */
+  async register(): Promise<void> {
+    for (const [index, by] of this.#agents.entries()) {
+      const { operatorEmail: _, ...registration } = registrationOf(by);
+      const walletAddress = `0x${(index % 3 === 2 ? '00' : `1${index}`).repeat(20)}`;
+      await this.house.must('POST', '/register', { body: { ...registrationOf(by), walletAddress } });
+      await this.house.must('POST', '/register', { by, body: { ...registration, walletAddress } });
+    }
+  }
+
+  async play(): Promise<void> {
+    const waiting = Array.from({ length: CHAMBERS }, (_, index) => index + 1);
+    for (const chamberId of waiting) await this.#create(chamberId);
+    for (let open = waiting; open.length > 0; ) {
+      const still: number[] = [];
+      for (const chamberId of open) if (await this.#act(chamberId)) still.push(chamberId);
+      open = still;
+      this.house.clock.advance(STEP_MILLIS + this.#random.below(2_000));
+    }
+  }
+
+  /** Phases without any time are skipped. */
+  async #create(chamberId: number): Promise<void> {
+    const hours = Array.from({ length: 5 }, (_, index) => this.#random.pick([index === 1 ? 1 : 0, 0.5, 1, 1]));
+    const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0.5));
+    const turns = this.#random.chance(0.5) ? { turnSeconds: this.#random.pick([60, 900, 1_800]) } : {};
+    const body = {
+      name: `Chamber ${chamberId}`,
+      ...deadlinesFrom(this.house.clock.read(), ends),
+      minBackersForGraduation: 1,
+      ...turns,
+    };
+    await this.house.must('POST', '/chambers', { by: this.#random.pick(this.#agents), body });
+  }
+
+  /** Some moves that the rules allow, and some that they may not; false once the chamber has ended. */
+  async #act(chamberId: number): Promise<boolean> {
+    for (let count = this.#random.below(4); count > 0; count--) {
+      const state = (await this.house.forum.chamber(chamberId))?.state;
+      const now = this.house.forum.now();
+      if (state === undefined || isClosed(state, now)) return false;
+      const holder = turnHolderAt(state, now);
+      const by = this.#agents.find(({ did }) => did === holder) ?? this.#random.pick(this.#agents);
+      const [path, body] = this.#moveOf(phaseAt(state, now), chamberId, by);
+      const { status } = await this.house.request('POST', `/chambers/${chamberId}/${path}`, { by, body });
+      expect([200, 400, 403, 404, 409]).toContain(status);
+      this.house.clock.advance(this.#random.below(5_000));
+    }
+    const chamber = await this.house.forum.chamber(chamberId);
+    return chamber !== undefined && !isClosed(chamber.state, this.house.forum.now());
+  }
+
+  #moveOf(phase: string, chamberId: number, by: Signer): readonly [path: string, body?: object] {
+    const allocation = allocationOf(chamberId, by, this.#random.chance(0.9) ? { 'idea-1': 6_000 } : {});
+    switch (phase) {
+      case 'LOBBY':
+        return ['join'];
+      case 'PROPOSAL': {
+        const ticker = this.#random.pick(['SOIL', 'RAIN', 'Q']) + this.#random.below(9);
+        return this.#random.chance(0.7) ? ['propose', { name: 'Idea', ticker, description: 'é' }] : ['pass'];
+      }
+      case 'DEBATE':
+        return this.#random.chance(0.7)
+          ? ['debate', { comment: 'Hm.', refinement: { n: this.#random.below(9) } }]
+          : ['pass'];
+      case 'ALLOCATE_COMMIT':
+        return ['allocate/commit', allocation.commit];
+      default:
+        return ['allocate/reveal', allocation.reveal];
+    }
+  }
+}
+
+/** Everything onto the chain: at first nothing is mined, so that fees are raised, and blocks are reorganized away. */
+async function relay({ house }: World): Promise<void> {
+  const lease = house.log.lease('relayer');
+  const forum = relayerForum(house.forum, lease);
+  let ahead = 0;
+  const relayer = new Relayer({
+    config: { ...chain.config, feeBumpSeconds: 30, confirmations: 2 },
+    forum,
+    logger: recordingLogger([]),
+    clock: () => performance.now() + ahead,
+    rpcTimeoutMillis: 20_000,
+  });
+  await rpc.request('anvil_mine', ['0x5']);
+  await rpc.request('evm_setAutomine', [false]);
+  relayer.start();
+  try {
+    await until(async () => {
+      ahead += 5_000;
+      return (await raisedFees(house)) > 0;
+    });
+    await rpc.request('evm_setAutomine', [true]);
+    await rpc.request('evm_mine', []);
+    await rpc.request('anvil_reorg', [1, []]);
+    const isSettled = async () => {
+      ahead += 500;
+      await rpc.request('evm_mine', []);
+      return (await forum.unsettledChambers(1)).length === 0;
+    };
+    await until(isSettled, SLOW);
+  } finally {
+    await relayer.stop();
+    await lease.release();
+  }
+}
+
+/** How many transactions replaced another at its nonce. */
+async function raisedFees(house: House): Promise<number> {
+  const sent = (await eventsOf(house)).filter(({ type }) => type === 'relay.commit_submitted');
+  return sent.length - new Set(sent.map(({ payload }) => payload.nonce)).size;
+}
+
+interface Event {
+  readonly type: string;
+  readonly did: string | null;
+  readonly payload: { readonly nonce?: number };
+}
+
+async function eventsOf(house: House): Promise<readonly Event[]> {
+  const ids = Array.from({ length: CHAMBERS }, (_, index) => index + 1);
+  return (await Promise.all(ids.map((id) => house.lines(id)))).flat().map((line) => JSON.parse(line) as Event);
+}
+
+async function countOf(house: House, wanted: string): Promise<number> {
+  return (await eventsOf(house)).filter(({ type }) => type === wanted).length;
+}
+
+test(
+  `logs of ${CHAMBERS} random chambers are sound, by lines, accounts and chain (HONEST_SEED=${HONEST_SEED})`,
+  async () => {
+    const world = new World(Number(HONEST_SEED));
+    const { house } = world;
+    await world.register();
+    await world.play();
+    await relay(world);
+
+    expect(await raisedFees(house)).toBeGreaterThan(0);
+    expect(await countOf(house, 'chamber.committed')).toBe(CHAMBERS);
+    expect(await countOf(house, 'idea.deployed')).toBeGreaterThan(0);
+    expect(await countOf(house, 'idea.deploy_failed')).toBeGreaterThan(0);
+
+    const accounts = await accountTexts(house);
+    const audited = new AuditedChain(chain.config.rpcUrl, [chain.config.registryAddress]);
+    const policy = { factories: [chain.config.factoryAddress] };
+    for (let chamberId = 1; chamberId <= CHAMBERS; chamberId++) {
+      const text = toText(await house.lines(chamberId));
+      expect((await report(text)).sentence, `chamber ${chamberId}`).toBe('Sound.');
+      const audit = await auditLines(text, policy);
+      await compareChain(audit, audited, chamberId);
+      await compareAccounts(audit, await accountsOf(accounts, audit.context));
+      const open = audit.findings.results().filter(({ verdict }) => verdict !== 'verified');
+      const text2 = open.map(({ name, verdict, note, findings }) => [name, verdict, note, findings[0]?.sentence]);
+      expect(
+        text2.filter(([name]) => name !== 'preview' && name !== 'views'),
+        `chamber ${chamberId}`,
+      ).toEqual([]);
+    }
+  },
+  SLOW,
+);
+
+async function accountTexts(house: House): Promise<string> {
+  const dids = new Set((await eventsOf(house)).flatMap(({ did }) => did ?? []));
+  const pages = [...dids].map((did) => house.log.readPage(did, 0, 100));
+  return (await Promise.all(pages)).map(({ ndjson }) => ndjson.toString()).join('');
+}
