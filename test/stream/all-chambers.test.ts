@@ -10,7 +10,7 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 
 const DISCONNECTS = 100;
 const KILLS = 3;
-/** FIREHOSE_CHAMBERS=1000 takes a minute. */
+/** FIREHOSE_CHAMBERS sets another number. */
 const CHAMBERS = Number(process.env['FIREHOSE_CHAMBERS'] ?? 40);
 /** While a consumer reads about half as many lines. */
 const MOVES_PER_READ = 12;
