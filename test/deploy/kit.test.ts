@@ -37,8 +37,9 @@ describe('the Dockerfile', () => {
     }
   });
 
-  it('copies everything that a package has and that is not made by the build', () => {
-    const files: readonly string[] = PACKAGE.files.filter((file: string) => !/^!|^(dist|deploy)$|\.md$/.test(file));
+  it('copies everything that a package has, but for documents and what the build makes', () => {
+    const isCopied = (file: string) => !/^!|^(dist|deploy)$|\.(md|schema\.json)$/.test(file);
+    const files: readonly string[] = PACKAGE.files.filter(isCopied);
     for (const file of files) expect(last).toContain(`COPY ${file} ${file}`);
   });
 
