@@ -9,8 +9,8 @@ import { get, prepare, registrationOf, send, type Wire, type WireAnswer } from '
 import { PUBLIC_URL } from './cluster.ts';
 
 const CLIENTS_PER_CHAMBER = 4;
-/** Enough to register and join on a busy machine. */
-const LOBBY_MS = 3_000;
+/** Enough to create and join on a busy machine. */
+const LOBBY_MS = 6_000;
 /** Then a client asks another node. */
 const ANSWER_MS_MAX = 3_000;
 const PAUSE_MS = 50;
@@ -60,10 +60,11 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
     ...{ answered: [], millis: [], lines: [], problems: [] },
     ...{ reads: 0, unavailable: 0, broken: 0, longestGapMillis: 0 },
   };
-  const debateFrom = Date.now() + LOBBY_MS;
   const chambers = Math.ceil(clients / CLIENTS_PER_CHAMBER);
-  const opening = Array.from({ length: chambers }, (_, index) => openPlace(urls, index, debateFrom));
-  const places = await Promise.all(opening);
+  const url = (index: number) => urls[index % urls.length] as string;
+  const agents = await Promise.all(Array.from({ length: chambers }, (_, index) => registered(url(index))));
+  const debateFrom = Date.now() + LOBBY_MS;
+  const places = await Promise.all(agents.map((by, index) => openPlace(url(index), by, debateFrom)));
   await sleep(Math.max(0, debateFrom - Date.now()) + PAUSE_MS);
   let isOver = false;
   let isAllAnswered = false;
@@ -175,21 +176,24 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
   }
 }
 
-async function openPlace(urls: readonly string[], index: number, debateFrom: number): Promise<Place> {
+async function registered(url: string): Promise<Signer> {
   const by = new Signer();
-  const url = urls[index % urls.length] as string;
-  const post = async (path: string, body: unknown, signer?: Signer) => {
-    const wire = prepare('POST', path, { body, publicUrl: PUBLIC_URL, ...(signer && { by: signer }) });
-    const answer = await send(url, wire);
-    if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
-    return answer.body;
-  };
   const { operatorEmail, ...registration } = registrationOf(by);
-  await post('/register', { ...registration, operatorEmail });
-  await post('/register', registration, by);
-  const { chamberId } = await post('/chambers', { name: `Place ${index}`, ...debate(debateFrom) }, by);
-  await post(`/chambers/${chamberId}/join`, {}, by);
+  await post(url, { path: '/register', body: { ...registration, operatorEmail } });
+  await post(url, { path: '/register', body: registration, by });
+  return by;
+}
+
+async function openPlace(url: string, by: Signer, debateFrom: number): Promise<Place> {
+  const { chamberId } = await post(url, { path: '/chambers', body: { name: by.did, ...debate(debateFrom) }, by });
+  await post(url, { path: `/chambers/${chamberId}/join`, body: {}, by });
   return { chamberId, by, head: 2 };
+}
+
+async function post(url: string, { path, body, by }: { path: string; body: unknown; by?: Signer }) {
+  const answer = await send(url, prepare('POST', path, { body, publicUrl: PUBLIC_URL, ...(by && { by }) }));
+  if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer.body;
 }
 
 /** DEBATE begins when LOBBY ends. */
