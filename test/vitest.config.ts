@@ -48,7 +48,16 @@ const ON_BOTH_STORES = [
   'test/journey.test.ts',
 ];
 const { TEST_STORE } = process.env;
-const POSTGRES = ['test/{log/postgres,nodes}/*.test.ts', ...(TEST_STORE === 'postgres' ? ON_BOTH_STORES : [])];
+/** Left to `npm run test:postgres`, as `npm test` is to end within minutes. */
+const LONG_ON_POSTGRES = [
+  'test/log/postgres/{copy,faults,maintenance,relayers,same-lines}.test.ts',
+  'test/nodes/*.test.ts',
+];
+const ALL_ON_POSTGRES = ['test/{log/postgres,nodes}/*.test.ts', ...ON_BOTH_STORES];
+const POSTGRES =
+  TEST_STORE === 'postgres'
+    ? { include: ALL_ON_POSTGRES }
+    : { include: ['test/log/postgres/*.test.ts'], exclude: LONG_ON_POSTGRES };
 const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url));
 
 /** Quick files follow each other on a worker, which keeps its modules, and fill the end, when the slow ones run out. */
@@ -96,7 +105,7 @@ export default defineConfig({
       { extends: true, test: { name: 'service', include: SERVICE } },
       { extends: true, test: { name: 'chain', include: CHAIN } },
       ...(hasPostgres()
-        ? [{ extends: true as const, test: { name: 'postgres', include: POSTGRES, globalSetup: POSTGRES_SERVER } }]
+        ? [{ extends: true as const, test: { name: 'postgres', ...POSTGRES, globalSetup: POSTGRES_SERVER } }]
         : []),
     ],
   },
