@@ -1,4 +1,4 @@
-// Fast verifiers, with @noble/ed25519 behind them: it decides whatever a fast one does not accept, and a random sample of
+// Fast verifiers, with @noble/ed25519 behind them: it decides what a fast one does not accept, and a random sample of
 // what it accepts.
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
 

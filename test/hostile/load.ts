@@ -4,7 +4,7 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { availableParallelism, loadavg, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,6 +18,10 @@ import { FULL_CHAMBERS, PUBLIC_URL, writeScene } from './load/scene.ts';
 
 const HEAP_MEGABYTES = 512;
 const ANSWER_MILLIS_MAX = 1_000;
+/** The honest agents have played so long when the first attacker starts; each starts so long after the one before it. */
+const START_MS = 1_000;
+/** Attackers must not take the processors from the service, not even while they start. */
+const NICENESS = 10;
 /** Between the median of the second quarter and that of the last. */
 const GROWTH_MAX = 1.15;
 const SAMPLE_MS = 1_000;
@@ -41,7 +45,13 @@ process.exit(problems.length === 0 ? 0 : 1);
 async function play(): Promise<readonly string[]> {
   const { service, url, ended } = await startService();
   const honest = fork(program('honest.ts'), [url]);
-  const attackers = kinds.map((kind, index) => fork(program('attacker.ts'), [kind, url, `127.0.0.${index + 2}`]));
+  const attackers: ChildProcess[] = [];
+  for (const [index, kind] of kinds.entries()) {
+    await sleep(START_MS);
+    const attacker = fork(program('attacker.ts'), [kind, url, `127.0.0.${index + 2}`]);
+    if (attacker.pid !== undefined) setPriority(attacker.pid, NICENESS);
+    attackers.push(attacker);
+  }
   print(`${kinds.join(', ')} for ${values.minutes} minutes on ${availableParallelism()} cores`);
   const resident: number[] = [];
   const until = performance.now() + duration;

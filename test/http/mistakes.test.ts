@@ -1,4 +1,4 @@
-// Mistakes that signers make: each is refused, and each is mended with nothing but the answer and the key.
+// Mistakes that signers make: each is refused, and each is fixed with nothing but the answer and the key.
 import { describe, expect, it } from 'vitest';
 import { type Answer, House, PUBLIC_URL } from '../kit/house.ts';
 import { digestOf, type Signer } from '../kit/signer.ts';
@@ -42,13 +42,13 @@ function attempt(by: Signer, created: number, mistake: Partial<Attempt>): Record
 }
 
 /** What a client can do that knows its key, RFC 9421's two header forms and the refusal, and nothing else. */
-function mend(by: Signer, { body: { detail, expected } }: Answer, own: string): Record<string, string> {
+function fix(by: Signer, { body: { detail, expected } }: Answer, own: string): Record<string, string> {
   const [, time = ''] = /service time ([^)]+)\)/.exec(detail) ?? [];
   const seconds = String(Math.floor(Date.parse(time) / 1000));
   const base = (expected?.signatureBase ?? own)
     .replace('<unix seconds>', seconds)
     .replace('<your did:key>', by.did)
-    .replace('<random>', 'mended')
+    .replace('<random>', 'fixed')
     .replace(/created=\d+/, `created=${seconds}`);
   const [, params = ''] = /"@signature-params": (.*)$/.exec(base) ?? [];
   return {
@@ -58,7 +58,7 @@ function mend(by: Signer, { body: { detail, expected } }: Answer, own: string): 
   };
 }
 
-describe('a signature with a mistake is refused, and mended from the answer alone', () => {
+describe('a signature with a mistake is refused, and fixed from the answer alone', () => {
   it.each<[string, (parts: { did: string; created: number }) => Partial<Attempt> | 'no digest']>([
     ['Content-Digest left out', () => 'no digest'],
     ['the digest of the body as printed nicely', () => ({ digest: digestOf('{ "patch": { "style": "dry" } }') })],
@@ -84,8 +84,8 @@ describe('a signature with a mistake is refused, and mended from the answer alon
     const refused = await house.request('PUT', PATH, { body: BODY, headers });
     expect(refused).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
     const own = `"@method": PUT\n"@target-uri": ${PUBLIC_URL}${PATH}\n"content-digest": ${digestOf(BODY)}\n"@signature-params": ${paramsOf(by.did, created)}`;
-    const mended = await house.request('PUT', PATH, { body: BODY, headers: mend(by, refused, own) });
-    expect(mended).toMatchObject({ status: 200, body: { personality: { style: 'dry' } } });
+    const fixed = await house.request('PUT', PATH, { body: BODY, headers: fix(by, refused, own) });
+    expect(fixed).toMatchObject({ status: 200, body: { personality: { style: 'dry' } } });
   });
 });
 

@@ -41,7 +41,7 @@ export class Growth {
     return this.#reconnects;
   }
 
-  /** Tells the other nodes, with whatever else grows until the notifier is free. */
+  /** Notifies the other nodes. Streams that grow while a notification is under way go into the next one. */
   announce(streams: Iterable<StreamId>): void {
     for (const stream of streams) this.#grown.add(stream);
     if (!this.#isSending) void this.#send();

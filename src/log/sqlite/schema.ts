@@ -100,7 +100,7 @@ export function migrate(db: Database): void {
 
 const ANOTHER_PROGRAM = 'the file is a database of another program';
 
-/** Other programs count in user_version too. Throws if the file has no events of a service, of whatever schema. */
+/** Other programs count in user_version too. Throws if the file has no events of a service, whichever its schema version. */
 export function requireOwnTables(db: Database): void {
   const columns = "SELECT count(*) FROM pragma_table_info('events') WHERE name IN ('position', 'event_id', 'line')";
   if (db.prepare<[], number>(columns).pluck().get() !== 3) throw new Error(ANOTHER_PROGRAM);

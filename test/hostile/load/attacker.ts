@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PHASES } from '../../../src/vocabulary/values.ts';
 import { Signer } from '../../kit/signer.ts';
@@ -12,8 +11,6 @@ import { chamberOf, FULL_CHAMBERS, HONEST_AGENTS, honestAgent, PUBLIC_URL } from
 
 /** Three times what one address is allowed in production. */
 const REQUESTS_PER_SECOND = 1_500;
-/** Loads must not take the cores from the service. */
-const NICENESS = 10;
 const RENEW_MS = 10_000;
 /** Of 256 characters, three bytes each: with the rest of a registration just under 64 KiB. */
 const FAT_WORDS = 82;
@@ -41,7 +38,6 @@ const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
   'silent-connections': () => renew(200, () => 'GET /health HTTP/1.1\r\nHo'),
 };
 
-setPriority(NICENESS);
 process.once('disconnect', () => process.exit(0));
 const attack = ATTACKS.find((each) => each === kind);
 if (attack === undefined) throw new Error(`KIND is one of ${ATTACKS.join(', ')}`);
