@@ -5,7 +5,8 @@ import { dirname } from 'node:path';
 import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
-import { openReader } from './log/sqlite/stored-events.ts';
+import { MOVED_TO, requireNotMoved } from './log/moved.ts';
+import { openReader, readMeta } from './log/sqlite/stored-events.ts';
 import { readHead } from './relayer/chain-client.ts';
 import type { RelayerConfig } from './relayer/context.ts';
 import { probeChain } from './relayer/identity.ts';
@@ -75,6 +76,7 @@ async function examineDisk({ DATABASE_PATH, DATABASE_URL }: Config): Promise<rea
     if (!isCreated && parent?.isDirectory() !== true) throw new Error(`folder ${folder} not found`);
     if (database?.isFile() === false) throw new Error('not a regular file');
     if (database !== undefined) await access(DATABASE_PATH, constants.W_OK);
+    requireNotMoved(readLog(DATABASE_PATH, (db) => readMeta(db, MOVED_TO)));
     await access(folder, constants.W_OK);
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;
@@ -110,17 +112,23 @@ async function examineClock(config: Config): Promise<readonly Finding[]> {
 }
 
 function lastEventTime(databasePath: string): number {
+  const line = readLog(databasePath, (db) =>
+    db.prepare<[], string>('SELECT line FROM events ORDER BY position DESC LIMIT 1').pluck().get(),
+  );
+  return line === undefined ? 0 : Date.parse((JSON.parse(line) as { readonly ts: string }).ts);
+}
+
+/** Undefined without a database, or with an unreadable one, which fsck reports. */
+function readLog<T>(databasePath: string, read: (db: ReturnType<typeof openReader>) => T): T | undefined {
   try {
     const db = openReader(databasePath);
     try {
-      const line = db.prepare<[], string>('SELECT line FROM events ORDER BY position DESC LIMIT 1').pluck().get();
-      return line === undefined ? 0 : Date.parse((JSON.parse(line) as { readonly ts: string }).ts);
+      return read(db);
     } finally {
       db.close();
     }
   } catch {
-    // No database yet, or an unreadable one, which fsck reports.
-    return 0;
+    return undefined;
   }
 }
 

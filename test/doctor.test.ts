@@ -53,6 +53,17 @@ describe('doctor', () => {
     expect(finding).toMatchObject({ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH' });
   });
 
+  it('finds a log that has moved', async () => {
+    const path = temporaryDatabase();
+    await openSqliteLog(path).close();
+    const sound = { CHAIN: 'none', DATABASE_PATH: path };
+    expect(await complaints(sound)).toEqual([]);
+    const target = temporaryDatabase();
+    expect((await run(['copy', path, target])).exitCode).toBe(0);
+    const detail = expect.stringContaining(`its log has moved to ${target}`);
+    expect(await complaints(sound)).toEqual([{ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH', detail }]);
+  });
+
   it('finds a clock that is behind the log', async () => {
     const path = temporaryDatabase();
     const log = openSqliteLog(path);

@@ -1,5 +1,5 @@
-// Connections to the writable server among the hosts of DATABASE_URL. A connection that was lost is replaced by a new one, on
-// whichever host takes writes then, so that the process outlives a restart of PostgreSQL and a standby's promotion.
+// Connections to the writable server among the hosts of DATABASE_URL. A lost connection is replaced by one to the host that
+// takes writes then, so that the process outlives a restart of PostgreSQL and a standby's promotion.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';

@@ -1,5 +1,5 @@
 // Every stream of the log, checked and folded from its first event on, one after another. The rows that follow from them are
-// written to the derived tables, by whatever tables those names stand for in the transaction.
+// written to the derived tables, or to temporary ones that hide those in the transaction.
 import { crc32 } from 'node:zlib';
 import type { Client } from 'pg';
 import { listingsOf } from '../../../projections/listings.ts';

@@ -1,6 +1,6 @@
 // Wake-ups between nodes. They carry no data and may be lost, so that no append waits for them: NOTIFY inside its transaction
-// would take one lock for the whole server. Each node tells after its commits, on a connection that does not wait for the disk;
-// what was lost shows in the next look at the heads of the followed streams.
+// would take one lock for the whole server. Each node notifies the others after its commits, on a connection that does not wait
+// for the disk; a lost wake-up is made up for by the next look at the heads of the followed streams.
 import type { Client } from 'pg';
 import { ALL_CHAMBERS, type Follower, type StreamId } from '../log.ts';
 
@@ -85,21 +85,23 @@ export class Growth {
 
   async #listen(): Promise<void> {
     const again = () => this.#later(RECONNECT_PAUSE_MS, () => this.#listen());
+    let client: Client | undefined;
     try {
-      const client = await this.#options.connect();
+      client = await this.#options.connect();
       client.on('notification', ({ payload = ANY_STREAM, processId }) => {
         if (processId !== this.#notifierId) this.#wake(payload);
       });
+      await client.query(`LISTEN ${this.#options.channel}`);
       client.once('end', () => {
         this.#isListening = false;
         this.#reconnects++;
         again();
       });
-      await client.query(`LISTEN ${this.#options.channel}`);
       this.#isListening = true;
-      // Whatever grew while nobody listened.
+      // Any stream may have grown before.
       this.#wake(ANY_STREAM);
     } catch {
+      void client?.end().catch(() => {});
       again();
     }
   }
@@ -119,13 +121,13 @@ export class Growth {
     try {
       const heads = followed.length === 0 ? new Map() : await this.#options.heads(followed);
       for (const [stream, head] of heads) {
-        // Of all chambers, and of an agent's, no head tells.
+        // Growth of all chambers, or of an agent's, shows in no head.
         const mayHaveGrown = stream === ALL_CHAMBERS || typeof stream === 'string' || this.#seen.get(stream) !== head;
         if (mayHaveGrown) this.#follower?.wake(stream);
       }
       this.#seen = heads;
     } catch {
-      // The next one compares with what this one would have.
+      // The next one compares with the heads of the one before.
     }
     this.#later(POLL_INTERVAL_MS, () => this.#poll());
   }

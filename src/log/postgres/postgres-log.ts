@@ -3,37 +3,36 @@
 import { crc32 } from 'node:zlib';
 import type { Client } from 'pg';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
-import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
-import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
+import type { NodeRef } from '../../crypto/merkle.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import {
-  type ChamberListQuery,
-  type Follower,
-  type ForumLog,
-  type GraduatedQuery,
-  type Lease,
-  type LogEntry,
-  type LookUp,
-  type NodeState,
-  type OrderedPage,
-  type Page,
-  type Registration,
-  type Snapshot,
+import type {
+  ChamberListQuery,
+  Follower,
+  ForumLog,
+  GraduatedQuery,
+  Lease,
+  LogEntry,
+  LookUp,
+  NodeState,
+  OrderedPage,
+  Page,
+  Registration,
+  Snapshot,
   StreamDamaged,
-  type StreamId,
+  StreamId,
 } from '../log.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
-import { PAGE_BYTES } from '../pages.ts';
 import { appendBatch } from './append.ts';
-import { bigintArray, byteaArray, textArray } from './arrays.ts';
 import { Connections } from './connections.ts';
 import { describeDatabase } from './database-url.ts';
-import { Growth, toStream } from './growth.ts';
+import { Growth } from './growth.ts';
 import { PostgresLease } from './lease.ts';
+import { Damages, type Reads, readAll, readNodes, readPage } from './lines.ts';
 import * as lists from './listings.ts';
+import { lookUp } from './look-up.ts';
 import { placeLines } from './order.ts';
-import { CLOCK_HIGH_WATER_MARK, migrate, requireServer } from './schema.ts';
+import { CLOCK_HIGH_WATER_MARK, migrate, probe } from './schema.ts';
 
 export interface PostgresLogOptions {
   /** `postgres://…`, with several hosts separated by commas. */
@@ -73,7 +72,7 @@ export async function openPostgresLog(options: PostgresLogOptions): Promise<Post
 /** What the database is, without a change to it; throws as openPostgresLog does. */
 export async function probeDatabase(url: string): Promise<string> {
   const connections = new Connections(url, 1);
-  const found = await withDatabase(connections, url, requireServer);
+  const found = await withDatabase(connections, url, probe);
   await connections.close();
   return `${describeDatabase(url)} is ${found} and takes writes`;
 }
@@ -100,8 +99,6 @@ interface MetaRow {
   readonly value: string;
 }
 
-const LINE_BREAK = Buffer.from('\n');
-
 class PostgresLog implements ForumLog {
   readonly logId: string;
   readonly isShared = true;
@@ -110,11 +107,12 @@ class PostgresLog implements ForumLog {
    * For look-ups and appends, of which there is one at a time. To plan them anew for each batch would cost more than to run them;
    * the plans of lists depend on their parameters.
    */
-  readonly #spine: Connections;
+  readonly #batches: Connections;
   readonly #options: PostgresLogOptions;
   readonly #growth: Growth;
   readonly #leases: PostgresLease[] = [];
-  readonly #damages = new Map<StreamId, StreamDamaged>();
+  readonly #damages: Damages;
+  readonly #reads: Reads;
   readonly #clockTimer: NodeJS.Timeout;
   #clockOffset: Millis | undefined;
   #lastAt: Millis;
@@ -128,12 +126,18 @@ class PostgresLog implements ForumLog {
     this.logId = logId;
     this.#lastAt = lastAt;
     this.#connections = connections;
-    this.#spine = new Connections(options.url, 1, { planCacheMode: 'force_generic_plan' });
+    this.#batches = new Connections(options.url, 1, { planCacheMode: 'force_generic_plan' });
     this.#options = options;
+    this.#damages = new Damages(options.onDamage);
+    this.#reads = { query: this.#query, damages: this.#damages };
     this.#growth = new Growth({
       connect: () => connections.connect(),
       channel: `chambers_${logId}`,
-      heads: async (streams) => (await this.lookUp(streams, [])).lastEventIds,
+      // Beside the moves, which it must not hold up.
+      heads: async (streams) => {
+        const asked = { streams, signatureKeys: [] };
+        return (await connections.run((client) => lookUp(client, asked, this.#damages))).lastEventIds;
+      },
     });
     this.#clockTimer = setInterval(() => void this.readDatabaseClock().catch(() => {}), CLOCK_INTERVAL_MS).unref();
   }
@@ -171,7 +175,7 @@ class PostgresLog implements ForumLog {
     entries: readonly LogEntry[],
     registrations: readonly Registration[] = [],
   ): Promise<ReadonlySet<StreamId>> {
-    const conflicts = await this.#write(this.#spine, (client, isRepeated) =>
+    const conflicts = await this.#write(this.#batches, (client, isRepeated) =>
       appendBatch(client, { entries, registrations }, isRepeated),
     ).catch((error: unknown) => {
       for (const { lease: token } of entries) {
@@ -192,44 +196,12 @@ class PostgresLog implements ForumLog {
     this.#growth.follow(follower);
   }
 
-  async lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp> {
-    const keys = signatureKeys.map((key) => Buffer.from(key, 'latin1'));
-    const values = [
-      textArray(streams.map(String)),
-      byteaArray(keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS)),
-      byteaArray(keys.filter(({ length }) => length === HIDDEN_KEY_CHARS)),
-    ];
-    const { rows } = await this.#spine.run((client) =>
-      client.query<LookUpRow>({ name: 'look-up', text: LOOK_UP, values }),
-    );
-    const lastEventIds = new Map<StreamId, number>();
-    const found = new Map<string, string | StreamDamaged>();
-    let lastChamberId = 0;
-    for (const { heads, stream, event_id: eventId, key, line, line_crc: checksum } of rows) {
-      if (heads === null) {
-        const damage = this.#damageIn(toStream(stream), Number(eventId), { bytes: line, checksum });
-        found.set(key.toString('latin1'), damage ?? line.toString());
-        continue;
-      }
-      lastChamberId = Number(eventId);
-      for (const [index, head] of heads.split(' ').slice(0, streams.length).entries()) {
-        lastEventIds.set(streams[index] as StreamId, Number(head));
-      }
-    }
-    return { lastEventIds, lastChamberId, found };
+  lookUp(streams: readonly StreamId[], signatureKeys: readonly string[]): Promise<LookUp> {
+    return this.#batches.run((client) => lookUp(client, { streams, signatureKeys }, this.#damages));
   }
 
-  async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
-    const rows = await this.#query<StoredLine>('page', PAGE, [String(stream), after, limit]);
-    const parts: Buffer[] = [];
-    for (const [index, { event_id: eventId, line, line_crc: checksum }] of rows.entries()) {
-      const expected = after + index + 1;
-      if (Number(eventId) !== expected) throw this.#lost(stream, expected);
-      const damage = this.#damageIn(stream, expected, { bytes: line, checksum });
-      if (damage !== undefined) throw damage;
-      parts.push(line, LINE_BREAK);
-    }
-    return { ndjson: Buffer.concat(parts), count: rows.length };
+  readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
+    return readPage(this.#reads, { stream, after, limit });
   }
 
   async lastEventId(stream: StreamId): Promise<number> {
@@ -243,25 +215,18 @@ class PostgresLog implements ForumLog {
 
   async readAll(after: number, limit: number): Promise<OrderedPage> {
     await this.#placeLines();
-    const rows = await this.#query<PlacedLine>('all', ALL_PAGE, [after, limit]);
-    const parts: Buffer[] = [];
-    for (const { stream, event_id: eventId, line, line_crc: checksum } of rows) {
-      const damage = this.#damageIn(toStream(stream), Number(eventId), { bytes: line, checksum });
-      if (damage !== undefined) throw damage;
-      parts.push(line, LINE_BREAK);
-    }
-    return { ndjson: Buffer.concat(parts), count: rows.length, last: Number(rows.at(-1)?.place ?? after) };
+    return readAll(this.#reads, after, limit);
   }
 
   async lastPlace(): Promise<number> {
     await this.#placeLines();
-    const [row] = await this.#query<Pick<PlacedLine, 'place'>>('last place', LAST_PLACE, []);
+    const [row] = await this.#query<PlaceRow>('last place', LAST_PLACE, []);
     return Number(row?.place);
   }
 
   async placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
     await this.#placeLines();
-    const [row] = await this.#query<Pick<PlacedLine, 'place'>>('place of', PLACE_OF, [String(chamberId), eventId]);
+    const [row] = await this.#query<PlaceRow>('place of', PLACE_OF, [String(chamberId), eventId]);
     return row && Number(row.place);
   }
 
@@ -269,25 +234,12 @@ class PostgresLog implements ForumLog {
     return placeLines(this.#query, (work) => this.#connections.run(work));
   }
 
-  #damageIn(stream: StreamId, eventId: number, { bytes, checksum }: Sealed): StreamDamaged | undefined {
-    if (Number(checksum) === crc32(bytes)) return undefined;
-    return this.noteDamage(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
-  }
-
-  #lost(stream: StreamId, eventId: number): StreamDamaged {
-    return this.noteDamage(new StreamDamaged(stream, eventId, `event ${eventId} is missing`));
-  }
-
   damageOf(stream: StreamId): StreamDamaged | undefined {
-    return this.#damages.get(stream);
+    return this.#damages.of(stream);
   }
 
   noteDamage(damage: StreamDamaged): StreamDamaged {
-    if (!this.#damages.has(damage.stream)) {
-      this.#damages.set(damage.stream, damage);
-      this.#options.onDamage?.(damage);
-    }
-    return damage;
+    return this.#damages.note(damage);
   }
 
   async readSnapshot(chamberId: number): Promise<Snapshot | undefined> {
@@ -312,23 +264,8 @@ class PostgresLog implements ForumLog {
     await this.#query('drop snapshot', 'DELETE FROM snapshots WHERE chamber_id = $1', [chamberId]);
   }
 
-  async readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
-    if (refs.length === 0) return [];
-    const rows = await this.#query<StoredNodes>(
-      'nodes',
-      'SELECT event_id, nodes, nodes_crc FROM events WHERE stream = $1 AND event_id = ANY ($2::bigint[])',
-      [String(chamberId), bigintArray(refs.map(({ eventId }) => eventId))],
-    );
-    const byEvent = new Map(rows.map((row) => [Number(row.event_id), row]));
-    return refs.map(({ eventId, level }) => {
-      const stored = byEvent.get(eventId);
-      if (stored === undefined) throw this.#lost(chamberId, eventId);
-      const { nodes, nodes_crc: checksum } = stored;
-      const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
-      if (nodes && Number(checksum) === crc32(nodes) && node?.length === HASH_BYTES) return node;
-      const problem = `event ${eventId} has other tree nodes than those written`;
-      throw this.noteDamage(new StreamDamaged(chamberId, eventId, problem));
-    });
+  readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
+    return readNodes(this.#reads, chamberId, refs);
   }
 
   async operatorEmail(did: string): Promise<string | undefined> {
@@ -388,8 +325,9 @@ class PostgresLog implements ForumLog {
 
   nodeState(): NodeState {
     const { isListening, reconnects } = this.#growth;
-    const { inUse, awaited } = this.#connections;
-    return { isListening, reconnects, connectionsInUse: inUse, connectionsAwaited: awaited };
+    const pools = [this.#connections, this.#batches];
+    const total = (of: 'inUse' | 'awaited') => pools.reduce((sum, pool) => sum + pool[of], 0);
+    return { isListening, reconnects, connectionsInUse: total('inUse'), connectionsAwaited: total('awaited') };
   }
 
   async recall(name: string): Promise<string | undefined> {
@@ -419,7 +357,7 @@ class PostgresLog implements ForumLog {
     clearInterval(this.#clockTimer);
     this.#growth.close();
     for (const lease of this.#leases) lease.stop();
-    await Promise.all([this.#connections.close(), this.#spine.close()]);
+    await Promise.all([this.#connections.close(), this.#batches.close()]);
   }
 
   readonly #query: lists.Query = async (name, text, values) => {
@@ -444,35 +382,8 @@ class PostgresLog implements ForumLog {
 
 export type { PostgresLog };
 
-interface Sealed {
-  readonly bytes: Buffer;
-  readonly checksum: string;
-}
-
-/** bigint columns are text in JavaScript. */
-interface StoredLine {
-  readonly event_id: string;
-  readonly line: Buffer;
-  readonly line_crc: string;
-}
-
-interface PlacedLine extends StoredLine {
+interface PlaceRow {
   readonly place: string;
-  readonly stream: string;
-}
-
-/** The first row has the highest chamberId in place of an event's id. */
-interface LookUpRow extends StoredLine {
-  /** Of the streams asked for, in their order; null in the rows of lines. */
-  readonly heads: string | null;
-  readonly stream: string;
-  readonly key: Buffer;
-}
-
-interface StoredNodes {
-  readonly event_id: string;
-  readonly nodes: Buffer | null;
-  readonly nodes_crc: string | null;
 }
 
 interface SnapshotRow {
@@ -483,30 +394,5 @@ interface SnapshotRow {
   readonly crc: string;
 }
 
-/** One statement, and so one moment. LIMIT keeps the planner from reading the whole table for a few keys. */
-const LOOK_UP = `
-SELECT (SELECT coalesce(string_agg(coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0)::text, ' ' ORDER BY place), '')
-    FROM unnest($1::text[]) WITH ORDINALITY AS streams (s, place)) AS heads,
-  NULL::text AS stream, coalesce(max(chamber_id), 0) AS event_id, NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc
-FROM chambers
-UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
-FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k LIMIT 1) AS e
-UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
-FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
-  LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e`;
-
 const LAST_PLACE = 'SELECT coalesce(max(place), 0) AS place FROM places';
 const PLACE_OF = 'SELECT place FROM places WHERE stream = $1 AND event_id = $2';
-
-const ALL_PAGE = `
-SELECT place, stream, event_id, line, line_crc FROM (
-  SELECT *, sum(octet_length(line) + 1) OVER (ORDER BY place) - octet_length(line) - 1 AS bytes_before
-  FROM (SELECT * FROM places WHERE place > $1 ORDER BY place LIMIT $2) AS placed JOIN events USING (stream, event_id)
-) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY place`;
-
-/** A page ends with the line that fills it. */
-const PAGE = `
-SELECT event_id, line, line_crc FROM (
-  SELECT event_id, line, line_crc, sum(octet_length(line) + 1) OVER (ORDER BY event_id) - octet_length(line) - 1 AS bytes_before
-  FROM (SELECT event_id, line, line_crc FROM events WHERE stream = $1 AND event_id > $2 ORDER BY event_id LIMIT $3) AS lines
-) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY event_id`;

@@ -2,6 +2,7 @@
 // one transaction under a lock, so that nodes may start together.
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
+import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 
 const SCHEMA_VERSION = 2;
@@ -117,15 +118,30 @@ export async function migrate(client: Client): Promise<void> {
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     const version = await readVersion(client);
+    requireKnown(version);
     if (version === undefined) await create(client);
-    else if (version > SCHEMA_VERSION) {
-      throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
-    } else if (version < SCHEMA_VERSION) await upgrade(client);
+    else if (version < SCHEMA_VERSION) await upgrade(client);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
     throw error;
   }
+}
+
+/** Throws an Error of one line if a start would end with it; changes nothing. Returns what the server is. */
+export async function probe(client: Client): Promise<string> {
+  const server = await requireServer(client);
+  const version = await readVersion(client);
+  requireKnown(version);
+  if (version === undefined) return server;
+  const { rows } = await client.query<{ readonly value: string }>('SELECT value FROM meta WHERE name = $1', [MOVED_TO]);
+  requireNotMoved(rows[0]?.value);
+  return server;
+}
+
+function requireKnown(version: number | undefined): void {
+  if (version === undefined || version <= SCHEMA_VERSION) return;
+  throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
 }
 
 /** In the caller's transaction. Returns the schema's name; throws an Error of one line unless the database is empty. */

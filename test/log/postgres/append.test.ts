@@ -119,7 +119,7 @@ it('a line and nodes that are not as they were written are damage, of their stre
   expect([damages.length, log.damagedStreams, log.damageOf(3)]).toEqual([2, 2, undefined]);
 });
 
-it('the clock of the log never falls, whichever node persists it', async () => {
+it('the clock of the log never falls, also when several nodes persist it', async () => {
   const { url, log } = await open();
   await log.persistClock(90_000);
   const other = await openLog(url);

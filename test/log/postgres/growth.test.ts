@@ -9,7 +9,7 @@ async function openNodes(followed: readonly StreamId[]) {
   const [writer, reader] = [await openLog(url), await openLog(url)];
   const woken: StreamId[] = [];
   reader.onGrowth({ followed: () => followed, wake: (stream) => void (stream !== ALL_CHAMBERS && woken.push(stream)) });
-  // Whatever grew while it was not listening.
+  // Any stream may have grown before it listened.
   await vi.waitFor(() => expect(woken).toEqual(followed), { timeout: 10_000 });
   woken.length = 0;
   return { url, writer, reader, woken };

@@ -1,9 +1,15 @@
 // What operators see of a node among others.
 import { pino } from 'pino';
 import { expect, it, vi } from 'vitest';
+import { dashboardExpressions, missingMetrics } from '../../deploy/metric-names.ts';
 import { TestClock } from '../../kit/clock.ts';
-import { execute, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, holdTable, temporaryPostgres } from '../../kit/postgres.ts';
 import { call, debating, run } from '../../kit/service.ts';
+
+it('the dashboard asks of several nodes only for metrics that they export', async () => {
+  const settings = { DATABASE_PATH: '', DATABASE_URL: await temporaryPostgres() };
+  expect(await missingMetrics(dashboardExpressions().nodes.join('\n'), settings)).toEqual([]);
+});
 
 it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of a node', async () => {
   const DATABASE_URL = await temporaryPostgres();
@@ -32,6 +38,11 @@ it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of
   expect(await metric('chambers_commands_redecided_total')).toBeGreaterThan(0);
   expect(await metric('chambers_catch_ups_total')).toBeGreaterThan(0);
   expect(await metric('chambers_database_connections_awaited')).toBe(0);
+  const lock = await holdTable(DATABASE_URL, 'unplaced');
+  const waiting = call(one, by, ['POST', `/chambers/${id}/debate`, { comment: 'waits' }]);
+  await vi.waitFor(async () => expect(await metric('chambers_database_connections_used')).toBe(1), { timeout: 10_000 });
+  await lock.end();
+  await waiting;
   await vi.waitFor(async () => expect(await metric('chambers_wakeups_connected')).toBe(1), { timeout: 10_000 });
   await execute(
     DATABASE_URL,

@@ -1,16 +1,17 @@
-// Opening a database: once, whoever opens it first, and never one that can't hold the log.
+// Opening a database: its log is created once, and never in a database that can't hold it.
 import { describe, expect, it } from 'vitest';
-import { openPostgresLog } from '../../../src/log/postgres/postgres-log.ts';
+import { openPostgresLog, probeDatabase } from '../../../src/log/postgres/postgres-log.ts';
 import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
+/** Why a start ends, which is what `chambers doctor` reports. */
 async function problem(url: string): Promise<string> {
-  const opened = await openPostgresLog({ url, connectionsMax: 2 }).catch((error: Error) => error.message);
-  if (typeof opened === 'string') return opened;
-  await opened.close();
-  return 'none';
+  const [start, probe] = [openPostgresLog({ url, connectionsMax: 2 }).then((log) => log.close()), probeDatabase(url)];
+  const [started, probed] = await Promise.all([start, probe].map((each) => each.then(() => 'none', String)));
+  expect(probed).toBe(started);
+  return String(started).replace('Error: ', '');
 }
 
 describe('a start', () => {
@@ -44,6 +45,14 @@ describe('a start', () => {
     await (await openLog(url)).close();
     await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
     expect(await problem(url)).toMatch('schema 99, newer than schema 2');
+  });
+
+  it('refuses a log that has moved', async () => {
+    const url = await temporaryPostgres();
+    await (await openLog(url)).close();
+    expect(await problem(url)).toBe('none');
+    await execute(url, "INSERT INTO meta VALUES ('moved_to', 'chambers.db')");
+    expect(await problem(url)).toMatch('its log has moved to chambers.db');
   });
 
   it('upgrades schema 1, which had no leases', async () => {

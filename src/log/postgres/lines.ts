@@ -1,0 +1,146 @@
+// Lines and tree nodes as they are stored, each checked against its checksum; and the damage that was met.
+import { crc32 } from 'node:zlib';
+import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
+import { type OrderedPage, type Page, StreamDamaged, type StreamId } from '../log.ts';
+import { PAGE_BYTES } from '../pages.ts';
+import { bigintArray } from './arrays.ts';
+import { toStream } from './growth.ts';
+import type { Query } from './listings.ts';
+
+interface Sealed {
+  readonly bytes: Buffer;
+  readonly checksum: string;
+}
+
+/** bigint columns are text in JavaScript. */
+export interface StoredLine {
+  readonly event_id: string;
+  readonly line: Buffer;
+  readonly line_crc: string;
+}
+
+/** The streams in which damage was met since the start. */
+export class Damages {
+  readonly #met = new Map<StreamId, StreamDamaged>();
+  readonly #onDamage: (damage: StreamDamaged) => void;
+
+  /** `onDamage` is called once for each stream. */
+  constructor(onDamage: (damage: StreamDamaged) => void = () => {}) {
+    this.#onDamage = onDamage;
+  }
+
+  get size(): number {
+    return this.#met.size;
+  }
+
+  of(stream: StreamId): StreamDamaged | undefined {
+    return this.#met.get(stream);
+  }
+
+  note(damage: StreamDamaged): StreamDamaged {
+    if (!this.#met.has(damage.stream)) {
+      this.#met.set(damage.stream, damage);
+      this.#onDamage(damage);
+    }
+    return damage;
+  }
+
+  /** The damage, if the bytes are not as they were written. */
+  check(stream: StreamId, eventId: number, { bytes, checksum }: Sealed): StreamDamaged | undefined {
+    if (Number(checksum) === crc32(bytes)) return undefined;
+    return this.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+  }
+
+  missing(stream: StreamId, eventId: number): StreamDamaged {
+    return this.note(new StreamDamaged(stream, eventId, `event ${eventId} is missing`));
+  }
+}
+
+export interface Reads {
+  readonly query: Query;
+  readonly damages: Damages;
+}
+
+interface PageQuery {
+  readonly stream: StreamId;
+  readonly after: number;
+  readonly limit: number;
+}
+
+export async function readPage({ query, damages }: Reads, { stream, after, limit }: PageQuery): Promise<Page> {
+  const rows = await query<StoredLine>('page', PAGE, [String(stream), after, limit]);
+  for (const [index, { event_id: eventId }] of rows.entries()) {
+    const expected = after + index + 1;
+    if (Number(eventId) !== expected) throw damages.missing(stream, expected);
+  }
+  return { ndjson: joined(rows, damages, () => stream), count: rows.length };
+}
+
+export async function readAll({ query, damages }: Reads, after: number, limit: number): Promise<OrderedPage> {
+  const rows = await query<PlacedLine>('all', ALL_PAGE, [after, limit]);
+  const ndjson = joined(rows, damages, ({ stream }) => toStream(stream));
+  return { ndjson, count: rows.length, last: Number(rows.at(-1)?.place ?? after) };
+}
+
+interface PlacedLine extends StoredLine {
+  readonly place: string;
+  readonly stream: string;
+}
+
+const LINE_BREAK = Buffer.from('\n');
+
+function joined<Row extends StoredLine>(
+  rows: readonly Row[],
+  damages: Damages,
+  streamOf: (row: Row) => StreamId,
+): Buffer {
+  const parts = rows.flatMap((row) => {
+    const { event_id: eventId, line, line_crc: checksum } = row;
+    const damage = damages.check(streamOf(row), Number(eventId), { bytes: line, checksum });
+    if (damage !== undefined) throw damage;
+    return [line, LINE_BREAK];
+  });
+  return Buffer.concat(parts);
+}
+
+/** A page ends with the line that fills it. */
+const PAGE = `
+SELECT event_id, line, line_crc FROM (
+  SELECT event_id, line, line_crc, sum(octet_length(line) + 1) OVER (ORDER BY event_id) - octet_length(line) - 1 AS bytes_before
+  FROM (SELECT event_id, line, line_crc FROM events WHERE stream = $1 AND event_id > $2 ORDER BY event_id LIMIT $3) AS lines
+) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY event_id`;
+
+const ALL_PAGE = `
+SELECT place, stream, event_id, line, line_crc FROM (
+  SELECT *, sum(octet_length(line) + 1) OVER (ORDER BY place) - octet_length(line) - 1 AS bytes_before
+  FROM (SELECT * FROM places WHERE place > $1 ORDER BY place LIMIT $2) AS placed JOIN events USING (stream, event_id)
+) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY place`;
+
+export async function readNodes(
+  { query, damages }: Reads,
+  chamberId: number,
+  refs: readonly NodeRef[],
+): Promise<readonly Uint8Array[]> {
+  if (refs.length === 0) return [];
+  const rows = await query<StoredNodes>(
+    'nodes',
+    'SELECT event_id, nodes, nodes_crc FROM events WHERE stream = $1 AND event_id = ANY ($2::bigint[])',
+    [String(chamberId), bigintArray(refs.map(({ eventId }) => eventId))],
+  );
+  const byEvent = new Map(rows.map((row) => [Number(row.event_id), row]));
+  return refs.map(({ eventId, level }) => {
+    const stored = byEvent.get(eventId);
+    if (stored === undefined) throw damages.missing(chamberId, eventId);
+    const { nodes, nodes_crc: checksum } = stored;
+    const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+    if (nodes && Number(checksum) === crc32(nodes) && node?.length === HASH_BYTES) return node;
+    const problem = `event ${eventId} has other tree nodes than those written`;
+    throw damages.note(new StreamDamaged(chamberId, eventId, problem));
+  });
+}
+
+interface StoredNodes {
+  readonly event_id: string;
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: string | null;
+}

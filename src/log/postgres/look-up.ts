@@ -1,0 +1,57 @@
+// What a batch has to know of the log before it is decided, read by one statement, and so at one moment.
+import type { Client } from 'pg';
+import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
+import type { LookUp, StreamDamaged, StreamId } from '../log.ts';
+import { byteaArray, textArray } from './arrays.ts';
+import { toStream } from './growth.ts';
+import type { Damages, StoredLine } from './lines.ts';
+
+export async function lookUp(
+  client: Client,
+  asked: { readonly streams: readonly StreamId[]; readonly signatureKeys: readonly string[] },
+  damages: Damages,
+): Promise<LookUp> {
+  const { streams } = asked;
+  const keys = asked.signatureKeys.map((key) => Buffer.from(key, 'latin1'));
+  const values = [
+    textArray(streams.map(String)),
+    byteaArray(keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS)),
+    byteaArray(keys.filter(({ length }) => length === HIDDEN_KEY_CHARS)),
+  ];
+  const { rows } = await client.query<Row>({ name: 'look-up', text: LOOK_UP, values });
+  const lastEventIds = new Map<StreamId, number>();
+  const found = new Map<string, string | StreamDamaged>();
+  let lastChamberId = 0;
+  for (const { heads, stream, event_id: eventId, key, line, line_crc: checksum } of rows) {
+    if (heads === null) {
+      const damage = damages.check(toStream(stream), Number(eventId), { bytes: line, checksum });
+      found.set(key.toString('latin1'), damage ?? line.toString());
+      continue;
+    }
+    lastChamberId = Number(eventId);
+    for (const [index, head] of heads.split(' ').slice(0, streams.length).entries()) {
+      lastEventIds.set(streams[index] as StreamId, Number(head));
+    }
+  }
+  return { lastEventIds, lastChamberId, found };
+}
+
+/** The first row has the highest chamberId in place of an event's id. */
+interface Row extends StoredLine {
+  /** Of the streams asked for, in their order; null in the rows of lines. */
+  readonly heads: string | null;
+  readonly stream: string;
+  readonly key: Buffer;
+}
+
+/** LIMIT keeps the planner from reading the whole table for a few keys. */
+const LOOK_UP = `
+SELECT (SELECT coalesce(string_agg(coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0)::text, ' ' ORDER BY place), '')
+    FROM unnest($1::text[]) WITH ORDINALITY AS streams (s, place)) AS heads,
+  NULL::text AS stream, coalesce(max(chamber_id), 0) AS event_id, NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc
+FROM chambers
+UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
+FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k LIMIT 1) AS e
+UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
+FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
+  LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e`;
