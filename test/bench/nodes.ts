@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from '../kit/postgres-server.ts';
-import { cpuMillis } from '../kit/process-tree.ts';
+import { watchCpu } from './cpu-time.ts';
 import type { MovesResult } from './load/moves.ts';
 import { type Options, scaled } from './options.ts';
 import { drive, type Running, start, withFolder } from './processes.ts';
@@ -15,7 +15,7 @@ import { bound, compare, type Row } from './verdicts.ts';
 
 const CONNECTIONS = 64;
 const AGENTS = 3;
-const MOVES_PER_CONNECTION = 200;
+const MOVES_PER_CONNECTION = 300;
 const PACED_MOVES = 400;
 const EVERY_MILLIS = 20;
 const WAKE_UP_MS_MAX = 20;
@@ -83,11 +83,7 @@ export async function benchNodes(options: Options): Promise<Report> {
 async function measureMoves(server: PostgresServer, contest: Contest, options: Options): Promise<Figures> {
   return withNodes(server, contest, async (nodes) => {
     const [first, ...others] = nodes.map(({ authority }) => authority) as [string, ...string[]];
-    const cpu = () => ({
-      nodes: nodes.reduce((sum, { pid }) => sum + cpuMillis(pid), 0),
-      server: cpuMillis(server.pid()),
-    });
-    const before = cpu();
+    const cpu = watchCpu([server.pid(), ...nodes.map(({ pid }) => pid)]);
     const result = await drive({
       kind: 'moves',
       authority: first,
@@ -97,10 +93,14 @@ async function measureMoves(server: PostgresServer, contest: Contest, options: O
       agentsPerChamber: AGENTS,
       movesPerConnection: scaled(MOVES_PER_CONNECTION, options),
       rounds: 1,
-    });
-    const after = cpu();
-    const micros = (which: 'nodes' | 'server') => (1_000 * (after[which] - before[which])) / result.answers;
-    return { ...result, nodeMicros: micros('nodes'), serverMicros: micros('server') };
+    }).finally(cpu.end);
+    const [serverMillis = 0, ...nodeMillis] = cpu.perSecond(result.span);
+    const micros = (millis: number) => (1_000 * millis) / result.perSecond;
+    return {
+      ...result,
+      nodeMicros: micros(nodeMillis.reduce((sum, each) => sum + each, 0)),
+      serverMicros: micros(serverMillis),
+    };
   });
 }
 

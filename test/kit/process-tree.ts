@@ -25,9 +25,14 @@ export function killTree(pid: number): void {
 /** CPU of the process and its children so far, also of those that have ended, in milliseconds. */
 export function cpuMillis(pid: number): number {
   const ticks = processTree(pid).flatMap((each) => {
-    // After the name, which may hold spaces: utime, stime, and those of children that ended.
-    const fields = readFileSync(`/proc/${each}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return fields.slice(11, 15).map(Number);
+    try {
+      // After the name, which may hold spaces: utime, stime, and those of children that ended.
+      const fields = readFileSync(`/proc/${each}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+      return fields.slice(11, 15).map(Number);
+    } catch {
+      // It has ended, and counts for its parent.
+      return [];
+    }
   });
   return ticks.reduce((sum, each) => sum + each, 0) * MS_PER_TICK;
 }

@@ -1,4 +1,4 @@
-// What must hold of the log after the load, whatever happened: no gap, no duplicate, every answered move once, the same lines at
+// What must hold of the log after the load, in every scenario: no gap, no duplicate, every answered move once, the same lines at
 // every node, and an auditor who finds nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

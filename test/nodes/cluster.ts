@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { ROOT } from '../kit/programs.ts';
 
-/** What signatures cover, whichever node a request is sent to. */
+/** What signatures cover at every node. */
 export const PUBLIC_URL = 'http://service.test';
 
 export interface ServiceNode {
@@ -79,13 +79,16 @@ interface NodeOptions {
   readonly port: number;
 }
 
+/** Standard input is a pipe from this process: when this has gone, however it ended, so does the node. */
+const WHILE_PARENT_LIVES = 'data:text/javascript,process.stdin.on("end",()=>process.exit()).resume().unref()';
+
 async function startNode({ program, databaseUrl, port }: NodeOptions): Promise<Started> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const settings = { DATABASE_URL: databaseUrl, PORT: String(port), PUBLIC_URL, CHAIN: 'none', LOG_LEVEL: 'error' };
-  const child = spawn(process.execPath, [program], {
+  const child = spawn(process.execPath, ['--import', WHILE_PARENT_LIVES, program], {
     cwd: ROOT,
     env: { PATH, NODE_COMPILE_CACHE, ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   let errors = '';
   child.stderr.on('data', (chunk) => {

@@ -1,6 +1,6 @@
 // Clients without affinity: each sends a signed move to some node, the same bytes to another one until it is answered, and then
-// reads at some node what all of them have been answered so far. Several clients share a chamber and its one agent, so that the
-// nodes compete for streams.
+// reads at some node, which must show all moves answered before. Several clients share a chamber and its one agent, so that
+// the nodes compete for streams.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { Random } from '../kit/random.ts';
@@ -97,7 +97,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
     }
   }
 
-  /** The answer of 200, from whichever node gives it. */
+  /** The answer of 200, from any node. */
   async function persist(random: Random, wire: Wire): Promise<WireAnswer | undefined> {
     const startedAt = performance.now();
     while (performance.now() - startedAt < PATIENCE_MS) {

@@ -40,11 +40,16 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
 
   'kill-node': onServer(async ({ nodes }, { millis, rest }) => {
     let kills = 0;
+    let starting = Promise.resolve();
     for (; await rest(Math.min(NODE_KILL_EVERY_MS, millis / 3)); kills++) {
+      await starting;
       const node = nodes[kills % nodes.length] as ServiceNode;
       await node.kill();
-      await node.start();
+      starting = node.start();
+      // Awaited above, but only before the next one.
+      starting.catch(() => {});
     }
+    await starting;
     return kills;
   }),
 

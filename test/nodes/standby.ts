@@ -33,7 +33,7 @@ export async function startPair(programs: string): Promise<Pair> {
   const run = (program: string, ...args: string[]) =>
     void execFileSync(join(programs, program), args, { ...owner, stdio: 'pipe' });
   const serve = (name: string, port: number, ...flags: string[]) =>
-    startServer(join(programs, 'postgres'), ['-D', join(folder, name), '-p', String(port), ...FLAGS, ...flags], owner);
+    startServer([join(programs, 'postgres'), '-D', join(folder, name), '-p', String(port), ...FLAGS, ...flags], owner);
 
   run('initdb', '-D', join(folder, 'primary'), '--auth=trust', '-U', 'postgres', '--encoding=UTF8', '--locale=C', '-N');
   const primary = await serve('primary', primaryPort, '-c', 'synchronous_standby_names=*');
@@ -67,8 +67,21 @@ function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number
   return { uid: uid as number, gid: gid as number };
 }
 
-function startServer(program: string, args: readonly string[], options: SpawnOptions): Promise<ChildProcess> {
-  const child = spawn(program, args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
+/** Standard input is a pipe from this process: when this has gone, however it ended, so do the server and its folder's parent. */
+const WHILE_PARENT_LIVES = `
+exec 3<&0
+"$@" 3<&- &
+server=$!
+{ read -r _ <&3; kill -QUIT $server; } &
+wait $server
+kill $! 2> /dev/null
+[ -e /proc/$PPID ] || rm -rf "$(dirname "$3")"`;
+
+function startServer(command: readonly string[], options: SpawnOptions): Promise<ChildProcess> {
+  const child = spawn('sh', ['-c', WHILE_PARENT_LIVES, 'sh', ...command], {
+    ...options,
+    stdio: ['pipe', 'ignore', 'pipe'],
+  });
   let said = '';
   return new Promise((resolve, reject) => {
     child.once('exit', () => reject(new Error(`PostgreSQL did not start: ${said}`)));

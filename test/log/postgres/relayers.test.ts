@@ -1,5 +1,5 @@
-// Three nodes that relay from one log to one chain, their leaders frozen at the worst moments and woken when others have done
-// the work: a transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
+// Three nodes that relay from one log to one chain, their leaders frozen at the worst moments and woken when another one has
+// taken over: a transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { startDevChain } from '../../../src/relayer/dev-chain.ts';
@@ -10,6 +10,7 @@ import { allocationOf, deadlinesFrom, enterPhase } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { House, PUBLIC_URL } from '../../kit/house.ts';
 import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { freePort } from '../../kit/postgres-server.ts';
 import { startProcess } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { get } from '../../kit/wire.ts';
@@ -26,24 +27,31 @@ const JOBS = CHAMBERS * (1 + IDEAS);
 interface Node {
   readonly url: string;
   readonly pid: number;
+  readonly metricsPort: string;
   /** Transactions that it sent. */
   readonly sent: Set<string>;
 }
 
 it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * TIMEOUT_MS }, async () => {
   const databaseUrl = await temporaryPostgres();
+  const house = new House({ log: await openLog(databaseUrl), clock: clockOfYesterday() });
+  for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(house);
   const chain = await startDevChain({ logger: recordingLogger([]) });
   atEnd(() => chain.stop());
   const frozen: Node[] = [];
   let isResumed = false;
   /** Before what it signs is in the log; then another one, before what is in the log is sent. */
   const freezeAt = ['eth_getBalance', 'eth_sendRawTransaction'];
+  let release = () => {};
+  const allStarted = new Promise<void>((resolve) => {
+    release = resolve;
+  });
   const nodes = await Promise.all([1, 2, 3].map(() => startNode((node, method) => onRequest(node, method))));
-  await until(async () => (await leaders(nodes)).length === 1);
+  release();
 
-  const house = new House({ log: await openLog(databaseUrl), clock: clockOfYesterday() });
-  for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(house);
   await until(async () => (await settled()) === CHAMBERS && isResumed);
+  // After a long freeze its request to the chain has timed out, and it appends nothing.
+  if (FREEZE_MS === 0) await until(async () => (await appends(frozen[0] as Node)) > 0);
   await until(async () => (await leaders(nodes)).length === 1);
 
   const { ndjson } = await house.log.readAll(0, 10_000);
@@ -73,7 +81,9 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
     const { registryAddress, factoryAddress, privateKey } = chain.config;
     const proxy = await openFaultProxy(chain.config.rpcUrl);
     atEnd(() => proxy.close());
+    const metricsPort = String(await freePort());
     const { url, pid } = await startProcess('', {
+      METRICS_PORT: metricsPort,
       CHAIN: '',
       DATABASE_URL: databaseUrl,
       PUBLIC_URL,
@@ -83,7 +93,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
       CHAMBER_REGISTRY_ADDRESS: registryAddress,
       IDEA_FACTORY_ADDRESS: factoryAddress,
     });
-    const node: Node = { url, pid, sent: new Set() };
+    const node: Node = { url, pid, metricsPort, sent: new Set() };
     proxy.fault = async (method, [bytes]) => {
       const isPassed = await onCall(node, method);
       if (method === 'eth_sendRawTransaction') node.sent.add(String(bytes));
@@ -94,11 +104,12 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
 
   /** Whether the request reaches the chain. */
   async function onRequest(node: Node, method: string): Promise<boolean> {
+    if (freezeAt.includes(method)) await allStarted;
     if (method === 'eth_sendRawTransaction' && frozen.length === freezeAt.length && !isResumed) await resume();
     if (method !== freezeAt[frozen.length] || frozen.includes(node)) return true;
     frozen.push(node);
     process.kill(node.pid, 'SIGSTOP');
-    // Succeeded at once, so that what it waits for has not timed out when it is woken.
+    // Succeeded at once, so that what it waits for has not timed out when it is woken, and by its own clock it still leads.
     if (FREEZE_MS === 0) await execute(databaseUrl, "UPDATE leases SET ends_at = '-infinity'");
     return method !== 'eth_sendRawTransaction';
   }
@@ -142,6 +153,13 @@ async function playChamber(house: House): Promise<void> {
       await house.must('POST', `/chambers/${chamberId}/allocate/${step}`, { by: member, body: moved });
     }
   }
+}
+
+/** How often it has appended, or tried to. */
+async function appends({ metricsPort }: Node): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  const counts = [...text.matchAll(/^chambers_(?:events_appended|append_conflicts)_total (\d+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 async function leaders(nodes: readonly Node[]): Promise<readonly string[]> {
