@@ -30,7 +30,7 @@ import { PAGE_BYTES } from '../pages.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { EventIndex, type FlushProgress } from './event-index.ts';
-import { isWhole } from './line-check.ts';
+import { checksumOfLines, isWhole, lengthOf, NO_CHECKSUM, SEAL_UNIT } from './line-check.ts';
 import { Listings } from './listings.ts';
 import { Snapshots } from './snapshots.ts';
 
@@ -64,10 +64,9 @@ const PROBE_BYTES = 65_536;
 
 const LOG_ID = /^[0-9a-f]{32}$/;
 const LINE_BREAK = Buffer.from('\n');
-/** A seal is a line's length times this, plus its checksum, or NO_CHECKSUM: one number a row is the cheapest to read. */
-const SEAL_UNIT = 2 ** 33;
-const NO_CHECKSUM = 2 ** 32;
-const STREAMS_CHECKED_MAX = 100_000;
+/** Lines whose seals are read before it is estimated how many more fill a page. */
+const SEALS_FIRST = 8;
+const STREAMS_HASHED_MAX = 100_000;
 /** Positions that one page over all chambers passes at most: those of accounts are skipped. */
 const POSITIONS_PER_PAGE = 4_000;
 /** The file's lock keeps other processes out. */
@@ -80,8 +79,8 @@ class SqliteLog implements ForumLog {
   readonly #file: DatabaseFile;
   readonly #options: Required<SqliteLogOptions>;
   readonly #damages = new Map<StreamId, StreamDamaged>();
-  /** Of each stream, the event up to which every line of history was checked since the start: a checksum costs a fifth of a read. */
-  readonly #checkedThrough = new LRUCache<StreamId, number>({ max: STREAMS_CHECKED_MAX });
+  /** Of each stream of an earlier schema, the event up to which every line was hashed since the start. */
+  readonly #hashedThrough = new LRUCache<StreamId, number>({ max: STREAMS_HASHED_MAX });
   readonly #statements: Statements;
   readonly #listings: Listings;
   readonly #snapshots: Snapshots;
@@ -209,52 +208,55 @@ class SqliteLog implements ForumLog {
         bytes += stored.line.length + 1;
       }
       if (count === 0 && after < this.#index.lastEventId(stream)) throw this.#lost(stream, after + 1);
-      return parts.length === 0 ? NO_LINES : { ndjson: Buffer.concat(parts, bytes), count };
+      // A page of history alone is not copied.
+      return count === indexed.count ? indexed : { ndjson: Buffer.concat(parts, bytes), count };
     } catch (error) {
       throw this.#failure(error);
     }
   }
 
+  /** The lines are checked together: a call for each would take half as long again. */
   #readIndexed(stream: StreamId, after: number, limit: number): Page {
-    const checkedThrough = this.#checkedThrough.get(stream) ?? 0;
-    if (after < checkedThrough) return this.#readChecked(stream, after, Math.min(limit, checkedThrough - after));
-    const seals: number[] = [];
-    let bytes = 0;
-    for (const seal of this.#statements.seals.iterate(stream, after, limit)) {
-      seals.push(seal);
-      bytes += Math.floor(seal / SEAL_UNIT) + 1;
-      if (bytes >= PAGE_BYTES) break;
+    const seals = this.#readSeals(stream, after, limit);
+    const count = seals.length;
+    if (count === 0) return NO_LINES;
+    const [ndjson, lastEventId] = this.#statements.lines.get(stream, after, count) as [Buffer, number];
+    if (lastEventId !== after + count) throw this.#lost(stream, after + 1);
+    const checksum = checksumOfLines(seals);
+    const hashedThrough = this.#hashedThrough.get(stream) ?? 0;
+    const isSound = checksum === undefined ? lastEventId <= hashedThrough : checksum === crc32(ndjson);
+    if (!isSound) {
+      this.#requireWhole(stream, after, lastEventId);
+      if (after <= hashedThrough) this.#hashedThrough.set(stream, lastEventId);
     }
-    if (seals.length === 0) return NO_LINES;
-    const [ndjson, lastEventId] = this.#statements.lines.get(stream, after, seals.length) as [Buffer, number];
-    if (lastEventId !== after + seals.length) throw this.#lost(stream, after + 1);
-    let from = 0;
-    let eventId = after;
-    for (const seal of seals) {
-      eventId++;
-      const length = Math.floor(seal / SEAL_UNIT);
-      const line = ndjson.subarray(from, from + length);
-      from += length + 1;
-      const sealed = seal - length * SEAL_UNIT;
-      if (sealed === crc32(line)) continue;
-      const checksum = sealed === NO_CHECKSUM ? null : sealed;
-      const position = this.#index.positionOf(stream, eventId) as number;
-      const damage = this.#damageIn(line, { position, stream, event_id: eventId, line_crc: checksum });
-      if (damage !== undefined) throw damage;
-    }
-    if (after === checkedThrough) this.#checkedThrough.set(stream, lastEventId);
-    return { ndjson, count: seals.length };
+    return { ndjson, count };
   }
 
-  #readChecked(stream: StreamId, after: number, limit: number): Page {
-    let count = 0;
-    let bytes = 0;
-    for (const length of this.#statements.lengths.iterate(stream, after, limit)) {
-      count++;
-      bytes += length + 1;
-      if (bytes >= PAGE_BYTES) break;
+  /** Of the lines of a page. */
+  #readSeals(stream: StreamId, after: number, limit: number): readonly number[] {
+    const seals: number[] = [];
+    for (let bytes = 0, wanted = SEALS_FIRST; bytes < PAGE_BYTES && seals.length < limit; ) {
+      const most = Math.min(wanted, limit - seals.length);
+      const next = this.#statements.seals.all(stream, after + seals.length, most);
+      for (const seal of next) {
+        if (bytes >= PAGE_BYTES) break;
+        seals.push(seal);
+        bytes += lengthOf(seal) + 1;
+      }
+      if (next.length < most) break;
+      wanted = Math.ceil(((PAGE_BYTES - bytes) * seals.length) / bytes) + 1;
     }
-    return { ndjson: this.#statements.joined.get(stream, after, count) as Buffer, count };
+    return seals;
+  }
+
+  /** Line by line: lines of earlier schemas have no checksum. */
+  #requireWhole(stream: StreamId, after: number, lastEventId: number): void {
+    for (let eventId = after + 1; eventId <= lastEventId; eventId++) {
+      const stored = this.#statements.stored.get(this.#index.positionOf(stream, eventId) ?? 0);
+      if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
+      const damage = this.#damageIn(stored.line, stored);
+      if (damage !== undefined) throw damage;
+    }
   }
 
   #damageIn(line: Buffer, { position, stream, event_id: eventId, line_crc: checksum }: StoredLine) {
@@ -509,13 +511,13 @@ interface StoredNodes {
 type Range = [stream: StreamId, after: number, limit: number];
 
 const STREAM = 'coalesce(chamber_id, account) AS stream';
-/** An entry of the index that leads to another event finds nothing, so that the page ends with too high an event. */
+/** An entry of the index that leads to another event finds nothing, so that the seals are not those of the lines. */
 const RANGE = `FROM stream_events AS entry CROSS JOIN events ON events.position = entry.position
   AND events.event_id = entry.event_id AND coalesce(chamber_id, account) = entry.stream
   WHERE entry.stream = ? AND entry.event_id > ? ORDER BY entry.event_id LIMIT ?`;
 
-/** Of events whose place was checked before. */
-const CHECKED_RANGE = `FROM stream_events AS entry CROSS JOIN events ON events.position = entry.position
+/** Of events whose seals were read. */
+const SEALED_RANGE = `FROM stream_events AS entry CROSS JOIN events ON events.position = entry.position
   WHERE entry.stream = ? AND entry.event_id > ? ORDER BY entry.event_id LIMIT ?`;
 
 type Statements = ReturnType<typeof prepare>;
@@ -536,19 +538,13 @@ function prepare(db: Database.Database) {
     nodes: db.prepare<[number], StoredNodes>(
       `SELECT ${STREAM}, event_id, CAST(line AS BLOB) AS line, nodes, nodes_crc FROM events WHERE position = ?`,
     ),
-    lengths: db.prepare<Range, number>(`SELECT octet_length(line) ${CHECKED_RANGE}`).pluck(),
-    joined: db
-      .prepare<Range, Buffer>(
-        `SELECT CAST(group_concat(line, char(10)) || char(10) AS BLOB) FROM (SELECT line ${CHECKED_RANGE})`,
-      )
-      .pluck(),
     seals: db
       .prepare<Range, number>(`SELECT octet_length(line) * ${SEAL_UNIT} + coalesce(line_crc, ${NO_CHECKSUM}) ${RANGE}`)
       .pluck(),
     lines: db
       .prepare<Range, [Buffer, number]>(
-        `SELECT CAST(group_concat(line, char(10)) || char(10) AS BLOB), max(event_id)
-         FROM (SELECT line, events.event_id ${RANGE})`,
+        `SELECT CAST(group_concat(line || char(10), '') AS BLOB), max(event_id)
+         FROM (SELECT line, entry.event_id ${SEALED_RANGE})`,
       )
       .raw(),
     recall: db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck(),

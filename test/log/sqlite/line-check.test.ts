@@ -1,0 +1,38 @@
+// The lines of a page are checked together each time they are read, and the damaged one is found.
+import { randomBytes, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { expect, it } from 'vitest';
+import { StreamDamaged } from '../../../src/log/log.ts';
+import { indexEverything } from '../../../src/log/sqlite/event-index.ts';
+import { checksumOfLines, NO_CHECKSUM, SEAL_UNIT } from '../../../src/log/sqlite/line-check.ts';
+import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
+import { entry, flipBit, intrude } from '../entries.ts';
+
+const LINES = 250;
+
+it('the checksums of lines make that of all of them, each ended by a line break', () => {
+  const lines = [65_537, 300_001, ...Array.from({ length: LINES }, () => randomInt(2_000))].map((bytes) =>
+    randomBytes(bytes),
+  );
+  const seals = lines.map((line) => line.length * SEAL_UNIT + crc32(line));
+  const joined = Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')]));
+  expect(checksumOfLines(seals)).toBe(crc32(joined));
+  expect(checksumOfLines(seals.with(7, 9 * SEAL_UNIT + NO_CHECKSUM))).toBeUndefined();
+  expect(checksumOfLines([])).toBe(0);
+});
+
+it.each([1, 8, 9, LINES])('a bit that is flipped in line %i after a read is met by the next one', async (eventId) => {
+  const path = temporaryDatabase();
+  const written = openSqliteLog(path);
+  await written.append(Array.from({ length: LINES }, (_, index) => entry(1, index + 1)));
+  await written.close();
+  indexEverything(intrude(path));
+  const log = openSqliteLog(path);
+  atEnd(() => log.close());
+  expect((await log.readPage(1, 0, 1_000)).count).toBe(LINES);
+  flipBit(path, { column: 'line', position: eventId, bit: randomInt(1_000) });
+  await expect(log.readPage(1, 0, 1_000)).rejects.toThrow(`event ${eventId} is not as it was written`);
+  if (eventId > 1) expect((await log.readPage(1, 0, eventId - 1)).count).toBe(eventId - 1);
+  expect(log.damageOf(1)).toBeInstanceOf(StreamDamaged);
+});
