@@ -6,24 +6,27 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** One more than there are processors: half of the tests wait for a process, a chain or a timer. */
-const WORKERS = availableParallelism() + 1;
+/** Two more than there are processors: half of the tests wait for a process, a chain or a timer. */
+const WORKERS = availableParallelism() + 2;
+
+/** One module graph for all files of a worker: half of the time of most went into loading the same modules anew. */
+const KEEPS_MODULES = { isolate: false };
 
 const LONG = [
   'test/simulation.test.ts',
-  'test/audit/bytes.test.ts',
-  'test/forum/memory.test.ts',
+  'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
+  'test/forum/{memory,snapshots}.test.ts',
   'test/log/sqlite/{event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
-  'test/audit/hostile.test.ts',
+  'test/audit/{accepted,hostile}.test.ts',
   'test/{cli,deploy,durability,examples,hostile,packages,stream,verifier}/**/*.test.ts',
   'test/client/{agent,browser,events,exchange,python,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests}.test.ts',
   'test/page/{browser,hostile,verify}.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
-  'test/log/damage.test.ts',
+  'test/log/{damage,old-release}.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
   'test/metrics/*.test.ts',
   'test/mcp/{agent-server,routes}.test.ts',
@@ -60,12 +63,20 @@ const POSTGRES =
     : { include: ['test/log/postgres/*.test.ts'], exclude: LONG_ON_POSTGRES };
 const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url));
 
-/** Quick files follow each other on a worker, which keeps its modules, and fill the end, when the slow ones run out. */
-class QuickLast extends BaseSequencer {
+/** They mostly wait, for a minute: begun later, they would run alone at the end. */
+const LONGEST = ['test/deploy/manual.test.ts', 'test/demo/demo.test.ts'];
+
+/**
+ * After the longest, the files of a project follow each other, so that a worker keeps its modules. Quick files fill the end, when
+ * the slow ones run out.
+ */
+class ByProject extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const isQuick = ({ project }: TestSpecification) => project.name === 'quick';
-    return [...sorted.filter((file) => !isQuick(file)), ...sorted.filter(isQuick)];
+    const places = ['chain', 'long', 'service', 'postgres', 'quick'];
+    const place = ({ project, moduleId }: TestSpecification) =>
+      LONGEST.some((path) => moduleId.endsWith(path)) ? -1 : places.indexOf(project.name);
+    return sorted.sort((a, b) => place(a) - place(b));
   }
 }
 
@@ -89,7 +100,11 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     maxWorkers: WORKERS,
-    sequence: { sequencer: QuickLast },
+    sequence: { sequencer: ByProject },
+    // A worker goes on to other files: what one replaced is put back.
+    restoreMocks: true,
+    unstubEnvs: true,
+    unstubGlobals: true,
     projects: [
       {
         extends: true,
@@ -97,13 +112,12 @@ export default defineConfig({
           name: 'quick',
           include: ['test/**/*.test.ts'],
           exclude: [...LONG, ...SERVICE, ...CHAIN, 'test/{log/postgres,nodes}/*.test.ts'],
-          // One module graph for all of them: half of the time went into loading the same modules anew for each file.
-          isolate: false,
+          ...KEEPS_MODULES,
         },
       },
-      { extends: true, test: { name: 'long', include: LONG } },
-      { extends: true, test: { name: 'service', include: SERVICE } },
-      { extends: true, test: { name: 'chain', include: CHAIN } },
+      { extends: true, test: { name: 'long', include: LONG, ...KEEPS_MODULES } },
+      { extends: true, test: { name: 'service', include: SERVICE, ...KEEPS_MODULES } },
+      { extends: true, test: { name: 'chain', include: CHAIN, ...KEEPS_MODULES } },
       ...(hasPostgres()
         ? [{ extends: true as const, test: { name: 'postgres', ...POSTGRES, globalSetup: POSTGRES_SERVER } }]
         : []),
