@@ -253,13 +253,13 @@ export class Forum {
     const streams = new Map<StreamId, Chamber | Account>();
     const openChambers = new Map<string, number>();
     const ready: Pending[] = [];
-    const wanted: StreamId[] = [];
+    const wanted = new Set<StreamId>();
     const signatures: string[] = [];
     for (const { streams: own, signature } of queued) {
-      if (log.isShared) wanted.push(...own);
+      if (log.isShared) for (const stream of own) wanted.add(stream);
       if (signature !== null) signatures.push(signature);
     }
-    let { lastEventIds, lastChamberId, found } = await log.lookUp(wanted, signatures);
+    let { lastEventIds, lastChamberId, found } = await log.lookUp([...wanted], signatures);
     let isLate = false;
     for (const pending of queued) {
       try {
@@ -498,6 +498,11 @@ export class Forum {
   /** At its head; undefined for a key that is not registered. */
   account(did: string): Promise<Account | undefined> {
     return this.#streams.at(did);
+  }
+
+  /** For what never changes: that a key is registered. The account may be behind its head. */
+  async signer(did: string): Promise<Account | undefined> {
+    return this.#streams.cached(did) ?? this.#streams.at(did);
   }
 
   /** Newest first; `member` leaves those that the agent has joined. */

@@ -58,7 +58,7 @@ export class Authenticator {
       const problem = 'the headers Signature-Input and Signature are missing';
       throw this.#signatureError(c, body, new SignatureError('form', problem));
     }
-    const account = await this.#options.forum.account(did);
+    const account = await this.#options.forum.signer(did);
     if (account === undefined) throw this.#signatureError(c, body, notRegistered(did));
     return { did, request: null, signature: null, times: null };
   }
@@ -74,7 +74,7 @@ export class Authenticator {
       if (contentDigest === '') throw new SignatureError('digest', 'the header Content-Digest is missing');
       const problem = digestProblem(contentDigest, digestOf(body));
       if (problem !== undefined) throw new SignatureError('digest', problem);
-      const account = await this.#options.forum.account(did);
+      const account = await this.#options.forum.signer(did);
       const publicKey =
         account === undefined
           ? unregisteredKey(did, isRegistration)

@@ -15,7 +15,7 @@ import { bound, compare, type Row } from './verdicts.ts';
 
 const CONNECTIONS = 64;
 const AGENTS = 3;
-const MOVES_PER_CONNECTION = 300;
+const MOVES_PER_CONNECTION = 250;
 const PACED_MOVES = 400;
 const EVERY_MILLIS = 20;
 const WAKE_UP_MS_MAX = 20;

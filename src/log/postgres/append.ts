@@ -21,7 +21,7 @@ import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { LogEntry, Registration, StreamId } from '../log.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
-import { derivedInserts, derivedRows } from './derived-rows.ts';
+import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
 
 /** Returns the streams in conflict, of which nothing was written. `isRepeated`: an earlier attempt may have been committed. */
 export async function appendBatch(
@@ -78,9 +78,11 @@ async function insert(client: pg.Client, { entries, registrations }: Batch): Pro
   const before = [...chains.values()].flatMap((chain) =>
     chain.map((entry, at) => (at === 0 ? predecessor(entry) : null)),
   );
+  const written = [...derivedRows(rows, leads), ...registrationRows(registrations, chains)];
+  const tables = written.map(([table]) => table);
   const { rows: won } = await client.query<{ readonly stream: string }>({
-    name: 'append',
-    text: APPEND,
+    name: ['append', ...tables].join(' '),
+    text: statementFor(tables),
     values: [
       textArray(rows.map(({ stream }) => String(stream))),
       bigintArray(rows.map(({ eventId }) => eventId)),
@@ -93,9 +95,8 @@ async function insert(client: pg.Client, { entries, registrations }: Batch): Pro
       textArray(leads),
       textArray(before.map((event) => event && String(event.stream))),
       bigintArray(before.map((event) => event?.eventId ?? null)),
-      ...derivedRows(rows, leads),
-      ...registrationRows(registrations, chains),
       textArray(leases),
+      ...written.map(([, json]) => json),
     ],
   });
   const inserted = new Set(won.map(({ stream }) => stream));
@@ -124,7 +125,10 @@ function predecessor({ stream, eventId }: LogEntry): Pick<LogEntry, 'stream' | '
   return isCreation ? { stream: stream - 1, eventId: 1 } : { stream, eventId: eventId - 1 };
 }
 
-function registrationRows(registrations: readonly Registration[], chains: ReadonlyMap<string, unknown>) {
+function registrationRows(
+  registrations: readonly Registration[],
+  chains: ReadonlyMap<string, unknown>,
+): readonly (readonly [table: 'registrations' | 'contacts', rows: string])[] {
   const hex = (text: string, encoding: BufferEncoding) => Buffer.from(text, encoding).toString('hex');
   const signed: object[] = [];
   const contacts = new Map<string, object>();
@@ -135,7 +139,11 @@ function registrationRows(registrations: readonly Registration[], chains: Readon
     if (coversEmail) contacts.set(did, { lead, did, email: hex(operatorEmail, 'utf8') });
   }
   const inOrderOfDids = [...contacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, contact]) => contact);
-  return [JSON.stringify(signed), JSON.stringify(inOrderOfDids)];
+  const tables = [
+    ['registrations', signed],
+    ['contacts', inOrderOfDids],
+  ] as const;
+  return tables.flatMap(([table, rows]) => (rows.length === 0 ? [] : [[table, JSON.stringify(rows)]]));
 }
 
 /** The entries of these chains whose rows hold the same lines. */
@@ -177,13 +185,19 @@ async function forgetKnownRegistrations(client: pg.Client, batch: Batch): Promis
 const EVENT_COLUMNS = 'stream, event_id, at, line, signature, nodes, line_crc, nodes_crc';
 const WON = 'IN (SELECT stream FROM leads)';
 
-const APPEND = `
+/** Parameters follow those of the events. */
+const FIRST_TABLE = 13;
+
+/** Writes to the named tables only: each that a statement opens costs the server as much as an event. */
+function statementFor(tables: readonly WrittenTable[]): string {
+  const inserts = tables.map((table, index) => `, ${INSERTS[table](`$${FIRST_TABLE + index}`, WON)}`);
+  return `
 WITH batch AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[],
-    $9::text[], $10::text[], $11::bigint[], $19::text[])
+    $9::text[], $10::text[], $11::bigint[], $12::text[])
     WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, lease, place)
 ), held AS MATERIALIZED (
-  SELECT holder FROM leases WHERE holder = ANY ($19::text[]) FOR SHARE
+  SELECT holder FROM leases WHERE holder = ANY ($12::text[]) FOR SHARE
 ), leads AS (
   INSERT INTO events (${EVENT_COLUMNS})
   SELECT ${EVENT_COLUMNS} FROM batch WHERE (lease IS NULL OR lease IN (SELECT holder FROM held)) AND (before_event = 0
@@ -196,14 +210,23 @@ WITH batch AS MATERIALIZED (
   SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
 ), unplaced_events AS (
   INSERT INTO unplaced SELECT stream, event_id FROM batch WHERE lead ${WON} AND stream ~ '^[0-9]' ORDER BY place
-), ${derivedInserts(12, WON)}, new_registrations AS (
-  INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
-  FROM jsonb_to_recordset($17::jsonb) AS rows (lead text, did text, "eventId" bigint, hash text, "coversEmail" boolean)
-  WHERE lead IS NULL OR lead ${WON}
-), new_contacts AS (
-  INSERT INTO contacts SELECT did, decode(email, 'hex')
-  FROM jsonb_to_recordset($18::jsonb) AS rows (lead text, did text, email text)
-  WHERE lead IS NULL OR lead ${WON}
-  ON CONFLICT (did) DO UPDATE SET operator_email = excluded.operator_email
-)
+)${inserts.join('')}
 SELECT stream FROM leads`;
+}
+
+const INSERTS = {
+  ...DERIVED_INSERTS,
+  registrations: (rows: string, won: string) => `new_registrations AS (
+  INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, did text, "eventId" bigint, hash text, "coversEmail" boolean)
+  WHERE lead IS NULL OR lead ${won}
+)`,
+  contacts: (rows: string, won: string) => `new_contacts AS (
+  INSERT INTO contacts SELECT did, decode(email, 'hex')
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, did text, email text)
+  WHERE lead IS NULL OR lead ${won}
+  ON CONFLICT (did) DO UPDATE SET operator_email = excluded.operator_email
+)`,
+} as const;
+
+type WrittenTable = keyof typeof INSERTS;

@@ -1,4 +1,4 @@
-// The rows of the derived tables: as the JSON parameters of a statement, and what the statement does with them.
+// The rows of the derived tables: as JSON parameters of a statement, and what the statement does with them.
 import { crc32 } from 'node:zlib';
 import type { Listing } from '../../../projections/listings.ts';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
@@ -8,9 +8,21 @@ import type { LogEntry } from '../log.ts';
 
 type Derived = Pick<LogEntry, 'stream' | 'listings' | 'snapshot'>;
 
-/** As JSON, since most batches have few: for each table the latest row of a key, with its lead. */
-export function derivedRows(entries: readonly Derived[], leads: readonly string[]): readonly string[] {
-  const tables = { chambers: new Map(), ideas: new Map(), members: new Map(), turns: new Map(), snapshots: new Map() };
+export const DERIVED_TABLES = ['chambers', 'ideas', 'members', 'turns', 'snapshots'] as const;
+type DerivedTable = (typeof DERIVED_TABLES)[number];
+
+/** As JSON, since most batches have few: of each table that has rows, the latest of a key, with its lead. */
+export function derivedRows(
+  entries: readonly Derived[],
+  leads: readonly string[],
+): readonly (readonly [table: DerivedTable, rows: string])[] {
+  const tables: Readonly<Record<DerivedTable, Map<string | number, object>>> = {
+    chambers: new Map(),
+    ideas: new Map(),
+    members: new Map(),
+    turns: new Map(),
+    snapshots: new Map(),
+  };
   for (const [index, { stream, listings, snapshot }] of entries.entries()) {
     const lead = leads[index];
     for (const row of listings) tables[row.table].set(keyOf(row), { lead, ...columnsOf(row) });
@@ -27,7 +39,8 @@ export function derivedRows(entries: readonly Derived[], leads: readonly string[
       leaf,
     });
   }
-  return Object.values(tables).map((table) => JSON.stringify([...table.values()]));
+  const written = DERIVED_TABLES.filter((name) => tables[name].size > 0);
+  return written.map((name) => [name, JSON.stringify([...tables[name].values()])]);
 }
 
 function keyOf(row: Listing): string | number {
@@ -56,43 +69,47 @@ function columnsOf(row: Listing): object {
   }
 }
 
-/** Parts of a WITH that take the five parameters from number `first` on. Rows count whose lead is `won`. */
-export function derivedInserts(first: number, won: string): string {
-  return `new_chambers AS (
+/** Parts of a WITH that write `rows`, a table's parameter. Those rows count whose lead is `won`. */
+export const DERIVED_INSERTS: Readonly<Record<DerivedTable, (rows: string, won: string) => string>> = {
+  chambers: (rows, won) => `new_chambers AS (
   INSERT INTO chambers SELECT "chamberId", "creatorDid", ${DEADLINES.map((name) => `"${name}"`)}, "isCommitted", "isSettled", listing
-  FROM jsonb_to_recordset($${first + 0}::jsonb) AS rows (lead text, "chamberId" bigint, "creatorDid" text,
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, "creatorDid" text,
     ${DEADLINES.map((name) => `"${name}" bigint`)}, "isCommitted" boolean, "isSettled" boolean, listing text)
   WHERE lead ${won}
   ON CONFLICT (chamber_id) DO UPDATE SET listing = excluded.listing, is_committed = excluded.is_committed,
     is_settled = excluded.is_settled
 ), closed_members AS (
   UPDATE members SET is_open = false
-  FROM jsonb_to_recordset($${first + 0}::jsonb) AS rows (lead text, "chamberId" bigint, "isCommitted" boolean)
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, "isCommitted" boolean)
   WHERE lead ${won} AND "isCommitted" AND members.chamber_id = "chamberId" AND is_open
-), new_ideas AS (
+)`,
+  ideas: (rows, won) => `new_ideas AS (
   INSERT INTO ideas SELECT "chamberId", slot, ticker, "creatorDid", "proposedAt", "graduatedAt", view
-  FROM jsonb_to_recordset($${first + 1}::jsonb) AS rows (lead text, "chamberId" bigint, slot bigint, ticker text, "creatorDid" text,
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, slot bigint, ticker text, "creatorDid" text,
     "proposedAt" bigint, "graduatedAt" text, view text)
   WHERE lead ${won}
   ON CONFLICT (chamber_id, slot) DO UPDATE SET graduated_at = excluded.graduated_at, view = excluded.view
-), new_members AS (
+)`,
+  members: (rows, won) => `new_members AS (
   INSERT INTO members SELECT did, "chamberId", "turnOrder", "hasCommitted", "hasRevealed", true
-  FROM jsonb_to_recordset($${first + 2}::jsonb) AS rows (lead text, did text, "chamberId" bigint, "turnOrder" bigint,
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, did text, "chamberId" bigint, "turnOrder" bigint,
     "hasCommitted" boolean, "hasRevealed" boolean)
   WHERE lead ${won}
   ON CONFLICT (did, chamber_id) DO UPDATE SET turn_order = excluded.turn_order, has_committed = excluded.has_committed,
     has_revealed = excluded.has_revealed
-), new_turns AS (
+)`,
+  turns: (rows, won) => `new_turns AS (
   INSERT INTO turns SELECT "chamberId", turn
-  FROM jsonb_to_recordset($${first + 3}::jsonb) AS rows (lead text, "chamberId" bigint, turn text)
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, turn text)
   WHERE lead ${won}
   ON CONFLICT (chamber_id) DO UPDATE SET turn = excluded.turn
-), new_snapshots AS (
+)`,
+  snapshots: (rows, won) => `new_snapshots AS (
   INSERT INTO snapshots SELECT "chamberId", "eventId", version, decode(leaf, 'hex'), state, crc
-  FROM jsonb_to_recordset($${first + 4}::jsonb) AS rows (lead text, "chamberId" bigint, "eventId" bigint, version bigint, leaf text,
+  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, "eventId" bigint, version bigint, leaf text,
     state text, crc bigint)
   WHERE lead ${won}
   ON CONFLICT (chamber_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
     state = excluded.state, crc = excluded.crc WHERE snapshots.event_id <= excluded.event_id
-)`;
-}
+)`,
+};

@@ -16,10 +16,8 @@ import {
   verifyEvent,
 } from '../stored-stream.ts';
 import { byteaArray } from './arrays.ts';
-import { derivedInserts, derivedRows } from './derived-rows.ts';
+import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
 import { readRows } from './transaction.ts';
-
-export const DERIVED_TABLES = ['chambers', 'ideas', 'members', 'turns', 'snapshots'] as const;
 
 export interface FoldSummary {
   readonly events: number;
@@ -60,12 +58,10 @@ export async function foldLog(client: Client, schema: string, onFault: (fault: F
         fail(row, error instanceof Error ? error.message : String(error));
       }
     }
-    await client.query(INSERT_DERIVED, [
-      ...derivedRows(
-        derived,
-        derived.map(() => ''),
-      ),
-    ]);
+    const noLeads = derived.map(() => '');
+    for (const [table, json] of derivedRows(derived, noLeads)) {
+      await client.query(`WITH ${DERIVED_INSERTS[table]('$1', 'IS NOT NULL')} SELECT`, [json]);
+    }
     for (const row of await unremembered(client, registered)) {
       fail(row, 'its signature is not in the table registrations');
     }
@@ -119,8 +115,6 @@ function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
   }
   return after;
 }
-
-const INSERT_DERIVED = `WITH ${derivedInserts(1, 'IS NOT NULL')} SELECT`;
 
 /** Of the registrations by the hash of their signature, those that the table lacks. */
 async function unremembered(client: Client, registered: ReadonlyMap<string, FoldRow>): Promise<readonly FoldRow[]> {

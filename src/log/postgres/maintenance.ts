@@ -4,7 +4,8 @@ import type { Client } from 'pg';
 import type { StreamId } from '../log.ts';
 import { MOVED_TO } from '../moved.ts';
 import { type Fault, type FsckSummary, LOG_ID } from '../stored-stream.ts';
-import { DERIVED_TABLES, foldLog } from './fold.ts';
+import { DERIVED_TABLES } from './derived-rows.ts';
+import { foldLog } from './fold.ts';
 import { MOVED_TRIGGER, requireLog } from './schema.ts';
 import { openTransaction } from './transaction.ts';
 

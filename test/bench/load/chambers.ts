@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, makeAgent, rawRequest, signedRequest } from './agents.ts';
 import type { Answer, Connection } from './connection.ts';
 
-/** Enough to register and join on the slowest of the floors. */
-const LOBBY_MILLIS = 2500;
+/** Enough to register and join on the slowest of the floors, and on nodes that have just started. */
+const LOBBY_MILLIS = 4_000;
 const DAY_MILLIS = 86_400_000;
 
 export interface Deadline {

@@ -1,5 +1,6 @@
 // Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
 import { describe, expect, it } from 'vitest';
+import type { ForumLog } from '../../../src/log/log.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { type Answer, House, type Prepared, registrationOf } from '../../kit/house.ts';
@@ -76,6 +77,31 @@ describe('a read', () => {
       id,
     ]);
   });
+});
+
+it('a move asks the database twice: for what its batch must know, and to append', async () => {
+  const asked: string[] = [];
+  const wrapLog = (log: ForumLog) =>
+    new Proxy(log, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name, target);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          const result = value.apply(target, args);
+          if (result instanceof Promise) asked.push(String(name));
+          return result;
+        };
+      },
+    });
+  const house = new House({ log: await openLog(await temporaryPostgres()), wrapLog });
+  const by = await house.agent();
+  const id = await openChamber(house, [by]);
+  await enterPhase(house, id, 'DEBATE');
+  const debate = () => house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+  await debate();
+  asked.length = 0;
+  await debate();
+  expect(asked).toEqual(['lookUp', 'append']);
 });
 
 describe('a move that stands on its agent’s account', () => {
