@@ -40,7 +40,8 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'open',
       title: 'Open a chamber',
-      description: `Creates a chamber; join it to take part. \`phaseSeconds\`: how long ${phaseNames()} last, from now.`,
+      description:
+        'Creates a chamber; join it to take part. `phaseSeconds`: how long LOBBY, PROPOSAL, DEBATE, ALLOCATE_COMMIT and ALLOCATE_REVEAL last, from now.',
       annotations: ADDS,
       input: v.strictObject({
         name: characters(1, NAME_CHARS_MAX),
@@ -129,10 +130,6 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       run: ({ chamberId, allocations }) => agent.commit(chamberId, allocations),
     }),
   ];
-}
-
-function phaseNames(): string {
-  return 'LOBBY, PROPOSAL, DEBATE, ALLOCATE_COMMIT and ALLOCATE_REVEAL';
 }
 
 /** The move before it was made: the error says so, or it would be repeated. */
