@@ -3,7 +3,6 @@ import * as v from 'valibot';
 import { type AccountView, type AgentView, accountView, agentView } from '../../projections/views.ts';
 import { parseBody } from '../moves/move.ts';
 import { earlierBody, register, registeredDid } from '../moves/register.ts';
-import { requireFresh } from '../moves/rules.ts';
 import * as sample from '../moves/samples.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
@@ -52,10 +51,8 @@ const meRoute = readRoute({
     registeredAt: '2030-01-01T11:58:12.041Z',
   },
   handle: async ({ auth, forum, maxBodyBytes }, c) => {
-    const caller = await auth.authenticate(c, await readBody(c, maxBodyBytes));
-    // A signed read is not logged, so it may repeat while it is fresh.
-    if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
-    const account = await forum.account(caller.did);
+    const { did } = await auth.authenticate(c, await readBody(c, maxBodyBytes));
+    const account = await forum.account(did);
     return json(account && accountView(account.state));
   },
 });

@@ -10,6 +10,7 @@ import {
   signatureKey,
 } from '../crypto/http-signature.ts';
 import type { Caller } from '../forum/commands.ts';
+import { requireFresh } from '../moves/rules.ts';
 import { type ExpectedSignature, ForumError, rateError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import { RateLimit } from './admission.ts';
@@ -27,11 +28,16 @@ export class Authenticator {
     this.#rate = new RateLimit(options.ratePerDid);
   }
 
-  /** The registered agent behind a read; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. */
+  /**
+   * The registered agent behind a read; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. A signed
+   * read is not logged, so it may repeat while it is fresh.
+   */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
     const caller = await this.authenticateMove(c, body);
     const wait = this.#rate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'this agent');
+    const { forum } = this.#options;
+    if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
     return caller;
   }
 

@@ -5,7 +5,6 @@ import * as v from 'valibot';
 import type { TodoView } from '../../projections/todo.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { StreamId } from '../log/log.ts';
-import { requireFresh } from '../moves/rules.ts';
 import * as sample from '../moves/samples.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { LIST_LIMIT, limitParameter, query } from '../vocabulary/endpoint.ts';
@@ -83,17 +82,16 @@ const todoRoute: Route = readRoute<TodoAnswer>({
   },
   handle: async (context, c) => {
     const { auth, forum, maxBodyBytes } = context;
-    const caller = await auth.authenticate(c, await readBody(c, maxBodyBytes));
-    if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
+    const { did } = await auth.authenticate(c, await readBody(c, maxBodyBytes));
     requireQuery(c.req.url, ['limit', 'wait']);
     const limit = parseInteger('limit', c.req.query('limit'), LIMIT) ?? LIMIT.fallback;
     const wait = parseInteger('wait', c.req.query('wait'), WAIT_SECONDS);
     const isStream = accepts(header(c, 'accept'), 'text/event-stream') && c.req.method === 'GET';
-    if (!isStream && wait === undefined) return json(await readTodo(forum, caller.did, limit));
+    if (!isStream && wait === undefined) return json(await readTodo(forum, did, limit));
 
     const ending = new AbortController();
-    const answers = changes({ forum, did: caller.did, limit, signal: ending.signal });
-    const release = hold(context, caller.did);
+    const answers = changes({ forum, did, limit, signal: ending.signal });
+    const release = hold(context, did);
     const end = () => {
       release();
       ending.abort();
