@@ -84,8 +84,7 @@ export function turnAt(state: TurnClock, now: Millis) {
 }
 
 /** When the turn at `now` ends unless it is passed: null without a turn, and where turns have no limit. */
-export function turnEnd(state: TurnClock, now: Millis): Millis | null {
-  const turn = turnAt(state, now);
+export function turnEnd(state: TurnClock, now: Millis, turn = turnAt(state, now)): Millis | null {
   if (turn === null || turn.endsAt === Number.POSITIVE_INFINITY) return null;
   return Math.min(turn.endsAt, phaseEnd(state, turn.phase) ?? turn.endsAt);
 }

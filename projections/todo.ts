@@ -1,9 +1,8 @@
 // What an agent has to do in each of its chambers (GET /me/todo): from rows of the derived tables and the clock, without folding.
-import type { Millis, Phase } from '../src/vocabulary/values.ts';
+import { type Millis, type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
 import { FIRST_TURN, phaseBy, phaseEnd, type TurnStart, turnAt, turnEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
-import { timeView } from './views.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
@@ -27,13 +26,17 @@ export interface TodoView {
 
 /** A chamber that is not committed, and the agent in it. */
 export interface Membership {
-  readonly chamber: ChamberListing;
+  readonly chamber: Pick<
+    ChamberListing,
+    'chamberId' | 'name' | 'deadlines' | 'memberCount' | 'turnSeconds' | 'maxMembers'
+  >;
   readonly member: Pick<MemberListing, 'turnOrder' | 'hasCommitted' | 'hasRevealed'>;
   /** null before the first pass. */
   readonly turn: TurnStart | null;
+  readonly lastEventId: number;
 }
 
-/** Without what takes a look-up of its own: the DID in turn and the last event. */
+/** Without the DID in turn, which takes a look-up. */
 export interface Todo {
   readonly membership: Membership;
   readonly phase: Phase;
@@ -50,7 +53,7 @@ export function todoOf(
 ): Todo {
   const { chamber, member, turn } = membership;
   const { deadlines, memberCount } = chamber;
-  const phase = phaseBy(deadlines, chamber.isCommitted, now);
+  const phase = phaseBy(deadlines, false, now);
   const state = {
     chamberId: chamber.chamberId,
     deadlines,
@@ -69,7 +72,7 @@ export function todoOf(
     may: mayOf(membership, { phase, isInTurn, membersMax }),
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
-    turnEndsAt: turnEnd(state, now),
+    turnEndsAt: turnEnd(state, now, current),
   };
 }
 
@@ -116,10 +119,9 @@ export function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY);
 }
 
-export function todoView(
-  { membership: { chamber, member }, phase, must, may, phaseEndsAt, turnEndsAt }: Todo,
-  { turnHolder, lastEventId }: { readonly turnHolder: string | null; readonly lastEventId: number },
-): TodoView {
+export function todoView(todo: Todo, turnHolder: string | null): TodoView {
+  const { membership, phase, must, may, phaseEndsAt, turnEndsAt } = todo;
+  const { chamber, member, lastEventId } = membership;
   return {
     chamberId: chamber.chamberId,
     name: chamber.name,
@@ -127,10 +129,24 @@ export function todoView(
     must,
     may,
     turnHolder,
-    phaseEndsAt: timeView(phaseEndsAt),
-    turnEndsAt: timeView(turnEndsAt),
+    phaseEndsAt: textOf(phaseEndsAt),
+    turnEndsAt: textOf(turnEndsAt),
     committed: member.hasCommitted,
     revealed: member.hasRevealed,
     lastEventId,
   };
+}
+
+const TEXTS_MAX = 20_000;
+const texts = new Map<Millis, string>();
+
+/** Kept, because to format the times would take longer than all else of a list, and deadlines come again with each request. */
+function textOf(at: Millis | null): string | null {
+  if (at === null) return null;
+  const known = texts.get(at);
+  if (known !== undefined) return known;
+  if (texts.size >= TEXTS_MAX) texts.clear();
+  const text = toTimestamp(at);
+  texts.set(at, text);
+  return text;
 }

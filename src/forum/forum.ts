@@ -530,13 +530,11 @@ export class Forum {
     const context = { now: this.now(), membersMax: this.#options.limits.membersMax };
     const memberships = await this.log.listMemberships(did, MEMBERSHIPS_MAX + 1);
     const urgent = memberships.map((each) => todoOf(each, context)).sort(byUrgency);
-    const views = urgent.slice(0, limit).map(async (each) => {
-      const { holderTurnOrder, membership } = each;
-      const { chamberId } = membership.chamber;
-      const holder = holderTurnOrder === null ? undefined : await this.log.memberAt(chamberId, holderTurnOrder);
-      return todoView(each, { turnHolder: holder ?? null, lastEventId: await this.log.lastEventId(chamberId) });
-    });
-    return { todo: await Promise.all(views), isCut: urgent.length > limit };
+    const listed = urgent.slice(0, limit);
+    const holders = await this.log.listMembersAt(
+      listed.map(({ membership, holderTurnOrder }) => [membership.chamber.chamberId, holderTurnOrder]),
+    );
+    return { todo: listed.map((each, index) => todoView(each, holders[index] ?? null)), isCut: urgent.length > limit };
   }
 
   /** Calls `wake` after each commit to the chamber (ALL_CHAMBERS: to any), or by the agent; returns a function that ends it. A wake-up carries no data. */

@@ -131,6 +131,9 @@ export interface Follower {
   readonly wake: (stream: StreamId) => void;
 }
 
+/** A place among the members of a chamber. */
+export type Seat = readonly [chamberId: number, turnOrder: number | null];
+
 export interface ForumLog {
   /** Random, made with the store: 32 lower-case hex digits. */
   readonly logId: string;
@@ -193,7 +196,8 @@ export interface ForumLog {
   listMemberships(did: string, limit: number): Promise<readonly Membership[]>;
   /** The chambers that the agent joined, newest first. */
   listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>): Promise<readonly ChamberListing[]>;
-  memberAt(chamberId: number, turnOrder: number): Promise<string | undefined>;
+  /** The members' DIDs; null where the chamber has no such turn order. */
+  listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]>;
   agentRecord(did: string): Promise<AgentRecord>;
   /** The creator's chambers that are not committed, counted up to `max`. */
   countOpenChambers(creatorDid: string, max: number): Promise<number>;

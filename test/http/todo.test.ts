@@ -1,11 +1,12 @@
 // What an agent must do and may do now (GET /me/todo), who it is (GET /agents/:did) and where it is a member.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { TodoView } from '../../projections/todo.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
-import { HOUR, START } from '../kit/clock.ts';
+import { HOUR, START, TestClock } from '../kit/clock.ts';
 import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 
 async function todoOf(house: House, by: Signer, query = ''): Promise<readonly TodoView[]> {
   const { todo } = await house.must('GET', `/me/todo${query}`, { by });
@@ -99,6 +100,36 @@ describe('GET /me/todo', () => {
       todo: [{ chamberId: limited }, { chamberId: acting }],
       more: true,
     });
+  });
+
+  it('one request holds all that a member of 4 of 40 open chambers needs, and folds none', async () => {
+    const { clock, path } = { clock: new TestClock(), path: temporaryDatabase() };
+    const before = new House({ clock, path });
+    const [ann, bob] = [await before.agent(), await before.agent()];
+    const now = clock.read();
+    const openFrom = (hours: readonly number[], members: readonly Signer[]) =>
+      openChamber(before, members, deadlinesFrom(now, hours));
+    for (let foreign = 0; foreign < 36; foreign++) await openFrom([1, 2, 3, 4, 5], [bob]);
+    const commit = await openFrom([1, 2, 3, 7, 8], [bob, ann]);
+    const lobby = await openFrom([5, 6, 7, 8, 9], [bob, ann]);
+    const turn = await openFrom([3, 5, 6, 7, 8], [ann, bob]);
+    const others = await openFrom([1, 2, 6, 7, 8], [bob, ann]);
+    await before.close();
+    clock.advance(4 * HOUR);
+
+    const house = new House({ clock, path });
+    const reads = [vi.spyOn(house.log, 'readPage'), vi.spyOn(house.log, 'readSnapshot')];
+    const due = (await todoOf(house, ann)).map(({ chamberId, must, may, turnHolder, phaseEndsAt, lastEventId }) => {
+      return [chamberId, must, may, turnHolder, (Date.parse(phaseEndsAt ?? '') - now) / HOUR, lastEventId];
+    });
+    expect(due).toEqual([
+      [turn, 'pass', ['propose'], ann.did, 5, 3],
+      [commit, 'commit', [], null, 7, 3],
+      [lobby, 'wait', [], null, 5, 3],
+      [others, 'wait', [], bob.did, 6, 3],
+    ]);
+    const streams = reads.flatMap(({ mock }) => mock.calls.map(([stream]) => stream));
+    expect(streams.filter((stream) => stream !== ann.did)).toEqual([]);
   });
 
   it('is signed, and takes only limit and wait', async () => {

@@ -252,19 +252,36 @@ export function describePort(open: () => Promise<Opened>): void {
         entry(1, 3, { listings: [{ table: 'turns', chamberId: 1, turn }] }),
       ]);
       const open3 = {
-        chamber: listing(3),
+        chamber: openListing(3),
         member: { turnOrder: null, hasCommitted: false, hasRevealed: false },
         turn: null,
+        lastEventId: 1,
       };
-      const open1 = { chamber: listing(1), member: { turnOrder: 0, hasCommitted: true, hasRevealed: false }, turn };
+      const open1 = {
+        chamber: openListing(1),
+        member: { turnOrder: 0, hasCommitted: true, hasRevealed: false },
+        turn,
+        lastEventId: 3,
+      };
       await log.append([entry(2, 2, { listings: [listing(2, { isCommitted: true })] })]);
-      expect(await log.listMemberships(ANN, 9)).toEqual([open3, open1]);
-      expect(await log.listMemberships(ANN, 1)).toEqual([open3]);
+      expect(await log.listMemberships(ANN, 9)).toMatchObject([open3, open1]);
+      expect(await log.listMemberships(ANN, 1)).toMatchObject([open3]);
+      await log.append([entry(3, 2, { listings: [listing(3, { memberCount: 1 })] }), entry(1, 4)]);
+      expect(await log.listMemberships(ANN, 9)).toMatchObject([
+        { ...open3, chamber: { ...open3.chamber, memberCount: 1 }, lastEventId: 2 },
+        { ...open1, lastEventId: 4 },
+      ]);
       const chambersOf = (before?: number) => log.listChambersOf(ANN, { before, limit: 9 });
       expect((await chambersOf()).map(({ chamberId }) => chamberId)).toEqual([2, 1]);
       expect((await chambersOf(2)).map(({ chamberId }) => chamberId)).toEqual([1]);
-      expect([await log.memberAt(1, 1), await log.memberAt(1, 2)]).toEqual([BOB, undefined]);
-      await log.append([entry(1, 4, { listings: [idea(1, 5, 'SUN', '2030-01-01T00:00:00.000Z')] })]);
+      const seats = [
+        [1, 2],
+        [1, 1],
+        [3, null],
+        [1, 0],
+      ] as const;
+      expect(await log.listMembersAt(seats)).toEqual([null, BOB, null, ANN]);
+      await log.append([entry(1, 5, { listings: [idea(1, 5, 'SUN', '2030-01-01T00:00:00.000Z')] })]);
       expect(await log.agentRecord(ANN)).toEqual({ chambers: { count: 2, newest: 2 }, proposed: 1, graduated: 1 });
       expect(await log.agentRecord('did:key:zCyd')).toEqual({
         chambers: { count: 0, newest: null },
@@ -321,6 +338,12 @@ export function describePort(open: () => Promise<Opened>): void {
     await again.persistClock(90_000);
     expect([again.lastAt, (await reopen()).lastAt]).toEqual([90_000, 90_000]);
   });
+}
+
+/** What a membership shows of a chamber. */
+function openListing(id: number) {
+  const { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers } = listing(id);
+  return { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers };
 }
 
 async function heads(log: ForumLog, streams: readonly StreamId[]): Promise<readonly number[]> {

@@ -4,7 +4,8 @@ import type { TurnStart } from '../../../projections/phase.ts';
 import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
-import type { ChamberListQuery, GraduatedQuery } from '../log.ts';
+import type { ChamberListQuery, GraduatedQuery, Seat } from '../log.ts';
+import { bigintArray } from './arrays.ts';
 
 /** Runs a statement, prepared under the name. */
 export type Query = <Row>(name: string, text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
@@ -83,15 +84,17 @@ export async function countOpenChambers(query: Query, creatorDid: string, max: n
 export async function listMemberships(query: Query, did: string, limit: number): Promise<readonly Membership[]> {
   const rows = await query<MembershipRow>(
     'memberships',
-    `SELECT listing, turn_order, has_committed, has_revealed, turn
+    `SELECT listing, turn_order, has_committed, has_revealed, turn,
+       (SELECT max(event_id) FROM events WHERE stream = chamber_id::text) AS last_event_id
      FROM members JOIN chambers USING (chamber_id) LEFT JOIN turns USING (chamber_id)
      WHERE did = $1 AND is_open ORDER BY chamber_id DESC LIMIT $2`,
     [did, limit],
   );
-  return rows.map(({ listing, turn_order: order, has_committed: hasCommitted, has_revealed: hasRevealed, turn }) => ({
+  return rows.map(({ listing, turn_order: order, has_committed: hasCommitted, has_revealed: hasRevealed, ...row }) => ({
     chamber: JSON.parse(listing) as ChamberListing,
     member: { turnOrder: order === null ? null : Number(order), hasCommitted, hasRevealed },
-    turn: turn === null ? null : (JSON.parse(turn) as TurnStart),
+    turn: row.turn === null ? null : (JSON.parse(row.turn) as TurnStart),
+    lastEventId: Number(row.last_event_id),
   }));
 }
 
@@ -109,13 +112,14 @@ export async function listChambersOf(
   return rows.map(({ listing }) => JSON.parse(listing) as ChamberListing);
 }
 
-export async function memberAt(query: Query, chamberId: number, turnOrder: number): Promise<string | undefined> {
-  const [member] = await query<{ readonly did: string }>(
-    'member at',
-    'SELECT did FROM members WHERE chamber_id = $1 AND turn_order = $2',
-    [chamberId, turnOrder],
+export async function listMembersAt(query: Query, seats: readonly Seat[]): Promise<readonly (string | null)[]> {
+  const rows = await query<{ readonly did: string | null }>(
+    'members at',
+    `SELECT (SELECT did FROM members WHERE chamber_id = seats.id AND turn_order = seats.place) AS did
+     FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS seats (id, place, row) ORDER BY seats.row`,
+    [bigintArray(seats.map(([chamberId]) => chamberId)), bigintArray(seats.map(([, turnOrder]) => turnOrder))],
   );
-  return member?.did;
+  return rows.map(({ did }) => did);
 }
 
 export async function agentRecord(query: Query, did: string): Promise<AgentRecord> {
@@ -137,6 +141,7 @@ interface MembershipRow {
   readonly has_committed: boolean;
   readonly has_revealed: boolean;
   readonly turn: string | null;
+  readonly last_event_id: string;
 }
 
 interface ViewRow {

@@ -18,6 +18,7 @@ import type {
   OrderedPage,
   Page,
   Registration,
+  Seat,
   Snapshot,
   StreamDamaged,
   StreamId,
@@ -305,8 +306,8 @@ class PostgresLog implements ForumLog {
     return lists.listChambersOf(this.#query, did, query);
   }
 
-  memberAt(chamberId: number, turnOrder: number) {
-    return lists.memberAt(this.#query, chamberId, turnOrder);
+  listMembersAt(seats: readonly Seat[]) {
+    return lists.listMembersAt(this.#query, seats);
   }
 
   agentRecord(did: string) {

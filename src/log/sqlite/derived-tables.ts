@@ -70,7 +70,7 @@ CREATE TABLE members (
   is_open INTEGER NOT NULL,
   PRIMARY KEY (did, chamber_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX members_open ON members (did, chamber_id) WHERE is_open = 1;
+CREATE INDEX members_open ON members (did, chamber_id, turn_order, has_committed, has_revealed) WHERE is_open = 1;
 CREATE INDEX members_by_turn ON members (chamber_id, turn_order);
 CREATE TABLE turns (
   chamber_id INTEGER PRIMARY KEY,

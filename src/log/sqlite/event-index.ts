@@ -175,11 +175,11 @@ export class EventIndex {
     this.#memtable = emptyMemtable();
   }
 
-  /** 0 for an unknown stream. */
-  lastEventId(stream: StreamId): number {
+  /** 0 for an unknown stream. `indexed`: what the tables hold, where the caller has read them. */
+  lastEventId(stream: StreamId, indexed?: number | null): number {
     const run = this.#memtable.streams.get(stream) ?? this.#flushing?.streams.get(stream);
     if (run !== undefined) return run.firstEventId + run.positions.length - 1;
-    return this.#statements.lastEventId.get(stream) ?? 0;
+    return indexed ?? this.#statements.lastEventId.get(stream) ?? 0;
   }
 
   positionOf(stream: StreamId, eventId: number): number | undefined {

@@ -1,15 +1,13 @@
 // The derived tables behind lists and look-ups; the contacts and what is remembered of registrations, which no line holds.
 import type { Database } from 'better-sqlite3';
 import type { ChamberListing, Listing } from '../../../projections/listings.ts';
-import type { TurnPhase } from '../../../projections/phase.ts';
-import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import { unreachable } from '../../vocabulary/unreachable.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { ChamberListQuery, GraduatedQuery, Registration } from '../log.ts';
 import { ChamberPhases } from './chamber-phases.ts';
 
-type ChamberRow = ReturnType<typeof toRow>;
+export type ChamberRow = ReturnType<typeof toRow>;
 
 export class Listings {
   readonly #statements: Statements;
@@ -113,23 +111,6 @@ export class Listings {
     return this.#statements.settled.all(limit);
   }
 
-  /** The agent's chambers that are not committed, newest first. */
-  memberships(did: string, limit: number): readonly Membership[] {
-    return this.#statements.memberships.all(did, limit).map((row) => ({
-      chamber: fromRow(row),
-      member: {
-        turnOrder: row.own_order,
-        hasCommitted: row.has_committed === 1,
-        hasRevealed: row.has_revealed === 1,
-      },
-      turn: row.since === null ? null : { phase: row.turn_phase, turnOrder: row.turn_order ?? 0, since: row.since },
-    }));
-  }
-
-  memberAt(chamberId: number, turnOrder: number): string | undefined {
-    return this.#statements.memberAt.get(chamberId, turnOrder);
-  }
-
   /** Newest first. */
   chambersOf(did: string, { before = Number.MAX_SAFE_INTEGER, limit }: Pick<ChamberListQuery, 'before' | 'limit'>) {
     return this.#statements.chambersOf.all(did, before, limit).map(fromRow);
@@ -153,15 +134,6 @@ interface RegistrationRow {
   readonly event_id: number;
 }
 
-interface MembershipRow extends ChamberRow {
-  readonly own_order: number | null;
-  readonly has_committed: number;
-  readonly has_revealed: number;
-  readonly turn_phase: TurnPhase | null;
-  readonly turn_order: number | null;
-  readonly since: Millis | null;
-}
-
 interface AgentRecordRow {
   readonly chambers: number;
   readonly newest: number | null;
@@ -182,15 +154,6 @@ function prepare(db: Database) {
     writeMember: db.prepare('INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, 1)'),
     closeMembers: db.prepare<[number]>('UPDATE members SET is_open = 0 WHERE chamber_id = ? AND is_open = 1'),
     writeTurn: db.prepare('INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)'),
-    memberships: db.prepare<[string, number], MembershipRow>(
-      `SELECT chambers.*, members.turn_order AS own_order, has_committed, has_revealed,
-         turns.phase AS turn_phase, turns.turn_order, turns.since
-       FROM members INDEXED BY members_open CROSS JOIN chambers USING (chamber_id) LEFT JOIN turns USING (chamber_id)
-       WHERE did = ? AND is_open = 1 ORDER BY members.chamber_id DESC LIMIT ?`,
-    ),
-    memberAt: db
-      .prepare<[number, number], string>('SELECT did FROM members WHERE chamber_id = ? AND turn_order = ?')
-      .pluck(),
     chambersOf: db.prepare<[string, number, number], ChamberRow>(
       `SELECT chambers.* FROM members CROSS JOIN chambers USING (chamber_id)
        WHERE did = ? AND members.chamber_id < ? AND turn_order IS NOT NULL ORDER BY members.chamber_id DESC LIMIT ?`,
@@ -266,7 +229,7 @@ function toRow(listing: ChamberListing) {
   };
 }
 
-function fromRow(row: ChamberRow): ChamberListing {
+export function fromRow(row: ChamberRow): ChamberListing {
   return {
     table: 'chambers',
     chamberId: row.chamber_id,

@@ -21,6 +21,7 @@ import {
   type OrderedPage,
   type Page,
   type Registration,
+  type Seat,
   type Snapshot,
   StreamDamaged,
   type StreamId,
@@ -32,6 +33,7 @@ import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file
 import { EventIndex, type FlushProgress } from './event-index.ts';
 import { checksumOfLines, isWhole, lengthOf, NO_CHECKSUM, SEAL_UNIT } from './line-check.ts';
 import { Listings } from './listings.ts';
+import { Memberships } from './memberships.ts';
 import { Snapshots } from './snapshots.ts';
 
 export interface SqliteLogOptions {
@@ -85,6 +87,7 @@ class SqliteLog implements ForumLog {
   readonly #listings: Listings;
   readonly #snapshots: Snapshots;
   readonly #index: EventIndex;
+  readonly #memberships: Memberships;
   readonly #write: (entries: readonly LogEntry[], registrations: readonly Registration[]) => FlushProgress;
   readonly #persistClock: (at: Millis) => number;
   #position: number;
@@ -102,6 +105,7 @@ class SqliteLog implements ForumLog {
     this.#write = db.transaction(this.#writeEntries.bind(this)).immediate;
     this.#persistClock = db.transaction(this.#persistAndAdvance.bind(this)).immediate;
     this.#index = new EventIndex(db);
+    this.#memberships = new Memberships(db, this.#index);
     this.logId = this.#statements.recall.get('log_id') ?? '';
     if (!LOG_ID.test(this.logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
     requireNotMoved(this.#statements.recall.get(MOVED_TO));
@@ -160,6 +164,7 @@ class SqliteLog implements ForumLog {
         nodesCrc: nodes && crc32(nodes),
       });
       for (const listing of listings) this.#listings.write(listing, at);
+      if (chamberId !== null) this.#memberships.known.delete(chamberId);
       if (snapshot !== undefined && chamberId !== null) this.#snapshots.write(chamberId, snapshot);
     }
     for (const registration of registrations) this.#listings.writeRegistration(registration);
@@ -391,15 +396,17 @@ class SqliteLog implements ForumLog {
   }
 
   async listMemberships(did: string, limit: number): Promise<readonly Membership[]> {
-    return this.#run(() => this.#listings.memberships(did, limit));
+    return this.#run(() => this.#memberships.list(did, limit));
   }
 
   async listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>) {
     return this.#run(() => this.#listings.chambersOf(did, query));
   }
 
-  async memberAt(chamberId: number, turnOrder: number): Promise<string | undefined> {
-    return this.#run(() => this.#listings.memberAt(chamberId, turnOrder));
+  async listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]> {
+    const memberAt = ([chamberId, turnOrder]: Seat) =>
+      (turnOrder === null ? undefined : this.#memberships.memberAt(chamberId, turnOrder)) ?? null;
+    return this.#run(() => seats.map(memberAt));
   }
 
   async agentRecord(did: string): Promise<AgentRecord> {
