@@ -98,12 +98,13 @@ export async function openSource(
   const accept = { accept: 'text/event-stream', ...headers };
   const response = await fetch(url + path, { headers: accept, signal: ended.signal });
   if (!response.ok || response.body === null) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return readEvents(response.body);
+  // At once: undici cancels a body that nobody reads yet when the response is collected.
+  return readEvents(response.body.pipeThrough(new TextDecoderStream()));
 }
 
-async function* readEvents(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<ServerSent> {
+async function* readEvents(chunks: ReadableStream<string>): AsyncGenerator<ServerSent> {
   let text = '';
-  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+  for await (const chunk of chunks) {
     const events = (text + chunk).split('\n\n');
     text = events.pop() ?? '';
     for (const event of events) yield parseEvent(event);
