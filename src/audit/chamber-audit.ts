@@ -51,7 +51,7 @@ export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction
 }
 
 /** A line before its turn to be checked. */
-interface StartedLine extends LineRecord {
+export interface StartedLine extends LineRecord {
   /** As it was written, before tools changed the copy. */
   readonly line: RawLine;
   readonly copyProblem: string | undefined;
@@ -104,18 +104,19 @@ export class ChamberAudit {
 
   /** Checks the next line. Throws UnusableInput when the lines are not events at all. */
   async take(line: RawLine): Promise<void> {
-    await this.#take(this.#start(line));
+    await this.finish(this.start(line));
   }
 
   /** Checks the next lines; signatures are verified while other lines are read and decided. */
   async takeAll(lines: AsyncIterable<RawLine>, onTaken?: (line: RawLine) => void): Promise<void> {
-    for await (const started of ahead(lines, (line) => this.#start(line))) {
-      await this.#take(started);
+    for await (const started of ahead(lines, (line) => this.start(line))) {
+      await this.finish(started);
       onTaken?.(started.line);
     }
   }
 
-  #start(line: RawLine): StartedLine {
+  /** Begins to verify the signature of a line, which is to be finished after those started before it. */
+  start(line: RawLine): StartedLine {
     const { bytes, problem: copyProblem } = this.#copy.restore(line.bytes);
     const restored = { bytes, isEnded: line.isEnded };
     const record = readRecord(restored);
@@ -125,7 +126,7 @@ export class ChamberAudit {
     return { line: restored, copyProblem, ...record, verification };
   }
 
-  async #take({ line, copyProblem, event, problem, verification }: StartedLine): Promise<void> {
+  async finish({ line, copyProblem, event, problem, verification }: StartedLine): Promise<void> {
     this.lineCount++;
     if (copyProblem !== undefined) this.findings.judge('form', [this.#sequence.due], copyProblem);
     if (event === undefined) return this.#takeUnreadable(line, problem ?? '');

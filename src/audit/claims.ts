@@ -9,7 +9,10 @@ import type { ChamberAudit, Claim } from './chamber-audit.ts';
 import { lowerCase } from './context.ts';
 import { ABI, deployData, readCall, readTransaction } from './contracts.ts';
 
-export async function compareChain(audit: ChamberAudit, chain?: AuditedChain, chamberId?: number): Promise<void> {
+/** An audit, or a part of one with findings of its own. */
+type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'moves' | 'decisions' | 'context'>;
+
+export async function compareChain(audit: Compared, chain?: AuditedChain, chamberId?: number): Promise<void> {
   const { findings, claims } = audit;
   if (chain === undefined || chamberId === undefined) {
     const reason = chain === undefined ? 'use --rpc and --registry to ask the chain' : 'the chamber is unknown';
@@ -20,7 +23,7 @@ export async function compareChain(audit: ChamberAudit, chain?: AuditedChain, ch
   for (const claim of claims) await comparison.judge(claim);
 }
 
-async function compareRoot(audit: ChamberAudit, chain: AuditedChain, chamberId: number) {
+async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: number) {
   const { findings, claims, moves, decisions } = audit;
   if (!decisions.isTreeKnown) return;
   const root = moves.root();
@@ -40,13 +43,13 @@ type Transaction = NonNullable<Awaited<ReturnType<AuditedChain['transaction']>>>
 type Problem = string | { readonly open: string } | { readonly doubt: string } | undefined;
 
 class ClaimComparison {
-  readonly #audit: ChamberAudit;
+  readonly #audit: Compared;
   readonly #chain: AuditedChain;
   readonly #chamberId: number;
   /** Of the commitment: no token is older. */
   #committed: Transaction | undefined;
 
-  constructor(audit: ChamberAudit, chain: AuditedChain, chamberId: number) {
+  constructor(audit: Compared, chain: AuditedChain, chamberId: number) {
     this.#audit = audit;
     this.#chain = chain;
     this.#chamberId = chamberId;

@@ -1,6 +1,6 @@
 // The auditor for any runtime: the command, the page and other programs audit with it. It needs nothing of Node.
 export { type Accounts, listedAccounts } from './accounts.ts';
-export { type AuditOptions, ChamberAudit } from './chamber-audit.ts';
+export { type AuditOptions, ChamberAudit, type StartedLine } from './chamber-audit.ts';
 export { type AuditContext, type AuditPolicy, auditContext } from './context.ts';
 export { CHECK_NAMES, type CheckName, type CheckResult, type Finding, type Verdict } from './findings.ts';
 export { type RawLine, readLines, UnusableInput } from './input.ts';

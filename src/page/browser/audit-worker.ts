@@ -5,9 +5,10 @@ import {
   ChamberAudit,
   checkedVerify,
   createWebVerify,
-  type RawLine,
   readLines,
+  type StartedLine,
 } from '../../audit/core.ts';
+import { Findings } from '../../audit/findings.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
@@ -30,15 +31,17 @@ export interface AuditMessage {
 
 const REPORT_EVERY_MILLIS = 100;
 const PREVIEW_EVERY_MILLIS = 2_000;
+const STARTED_LINES_MAX = 512;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 const queue: string[] = [];
 let audit: ChamberAudit | undefined;
 let link: ShownCheck | undefined;
 let failure: string | null = null;
 let isRunning = false;
-let isChainAsked = false;
+/** What the chain said of the first claims of the log. */
+let onChain = new Findings();
+let claimsCompared = 0;
 let reportedAt = 0;
 let comparedSize = 0;
 let isPreviewAwaited = false;
@@ -80,30 +83,34 @@ async function auditFile(audit: ChamberAudit, file: File, { chain }: AuditJob): 
 
 async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
   do {
-    await audit.takeAll(waiting(), (line) => {
-      judgeMissing(audit, line);
-      if (job.named !== undefined && link === undefined && audit.moves.size === job.named.size)
-        judgeLink(audit, job.named);
-      reportAtTimes(audit);
-    });
+    await takeQueue(audit, job);
     report(audit);
     await comparePreview(audit, job);
-    const isCommitted = audit.claims.some(({ event }) => event.type === 'chamber.committed');
-    if (job.chain === undefined || isChainAsked || !isCommitted) continue;
-    isChainAsked = true;
+    if (job.chain === undefined || audit.claims.length === claimsCompared) continue;
+    claimsCompared = audit.claims.length;
     await compareChain(audit, job.chain);
   } while (queue.length > 0);
 }
 
-async function* waiting(): AsyncGenerator<RawLine, void, undefined> {
-  for (const line of queue.splice(0)) yield { bytes: encoder.encode(line), isEnded: true };
+/** Signatures are verified while other lines are read and decided, also those that arrive meanwhile. */
+async function takeQueue(audit: ChamberAudit, { named }: AuditJob): Promise<void> {
+  const started: StartedLine[] = [];
+  for (;;) {
+    const lines = queue.splice(0, STARTED_LINES_MAX - started.length);
+    for (const line of lines) started.push(audit.start({ bytes: encoder.encode(line), isEnded: true }));
+    const next = started.shift();
+    if (next === undefined) return;
+    await audit.finish(next);
+    judgeMissing(audit, next);
+    if (named !== undefined && link === undefined && audit.moves.size === named.size) judgeLink(audit, named);
+    reportAtTimes(audit);
+  }
 }
 
 /** The auditor reports what is missing once the input has ended; a stream does not end. */
-function judgeMissing({ findings, lineCount: due }: ChamberAudit, { bytes }: RawLine): void {
-  const [, eventId] = /"eventId":(\d+)/.exec(decoder.decode(bytes)) ?? [];
-  if (eventId === undefined || Number(eventId) <= due) return;
-  findings.judge('order', [due], `event ${due} is missing: the service sent event ${eventId} in its place`);
+function judgeMissing({ findings, lineCount: due }: ChamberAudit, { event }: StartedLine): void {
+  if (event === undefined || event.eventId <= due) return;
+  findings.judge('order', [due], `event ${due} is missing: the service sent event ${event.eventId} in its place`);
 }
 
 /** Whether the moves are those that the address names; called where they are as many, or never will be. */
@@ -149,12 +156,20 @@ async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain):
     import('../../audit/claims.ts'),
     import('../../audit/chain.ts'),
   ]);
+  const { moves, decisions, context } = audit;
+  const findings = new Findings();
   try {
     if (!isWalletAddress(registry)) throw new Error('the registry must be an address with a valid checksum');
-    await claims.compareChain(audit, new AuditedChain(rpc, [registry as Hex]), audit.decisions.state?.chamberId);
+    const chain = new AuditedChain(rpc, [registry as Hex]);
+    await claims.compareChain(
+      { findings, claims: audit.claims, moves, decisions, context },
+      chain,
+      decisions.state?.chamberId,
+    );
   } catch (error) {
-    audit.findings.notEvaluated(messageOf(error), 'contract', 'receipts');
+    findings.notEvaluated(messageOf(error), 'contract', 'receipts');
   }
+  onChain = findings;
 }
 
 function reportAtTimes(audit: ChamberAudit): void {
@@ -163,9 +178,9 @@ function reportAtTimes(audit: ChamberAudit): void {
 
 function report(audit: ChamberAudit): void {
   reportedAt = performance.now();
-  const results = audit.findings
-    .results()
-    .filter(({ counts }) => counts.verified + counts.broken + counts.notEvaluated > 0);
+  const results = [...audit.findings.results(), ...onChain.results()].filter(
+    ({ counts }) => counts.verified + counts.broken + counts.notEvaluated > 0,
+  );
   const checks = link === undefined ? results : [link, ...results];
   postMessage({
     checked: audit.lineCount,
