@@ -8,7 +8,7 @@ import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values
 import { allocationSection } from './allocation-view.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from './element.ts';
 import { agent, type Cast, hash, PHASE_NAMES, plural, shortDid, time, timeLeft } from './format.ts';
-import { type LiveModel, replayBar, verifySection } from './live-view.ts';
+import { alarm, type LiveModel, replayBar, verifySection } from './live-view.ts';
 import { transcriptSection } from './transcript-view.ts';
 
 export interface ChamberModel extends Cast {
@@ -35,6 +35,7 @@ export function chamberView(model: ChamberModel): Element {
     state.topic !== null && foreignBlock(state.topic, 'text topic'),
     phaseLine(model, phase),
     h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
+    alarm(live),
     replayBar(live),
     // In the order of reading; on a wide screen the second stands beside the others.
     h(
@@ -105,7 +106,9 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
       if (isClosed(state, now)) return ['All moves are made. The root of the log is on its way to the chain.'];
       return [`${reveals.size} of ${plural(commitments.size, 'sealed allocation')} opened.`];
     case 'COMMITTED':
-      return ['Finished: the root of the log is on the chain.'];
+      return [
+        `Finished: ${graduates(state).length} of ${plural(state.ideas.length, 'idea')} graduated, and the root of the log is on the chain.`,
+      ];
   }
 }
 
@@ -118,7 +121,14 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
     return h(
       'li',
       { class: winners.has(idea) ? 'idea graduate' : 'idea' },
-      h('h3', {}, foreign(idea.name), ' ', h('code', { class: 'ticker' }, idea.ticker)),
+      h(
+        'h3',
+        {},
+        foreign(idea.name),
+        ' ',
+        h('code', { class: 'ticker' }, idea.ticker),
+        winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
+      ),
       foreignBlock(idea.description),
       h(
         'p',
@@ -126,7 +136,6 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
         'by ',
         agent(idea.creatorDid, model),
         state.reveals.size > 0 && ` · ${plural(backers, 'backer')}, ${state.minBackersForGraduation} needed`,
-        winners.has(idea) && h('b', { class: 'badge' }, 'graduated'),
       ),
       token(model, idea),
     );

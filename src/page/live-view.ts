@@ -21,8 +21,10 @@ export interface LiveModel {
   readonly chain: NamedChain | undefined;
   readonly audit: Audit;
   readonly markOf: (eventId: number) => Mark;
+  /** Whether the chunk of the transcript at this place belongs into the document. */
+  readonly isDrawn: (place: number) => boolean;
   /** The element made last for this place, made anew if the version is another: at once, or in one of the next frames. */
-  readonly memo: (place: number, version: string, make: () => Element) => Element;
+  readonly memo: (place: number, version: string, make: () => Element) => Element | undefined;
 }
 
 /** The chain that the reader names to compare with. */
@@ -110,20 +112,19 @@ export function eventMark(mark: Mark): Element {
 }
 
 export function verifySection(chamberId: number, live: LiveModel | undefined): Element {
-  const heading = h('h2', {}, 'Verified here');
   if (live === undefined) {
     const text =
       'With JavaScript, your browser checks every line of the log itself. Without it, the command line does:';
     const command = h('p', {}, h('code', { class: 'whole' }, `chambers audit URL --chamber=${chamberId}`));
-    return h('section', { class: 'verify' }, heading, h('p', {}, text), command);
+    return h('section', { class: 'verify' }, h('h2', {}, 'Verify it yourself'), h('p', {}, text), command);
   }
   const { audit, total, file } = live;
-  const broken = audit.results.filter(({ verdict }) => verdict === 'broken');
+  const broken = brokenChecks(audit);
   const isDone = audit.checked === total && broken.length === 0 && audit.failure === null;
   return h(
     'section',
     { class: broken.length > 0 ? 'verify bad' : isDone ? 'verify good' : 'verify' },
-    heading,
+    h('h2', { id: 'verify' }, broken.length > 0 ? 'Not verified' : 'Verified here'),
     file !== undefined && h('p', {}, foreign(file), ', which does not leave this browser.'),
     h('p', { role: 'status' }, audit.failure ?? verdict(live, broken)),
     broken.length > 0 && h('div', { role: 'alert' }, h('ul', { class: 'findings' }, ...broken.map(finding))),
@@ -138,6 +139,17 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
     file === undefined && stateLink(audit),
     fileField(),
   );
+}
+
+function brokenChecks({ results }: Audit): readonly ShownCheck[] {
+  return results.filter(({ verdict }) => verdict === 'broken');
+}
+
+/** Near the top: the findings may be far below. Its place is kept where nothing is broken. */
+export function alarm(live: LiveModel | undefined): Element {
+  const isBroken = live !== undefined && brokenChecks(live.audit).length > 0;
+  const link = h('a', { href: '#verify' }, 'See what it found');
+  return h('p', { class: 'alarm' }, isBroken && ['✗ Your browser found this log broken. ', link]);
 }
 
 const LIMITS =
@@ -214,7 +226,7 @@ function chainForm({ chain, audit }: LiveModel): Element {
 function stateLink({ size, root }: Audit): Element | false {
   if (root === null) return false;
   const link = h('a', { href: `?size=${size}&root=${root}` }, `Link to these ${plural(size, 'move')}`);
-  return h('p', { class: 'facts' }, link, ': whoever opens it later sees at once if they were changed.');
+  return h('p', { class: 'facts' }, link, ': it shows a later visitor whether they were changed.');
 }
 
 /** A file may also be dropped anywhere on the page. */

@@ -10,47 +10,59 @@ import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
 /** Drawn, and drawn anew, as one. */
-const CHUNK_EVENTS = 50;
+const CHUNK_EVENTS = 20;
 
 export function transcriptSection(model: ChamberModel): Element {
   const { state, events, live } = model;
   const first = events[0]?.eventId ?? 1;
+  const linked = live?.linked === undefined ? -1 : events.findIndex(({ eventId }) => eventId === live.linked);
   const chunks: Element[] = [];
   for (let start = 0; start < events.length; start += CHUNK_EVENTS) {
-    const make = () => chunk(model, start);
-    chunks.push(live === undefined ? make() : live.memo(start, versionOf(model, live, start), make));
+    const isLinked = start <= linked && linked < start + CHUNK_EVENTS;
+    chunks.push(live === undefined ? chunk(model, start) : liveChunk(model, { live, start, isLinked }));
   }
+  const latest = h('a', { href: `#e${events.at(-1)?.eventId}` }, 'to the latest event');
   const allLines = h('a', { href: `${state.chamberId}/events` }, 'All lines');
   return h(
     'section',
     { class: 'transcript' },
-    h('h2', {}, 'Transcript'),
+    h('h2', {}, 'Transcript', events.length > CHUNK_EVENTS && h('small', {}, ' ', latest)),
     first > 1 && h('p', { class: 'facts' }, `The last events, from number ${first}. `, allLines),
     ...chunks,
   );
 }
 
-/** What a chunk is drawn from, besides its events: one that changes is drawn anew. */
-function versionOf({ state, events, labels }: ChamberModel, live: LiveModel, start: number): string {
+interface LivePlace {
+  readonly live: LiveModel;
+  readonly start: number;
+  readonly isLinked: boolean;
+}
+
+function liveChunk(model: ChamberModel, { live, start, isLinked }: LivePlace): Element {
+  const notDrawn = h('div', { class: 'chunk', 'data-place': start });
+  if (!live.isDrawn(start) && !isLinked) return notDrawn;
+  const { state, events, labels } = model;
   const marks = events.slice(start, start + CHUNK_EVENTS).map(({ eventId }) => {
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
-  return `${state.members.length} ${labels.size} ${marks.join('')}`;
+  // What a chunk is drawn from, besides its events.
+  const version = `${state.members.length} ${labels.size} ${marks.join('')}`;
+  return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
 }
 
 function chunk(model: ChamberModel, start: number): Element {
   const before = model.events[start - 1];
   let phase = before && phaseOf(before, model);
-  const events = model.events.slice(start, start + CHUNK_EVENTS);
   const children: Element[] = [];
-  for (const turn of turnsOf(model, events)) {
-    const next = phaseOf(turn[0], model);
+  for (const turn of turnsOf(model, model.events.slice(start, start + CHUNK_EVENTS))) {
+    const [first] = turn;
+    const next = phaseOf(first, model);
     if (next !== phase) children.push(h('h3', { class: 'divider' }, PHASE_NAMES[next]));
     phase = next;
-    children.push(turnView(turn, model));
+    const isContinued = children.length === 0 && before !== undefined && isSameTurn(before, first, model);
+    children.push(turnView(turn, model, isContinued));
   }
-  // Of what is not on the screen only the size counts: that of a whole one is known well enough.
-  return h('div', { class: events.length === CHUNK_EVENTS ? 'chunk' : undefined }, ...children);
+  return h('div', { class: 'chunk', 'data-place': model.live && start }, ...children);
 }
 
 function phaseOf(event: ChamberEvent, { state }: ChamberModel): Phase {
@@ -60,28 +72,33 @@ function phaseOf(event: ChamberEvent, { state }: ChamberModel): Phase {
 
 type Turn = [ChamberEvent, ...ChamberEvent[]];
 
-/** What one agent did in a row in one phase. A turn ends with its pass. */
 function turnsOf(model: ChamberModel, events: readonly ChamberEvent[]): readonly Turn[] {
   const turns: Turn[] = [];
   for (const event of events) {
     const turn = turns.at(-1);
     const last = turn?.at(-1);
-    const isSame = last?.did === event.did && last.type !== 'chamber.passed';
-    if (isSame && phaseOf(last, model) === phaseOf(event, model)) turn?.push(event);
+    if (last !== undefined && isSameTurn(last, event, model)) turn?.push(event);
     else turns.push([event]);
   }
   return turns;
 }
 
-function turnView(turn: Turn, model: ChamberModel): Element {
+/** What one agent did in a row in one phase. A turn ends with its pass. */
+function isSameTurn(last: ChamberEvent, event: ChamberEvent, model: ChamberModel): boolean {
+  const isSameAgent = last.did === event.did && last.type !== 'chamber.passed';
+  return isSameAgent && phaseOf(last, model) === phaseOf(event, model);
+}
+
+function turnView(turn: Turn, model: ChamberModel, isContinued: boolean): Element {
   const [{ did, ts }] = turn;
   const who =
     did === null
-      ? h('span', { class: 'agent' }, h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, '⛓'), 'Relayer')
+      ? h('span', { class: 'agent' }, h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, 'R'), 'Relayer')
       : agent(did, model);
   const at = time(Date.parse(ts), model.state.deadlines.lobbyDeadline);
   const head = h('header', {}, who, h('span', { class: 'at' }, at));
-  return h('article', { class: 'turn' }, head, ...turn.map((event) => entry(event, model)));
+  const entries = turn.map((event) => entry(event, model));
+  return h('article', { class: isContinued ? 'turn continued' : 'turn' }, !isContinued && head, ...entries);
 }
 
 function entry(event: ChamberEvent, model: ChamberModel): Element {

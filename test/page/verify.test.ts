@@ -10,6 +10,7 @@ import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts'
 import { temporaryFolder } from '../kit/temporary.ts';
 import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
 
+const POLL = { timeout: 10_000 };
 const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url);
 
 describe.skipIf(!HAS_CHROMIUM)('the page', () => {
@@ -95,6 +96,27 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     }
   });
 
+  it('holds of a long transcript what is near the screen, goes to any event, and prints all of them', async () => {
+    const sample = (await readFile(SAMPLE, 'utf8')).split('\n');
+    const first = sample.findIndex((line) => line.includes('"type":"chamber.debated"'));
+    const debated = JSON.parse(sample[first] ?? '') as { readonly eventId: number };
+    const long = Array.from({ length: 1_000 }, (_, n) => JSON.stringify({ ...debated, eventId: debated.eventId + n }));
+    const buffer = Buffer.from([...sample.slice(0, first), ...long].join('\n'));
+    const page = await reader.open('/');
+    await page.locator('input[type=file]').setInputFiles({ name: 'long.ndjson', mimeType: '', buffer });
+    await shows(page, '#e1', 'created the chamber');
+    const entries = () => page.locator('.entry').count();
+    await page.getByRole('link', { name: 'to the latest event' }).click();
+    await expect.poll(() => isOnScreen(page, `#e${first + 1_000}`), POLL).toBe(true);
+    await expect.poll(entries, POLL).toBeLessThan(300);
+    await page.goto(`${stage.baseUrl}/#e500`);
+    await expect.poll(() => isOnScreen(page, '#e500'), POLL).toBe(true);
+    await page.evaluate("dispatchEvent(new Event('beforeprint'))");
+    expect(await entries()).toBe(first + 1_000);
+    await page.evaluate("dispatchEvent(new Event('afterprint'))");
+    await expect.poll(entries, POLL).toBeLessThan(300);
+  });
+
   it('says that a file holds no events', async () => {
     const page = await reader.open('/');
     await page
@@ -104,6 +126,13 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await shows(page, '.verify', 'it contains no event of a chamber');
   });
 });
+
+function isOnScreen(page: Page, selector: string): Promise<boolean> {
+  return page.locator(selector).evaluate((element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return top >= 0 && bottom <= element.ownerDocument.defaultView.innerHeight;
+  });
+}
 
 function findingsOn(page: Page) {
   return page

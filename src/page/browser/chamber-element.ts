@@ -2,32 +2,31 @@
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { chamberView } from '../chamber-view.ts';
-import { type Element as Described, h } from '../element.ts';
+import { h } from '../element.ts';
 import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
 import { NOT_AUDITED, startAudit } from './auditor.ts';
+import { DrawnChunks } from './drawn-chunks.ts';
 import { linkedEvent, namedChain, namedRoot } from './location.ts';
 import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
 
-/** The chamber after a line; a line that can't be folded has no event and changes nothing. */
+/** The chamber after a line; a line that can't be folded is no event and changes nothing. */
 interface Step {
   readonly state: ChamberState | null;
-  readonly event: ChamberEvent | null;
+  readonly eventCount: number;
 }
 
 const TICK_MILLIS = 1_000;
 const PLAY_MILLIS = 500;
-/** Drawn in one frame: a long transcript is completed in the frames that follow. */
-const CHUNKS_PER_FRAME = 1;
-const NOT_DRAWN = h('div', { class: 'chunk' });
 
 export class LiveChamber extends HTMLElement {
   /** Shown in the place of a service's chamber. */
   file: File | undefined;
   readonly #ended = new AbortController();
   readonly #steps: Step[] = [];
-  readonly #chunks = new Map<number, { readonly version: string; readonly element: Described }>();
+  readonly #events: ChamberEvent[] = [];
+  readonly #chunks = new DrawnChunks(() => this.#schedule());
   readonly #labels = new Map<string, string>();
   #clock = new ServerClock(0);
   #audit: Audit = NOT_AUDITED;
@@ -114,6 +113,8 @@ export class LiveChamber extends HTMLElement {
       this.#schedule();
     };
     addEventListener('hashchange', onHash, { signal });
+    addEventListener('beforeprint', () => this.#print(true), { signal });
+    addEventListener('afterprint', () => this.#print(false), { signal });
     document.addEventListener('keydown', (event) => this.#onKey(event), { signal });
     this.addEventListener('input', ({ target }) => {
       if (target instanceof HTMLSelectElement) this.#setSpeed(Number(target.value));
@@ -131,13 +132,14 @@ export class LiveChamber extends HTMLElement {
   }
 
   #fold(line: string): ChamberEvent | null {
-    const state = this.#steps.at(-1)?.state ?? null;
+    const before = this.#steps.at(-1)?.state ?? null;
     try {
       const event = fromLine(line) as ChamberEvent;
-      this.#steps.push({ state: evolveChamber(state, event), event });
+      const state = evolveChamber(before, event);
+      this.#steps.push({ state, eventCount: this.#events.push(event) });
       return event;
     } catch {
-      this.#steps.push({ state, event: null });
+      this.#steps.push({ state: before, eventCount: this.#events.length });
       return null;
     }
   }
@@ -193,9 +195,13 @@ export class LiveChamber extends HTMLElement {
     event.preventDefault();
   }
 
+  /** What the service rendered stays until its events are here. */
+  get #isReady(): boolean {
+    return this.#steps.length >= Math.max(1, Number(this.dataset['events'] ?? 1));
+  }
+
   #schedule(): void {
-    // What the service rendered stays until its events are here.
-    if (this.#isScheduled || this.#steps.length < Math.max(1, Number(this.dataset['events'] ?? 1))) return;
+    if (this.#isScheduled || !this.#isReady) return;
     this.#isScheduled = true;
     requestAnimationFrame(() => {
       this.#isScheduled = false;
@@ -203,12 +209,18 @@ export class LiveChamber extends HTMLElement {
     });
   }
 
+  /** A browser prints what is in the document when the event returns. */
+  #print(isPrinted: boolean): void {
+    this.#chunks.isPrinted = isPrinted;
+    if (this.#isReady) this.#render();
+  }
+
   #render(): void {
     const total = this.#steps.length;
     const shown = this.#position;
-    const { state = null } = this.#steps[shown - 1] ?? {};
+    const { state = null, eventCount = 0 } = this.#steps[shown - 1] ?? {};
     const live = this.#liveModel(total, shown);
-    const events = this.#steps.slice(0, shown).flatMap(({ event }) => event ?? []);
+    const events = shown === total ? this.#events : this.#events.slice(0, eventCount);
     const isPast = shown < total || this.file !== undefined;
     const now = isPast && state !== null ? state.lastAt : this.#clock.now();
     try {
@@ -221,6 +233,7 @@ export class LiveChamber extends HTMLElement {
         h('main', { id: 'main' }, h('h1', {}, 'This log cannot be shown'), verifySection(chamberId, live)),
       ]);
     }
+    this.#chunks.observe(this);
     const target = this.#target === undefined ? null : document.getElementById(`e${this.#target}`);
     if (target === null) return;
     target.scrollIntoView({ block: 'center' });
@@ -229,7 +242,6 @@ export class LiveChamber extends HTMLElement {
 
   #liveModel(total: number, shown: number): LiveModel {
     const { checked } = this.#audit;
-    let room = CHUNKS_PER_FRAME;
     return {
       total,
       shown,
@@ -241,17 +253,7 @@ export class LiveChamber extends HTMLElement {
       chain: namedChain(),
       audit: this.#audit,
       markOf: (eventId) => (this.#broken.has(eventId) ? 'broken' : eventId <= checked ? 'verified' : 'waiting'),
-      memo: (place, version, make) => {
-        const known = this.#chunks.get(place);
-        if (known?.version === version) return known.element;
-        if (room-- <= 0) {
-          this.#schedule();
-          return known?.element ?? NOT_DRAWN;
-        }
-        const element = make();
-        this.#chunks.set(place, { version, element });
-        return element;
-      },
+      ...this.#chunks.frame(shown),
     };
   }
 }

@@ -1,0 +1,60 @@
+// Which chunks of a transcript are in the document: of a long one those near the screen, so that a log of any length scrolls
+// alike; of a short one, and on paper, all of them. What changes is drawn one chunk in a frame.
+import type { Element as Described } from '../element.ts';
+import type { LiveModel } from '../live-view.ts';
+
+/** All chunks of a transcript up to this length are drawn: a browser finds words in it, and takes it in one picture. */
+const WHOLE_EVENTS_MAX = 500;
+const NEAR_PIXELS = 1_500;
+const CHUNKS_PER_FRAME = 1;
+
+export class DrawnChunks {
+  readonly #drawn = new Map<number, { readonly version: string; readonly element: Described }>();
+  /** The first one counts as near until the browser reports. */
+  readonly #near = new Set([0]);
+  readonly #observer: IntersectionObserver;
+  readonly #onChange: () => void;
+  isPrinted = false;
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+    this.#observer = new IntersectionObserver((entries) => this.#note(entries), { rootMargin: `${NEAR_PIXELS}px 0px` });
+  }
+
+  /** For one frame. */
+  frame(eventCount: number): Pick<LiveModel, 'isDrawn' | 'memo'> {
+    const isWhole = this.isPrinted || eventCount <= WHOLE_EVENTS_MAX;
+    let room = this.isPrinted ? Number.POSITIVE_INFINITY : CHUNKS_PER_FRAME;
+    return {
+      isDrawn: (place) => isWhole || this.#near.has(place),
+      memo: (place, version, make) => {
+        const known = this.#drawn.get(place);
+        if (known?.version === version) return known.element;
+        if (room-- <= 0) {
+          this.#onChange();
+          return known?.element;
+        }
+        const element = make();
+        this.#drawn.set(place, { version, element });
+        return element;
+      },
+    };
+  }
+
+  /** To be called when a frame may have made chunks. */
+  observe(root: Element): void {
+    for (const chunk of root.getElementsByClassName('chunk')) this.#observer.observe(chunk);
+  }
+
+  #note(entries: readonly IntersectionObserverEntry[]): void {
+    for (const { target, isIntersecting, boundingClientRect } of entries) {
+      const place = Number(target.getAttribute('data-place'));
+      if (isIntersecting) this.#near.add(place);
+      else this.#near.delete(place);
+      // It keeps its height when it is emptied.
+      if (target instanceof HTMLElement && target.firstChild !== null)
+        target.style.setProperty('--height', `${boundingClientRect.height}px`);
+    }
+    this.#onChange();
+  }
+}
