@@ -19,6 +19,7 @@ interface Step {
 
 const TICK_MILLIS = 1_000;
 const PLAY_MILLIS = 500;
+const JUMP_FRAMES = 20;
 
 export class LiveChamber extends HTMLElement {
   /** Shown in the place of a service's chamber. */
@@ -37,14 +38,14 @@ export class LiveChamber extends HTMLElement {
   #speed = 1;
   #isConnected = false;
   #isScheduled = false;
-  /** The event of the address, until it was scrolled to. */
-  #target: number | undefined;
+  /** To the event of the address: in several frames, as what is around it is drawn meanwhile. */
+  #jump: { readonly eventId: number; framesLeft: number } | undefined;
 
   connectedCallback(): void {
     const { now = '', labels = '[]' } = this.dataset;
     this.#clock = new ServerClock(Number(now));
     for (const [did, label] of JSON.parse(labels) as readonly [string, string][]) this.#labels.set(did, label);
-    this.#target = linkedEvent();
+    this.#jumpToLinked();
     this.#listen();
     if (this.file === undefined) this.#follow();
     else void this.#read(this.file);
@@ -107,12 +108,7 @@ export class LiveChamber extends HTMLElement {
 
   #listen(): void {
     const { signal } = this.#ended;
-    const onHash = () => {
-      this.#target = linkedEvent();
-      if (this.#target !== undefined && this.#target > this.#position) this.#show(this.#target);
-      this.#schedule();
-    };
-    addEventListener('hashchange', onHash, { signal });
+    addEventListener('hashchange', () => this.#jumpToLinked(), { signal });
     addEventListener('beforeprint', () => this.#print(true), { signal });
     addEventListener('afterprint', () => this.#print(false), { signal });
     document.addEventListener('keydown', (event) => this.#onKey(event), { signal });
@@ -125,6 +121,13 @@ export class LiveChamber extends HTMLElement {
       if (act === 'play') this.#toggle();
       if (act === 'live') this.#show(undefined);
     });
+  }
+
+  #jumpToLinked(): void {
+    const eventId = linkedEvent();
+    this.#jump = eventId === undefined ? undefined : { eventId, framesLeft: JUMP_FRAMES };
+    if (eventId !== undefined && eventId > this.#position) this.#show(eventId);
+    this.#schedule();
   }
 
   get #position(): number {
@@ -234,10 +237,13 @@ export class LiveChamber extends HTMLElement {
       ]);
     }
     this.#chunks.observe(this);
-    const target = this.#target === undefined ? null : document.getElementById(`e${this.#target}`);
-    if (target === null) return;
+    const jump = this.#jump;
+    const target = jump && document.getElementById(`e${jump.eventId}`);
+    if (!target) return;
     target.scrollIntoView({ block: 'center' });
-    this.#target = undefined;
+    jump.framesLeft--;
+    if (jump.framesLeft === 0) this.#jump = undefined;
+    this.#schedule();
   }
 
   #liveModel(total: number, shown: number): LiveModel {
