@@ -45,7 +45,7 @@ function liveChunk(model: ChamberModel, { live, start, isLinked }: LivePlace): E
   const marks = events.slice(start, start + CHUNK_EVENTS).map(({ eventId }) => {
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
-  // What a chunk is drawn from, besides its events.
+  // What else than its events a chunk depends on.
   const version = `${state.members.length} ${labels.size} ${marks.join('')}`;
   return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
 }
