@@ -271,8 +271,13 @@ export function describePort(open: () => Promise<Opened>): void {
         { ...open3, chamber: { ...open3.chamber, memberCount: 1 }, lastEventId: 2 },
         { ...open1, lastEventId: 4 },
       ]);
+      await log.append([entry(3, 3, { listings: [member(3, ANN, 0, { hasCommitted: true })] })]);
+      const [own3] = await log.listMemberships(ANN, 9);
+      expect(own3).toMatchObject({ member: { turnOrder: 0, hasCommitted: true }, lastEventId: 3 });
+      await log.append([entry(3, 4, { listings: [listing(3, { isCommitted: true })] })]);
+      expect(await log.listMemberships(ANN, 9)).toMatchObject([{ ...open1, lastEventId: 4 }]);
       const chambersOf = (before?: number) => log.listChambersOf(ANN, { before, limit: 9 });
-      expect((await chambersOf()).map(({ chamberId }) => chamberId)).toEqual([2, 1]);
+      expect((await chambersOf()).map(({ chamberId }) => chamberId)).toEqual([3, 2, 1]);
       expect((await chambersOf(2)).map(({ chamberId }) => chamberId)).toEqual([1]);
       const seats = [
         [1, 2],
@@ -282,7 +287,7 @@ export function describePort(open: () => Promise<Opened>): void {
       ] as const;
       expect(await log.listMembersAt(seats)).toEqual([null, BOB, null, ANN]);
       await log.append([entry(1, 5, { listings: [idea(1, 5, 'SUN', '2030-01-01T00:00:00.000Z')] })]);
-      expect(await log.agentRecord(ANN)).toEqual({ chambers: { count: 2, newest: 2 }, proposed: 1, graduated: 1 });
+      expect(await log.agentRecord(ANN)).toEqual({ chambers: { count: 3, newest: 3 }, proposed: 1, graduated: 1 });
       expect(await log.agentRecord('did:key:zCyd')).toEqual({
         chambers: { count: 0, newest: null },
         proposed: 0,

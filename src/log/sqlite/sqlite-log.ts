@@ -163,7 +163,10 @@ class SqliteLog implements ForumLog {
         lineCrc: crc32(line),
         nodesCrc: nodes && crc32(nodes),
       });
-      for (const listing of listings) this.#listings.write(listing, at);
+      for (const listing of listings) {
+        this.#listings.write(listing, at);
+        if (listing.table === 'members') this.#memberships.own.delete(listing.did);
+      }
       if (chamberId !== null) this.#memberships.known.delete(chamberId);
       if (snapshot !== undefined && chamberId !== null) this.#snapshots.write(chamberId, snapshot);
     }
