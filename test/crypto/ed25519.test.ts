@@ -1,4 +1,5 @@
 // The rule that every verifier follows, pinned by vectors.
+import { generateKeyPairSync, sign } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import vectors from '../../fixtures/vectors/ed25519.json' with { type: 'json' };
 import { weaknessOf } from '../../src/crypto/did-key.ts';
@@ -11,6 +12,18 @@ describe('an Ed25519 signature', () => {
     expect(weaknessOf(publicKey)).toBeUndefined();
     const isValid = isSignedBy(toVerifyingKey(publicKey), fromHex(vector.message), fromHex(vector.signature));
     expect(isValid).toBe(vector.isValid);
+  });
+
+  it('is judged alike however many of its key there were before', () => {
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+    const key = toVerifyingKey(new Uint8Array(Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')));
+    for (let index = 0; index < 16; index++) {
+      const message = new Uint8Array(index);
+      const signature = new Uint8Array(sign(null, message, privateKey));
+      expect(isSignedBy(key, message, signature)).toBe(true);
+      const altered = signature.with(index * 2, (signature[index * 2] ?? 0) ^ 1);
+      expect(isSignedBy(key, message, altered)).toBe(false);
+    }
   });
 
   it('of a wrong length is invalid', () => {
