@@ -2,8 +2,8 @@
 // shape of RFC 9162, so a block whose size is a power of two is a complete subtree, and the tree over the roots of the blocks
 // has the root of the whole.
 import { Buffer } from 'node:buffer';
-import { keccak_256 } from '@noble/hashes/sha3.js';
 import { MerkleTree } from 'merkletreejs';
+import { keccak256 } from '../crypto/keccak.ts';
 import { type Hex, toHex } from '../vocabulary/values.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 
@@ -30,7 +30,7 @@ export class TwofoldTree implements MoveTree {
 }
 
 /** merkletreejs keeps about 200 bytes for a leaf. */
-const BLOCK_LEAVES = 16_384;
+const BLOCK_LEAVES = 1_024;
 
 export class MerkleTreeJs implements MoveTree {
   #blockRoots: Uint8Array[] = [];
@@ -57,9 +57,9 @@ export class MerkleTreeJs implements MoveTree {
   }
 }
 
-/** merkletreejs works on Buffers. */
+/** merkletreejs works on Buffers. @noble/hashes computes a sample of the leaves again: see leafOf. */
 function rootOf(nodes: readonly Uint8Array[]): Uint8Array {
   const leaves = nodes.map((node) => Buffer.from(node));
-  const hash = (data: Buffer) => Buffer.from(keccak_256(data));
+  const hash = (data: Buffer) => Buffer.from(keccak256(data));
   return new MerkleTree(leaves, hash, { sortPairs: true, hashLeaves: false }).getRoot();
 }

@@ -1,18 +1,20 @@
-// The signatures that a log has used, in about 40 bytes each, and no longer than they could be used again.
+// The signatures that a log has used, in about 27 bytes each, and no longer than they could be used again.
 import { keccak256 } from '../crypto/keccak.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 const SEED_BYTES = 16;
 const SIGNATURE_BYTES = 64;
+const HASH_WORDS = 4;
 
-/** Forgets a signature that was met more than `horizon` before, in the log's time: its second use is too old by then. */
+/** Forgets signatures that were met more than `horizon` before, in the log's time: their second use is too old by then. */
 export class SignatureSet {
   readonly #horizon: Millis;
   // Begins with what no writer of a log can know, so that nobody can make signatures whose hashes collide.
   readonly #input = crypto.getRandomValues(new Uint8Array(SEED_BYTES + SIGNATURE_BYTES));
-  #older: HashTable | undefined;
-  #newer = new HashTable();
-  #newerFrom: Millis | undefined;
+  readonly #words = new Uint32Array(HASH_WORDS);
+  readonly #wordBytes = new Uint8Array(this.#words.buffer);
+  /** From the oldest to the newest, which alone grows: nothing is ever copied as a whole. */
+  #tables: readonly HashTable[] = [new HashTable(PLACES_FIRST)];
 
   constructor(horizon: Millis = Number.POSITIVE_INFINITY) {
     this.#horizon = horizon;
@@ -20,66 +22,84 @@ export class SignatureSet {
 
   /** Returns the event that has the signature already; undefined for a new one, which is kept. */
   add(signature: Uint8Array, eventId: number, at: Millis): number | undefined {
-    this.#newerFrom ??= at;
-    if (at - this.#newerFrom > this.#horizon) {
-      this.#older = this.#newer;
-      this.#newer = new HashTable();
-      this.#newerFrom = at;
-    }
     this.#input.set(signature, SEED_BYTES);
-    const words = new Uint32Array(keccak256(this.#input).slice(0, HASH_WORDS * Uint32Array.BYTES_PER_ELEMENT).buffer);
-    return this.#older?.eventOf(words) ?? this.#newer.add(words, eventId);
+    this.#wordBytes.set(keccak256(this.#input).subarray(0, this.#wordBytes.length));
+    const [oldest] = this.#tables;
+    if (this.#tables.length > 1 && oldest !== undefined && at - oldest.lastAt > this.#horizon)
+      this.#tables = this.#tables.slice(1);
+    for (const table of this.#tables) {
+      const first = table.eventOf(this.#words);
+      if (first !== undefined) return first;
+    }
+    if (this.#tables.at(-1)?.isFull) this.#tables = [...this.#tables, new HashTable(PLACES_MAX)];
+    this.#tables.at(-1)?.add(this.#words, eventId, at);
+    return undefined;
   }
 }
 
-const HASH_WORDS = 4;
 const PLACES_FIRST = 4;
+/** 2 MB. */
+const PLACES_MAX = 98_304;
 const TAKEN_MAX = 0.75;
-const GROWTH = 1.5;
+const GROWTH = 2;
+/** Higher ids, of logs that are not numbered in turn, are reported as this one. */
+const EVENT_ID_MAX = 0xffff_ffff;
 
 /** By 16 bytes of a hash, as four words, an event id. */
 class HashTable {
-  #hashes = new Uint32Array(HASH_WORDS * PLACES_FIRST);
+  #hashes: Uint32Array;
   /** 0 where a place is free. */
-  #eventIds = new Float64Array(PLACES_FIRST);
+  #eventIds: Uint32Array;
   #size = 0;
+  lastAt: Millis = Number.NEGATIVE_INFINITY;
+
+  constructor(places: number) {
+    this.#hashes = new Uint32Array(HASH_WORDS * places);
+    this.#eventIds = new Uint32Array(places);
+  }
+
+  get isFull(): boolean {
+    return this.#size >= TAKEN_MAX * PLACES_MAX;
+  }
 
   eventOf(words: Uint32Array): number | undefined {
     return this.#eventIds[this.#placeOf(words)] || undefined;
   }
 
-  add(words: Uint32Array, eventId: number): number | undefined {
+  /** A hash that is not there yet. */
+  add(words: Uint32Array, eventId: number, at: Millis): void {
+    if (this.#size >= TAKEN_MAX * this.#eventIds.length) this.#grow();
+    this.#put(words, Math.min(eventId, EVENT_ID_MAX));
+    this.#size++;
+    this.lastAt = Math.max(this.lastAt, at);
+  }
+
+  #put(words: Uint32Array, eventId: number): void {
     const place = this.#placeOf(words);
-    const first = this.#eventIds[place];
-    if (first !== 0) return first;
     this.#hashes.set(words, place * HASH_WORDS);
     this.#eventIds[place] = eventId;
-    this.#size++;
-    if (this.#size > TAKEN_MAX * this.#eventIds.length) this.#grow();
-    return undefined;
   }
 
   /** Where the hash is, otherwise where it belongs. */
   #placeOf(words: Uint32Array): number {
     const places = this.#eventIds.length;
     let place = (words[0] as number) % places;
-    while (this.#eventIds[place] !== 0 && !this.#isAt(place, words)) place = (place + 1) % places;
+    while (this.#eventIds[place] !== 0 && !this.#isAt(place * HASH_WORDS, words)) place = (place + 1) % places;
     return place;
   }
 
-  #isAt(place: number, words: Uint32Array): boolean {
-    return words.every((word, index) => word === this.#hashes[place * HASH_WORDS + index]);
+  #isAt(from: number, words: Uint32Array): boolean {
+    for (let index = 0; index < HASH_WORDS; index++) if (words[index] !== this.#hashes[from + index]) return false;
+    return true;
   }
 
   #grow(): void {
     const [hashes, eventIds] = [this.#hashes, this.#eventIds];
-    const places = Math.ceil(eventIds.length * GROWTH);
+    const places = Math.min(eventIds.length * GROWTH, PLACES_MAX);
     this.#hashes = new Uint32Array(HASH_WORDS * places);
-    this.#eventIds = new Float64Array(places);
-    this.#size = 0;
+    this.#eventIds = new Uint32Array(places);
     for (const [place, eventId] of eventIds.entries()) {
-      if (eventId === 0) continue;
-      this.add(hashes.subarray(place * HASH_WORDS, (place + 1) * HASH_WORDS), eventId);
+      if (eventId !== 0) this.#put(hashes.subarray(place * HASH_WORDS, (place + 1) * HASH_WORDS), eventId);
     }
   }
 }

@@ -1,11 +1,12 @@
 // `chambers audit FILE` beside the least that any auditor does on one thread, each as a process of its own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { signedLines } from './logs/signed-lines.ts';
 import { type Options, scaled } from './options.ts';
 import type { Report } from './report.ts';
-import { measureInRounds, rowOf } from './rounds.ts';
+import { about, measureInRounds, rowOf } from './rounds.ts';
 import { bound, compare } from './verdicts.ts';
 
 const EVENTS = 100_000;
@@ -17,27 +18,39 @@ export async function benchAudit(options: Options): Promise<Report> {
   const path = signedLines(events);
   const series = await measureInRounds(
     [
-      { name: 'audit FILE', measure: () => secondsOf([COMMAND, 'audit', path]) },
-      { name: 'lines, JSON.parse, node:crypto (the floor)', measure: () => secondsOf([FLOOR, path]) },
+      { name: 'audit FILE', measure: () => run([COMMAND, 'audit', path]) },
+      { name: 'lines, JSON.parse, node:crypto (the floor)', measure: () => run([FLOOR, path]) },
     ],
     options.runs,
   );
-  const [audit, floor] = series.map((each) => rowOf(each, 'events/s', (seconds) => events / seconds));
-  if (!audit || !floor) throw new Error('two programs were measured');
+  const [audit, floor] = series.map((each) => rowOf(each, 'events/s', ({ seconds }) => events / seconds));
+  const [cpu, memory] = series.flatMap((each) => [
+    rowOf(about('CPU of an event, all threads', each), 'µs', ({ cpuMicros }) => cpuMicros / events),
+    rowOf(about('most memory', each), 'MiB', ({ mebibytes }) => mebibytes),
+  ]);
+  if (!audit || !floor || !cpu || !memory) throw new Error('two programs were measured');
   return {
     bench: `audit (${events} events in one file, the start of the process included)`,
-    rows: [audit, floor],
+    rows: [audit, floor, cpu, memory],
     verdicts: [
       compare({ what: 'audit / floor', of: audit, to: floor, target: { is: 'at least', value: 0.6 } }),
       bound({ what: 'events a second', of: audit, target: { is: 'at least', value: 6_000 } }),
+      bound({ what: 'most memory', of: memory, target: { is: 'at most', value: 200 } }),
     ],
   };
 }
 
-async function secondsOf(program: readonly string[]): Promise<number> {
+/** Writes what the process has used, as it ends, to a pipe of its own. */
+const USAGE = `data:text/javascript,import{writeSync}from'node:fs';process.on('exit',()=>writeSync(3,JSON.stringify(process.resourceUsage())))`;
+
+async function run(program: readonly string[]) {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, program, { stdio: ['ignore', 'ignore', 'inherit'] });
-  const [code] = await once(child, 'exit');
+  const child = spawn(process.execPath, ['--import', USAGE, ...program], {
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+  });
+  const [[code], usage] = await Promise.all([once(child, 'exit'), text(child.stdio[3] as NodeJS.ReadableStream)]);
   if (code !== 0) throw new Error(`${program.join(' ')} ended with ${code}`);
-  return (performance.now() - startedAt) / 1000;
+  const { userCPUTime, systemCPUTime, maxRSS }: NodeJS.ResourceUsage = JSON.parse(usage);
+  const seconds = (performance.now() - startedAt) / 1000;
+  return { seconds, cpuMicros: userCPUTime + systemCPUTime, mebibytes: maxRSS / 1024 };
 }
