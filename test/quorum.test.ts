@@ -6,7 +6,7 @@ import type { Hex } from 'viem';
 import { beforeEach, expect, test } from 'vitest';
 import { AuditedChain } from '../src/audit/chain.ts';
 import { auditFile, auditService } from '../src/audit/main.ts';
-import type { ChamberReport } from '../src/audit/report.ts';
+import type { ChamberReport } from '../src/audit/report-types.ts';
 import { spawnAnvil } from '../src/relayer/anvil.ts';
 import { openRpc } from '../src/relayer/rpc.ts';
 import { decodeTransaction, openAccount, signTransaction } from '../src/relayer/transactions.ts';

@@ -5,7 +5,7 @@ import { parseDid } from '../crypto/did-key.ts';
 import { type ParsedSignature, SignatureError } from '../crypto/http-signature.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { parseBody } from '../moves/move.ts';
-import { register, registeredDid } from '../moves/register.ts';
+import { agentIdOf, register, registeredDid } from '../moves/register.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
@@ -34,6 +34,8 @@ export class AccountLog {
   problem: string | undefined;
   /** What the caller has to decide. */
   doubt: string | undefined;
+  /** About what it takes of the memory: its lines and 1 KB. */
+  bytes = 1_000;
   /** The first published line: earlier ones held evidence of an e-mail address. */
   firstEventId = 1;
   readonly entries: AccountEntry[] = [];
@@ -51,6 +53,7 @@ export class AccountLog {
 
   async take(event: AccountEvent, bytes: Uint8Array, verification: Verification | undefined): Promise<void> {
     if (this.problem !== undefined) return;
+    this.bytes += bytes.length;
     const problem = this.#problemOfPlace(event) ?? (await this.#problemOfEvidence(event, verification));
     if (problem !== undefined) {
       this.problem = `event ${event.eventId} of the account of ${this.#did} ${problem}`;
@@ -62,12 +65,13 @@ export class AccountLog {
     this.entries.push({ at: Date.parse(event.ts), walletAddress, isSigned });
   }
 
-  #problemOfPlace({ eventId, prev, ts, did }: AccountEvent): string | undefined {
+  #problemOfPlace({ eventId, prev, ts, did, type }: AccountEvent): string | undefined {
     const last = this.entries.at(-1);
     if (did !== this.#did) return `belongs to ${did}`;
     if (last === undefined) {
       this.firstEventId = eventId;
-      return eventId === 1 && prev !== NO_PREVIOUS ? 'refers to a line before it' : undefined;
+      if (eventId > 1) return undefined;
+      return prev !== NO_PREVIOUS ? 'refers to a line before it' : type === register.event ? undefined : `is ${type}`;
     }
     const due = this.firstEventId + this.entries.length;
     if (eventId !== due) return `comes where event ${due} is due`;
@@ -75,10 +79,16 @@ export class AccountLog {
     return Date.parse(ts) < last.at ? 'is earlier than the line before it' : undefined;
   }
 
-  /** Lines without a request show nothing: they count as unsigned. */
+  /** A registration without its request shows nothing: it counts as unsigned. */
   async #problemOfEvidence(event: AccountEvent, verification: Verification | undefined): Promise<string | undefined> {
     const { request } = event;
-    if (request === null || request.body === null || verification === undefined) return undefined;
+    if (event.type === register.event && !isOwnRegistration(event)) return 'registers another key';
+    if (request === null || request.body === null || verification === undefined) {
+      const isAllowed = event.type === register.event || this.#context.policy.allowUnsigned;
+      return isAllowed
+        ? undefined
+        : 'has no signature: it is forged, or was accepted in development mode (--allow-unsigned)';
+    }
     const at = Date.parse(event.ts);
     try {
       const problem =
@@ -115,14 +125,16 @@ export class AccountLog {
     const json = body === '' ? undefined : parseJson(body);
     let due: unknown;
     if (event.type === register.event) {
-      const sent = parseBody(register, { json });
-      if (registeredDid(sent) !== event.did) return 'registers another key';
-      due = register.decide(sent, { state: null, isSigned: true });
+      due = register.decide(parseBody(register, { json }), { state: null, isSigned: true });
     } else if (this.#state !== null) {
       due = changePersonality.decide(parseBody(changePersonality, { json }), { state: this.#state });
     } else return undefined;
     return canonicalJson(due) === canonicalJson(event.payload) ? undefined : 'does not match its request';
   }
+}
+
+function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agent.registered' }>): boolean {
+  return registeredDid(payload) === did && payload.agentId === agentIdOf(did);
 }
 
 /** Where the auditor reads accounts. */
@@ -164,13 +176,14 @@ export async function listedAccounts(
   return { of: async (did) => logs.get(did) };
 }
 
-const ACCOUNTS_KEPT_MAX = 10_000;
+const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
 /** From the service that is audited. */
 export class ServiceAccounts implements Accounts {
   readonly #context: AuditContext;
   readonly #service: AuditedService;
   readonly #kept = new Map<string, AccountLog>();
+  #keptBytes = 0;
 
   constructor(context: AuditContext, service: AuditedService) {
     this.#context = context;
@@ -181,8 +194,12 @@ export class ServiceAccounts implements Accounts {
     const kept = this.#kept.get(did);
     if (kept !== undefined) return kept;
     const log = await this.#read(did);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size >= ACCOUNTS_KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest);
+    this.#keptBytes += log.bytes;
+    for (const [oldest, { bytes }] of this.#kept) {
+      if (this.#keptBytes <= KEPT_BYTES_MAX) break;
+      this.#kept.delete(oldest);
+      this.#keptBytes -= bytes;
+    }
     this.#kept.set(did, log);
     return log;
   }

@@ -10,6 +10,7 @@ import { Findings } from './findings.ts';
 import { type RawLine, UnusableInput } from './input.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 import { type LineRecord, readRecord } from './record.ts';
+import { checkReferences } from './registrations.ts';
 import { type Leaves, type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
 
@@ -152,6 +153,7 @@ export class ChamberAudit {
     this.#evidence.conclude();
     this.#serviceEvents.conclude();
     this.#checkChamber();
+    checkReferences(this);
     if (this.decisions.state?.settlement.committed === null)
       this.findings.notEvaluated('the chamber is not committed yet', 'root');
   }

@@ -1,20 +1,8 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
+import type { AuditPolicy } from './policy.ts';
 import { SignatureSet } from './signature-set.ts';
 import type { Verify } from './verify.ts';
-
-export interface AuditPolicy {
-  /** The limits that the service was configured with. */
-  readonly maxAgeSeconds?: number | undefined;
-  readonly maxSkewSeconds?: number | undefined;
-  /** The service's own addresses and contracts, all of them; empty: unknown. */
-  readonly origins?: readonly string[] | undefined;
-  readonly registries?: readonly string[] | undefined;
-  readonly factories?: readonly string[] | undefined;
-  readonly allowUnsigned?: boolean | undefined;
-  /** Transactions may be in other blocks than the lines record. */
-  readonly allowReorganized?: boolean | undefined;
-}
 
 export interface AuditContext {
   readonly policy: AuditPolicy;
@@ -28,6 +16,11 @@ export interface AuditContext {
   readonly factories: Candidates;
   /** The chain of the first transaction: a log belongs to one. */
   readonly chains: Set<number>;
+  /** What the transactions of the log were signed for, and of what they are named as the outcome. */
+  readonly signedFor: Subjects;
+  readonly namedFor: Subjects;
+  /** The idea that has a token. */
+  readonly tokens: Subjects;
 }
 
 export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSignedBy): AuditContext {
@@ -40,12 +33,37 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
     registries: new Candidates('registries', '--registry', policy.registries?.map(lowerCase)),
     factories: new Candidates('factories', '--factory', policy.factories?.map(lowerCase)),
     chains: new Set(),
+    signedFor: new Subjects(),
+    namedFor: new Subjects(),
+    tokens: new Subjects(),
   };
 }
 
 /** Contracts are compared without regard to checksums. */
 export function lowerCase(address: string): string {
   return address.toLowerCase();
+}
+
+/** More are forgotten, so that they don't fill the memory. */
+const SUBJECTS_MAX = 100_000;
+
+/** Of hashes or addresses of a log, to which chamber or idea each belongs. */
+export class Subjects {
+  readonly #subjects = new Map<string, string>();
+
+  /** Keeps the first subject of the value, and returns it if it is another one. */
+  conflict(value: string, subject: string): string | undefined {
+    const first = this.of(value, subject);
+    if (this.#subjects.size >= SUBJECTS_MAX) this.#subjects.clear();
+    this.#subjects.set(value, first ?? subject);
+    return first;
+  }
+
+  /** The value's subject if it is another one. */
+  of(value: string, subject: string): string | undefined {
+    const found = this.#subjects.get(value);
+    return found === subject ? undefined : found;
+  }
 }
 
 const NAMED_MAX = 3;

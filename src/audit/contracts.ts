@@ -3,12 +3,15 @@
 import {
   type Address,
   decodeFunctionData,
+  type EncodeFunctionDataParameters,
   encodeFunctionData,
+  getAbiItem,
   type Hex,
   keccak256,
   parseAbi,
   parseTransaction,
   recoverTransactionAddress,
+  slice,
   type TransactionSerialized,
 } from 'viem';
 import type { Idea } from '../../projections/chamber.ts';
@@ -40,9 +43,15 @@ export async function readTransaction(rawTransaction: Hex) {
   return { chainId, nonce, txHash: keccak256(rawTransaction), from, to, value, data, ...readCall(data) };
 }
 
-/** A call as toText has it; throws an Error for the data of any other call. */
+const SELECTOR_BYTES = 4;
+
+/** A call as toText has it; throws an Error for the data of any other call, and for data that encode it in another way. */
 export function readCall(data: Hex) {
   const { functionName, args } = decodeFunctionData({ abi: ABI, data });
+  // By the selector, because two functions share a name; the types of viem don't follow that.
+  const abi = [getAbiItem({ abi: ABI, name: slice(data, 0, SELECTOR_BYTES) })];
+  if (encodeFunctionData({ abi, functionName, args } as EncodeFunctionDataParameters) !== data)
+    throw new Error('not in canonical form');
   const [idea] = args;
   return { functionName, call: toText(functionName, typeof idea === 'object' ? [known(idea)] : args) };
 }

@@ -13,8 +13,9 @@ import { createChamber } from '../moves/create-chamber.ts';
 import { moveOfEvent } from '../moves/registry.ts';
 import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { type Millis, SIGNATURE_AGES } from '../vocabulary/values.ts';
-import type { AuditContext, AuditPolicy } from './context.ts';
+import type { AuditContext } from './context.ts';
 import type { Findings } from './findings.ts';
+import type { AuditPolicy } from './policy.ts';
 import { SignatureSet } from './signature-set.ts';
 
 const utf8 = new TextEncoder();
@@ -175,5 +176,8 @@ function keyOf(did: string, keys: Map<string, VerifyingKey>): VerifyingKey {
  */
 export function baseOf(targetUri: string, path: string): string | undefined {
   const target = parseTarget(targetUri);
-  return target?.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
+  if (target === undefined || !HTTP.test(target.origin)) return undefined;
+  return target.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
 }
+
+const HTTP = /^https?:/;

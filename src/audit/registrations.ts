@@ -6,9 +6,42 @@ import type { AccountReference, ChamberAudit } from './chamber-audit.ts';
 const LAG_MILLIS = 5_000;
 const AGENTS_NAMED_MAX = 3;
 
+/**
+ * What the events say of accounts, without those: once a release names account lines, every later one does; the lines of an
+ * agent never go back; and each binds one wallet.
+ */
+export function checkReferences({ findings, accountReferences }: Pick<ChamberAudit, 'findings' | 'accountReferences'>) {
+  let first: AccountReference | undefined;
+  const newest = new Map<string, AccountReference>();
+  const wallets = new Map<string, AccountReference>();
+  for (const reference of accountReferences) {
+    const { eventId, did, at, accountEventId = 0, creatorWallet } = reference;
+    const before = newest.get(did);
+    const { accountEventId: newestId = 0 } = before ?? {};
+    const line = `${did} ${accountEventId}`;
+    const other = creatorWallet === undefined ? undefined : wallets.get(line);
+    if (accountEventId === 0) {
+      const problem = `event ${eventId} names no account line, although event ${first?.eventId} does`;
+      if (first !== undefined) findings.judge('registration', [eventId], problem);
+      continue;
+    }
+    const named = `event ${eventId} names event ${accountEventId} of the account of ${did}`;
+    if (before !== undefined && accountEventId < newestId && at - before.at > LAG_MILLIS) {
+      const problem = `${named}, although event ${before.eventId} named event ${newestId} before`;
+      findings.judge('registration', [before.eventId, eventId], problem);
+    }
+    if (other !== undefined && other.creatorWallet !== creatorWallet) {
+      const problem = `${named} for ${creatorWallet}, and event ${other.eventId} for ${other.creatorWallet}`;
+      findings.judge('registration', [other.eventId, eventId], problem);
+    }
+    first ??= reference;
+    if (accountEventId > newestId) newest.set(did, reference);
+    if (creatorWallet !== undefined && other === undefined) wallets.set(line, reference);
+  }
+}
+
 export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | undefined): Promise<void> {
   const { findings, accountReferences } = audit;
-  noteOmissions(audit);
   if (accounts === undefined) {
     return findings.notEvaluated('the lines hold no accounts: use --accounts', 'registration');
   }
@@ -34,24 +67,15 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
   findings.notEvaluated(`no signed line shows the wallet of ${unsigned.size} agents: ${named}`, 'registration');
 }
 
-/** Once a release names account lines, every later one does. */
-function noteOmissions({ findings, accountReferences }: ChamberAudit): void {
-  let first: number | undefined;
-  for (const { eventId, accountEventId } of accountReferences) {
-    if (accountEventId !== undefined) first ??= eventId;
-    else if (first !== undefined) {
-      const problem = `event ${eventId} names no account line, although event ${first} does`;
-      findings.judge('registration', [eventId], problem);
-    }
-  }
-}
-
-/** A wallet that the account never had until then, where all of it is published. */
+/** A wallet that the account never had until then, or none, where all of it is published. */
 function foreignWallet({ at, creatorWallet }: AccountReference, account: AccountLog): string | undefined {
   const { entries, firstEventId, problem } = account;
-  if (problem !== undefined || firstEventId !== 1 || creatorWallet === undefined) return problem;
-  const isBound = entries.some((entry) => entry.at <= at && entry.walletAddress === creatorWallet);
-  return isBound ? undefined : `creatorWallet is ${creatorWallet}, which its account did not bind before`;
+  if (problem !== undefined || firstEventId !== 1) return problem;
+  const past = entries.filter((entry) => entry.at <= at);
+  if (past.length === 0) return 'its agent was not registered yet';
+  if (creatorWallet === undefined || past.some(({ walletAddress }) => walletAddress === creatorWallet))
+    return undefined;
+  return `creatorWallet is ${creatorWallet}, which its account did not bind before`;
 }
 
 type Named = AccountReference & { readonly accountEventId: number };

@@ -28,8 +28,6 @@ export class ServiceEventChecks {
   readonly #readTransaction: typeof readTransaction;
   readonly #context: AuditContext;
   readonly #relayers = new Set<string>();
-  /** By address, the idea that has the token. */
-  readonly #tokens = new Map<string, string>();
   /** The kinds of contracts that transactions of this chamber call. */
   readonly #called = new Set<Candidates>();
 
@@ -49,7 +47,7 @@ export class ServiceEventChecks {
       this.#findings.notEvaluated(reason, 'service-events', 'transactions');
       return;
     }
-    if (event.type === 'idea.deployed') this.#checkToken(event.payload, eventId);
+    if (event.type === 'idea.deployed') this.#checkToken(event.payload, eventId, state);
     this.#checkRules(event, eventId, state);
     if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
   }
@@ -84,10 +82,8 @@ export class ServiceEventChecks {
   }
 
   /** Every deployment makes a token of its own. */
-  #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number): void {
-    const address = lowerCase(tokenAddress);
-    const other = this.#tokens.get(address);
-    this.#tokens.set(address, other ?? ideaId);
+  #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, state: ChamberState): void {
+    const other = this.#context.tokens.conflict(lowerCase(tokenAddress), subjectOf(state, ideaId));
     const problem = `event ${eventId} names ${tokenAddress} as the token of ${ideaId}, which is that of ${other}`;
     if (other !== undefined) this.#findings.judge('service-events', [eventId], problem);
   }
@@ -95,27 +91,38 @@ export class ServiceEventChecks {
   async #checkTransaction(event: ServiceEvent, eventId: number, state: ChamberState): Promise<void> {
     const { settlement, chamberId } = state;
     switch (event.type) {
-      case 'relay.commit_submitted':
-        return this.#checkCall(event.payload, eventId, [commitCall(chamberId, this.#moves.root())]);
+      case 'relay.commit_submitted': {
+        const due = [commitCall(chamberId, this.#moves.root())];
+        return this.#checkCall(event.payload, eventId, { due, subject: subjectOf(state) });
+      }
       case 'relay.deploy_submitted': {
         const idea = graduates(state).find(({ ideaId }) => ideaId === event.payload.ideaId);
-        return this.#checkCall(event.payload, eventId, idea ? deployCalls(chamberId, idea) : []);
+        const due = idea ? deployCalls(chamberId, idea) : [];
+        return this.#checkCall(event.payload, eventId, { due, subject: subjectOf(state, event.payload.ideaId) });
       }
       case 'chamber.committed':
-        return this.#checkRecorded(event.payload.txHash, eventId, settlement.commitSubmitted);
+        return this.#checkRecorded(event.payload.txHash, eventId, {
+          submitted: settlement.commitSubmitted,
+          subject: subjectOf(state),
+        });
       case 'idea.deployed':
       case 'idea.deploy_failed': {
         const { txHash, ideaId } = event.payload;
-        return this.#checkRecorded(txHash, eventId, deploymentOf(settlement, ideaId).submitted);
+        const { submitted } = deploymentOf(settlement, ideaId);
+        return this.#checkRecorded(txHash, eventId, { submitted, subject: subjectOf(state, ideaId) });
       }
       default:
         return unreachable(event);
     }
   }
 
-  /** `due` is the call in every form that counts; empty when none is due. */
-  async #checkCall(recorded: RelayTransaction, eventId: number, due: readonly string[]): Promise<void> {
-    const problem = await this.#problemOfCall(recorded, due);
+  async #checkCall(recorded: RelayTransaction, eventId: number, { due, subject }: Due): Promise<void> {
+    const { signedFor, namedFor } = this.#context;
+    const claimant = namedFor.of(recorded.txHash, subject);
+    const problem =
+      (await this.#problemOfCall(recorded, due)) ??
+      (claimant && `is for ${subject}, and its hash was named as the outcome of ${claimant}`);
+    signedFor.conflict(recorded.txHash, subject);
     this.#findings.judge('transactions', [eventId], problem && `event ${eventId}: rawTransaction ${problem}`);
   }
 
@@ -137,14 +144,37 @@ export class ServiceEventChecks {
     return contracts.take(lowerCase(to)) ? undefined : `calls ${to}, which is not one of the contracts named`;
   }
 
-  /** A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since. */
-  #checkRecorded(txHash: Hex | null, eventId: number, submitted: readonly RelayTransaction[]): void {
+  /**
+   * A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since, but not if it
+   * makes another call of the log.
+   */
+  #checkRecorded(txHash: Hex | null, eventId: number, { submitted, subject }: Outcome): void {
     if (txHash === null) return;
+    const { signedFor, namedFor } = this.#context;
+    namedFor.conflict(txHash, subject);
+    const other = signedFor.of(txHash, subject);
     const isRecorded = submitted.some((transaction) => transaction.txHash === txHash);
-    const problem = `event ${eventId} names transaction ${txHash}, which is not in the log`;
-    if (submitted.length > 0) this.#findings.judge('transactions', [eventId], !isRecorded && problem);
+    const problem = `event ${eventId} names transaction ${txHash}, which is ${other === undefined ? 'not in the log' : `for ${other}`}`;
+    if (submitted.length > 0 || other !== undefined)
+      this.#findings.judge('transactions', [eventId], !isRecorded && problem);
     else this.#findings.notEvaluated(`${problem}: use --rpc to ask the chain`, 'transactions');
   }
+}
+
+interface Due {
+  /** The call in every form that counts; empty when none is due. */
+  readonly due: readonly string[];
+  readonly subject: string;
+}
+
+interface Outcome {
+  readonly submitted: readonly RelayTransaction[];
+  readonly subject: string;
+}
+
+/** What a transaction is for, without the idea its commitment. */
+function subjectOf({ chamberId }: ChamberState, ideaId = 'the commitment'): string {
+  return `${ideaId} of chamber ${chamberId}`;
 }
 
 /** Loaded when the first transaction is met: in a browser it is most of the auditor's code. */

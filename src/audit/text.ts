@@ -1,7 +1,7 @@
 // The report for people, in lines of 80 characters: the verdict first, then what is broken or undecided and why.
 import { paint, plain } from '../terminal.ts';
 import { CHECK_NAMES } from './findings.ts';
-import type { AuditReport, ChamberReport, ReportedCheck } from './report.ts';
+import type { AuditReport, ChamberReport, ReportedCheck } from './report-types.ts';
 
 const LINE_CHARS = 80;
 const CAUSES_SHOWN_MAX = 10;

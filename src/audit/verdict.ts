@@ -55,7 +55,7 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
     const again = await rerun({ ...aside, leaves: leavesOf(audit, aside.events) });
     if (again === undefined) break;
     const kept = new Set(located(again.findings.results()).map(keyOf));
-    const isKept = (each: Located) => OF_LINE.has(each.check) || (kept.has(keyOf(each)) && !isOf(each, aside.events));
+    const isKept = (each: Located) => isOfLine(each) || (kept.has(keyOf(each)) && !isOf(each, aside.events));
     consequences.push(...others.filter((each) => !isKept(each)));
     others = others.filter(isKept);
   }
@@ -99,6 +99,11 @@ function effectOf(findings: readonly Located[]): Effect {
   return has('payload') || !has('chain') ? 'request' : 'unknown';
 }
 
+/** Two events whose accounts contradict each other are not: one of them may have been altered. */
+function isOfLine({ check, finding }: Located): boolean {
+  return OF_LINE.has(check) && (check !== 'registration' || finding.eventIds.length === 1);
+}
+
 function isHarmless(each: Located): boolean {
   return HARMLESS.has(each.check) || isOfCopy(each);
 }
@@ -136,7 +141,7 @@ function certainCauses(findings: readonly Located[], lineCount: number): readonl
     groups.set(first, group);
     group.own.push(each);
   };
-  for (const each of findings) if (OF_LINE.has(each.check)) add(idsOf(each), each);
+  for (const each of findings) if (isOfLine(each)) add(idsOf(each), each);
   const altered = new Set(groups.keys());
   const suspects = new Set(findings.filter(({ check }) => OF_STATE.has(check)).map(subjectOf));
   const links = findings.filter(({ check }) => check === 'chain').sort((a, b) => subjectOf(a) - subjectOf(b));

@@ -83,9 +83,8 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
         `${did} is already registered with other content; sign the registration with its key to change it`,
       );
     }
-    const agentId = `agent-${did.slice('did:key:'.length)}`;
     const named = label === undefined ? {} : { label };
-    return { agentId, pubkeyHex: pubkeyHex.toLowerCase() as Hex, walletAddress, personality, ...named };
+    return { agentId: agentIdOf(did), pubkeyHex: pubkeyHex.toLowerCase() as Hex, walletAddress, personality, ...named };
   },
   answer: ({ did, payload }) => ({ did, agentId: payload.agentId }),
   impliedBody: ({ agentId: _, ...body }) => ({ ...body, personality: { ...body.personality } }),
@@ -115,6 +114,10 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     answer: { did: sample.ALICE, agentId: sample.ALICE.replace('did:key:', 'agent-') },
   },
 };
+
+export function agentIdOf(did: string): string {
+  return `agent-${did.slice('did:key:'.length)}`;
+}
 
 /** The DID that a registration is about. */
 export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): string {

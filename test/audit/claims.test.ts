@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain.ts';
 import { compareChain } from '../../src/audit/claims.ts';
-import type { AuditPolicy } from '../../src/audit/context.ts';
+import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { Agent } from '../../src/client/index.ts';
 import { playChamber } from '../client/play-chamber.ts';

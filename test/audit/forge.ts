@@ -2,13 +2,15 @@
 import { expect } from 'vitest';
 import { type Accounts, listedAccounts } from '../../src/audit/accounts.ts';
 import { type AuditOptions, ChamberAudit } from '../../src/audit/chamber-audit.ts';
-import { type AuditContext, type AuditPolicy, auditContext } from '../../src/audit/context.ts';
+import { type AuditContext, auditContext } from '../../src/audit/context.ts';
 import { readTransaction } from '../../src/audit/contracts.ts';
 import type { CheckName, CheckResult, Finding } from '../../src/audit/findings.ts';
 import { readLines } from '../../src/audit/input.ts';
 import { TwofoldTree } from '../../src/audit/merkle-root.ts';
+import type { AuditPolicy } from '../../src/audit/policy.ts';
 import { compareAccounts } from '../../src/audit/registrations.ts';
-import { type ChamberReport, toAuditReport, toReport } from '../../src/audit/report.ts';
+import { toAuditReport, toReport } from '../../src/audit/report.ts';
+import type { ChamberReport } from '../../src/audit/report-types.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
 import { diagnose } from '../../src/audit/verdict.ts';
 import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
@@ -106,14 +108,13 @@ export async function audit(
   };
 }
 
-interface Lenient extends Pick<AuditOptions, 'aside'> {
+interface Lenient extends Pick<AuditOptions, 'aside' | 'context'> {
   readonly verify?: typeof isSignedBy;
 }
 
 /** The audit of the lines alone. */
 export async function auditLines(text: string | Uint8Array, policy: AuditPolicy, more: Lenient = {}) {
-  const { verify = verifyOnce, aside } = more;
-  const context = { ...auditContext(policy, verify), keys };
+  const { verify = verifyOnce, aside, context = { ...auditContext(policy, verify), keys } } = more;
   const chamberAudit = new ChamberAudit({ moves: new TwofoldTree(), context, readTransaction: readOnce, aside });
   await chamberAudit.takeAll(readLines(chunksOf(Buffer.from(text))));
   chamberAudit.conclude();

@@ -1,11 +1,12 @@
 import { type Hex, parseTransaction } from 'viem';
 import { describe, expect, test } from 'vitest';
-import type { AuditPolicy } from '../../src/audit/context.ts';
+import { auditContext } from '../../src/audit/context.ts';
+import type { AuditPolicy } from '../../src/audit/policy.ts';
 import { toDid } from '../../src/crypto/did-key.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { PUBLIC_URL } from '../kit/house.ts';
-import { audit, type Line, rechained, signedLine, toText } from './forge.ts';
+import { audit, auditLines, type Line, parse, rechained, signedLine, toText } from './forge.ts';
 import {
   AFTER_HONEST,
   ALTERED,
@@ -158,6 +159,15 @@ describe('a transaction to another contract', () => {
     expect(findings('transactions')[0]?.sentence).toContain('is for chain 1, although the log began on chain 31337');
   });
 
+  test('with more data than its call is broken', async () => {
+    const { payload } = records[DEPLOY - 1] as unknown as { payload: RelayTransaction };
+    const { data, maxFeePerGas: fee = 0n } = parseTransaction(payload.rawTransaction);
+    const forged = await signed(FACTORY, `${data ?? '0x'}00`, { nonce: payload.nonce, fee });
+    const { broken, findings } = await audit(altered(DEPLOY, { ...forged }));
+    expect(broken).toEqual(['transactions']);
+    expect(findings('transactions')[0]?.sentence).toContain('is not a signed call of the contracts');
+  });
+
   test('is undecided beside one to the registry, and broken once the registry is named', async () => {
     const text = toText(rechained(await withTarget(FIRST_COMMIT)));
     const { broken, check } = await audit(text);
@@ -203,6 +213,34 @@ describe('an altered chamber', () => {
     const second = { ...failed, type: 'idea.deployed', payload };
     const { findings } = await audit(toText(rechained([...records.slice(0, -1), second])));
     expect(findings('service-events')[0]?.sentence).toContain('as the token of idea-2, which is that of idea-1');
+  });
+
+  test('the same token in another chamber of the log is named', async () => {
+    const context = auditContext({}, () => true);
+    await auditLines(text, {}, { context });
+    const other = toText(rechained(records.map((record) => ({ ...record, chamberId: 2 }))));
+    const { findings } = await auditLines(other, {}, { context });
+    const sentences = findings.results().flatMap(({ findings }) => findings.map(({ sentence }) => sentence));
+    expect(sentences).toContainEqual(
+      expect.stringMatching(/as the token of idea-1, which is that of idea-1 of chamber 1$/),
+    );
+  });
+
+  test('an outcome by the transaction of another is named, although its own is not logged', async () => {
+    const { txHash = null } = payloadOf(records[17] as Line);
+    for (const [left, id] of [
+      [20, 20],
+      [20, 21],
+    ] as const) {
+      const lines = parse(
+        altered(id + 1, { txHash })
+          .trimEnd()
+          .split('\n'),
+      ).toSpliced(left - 1, 1);
+      const { broken, findings } = await audit(toText(rechained(lines)));
+      expect(broken).toEqual(['transactions']);
+      expect(findings('transactions')[0]?.sentence).toMatch(/, which is for the commitment of chamber 1$/);
+    }
   });
 
   const ofType = (type: string) => records.find(({ type: its }) => its === type) as Line;

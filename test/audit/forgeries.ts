@@ -1,8 +1,9 @@
 // Forged exports, each of which the auditor names: well-signed moves that break a rule, wrong evidence, and altered chambers.
 import { readFileSync } from 'node:fs';
+import { chamberMoves } from '../../src/moves/registry.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { Signer } from '../kit/signer.ts';
-import { type ForgedMove, type Line, parse, rechained, signedLine, toText } from './forge.ts';
+import { type ForgedMove, type Json, type Line, parse, rechained, signedLine, toText } from './forge.ts';
 import { ALLOCATIONS, ANN, BOB, CAT } from './sample.ts';
 
 export const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
@@ -16,140 +17,41 @@ export function withLine(eventId: number, line: Line): string {
   return toText(rechained(moves.toSpliced(eventId - 1, 0, line)));
 }
 
-const debate = (comment: string) => ({
-  body: { comment },
-  payload: { comment, ideaId: null, refinement: null },
-});
+const debate = (comment: string) => ({ body: { comment }, payload: { comment, ideaId: null, refinement: null } });
 export const revealOf = ({ reveal }: typeof ALLOCATIONS.cat) =>
-  ({ body: reveal, payload: reveal }) as unknown as Pick<ForgedMove, 'body' | 'payload'>;
+  ({ body: reveal, payload: reveal }) as unknown as Content;
+const sameOf = (payload: Json): Content => ({ body: payload, payload });
+const joining = { payload: { turnOrder: 3, accountEventId: 1 } };
 const wall = { name: 'W', ticker: 'WALL2', description: '' };
 const proposal = {
   body: wall,
-  payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: `0x${'11'.repeat(20)}`, accountEventId: 1 },
+  payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: `0x${'11'.repeat(20)}`, accountEventId: 2 },
 };
 const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIONS.cat.reveal.salt };
 
-export interface Illegal extends Omit<ForgedMove, 'path'> {
-  readonly title: string;
-  readonly eventId: number;
-  readonly path: string;
-  readonly code: string;
-}
+type Content = Pick<ForgedMove, 'body' | 'payload'>;
 
-export const ILLEGAL: readonly Illegal[] = [
-  {
-    title: 'a comment by a non-member',
-    eventId: 9,
-    by: EVE,
-    type: 'chamber.debated',
-    path: 'debate',
-    at: START + 2 * HOUR,
-    ...debate('Hi'),
-    code: 'MEMBER',
-  },
-  {
-    title: 'a comment out of turn',
-    eventId: 9,
-    by: CAT,
-    type: 'chamber.debated',
-    path: 'debate',
-    at: START + 2 * HOUR,
-    ...debate('Hi'),
-    code: 'TURN',
-  },
-  {
-    title: 'a pass out of turn',
-    eventId: 6,
-    by: BOB,
-    type: 'chamber.passed',
-    path: 'pass',
-    at: START + HOUR,
-    payload: { nextTurnAgent: CAT.did },
-    code: 'TURN',
-  },
-  {
-    title: 'a proposal in the debate',
-    eventId: 9,
-    by: ANN,
-    type: 'chamber.proposed',
-    path: 'propose',
-    at: START + 2 * HOUR,
-    ...proposal,
-    code: 'PHASE',
-  },
-  {
-    title: 'a member who joins after the lobby',
-    eventId: 5,
-    by: EVE,
-    type: 'chamber.joined',
-    path: 'join',
-    at: START + HOUR,
-    payload: { turnOrder: 3, accountEventId: 1 },
-    code: 'PHASE',
-  },
-  {
-    title: 'a member who joins twice',
-    eventId: 5,
-    by: BOB,
-    type: 'chamber.joined',
-    path: 'join',
-    at: START + 60_000,
-    payload: { turnOrder: 3, accountEventId: 1 },
-    code: 'CONFLICT',
-  },
-  {
-    title: 'a second commitment',
-    eventId: 15,
-    by: ANN,
-    type: 'allocation.committed',
-    path: 'allocate/commit',
-    at: START + 3.5 * HOUR,
-    body: ALLOCATIONS.ann.commit,
-    payload: ALLOCATIONS.ann.commit,
-    code: 'CONFLICT',
-  },
-  {
-    title: 'an early reveal',
-    eventId: 15,
-    by: CAT,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 3.5 * HOUR,
-    ...revealOf(ALLOCATIONS.cat),
-    code: 'PHASE',
-  },
-  {
-    title: 'a late reveal',
-    eventId: 17,
-    by: CAT,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 5 * HOUR,
-    ...revealOf(ALLOCATIONS.cat),
-    code: 'PHASE',
-  },
-  {
-    title: 'a reveal that does not match',
-    eventId: 17,
-    by: CAT,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 4.5 * HOUR,
-    body: other,
-    payload: other,
-    code: 'COMMITMENT',
-  },
-  {
-    title: 'a reveal without a commitment',
-    eventId: 17,
-    by: EVE,
-    type: 'allocation.revealed',
-    path: 'allocate/reveal',
-    at: START + 4.5 * HOUR,
-    ...revealOf(ALLOCATIONS.cat),
-    code: 'MEMBER',
-  },
+/** Its place, the rule that it breaks, and who makes which move, in which hour. */
+type Row = readonly [title: string, eventId: number, code: string, by: Signer, path: string, hour: number, Content];
+
+const ROWS: readonly Row[] = [
+  ['a comment by a non-member', 9, 'MEMBER', EVE, 'debate', 2, debate('Hi')],
+  ['a comment out of turn', 9, 'TURN', CAT, 'debate', 2, debate('Hi')],
+  ['a pass out of turn', 6, 'TURN', BOB, 'pass', 1, { payload: { nextTurnAgent: CAT.did } }],
+  ['a proposal in the debate', 9, 'PHASE', ANN, 'propose', 2, proposal],
+  ['a member who joins after the lobby', 5, 'PHASE', EVE, 'join', 1, joining],
+  ['a member who joins twice', 5, 'CONFLICT', BOB, 'join', 1 / 60, joining],
+  ['a second commitment', 15, 'CONFLICT', ANN, 'allocate/commit', 3.5, sameOf(ALLOCATIONS.ann.commit)],
+  ['an early reveal', 15, 'PHASE', CAT, 'allocate/reveal', 3.5, revealOf(ALLOCATIONS.cat)],
+  ['a late reveal', 17, 'PHASE', CAT, 'allocate/reveal', 5, revealOf(ALLOCATIONS.cat)],
+  ['a reveal that does not match', 17, 'COMMITMENT', CAT, 'allocate/reveal', 4.5, sameOf(other)],
+  ['a reveal without a commitment', 17, 'MEMBER', EVE, 'allocate/reveal', 4.5, revealOf(ALLOCATIONS.cat)],
 ];
+
+export const ILLEGAL = ROWS.map(([title, eventId, code, by, path, hour, content]) => ({
+  ...{ title, eventId, code, by, path, at: START + hour * HOUR, ...content },
+  type: Object.values(chamberMoves).find((move) => move.path.endsWith(`/:id/${path}`))?.event ?? '',
+}));
 
 export const honest = {
   by: CAT,
@@ -185,6 +87,7 @@ export const WRONG_EVIDENCE: readonly [title: string, forged: Line, checks: read
   ['a method that was not signed', { ...line, request: { ...request, method: 'PUT' } }, ['signature', 'target']],
   ['a request to another chamber', signedLine({ ...honest, path: '../2/debate' }), ['target']],
   ['a request for another operation', signedLine({ ...honest, path: 'pass' }), ['target']],
+  ['a request that is not of HTTP', signedLine({ ...honest, origin: 'ftp://forum.test' }), ['target']],
 ];
 
 /** The whole export, one of its payloads altered. */

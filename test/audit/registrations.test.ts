@@ -66,6 +66,12 @@ function altered(lines: readonly Line[], eventId: number, payload: Line, members
   );
 }
 
+/** A change of personality that nobody signed, as the account's next line. */
+function personalityOf(account: readonly Line[]): Line {
+  const payload = { patch: { style: 'x' }, personality: { style: 'x' } };
+  return { ...(account.at(-1) as Line), type: 'agent.personality_changed', payload, request: null };
+}
+
 test('wallets from signed lines are verified', async () => {
   expect(account.map(({ request }) => request === null)).toEqual([true, false, false]);
   expect(await registrations()).toMatchObject({ broken: [], verdict: 'verified' });
@@ -182,6 +188,55 @@ describe('a service is caught that', () => {
     const accounts = toText(rechained(later as Line[]));
     expect((await audit(lines, { accounts })).check('registration').verdict).toBe('undecided');
     expect((await audit(lines, { accounts, maxAgeSeconds: 500 })).check('registration').verdict).not.toBe('undecided');
+  });
+
+  test('takes two wallets from one account line, or goes back to an earlier one, without accounts', async () => {
+    const [proposal] = [moves[PROPOSAL - 1] as Line];
+    const ts = new Date(Date.parse(memberOf(proposal, 'ts') as string) + 6_000).toISOString();
+    const after = (payload: Line) => [...moves, ...altered([proposal], 1, payload, { ts })];
+    for (const [changes, first, sentence] of [
+      [
+        { creatorWallet: OTHER_WALLET },
+        PROPOSAL,
+        `names event 2 of the account of ${ann.did} for ${OTHER_WALLET}, and event 3 for ${WALLET}`,
+      ],
+      [{ accountEventId: 1 }, 1, `names event 1 of the account of ${ann.did}, although event 1 named event 2 before`],
+    ] as const) {
+      const { broken, findings } = await audit(toText(rechained(after(changes))));
+      expect(broken).toContain('registration');
+      expect(findings('registration')[0]).toEqual({ eventIds: [first, 4], sentence: `event 4 ${sentence}` });
+    }
+  });
+
+  test.each<[string, (account: readonly Line[]) => Line[], string]>([
+    [
+      'changes a personality itself',
+      (account) => [...account, personalityOf(account)],
+      'event 4 of .* has no signature',
+    ],
+    [
+      'begins an account otherwise',
+      (account) => [personalityOf(account)],
+      'event 1 of .* is agent.personality_changed',
+    ],
+    [
+      'registers another agent’s id',
+      (account) => altered(account, 1, { agentId: 'agent-x' }),
+      'event 1 of .* registers another key',
+    ],
+  ])('%s', async (_what, forge, sentence) => {
+    const forged = await registrations({ account: forge(account) });
+    expect(forged).toMatchObject({ broken: ['registration'], sentence: expect.stringMatching(sentence) });
+  });
+
+  test('lets an agent join before it registers, in a log of an earlier release', async () => {
+    const older = moves.map(({ payload, ...line }) => {
+      const { accountEventId: _, ...rest } = payload as Line;
+      return { ...line, payload: rest };
+    });
+    const late = new Date(Date.parse(memberOf(moves[1], 'ts') as string) + 1).toISOString();
+    const { named, sentence } = await registrations({ moves: older, account: [{ ...(account[0] as Line), ts: late }] });
+    expect([named.slice(0, 2), sentence]).toEqual([[1, 2], 'event 1: its agent was not registered yet']);
   });
 
   test('drops a line of the account', async () => {

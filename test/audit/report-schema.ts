@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'vitest';
-import type { AuditReport } from '../../src/audit/report.ts';
+import type { AuditReport } from '../../src/audit/report-types.ts';
 
 const schema: object = JSON.parse(readFileSync(new URL('../../src/audit/report.schema.json', import.meta.url), 'utf8'));
 const ajv = new Ajv2020({ allErrors: true });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type AuditArguments, auditMain } from '../../src/audit/main.ts';
-import type { ChamberReport } from '../../src/audit/report.ts';
+import type { ChamberReport } from '../../src/audit/report-types.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { run as runCommand } from '../cli/run.ts';
 import { playChamber } from '../client/play-chamber.ts';
@@ -184,6 +184,14 @@ describe('a service whose list of chambers', () => {
     expect(requests).toEqual([null, '1']);
     expect(problems()[0]).toBe('the service lists chamber 200 after chamber 1: the rest of its list is not read');
   });
+});
+
+test('a service whose later chamber names no account line is caught', async () => {
+  between.lie = (path, text) =>
+    path.startsWith('/chambers/2/events') ? text.replace(/"accountEventId":\d+,/, '') : text;
+  expect(await run({})).toBe(3);
+  const { problems } = JSON.parse(printed) as { readonly problems: readonly string[] };
+  expect(problems).toEqual(['event 1 of chamber 2 names no account line, although event 1 of chamber 1 did before']);
 });
 
 describe('a service whose accounts', () => {

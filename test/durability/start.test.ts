@@ -175,7 +175,7 @@ describe('a start that cannot succeed', () => {
     const db = new Database(path);
     db.exec(sql);
     db.close();
-    expectRefused(path, text);
+    expectOneLine(await refusal(path), text);
   });
 
   it.each([

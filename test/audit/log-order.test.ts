@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { LogOrder } from '../../src/audit/log-order.ts';
+
+const MINUTE = 60_000;
+
+/** Of chambers created at these times. */
+function problemsOf(...times: readonly number[]): readonly string[] {
+  const order = new LogOrder();
+  for (const [index, at] of times.entries()) {
+    order.take(index + 1, [{ eventId: 1, did: 'did:key:z6Mk', at, accountEventId: 1, creatorWallet: undefined }]);
+  }
+  return order.problems();
+}
+
+test('chambers are as old as their ids say, as far as clocks agree', () => {
+  expect(problemsOf(0, 0, 5 * MINUTE, 4 * MINUTE, 9 * MINUTE)).toEqual([]);
+});
+
+test('chambers that were exchanged are named', () => {
+  expect(problemsOf(0, 10 * MINUTE, 5 * MINUTE, 20 * MINUTE)).toEqual(['chamber 3 was created before chamber 2']);
+});
