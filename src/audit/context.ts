@@ -1,6 +1,7 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
 import type { AuditPolicy } from './policy.ts';
+import type { ReportedCheck } from './report-types.ts';
 import { SignatureSet } from './signature-set.ts';
 import type { Verify } from './verify.ts';
 
@@ -21,6 +22,8 @@ export interface AuditContext {
   readonly namedFor: Subjects;
   /** The idea that has a token. */
   readonly tokens: Subjects;
+  /** Outcomes of checks that chambers have in common, which their reports share. */
+  readonly outcomes: Map<string, ReportedCheck>;
 }
 
 export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSignedBy): AuditContext {
@@ -36,6 +39,7 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
     signedFor: new Subjects(),
     namedFor: new Subjects(),
     tokens: new Subjects(),
+    outcomes: new Map(),
   };
 }
 

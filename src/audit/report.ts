@@ -4,6 +4,7 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { deploymentOf } from '../../projections/settlement.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { ChamberAudit } from './chamber-audit.ts';
+import type { AuditContext } from './context.ts';
 import type { CheckResult, Finding, Verdict } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck, ReportedFinding, ServiceReport } from './report-types.ts';
 import { type Diagnosis, isOfCopy } from './verdict.ts';
@@ -43,7 +44,7 @@ interface Origin extends Pick<ChamberReport, 'source' | 'chamberId' | 'logId'> {
 
 export function toReport(audit: ChamberAudit, { source, chamberId, logId, diagnosis, now }: Origin): ChamberReport {
   const told = tell(diagnosis);
-  const checks = audit.findings.results().map((check) => withCauses(check, told));
+  const checks = audit.findings.results().map((check) => shared(withCauses(check, told), audit.context));
   const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length;
   const [broken, undecided] = [count('broken'), count('undecided')];
   const named = new Set(checks.flatMap(({ findings }) => findings.flatMap(({ eventIds }) => eventIds)));
@@ -86,6 +87,17 @@ function tell({ causes, consequences }: Diagnosis): ReadonlyMap<Finding, Told> {
 function withCauses(check: CheckResult, told: ReadonlyMap<Finding, Told>): ReportedCheck {
   const unknown = { cause: null, isConsequence: false };
   return { ...check, findings: check.findings.map((finding) => ({ ...finding, ...(told.get(finding) ?? unknown) })) };
+}
+
+const OUTCOMES_MAX = 10_000;
+
+/** The report of a service with many chambers holds equal outcomes once. */
+function shared(check: ReportedCheck, { outcomes }: AuditContext): ReportedCheck {
+  if (check.findings.length > 0) return check;
+  const key = JSON.stringify(check);
+  const known = outcomes.get(key) ?? check;
+  if (outcomes.size < OUTCOMES_MAX) outcomes.set(key, known);
+  return known;
 }
 
 type Judged = Pick<Origin, 'diagnosis' | 'now' | 'logId'>;

@@ -136,9 +136,11 @@ export class ServiceEventChecks {
     this.#context.chains.add(chain);
     if (chain !== recorded.chainId) return `is for chain ${recorded.chainId}, although the log began on chain ${chain}`;
     this.#relayers.add(signed.from);
-    const { call, functionName, to } = signed;
+    const { call, functionName, to, value } = signed;
     if (!due.includes(call)) return `calls ${call}, which was not due`;
     if (!to) return 'calls no contract';
+    // A quorum deployment alone, the other form that counts, may pay.
+    if (value && call === due[0]) return `sends ${value} wei, which the contract refuses`;
     const contracts = functionName === 'commitChamber' ? this.#context.registries : this.#context.factories;
     this.#called.add(contracts);
     return contracts.take(lowerCase(to)) ? undefined : `calls ${to}, which is not one of the contracts named`;

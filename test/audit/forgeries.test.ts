@@ -159,13 +159,20 @@ describe('a transaction to another contract', () => {
     expect(findings('transactions')[0]?.sentence).toContain('is for chain 1, although the log began on chain 31337');
   });
 
-  test('with more data than its call is broken', async () => {
+  test.each<[string, string, bigint | undefined, string]>([
+    ['more data than its call', '00', undefined, 'is not a signed call of the contracts'],
+    ['a payment', '', 1n, 'sends 1 wei, which the contract refuses'],
+  ])('with %s is broken', async (_what, more, value, sentence) => {
     const { payload } = records[DEPLOY - 1] as unknown as { payload: RelayTransaction };
     const { data, maxFeePerGas: fee = 0n } = parseTransaction(payload.rawTransaction);
-    const forged = await signed(FACTORY, `${data ?? '0x'}00`, { nonce: payload.nonce, fee });
+    const forged = await signed(FACTORY, `${data ?? '0x'}${more}`, {
+      nonce: payload.nonce,
+      fee,
+      ...(value && { value }),
+    });
     const { broken, findings } = await audit(altered(DEPLOY, { ...forged }));
     expect(broken).toEqual(['transactions']);
-    expect(findings('transactions')[0]?.sentence).toContain('is not a signed call of the contracts');
+    expect(findings('transactions')[0]?.sentence).toContain(sentence);
   });
 
   test('is undecided beside one to the registry, and broken once the registry is named', async () => {

@@ -145,10 +145,12 @@ interface Terms {
   readonly nonce: number;
   readonly fee: bigint;
   readonly chainId?: number;
+  readonly value?: bigint;
 }
 
-export async function signed(to: Hex, data: Hex, { nonce, fee, chainId = 31_337 }: Terms): Promise<RelayTransaction> {
+export async function signed(to: Hex, data: Hex, { fee, ...terms }: Terms): Promise<RelayTransaction> {
+  const { chainId = 31_337, nonce } = terms;
   const fees = { maxFeePerGas: fee, maxPriorityFeePerGas: fee, gas: 500_000n };
-  const rawTransaction = await RELAYER.signTransaction({ type: 'eip1559', chainId, nonce, to, data, ...fees });
+  const rawTransaction = await RELAYER.signTransaction({ type: 'eip1559', ...terms, chainId, to, data, ...fees });
   return { chainId, nonce, txHash: keccak256(rawTransaction), rawTransaction };
 }
