@@ -1,4 +1,4 @@
-// The chain that the service commits to: none, the one behind RPC_URL, or its own development chain.
+// The chain that the service commits to: the one behind RPC_URL, or its own development chain.
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';
@@ -14,6 +14,8 @@ import { openAccount } from './relayer/transactions.ts';
 import type { Hex } from './vocabulary/values.ts';
 
 export interface ChainLink {
+  /** For operators. */
+  readonly name: string;
   readonly status: () => ChainStatus;
   /** Stops the relayer between two steps, then the development chain. */
   readonly stop: () => Promise<void>;
@@ -25,12 +27,9 @@ interface ChainOptions {
   readonly logger: Logger;
 }
 
-const NO_CHAIN: ChainLink = { status: () => ({ ok: true, details: { chain: null } }), stop: async () => {} };
-
 /** Throws when the chain is reached and contradicts the configuration or the database. */
 export async function openChain(options: ChainOptions): Promise<ChainLink> {
   const { config, logger } = options;
-  if (config.CHAIN === 'none') return NO_CHAIN;
   if (config.RPC_URL !== undefined) return openRelayer(options, configuredChain(config, config.RPC_URL));
   const stateFile = config.DATABASE_PATH === ':memory:' ? undefined : `${config.DATABASE_PATH}.chain.json`;
   const devChain = await startDevChain({ stateFile, chainId: config.CHAIN_ID, logger });
@@ -52,6 +51,7 @@ async function openRelayer(
   const relayer = new Relayer({ config, forum: relayerForum(forum, lease), logger });
   relayer.start();
   return {
+    name: `${devChain === undefined ? '' : 'development chain '}${config.chainId ?? 'not known yet'}`,
     status: () => statusOf(relayer, config, devChain),
     stop: async () => {
       await relayer.stop();
@@ -62,7 +62,7 @@ async function openRelayer(
 }
 
 /** Name in the log's memory of the chain that it was first used with. */
-export const CHAIN_ID = 'chain_id';
+const CHAIN_ID = 'chain_id';
 
 /** The chain first used with a database is stored in it, and another one is rejected. */
 async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<RelayerConfig> {

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import { AccessList } from './access-list.ts';
-import { CHAIN_ID, type ChainLink, openChain } from './chain.ts';
+import type { ChainLink } from './chain.ts';
 import { toBlockList } from './client-address.ts';
 import { compressionRoutes } from './compression.ts';
 import type { Config } from './config.ts';
@@ -83,7 +83,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...(onBatch && { onBatch }),
     });
     warnIfClockIsBehind(forum, logger);
-    const chain = await openChain({ config, forum, logger });
+    const chain = await openChain(forum, options);
     return await serve(options, { forum, chain, observation, access }).catch(async (error: unknown) => {
       await chain.stop();
       throw error;
@@ -107,6 +107,19 @@ async function openLog({ config, logger, onFatal }: ServiceOptions) {
     logger.warn({ driftMillis }, "this machine's clock moved against the database's, which counts");
   const log = await openPostgresLog({ url, connectionsMax, onDamage, onDrift });
   return { log, now: log.now };
+}
+
+const NO_CHAIN: ChainLink = {
+  name: 'none',
+  status: () => ({ ok: true, details: { chain: null } }),
+  stop: async () => {},
+};
+
+async function openChain(forum: Forum, { config, logger }: ServiceOptions): Promise<ChainLink> {
+  if (config.CHAIN === 'none') return NO_CHAIN;
+  // Loaded only where it is used: it is half of the time of a start.
+  const { openChain } = await import('./chain.ts');
+  return openChain({ config, forum, logger });
 }
 
 interface Parts {
@@ -201,9 +214,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
       version: options.version,
       mode: config.NODE_ENV,
       database: config.DATABASE_URL === undefined ? config.DATABASE_PATH : describeDatabase(config.DATABASE_URL),
-      chain:
-        config.CHAIN ??
-        `${config.RPC_URL === undefined ? 'development chain ' : ''}${(await forum.log.recall(CHAIN_ID)) ?? 'not known yet'}`,
+      chain: chain.name,
       publicUrl,
       docs: `${publicUrl}/docs`,
     },

@@ -3,27 +3,34 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { rolldown } from 'rolldown';
 import type { CheckResult } from '../../src/audit/findings.ts';
-
-const CORE = fileURLToPath(new URL('../../src/audit/core.ts', import.meta.url));
-
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 
+const CORE = fileURLToPath(new URL('../../src/audit/core.ts', import.meta.url));
+const CORE_AND_READER = fileURLToPath(new URL('browser-entry.ts', import.meta.url));
+
 /** One file for the browser, without stand-ins for anything. */
-export async function bundleCore() {
-  const bundle = await rolldown({ input: CORE, platform: 'browser', onLog: () => undefined });
+export async function bundleCore(input = CORE) {
+  const bundle = await rolldown({ input, platform: 'browser', onLog: () => undefined });
   const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
   return output[0];
 }
 
-/** Everything of Node that a browser lacks is removed before the core is loaded; requests come over a port of their own. */
+/**
+ * Everything of Node that a browser lacks is removed before the core is loaded; requests come over a port of their own. Most of a
+ * thousand audits share their keys and transactions, whose curve arithmetic would be most of the work.
+ */
 const PROGRAM = `
   import { parentPort, workerData } from 'node:worker_threads';
   for (const name of ['Buffer', 'process', 'global', 'setImmediate', 'clearImmediate']) delete globalThis[name];
-  const { ChamberAudit, auditContext, checkedVerify, compareAccounts, createWebVerify, listedAccounts, readLines } =
+  const { ChamberAudit, auditContext, checkedVerify, compareAccounts, createWebVerify, listedAccounts, readLines, readTransaction: read } =
     await import(workerData);
+  const verify = checkedVerify(createWebVerify());
+  const keys = new Map();
+  const transactions = new Map();
+  const readTransaction = (raw) => transactions.get(raw) ?? transactions.set(raw, read(raw)).get(raw);
   const linesOf = (bytes) => readLines((async function* () { yield bytes; })());
   async function audit({ bytes, policy, accounts }) {
-    const audit = new ChamberAudit({ context: auditContext(policy, checkedVerify(createWebVerify())) });
+    const audit = new ChamberAudit({ context: { ...auditContext(policy, verify), keys }, readTransaction });
     await audit.takeAll(linesOf(bytes));
     audit.conclude();
     await compareAccounts(audit, accounts && (await listedAccounts(linesOf(accounts), audit.context)));
@@ -60,7 +67,7 @@ export async function auditInBrowser(request: Request): Promise<readonly CheckRe
 }
 
 async function startWorker(): Promise<Worker> {
-  const { code } = await bundleCore();
+  const { code } = await bundleCore(CORE_AND_READER);
   const program = new URL(`data:text/javascript,${encodeURIComponent(PROGRAM)}`);
   const worker = new Worker(program, { workerData: `data:text/javascript,${encodeURIComponent(code)}` });
   worker.on('message', (answer: Answer) => waiting.shift()?.(answer));

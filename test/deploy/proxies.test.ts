@@ -65,7 +65,7 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     const authority = await startProxy(name, { http: httpPort, https: httpsPort, service, others });
     const nodeOf = async (path: string) => {
       const [response] = await once(
-        secureRequest(`https://localhost:${httpsPort}${path}`, { ca: authority }).end(),
+        secureRequest(`https://localhost:${httpsPort}${path}`, { ca: authority, agent: false }).end(),
         'response',
       );
       return text(response);

@@ -175,7 +175,7 @@ describe('a start that cannot succeed', () => {
     const db = new Database(path);
     db.exec(sql);
     db.close();
-    expectOneLine(await refusal(path), text);
+    expectRefused(path, text);
   });
 
   it.each([

@@ -88,7 +88,8 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
 
   it('is not delayed by open connections', async () => {
     const { service, chamberId, player } = await withChamber();
-    for (let move = 0; move < 400; move++) await must(service.url, debateOf(player, { comment: 'x'.repeat(8_000) }));
+    const refinement = { bulk: 'x'.repeat(60_000) };
+    for (let move = 0; move < 60; move++) await must(service.url, debateOf(player, { comment: 'hm', refinement }));
     const hangers = {
       'an idle connection that was kept': HEALTH,
       'a connection that never spoke': '',

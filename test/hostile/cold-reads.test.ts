@@ -2,9 +2,9 @@
 // in one queue, so that each page of a fold waited for a page of every bulk reader.
 import { connect } from 'node:net';
 import { expect, it, vi } from 'vitest';
+import { appendDebates } from '../kit/debates.ts';
 import { call, debating, run } from '../kit/service.ts';
 import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
-import { appendDebates } from './debates.ts';
 
 const BULK_READERS = 200;
 const BULK_EVENTS = 300;

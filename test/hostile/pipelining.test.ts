@@ -2,10 +2,10 @@
 // once and held its first page: the count below was that of the requests, and the process grew by more than a gigabyte.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
+import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, run } from '../kit/service.ts';
 import { get } from '../kit/wire.ts';
-import { appendDebates } from './debates.ts';
 
 const CONNECTIONS = 4;
 const REQUESTS = 3_000;

@@ -3,11 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { consume } from '../kit/consumers.ts';
+import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, type Running, run } from '../kit/service.ts';
 
 const SETTINGS = { STREAM_PING_SECONDS: '1', STREAM_DEAD_SECONDS: '2' };
-const COMMENT = 'x'.repeat(8_000);
+/** Twice as long as a peer may be. */
+const SILENT_MS = 5_000;
+const BULK = 'x'.repeat(8_000);
 
 /** A WebSocket peer that answers no ping. */
 async function mutePeer({ url }: Running, chamberId: number): Promise<RawSocket> {
@@ -41,11 +44,11 @@ describe('a peer', { timeout: 180_000 }, () => {
 
   it('that stops reading within a backlog is cut', async () => {
     const running = await run(SETTINGS);
-    const { id, debate } = await debating(running);
+    const { by, id } = await debating(running);
     const stopped = await mutePeer(running, id);
     stopped.socket.pause();
-    for (let move = 0; move < 800; move++) await debate(COMMENT);
-    await sleep(3_000);
+    await appendDebates(running, { did: by.did, chamberId: id, count: 800, bulk: BULK });
+    await sleep(SILENT_MS);
     stopped.socket.resume();
     await stopped.closed;
     expect(stopped.received).not.toContain('"eventId":802,');
@@ -53,8 +56,8 @@ describe('a peer', { timeout: 180_000 }, () => {
 
   it('that reads slowly through a backlog gets everything, however long it takes', async () => {
     const running = await run(SETTINGS);
-    const { id, debate } = await debating(running);
-    for (let move = 0; move < 1_500; move++) await debate(COMMENT);
+    const { by, id } = await debating(running);
+    await appendDebates(running, { did: by.did, chamberId: id, count: 1_500, bulk: BULK });
     const slow = await consume(running, `/chambers/${id}/stream?after=0`);
     // Longer than a peer may be silent, in steps that each let a part through.
     for (let step = 0; step < 10; step++) {
@@ -71,12 +74,12 @@ describe('a peer', { timeout: 180_000 }, () => {
 describe('a reader of server-sent events', { timeout: 180_000 }, () => {
   it('whose buffered bytes do not drain is cut, and one that merely waits gets keep-alives', async () => {
     const running = await run(SETTINGS);
-    const { id, debate } = await debating(running);
+    const { by, id, debate } = await debating(running);
     const [stopped, waiting] = [await openSource(running, id), await openSource(running, id)];
     stopped.socket.pause();
-    for (let move = 0; move < 800; move++) await debate(COMMENT);
+    await appendDebates(running, { did: by.did, chamberId: id, count: 800, bulk: BULK });
     await waiting.receive('id: 802');
-    await sleep(4_000);
+    await sleep(SILENT_MS);
     stopped.socket.resume();
     await stopped.closed;
     expect(stopped.received).not.toContain('id: 802');

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Consumer, consume, openSource, page, take } from '../kit/consumers.ts';
+import { appendDebates } from '../kit/debates.ts';
 import { Random } from '../kit/random.ts';
 import { debating, run } from '../kit/service.ts';
 import { IS_ON_POSTGRES } from '../kit/store.ts';
@@ -18,12 +19,15 @@ const LEAD_MAX = 60;
 /** A chamber with a debate that runs until `quiet` is called, little ahead of the lines that were received. */
 async function noisyChamber(lines: readonly string[]) {
   const running = await run();
-  const { id, debate } = await debating(running);
+  const { by, id } = await debating(running);
   let isOver = false;
   const writing = (async () => {
     for (let lastEventId = 2; !isOver; ) {
-      if (lastEventId < lines.length + LEAD_MAX) lastEventId = await debate('on and on');
-      else await sleep(1);
+      if (lastEventId >= lines.length + LEAD_MAX) await sleep(1);
+      else {
+        await appendDebates(running, { did: by.did, chamberId: id, count: 1 });
+        lastEventId++;
+      }
     }
   })();
   const quiet = async () => {

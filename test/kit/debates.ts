@@ -1,5 +1,5 @@
 // Fills a chamber quickly: what agents say, without the signatures.
-import type { Running } from '../kit/service.ts';
+import type { Running } from './service.ts';
 
 interface Debates {
   readonly did: string;
