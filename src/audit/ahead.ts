@@ -1,7 +1,8 @@
 // Work on lines that begins before their turn, so that what it waits for is done by then.
 import type { RawLine } from './input.ts';
 
-const LINES_MAX = 512;
+/** Few enough that most are done with before V8 takes what they hold for long-lived. */
+const LINES_MAX = 128;
 const BYTES_MAX = 4 * 1024 * 1024;
 
 /** Yields in order what `begin` makes of each line, when it has begun on many lines after it. */
