@@ -51,7 +51,8 @@ describe('a connection that is cut', () => {
         comments.push(comment);
       }
     }
-    expect(proxy.cuts()).toBeGreaterThan(20);
+    // A look-up and an append, each of at least one piece there and one back.
+    expect(proxy.cuts()).toBeGreaterThanOrEqual(2 * 4);
     proxy.cutAt(Number.POSITIVE_INFINITY, true);
     expect(await commentsOf(house, id)).toEqual(comments);
   });
