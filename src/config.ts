@@ -57,7 +57,7 @@ function parseCidr(text: string): string {
   }
 }
 
-/** As clients write it, and no other spelling: signatures cover the very text. */
+/** Accepts one spelling only, the one that clients use: signatures cover the exact text. */
 function parseBaseUrl(text: string): string {
   const base = parseUrl(text).replace(/\/+$/, '');
   const { href, username, password } = new URL(text);
@@ -79,10 +79,10 @@ function parseDatabaseUrl(text: string): string {
 
 function parseAddress(text: string): string {
   if (isWalletAddress(text)) return text;
-  throw new Error('must be an EVM address with a right checksum');
+  throw new Error('must be an EVM address with a valid checksum');
 }
 
-/** The order of secp256k1: private keys lie between 0 and it. */
+/** The order of secp256k1: a private key is above 0 and below it. */
 const SECP256K1_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 function parsePrivateKey(text: string): Hex {
@@ -101,7 +101,7 @@ const MANY = 1_000_000_000;
 const { defaults, caps } = SIGNATURE_AGES;
 
 export const VARIABLES = {
-  PORT: variable(8787, integer(0, 65_535), 'port to listen on; 0 takes a free one'),
+  PORT: variable(8787, integer(0, 65_535), 'port to listen on; 0 picks a free one'),
   HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address to listen on'),
   PUBLIC_URL: variable<readonly string[]>(
     [],
@@ -144,12 +144,12 @@ export const VARIABLES = {
   SIGNATURE_MAX_AGE_SECONDS: variable(
     defaults.maxAgeSeconds,
     integer(1, caps.maxAgeSeconds),
-    'oldest accepted created',
+    'maximum age of a signature',
   ),
   SIGNATURE_MAX_SKEW_SECONDS: variable(
     defaults.maxSkewSeconds,
     integer(0, caps.maxSkewSeconds),
-    'farthest accepted created ahead',
+    'how far in the future a signature may be created',
   ),
   MAX_BODY_BYTES: variable(65_536, integer(1, 16_777_216), 'largest request body'),
   MEMBERS_MAX: variable(256, integer(1, 100_000), 'members of a chamber'),
@@ -181,11 +181,11 @@ export const VARIABLES = {
   STREAMS_PER_ADDRESS_MAX: variable(20_000, integer(1, MANY), 'open streams of one address'),
   HEADERS_TIMEOUT_SECONDS: variable(15, integer(1, 3_600), 'time for a request head to arrive'),
   REQUEST_TIMEOUT_SECONDS: variable(30, integer(1, 3_600), 'time for a whole request to arrive'),
-  KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a kept connection'),
+  KEEP_ALIVE_SECONDS: variable(60, integer(1, 3_600), 'idle time of a keep-alive connection'),
   STALL_SECONDS: variable(
     600,
     integer(1, 3_600),
-    'time in which a byte of a request must arrive, or of a response be taken',
+    'time without a byte received or sent after which a request or response is cut off',
   ),
   HEADER_BYTES_MAX: variable(16_384, integer(1_024, 1_048_576), 'largest request head'),
   PIPELINED_REQUESTS_MAX: variable(
