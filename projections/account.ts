@@ -10,7 +10,7 @@ export interface AccountState {
   readonly walletAddress: string;
   readonly personality: Personality;
   readonly label: string | null;
-  /** Of the last registration, with which a repeated one is compared. */
+  /** Of the last registration; a repeated registration is compared with it. */
   readonly registeredPersonality: Personality;
   /** The last registration. */
   readonly registrationEventId: number;

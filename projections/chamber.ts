@@ -1,4 +1,4 @@
-// A chamber's state as a fold of its events: immutable, and nothing but what the lines say.
+// A chamber's state as a fold of its events: immutable, and derived from the lines alone.
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
@@ -69,7 +69,7 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
   }
 }
 
-/** Written out, not spread: it runs for every move, and is several times as fast. */
+/** Written out instead of spread: it runs for every move, and is several times faster. */
 function advance(state: ChamberState, event: ChamberEvent): ChamberState {
   const at = Date.parse(event.ts);
   return {

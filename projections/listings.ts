@@ -1,4 +1,4 @@
-// Rows of the derived tables: what lists and look-ups need without folding a chamber. Rebuilt from the log they are the same.
+// Rows of the derived tables: what lists and look-ups need without folding a chamber. A rebuild from the log yields the same rows.
 import type { Millis } from '../src/vocabulary/values.ts';
 import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
@@ -37,7 +37,7 @@ export interface MemberListing {
   readonly hasRevealed: boolean;
 }
 
-/** Where the turns of a chamber were set last by a pass. */
+/** The turn that the last pass of a chamber set. */
 export interface TurnListing {
   readonly table: 'turns';
   readonly chamberId: number;
@@ -87,7 +87,7 @@ function memberListing(state: ChamberState, did = ''): MemberListing {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** The ideas whose rows may differ: new ones, those of a new reveal, those whose settlement moved on. */
+/** The ideas whose rows may differ: new ones, those in a new reveal, and those whose deployment advanced. */
 function changedIdeas(before: ChamberState, after: ChamberState): ReadonlySet<string> {
   if (before.ideas === after.ideas && before.reveals === after.reveals && before.settlement === after.settlement) {
     return NONE;

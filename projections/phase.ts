@@ -2,7 +2,7 @@
 import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
 import type { Settlement } from './settlement.ts';
 
-/** The part of a chamber's state that its phase follows from. */
+/** The part of a chamber's state that determines its phase. */
 export interface PhaseState {
   readonly deadlines: Readonly<Record<DeadlineName, Millis>>;
   readonly settlement: Settlement;
@@ -12,7 +12,7 @@ export interface PhaseState {
 
 /**
  * The phase at `now`. A phase ends at its deadline, whose instant belongs to the next one. After the reveal deadline it
- * stays ALLOCATE_REVEAL until `chamber.committed` is in the log. An earlier `now` than the last event's counts as that.
+ * stays ALLOCATE_REVEAL until `chamber.committed` is in the log. A `now` before the last event counts as that event's time.
  */
 export function phaseAt(state: PhaseState, now: Millis): Phase {
   return phaseBy(state.deadlines, state.settlement.committed !== null, Math.max(now, state.lastAt));
@@ -36,7 +36,7 @@ export function phaseEnd(state: PhaseState, phase: Phase): Millis | null {
   return deadline === undefined ? null : state.deadlines[deadline];
 }
 
-/** When the phase began: the deadline of the one before it. Meant for the phases after LOBBY. */
+/** When the phase began: the deadline of the one before it. */
 export function phaseStart(state: PhaseState, phase: Exclude<Phase, 'LOBBY'>): Millis {
   const before = DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName;
   return state.deadlines[before];
@@ -46,14 +46,14 @@ export function phaseStart(state: PhaseState, phase: Exclude<Phase, 'LOBBY'>): M
 
 export type TurnPhase = 'PROPOSAL' | 'DEBATE';
 
-/** Where the turns were set last by a pass; null before the first pass. */
+/** The turn that the last pass set; `phase` is null before the first pass. */
 export interface TurnStart {
   readonly phase: TurnPhase | null;
   readonly turnOrder: number;
   readonly since: Millis;
 }
 
-/** The part of a chamber's state that its turns follow from. */
+/** The part of a chamber's state that determines its turns. */
 export interface TurnState extends PhaseState {
   readonly chamberId: number;
   readonly turnSeconds: number | null;
@@ -62,7 +62,7 @@ export interface TurnState extends PhaseState {
   readonly turn: TurnStart;
 }
 
-/** What turns follow from: the members count, and not who they are. */
+/** What turnAt reads: the number of members matters, not who they are. */
 type TurnClock = Omit<TurnState, 'members'> & { readonly members: { readonly length: number } };
 
 export const FIRST_TURN: TurnStart = { phase: null, turnOrder: 0, since: 0 };

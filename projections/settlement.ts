@@ -1,4 +1,4 @@
-// What became of a chamber on the chain, folded from the service's events: the relayer's state is this and nothing else.
+// A chamber's outcome on the chain, folded from the service's events. The relayer has no other state.
 import type { ServiceEvent } from '../src/vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../src/vocabulary/service-payloads.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';

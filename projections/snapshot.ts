@@ -1,4 +1,4 @@
-// A chamber's state as text, from which a cold chamber is folded on. The log stays the truth: a snapshot can be dropped.
+// A chamber's state as text, so that a cold chamber is folded from there. The log stays the truth: a snapshot can be dropped.
 import { canonicalJson } from '../src/vocabulary/json.ts';
 import type { ChamberState, Reveal } from './chamber.ts';
 import type { Deployment } from './settlement.ts';
@@ -7,7 +7,7 @@ import type { Deployment } from './settlement.ts';
 export const STATE_VERSION = 2;
 
 export const SNAPSHOT_EVERY_EVENTS = 1_000;
-/** A state with more text gets snapshots as many times more seldom, so that they cost each event the same. */
+/** A state with n times this much text gets a snapshot n times less often, so that the cost per event stays the same. */
 const TEXT_PER_INTERVAL = 1_048_576;
 
 /** Whether a snapshot is made after the state's last event. */
@@ -17,7 +17,7 @@ export function isSnapshotDue(state: ChamberState): boolean {
   return (state.lastEventId / SNAPSHOT_EVERY_EVENTS) % intervals === 0;
 }
 
-/** Of what makes a state large. */
+/** Of the texts that make a state large. */
 function textLength({ ideas, settlement }: ChamberState): number {
   let length = 0;
   for (const { description } of ideas) length += description.length;
@@ -44,7 +44,7 @@ interface EncodedState extends Omit<ChamberState, 'commitments' | 'reveals' | 's
   readonly settlement: Omit<ChamberState['settlement'], 'deployments'>;
 }
 
-/** Of a text that encodeState made, in this version. */
+/** Decodes a text that encodeState of the same STATE_VERSION made. */
 export function decodeState(text: string): ChamberState {
   const { commitments, reveals, deployments, settlement, ...rest } = JSON.parse(text) as EncodedState;
   return {

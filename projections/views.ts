@@ -29,7 +29,7 @@ export interface AgentRecord {
   readonly graduated: number;
 }
 
-/** GET /agents/:did: what anybody may read of an agent. */
+/** GET /agents/:did: the public data of an agent. */
 export interface AgentView extends AgentRecord {
   readonly agentId: string;
   readonly did: string;
@@ -47,7 +47,7 @@ export interface ChamberItemView {
   readonly memberCount: number;
 }
 
-/** Extension: how far the relayer is with a chamber's root. */
+/** Extension: the relayer's progress with a chamber's root. */
 export type CommitStatus = 'open' | 'pending' | 'submitted' | 'committed';
 
 /** GET /chambers/:id. */
@@ -82,7 +82,7 @@ export interface ChamberView {
   readonly commitStatus: CommitStatus;
 }
 
-/** Extension: how far the relayer is with an idea's token. */
+/** Extension: the relayer's progress with an idea's token. */
 export type DeployStatus = 'none' | 'pending' | 'submitted' | 'deployed' | 'failed';
 
 /** GET /ideas, GET /ideas/:ticker and GET /chambers/:id/ideas. */

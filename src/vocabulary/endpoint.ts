@@ -6,7 +6,7 @@ import type { Bounds } from './parameters.ts';
 
 export interface Endpoint {
   readonly method: 'get' | 'post' | 'put' | 'options';
-  /** As the router takes it, e.g. `/chambers/:id`. */
+  /** The router's pattern, e.g. `/chambers/:id`. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: 'Service' | 'Accounts' | 'Chambers' | 'Moves' | 'Allocations' | 'Ideas' | 'Events';
@@ -17,9 +17,9 @@ export interface Endpoint {
   /** Query parameters and headers; path parameters are described once for all endpoints. */
   readonly parameters?: readonly Parameter[];
   readonly body?: JsonContent & { readonly isOptional: boolean | undefined };
-  /** By status, without the errors. */
+  /** By status, errors excluded. */
   readonly responses: Readonly<Record<number, ResponseDescription>>;
-  /** Beyond those of every endpoint, every signed one and every one with a path parameter. */
+  /** In addition to those of every endpoint, every signed one and every one with a path parameter. */
   readonly errors?: readonly ErrorCode[];
 }
 
@@ -43,7 +43,7 @@ export interface ResponseDescription {
 export type Content = JsonContent | TextContent;
 
 interface JsonContent {
-  /** Of the component that holds the schema. */
+  /** Names the schema's component. */
   readonly name: string;
   readonly schema: v.GenericSchema;
   readonly example: unknown;
@@ -54,7 +54,7 @@ interface TextContent {
   readonly description: string;
   /** The schema of each line or message. */
   readonly event?: 'ChamberEvent' | 'AccountEvent';
-  /** Made with a line of a log. */
+  /** Built from a line of a log. */
   readonly example: (line: string) => string;
 }
 

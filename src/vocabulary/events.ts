@@ -22,7 +22,7 @@ export interface AccountPayloads {
     readonly personality: Personality;
     readonly label?: string;
   };
-  /** `personality` is the whole after the patch. */
+  /** `personality` is the complete personality after the patch. */
   'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
 }
 
@@ -48,7 +48,7 @@ export interface MovePayloads {
     readonly name: string;
     readonly ticker: string;
     readonly description: string;
-    /** The proposer's wallet of that moment: it counts at deployment. */
+    /** The proposer's wallet at that time: the creator in deployIdea. */
     readonly creatorWallet: string;
   } & NamesAccount;
   'chamber.debated': {
@@ -89,7 +89,7 @@ export type ServiceEvent = Records<
 export type ChamberEvent = MoveEvent | ServiceEvent;
 export type ForumEvent = AccountEvent | ChamberEvent;
 
-/** What a decision states: the type and its payload; the spine adds ids, time and evidence. */
+/** The result of a decision: a type and its payload. The spine adds ids, time and evidence. */
 export type Fact<Payloads> = {
   [Type in keyof Payloads]: { readonly type: Type; readonly payload: Payloads[Type] };
 }[keyof Payloads];
@@ -111,8 +111,8 @@ export function isMove(event: ChamberEvent): event is MoveEvent {
 }
 
 /**
- * The event as its canonical line (RFC 8785), without a line break. The members that every event has are written in their
- * sorted order here, only the payload goes the general way: a line is made for every move.
+ * The event as its canonical line (RFC 8785), without a line break. Every move makes one, so the members common to all events are
+ * written in sorted order here, and only the payload takes the general path.
  */
 export function toLine({ chamberId, did, eventId, payload, prev, request, ts, type }: ForumEvent): string {
   const signer = did === null ? 'null' : `"${did}"`;
@@ -132,7 +132,7 @@ function toEvidence({ body, contentDigest, method, signature, signatureInput, ta
 
 const LINE_HEAD = /^\{"chamberId":(\d+),"did":(?:null|"[^"]*"),"eventId":(\d+),/;
 
-/** `<chamberId>:<eventId>` of a line, or of the beginning of one: where a reader of all chambers is. */
+/** `<chamberId>:<eventId>` of a line, or of the beginning of one: the cursor of a reader of all chambers. */
 export function cursorOf(line: string): string {
   const [, chamberId, eventId] = LINE_HEAD.exec(line) ?? [];
   if (eventId === undefined) throw new Error('the line is not an event of a chamber');

@@ -10,7 +10,7 @@ export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   const names = Object.keys(value);
-  // Objects of our own are mostly written in order.
+  // The service's own objects mostly are in order.
   for (let index = 1; index < names.length; index++) {
     if ((names[index - 1] as string) <= (names[index] as string)) continue;
     names.sort();
@@ -55,7 +55,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** Counts the members of all objects; throws for text nested too deep, before anything recursive looks at it. */
+/** Counts the members of all objects; throws for text nested too deep, before any recursive function reads it. */
 function countMembers(text: string): number {
   let depth = 0;
   let members = 0;
@@ -111,13 +111,13 @@ const SIGNIFICANT_DIGITS_MAX = 17;
 const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?|[{}[\]]/g;
 
 /**
- * Requires of a new request's body, which parseJson has taken, that every reader in every language reads its numbers alike:
- * at most 17 significant digits, none that becomes 0, and exact integers wherever the service reads one, that is outside the
- * member `opaque`, which is kept as sent. `1e3` is an exact integer, `1.0000000000000001` is not. Throws
- * FORUM_ERR_VALIDATION. Lines of earlier releases may hold such numbers, so the auditor does not ask for this.
+ * Requires that readers in all languages parse the numbers of a new request's body to the same values: at most 17 significant
+ * digits, none that becomes 0, and exact integers except in the member `opaque`, which is kept as sent. `1e3` is an exact
+ * integer, `1.0000000000000001` is not. The text has passed parseJson. Throws FORUM_ERR_VALIDATION. Lines of earlier releases
+ * may break this rule, so the auditor does not apply it.
  */
 export function requireExactNumbers(text: string, opaque: string): void {
-  // Others are exact: no exponent, and at most 15 significant digits.
+  // Without a match every number is exact: no exponent, and at most 15 significant digits.
   if (!/\d[\d.]{15}|\d[eE][-+\d]/.test(text)) return;
   let depth = 0;
   let member = '';

@@ -5,7 +5,7 @@ import { suggestion } from './suggestion.ts';
 const POSITIVE = /^[1-9]\d{0,15}$/;
 const NATURAL = /^(0|[1-9]\d{0,15})$/;
 
-/** A chamber or event id; undefined for text that is no id: the route then returns "not found". */
+/** A chamber or event id; undefined for text that is not an id: the route then returns "not found". */
 export function parseId(text: string | undefined): number | undefined {
   const id = Number(text);
   return text !== undefined && POSITIVE.test(text) && Number.isSafeInteger(id) ? id : undefined;
@@ -19,7 +19,7 @@ export function parseCursor(name: string, text: string | undefined): number | un
   throw invalid(name, 'must be a non-negative integer');
 }
 
-/** Rejects query parameters that the endpoint does not know, or that come twice. Throws FORUM_ERR_VALIDATION. */
+/** Rejects unknown and repeated query parameters. Throws FORUM_ERR_VALIDATION. */
 export function requireQuery(url: string, known: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of new URL(url).searchParams.keys()) {

@@ -36,13 +36,10 @@ export function hexString(pattern: RegExp, message: string) {
   return v.pipe(v.string(message), v.regex(pattern, message)) as v.GenericSchema<string, Hex>;
 }
 
-/** Others are counted: to name thousands takes longer than all else in a request. */
+/** The rest are only counted: naming thousands would take longer than everything else in a request. */
 const UNKNOWN_NAMED_MAX = 16;
 
-/**
- * An object with exactly these members. Unknown members are named, `__proto__` too, and every wrong or missing one beside
- * them.
- */
+/** An object with exactly these members. Reports every unknown (`__proto__` too), wrong and missing member by name. */
 export function exactly<Entries extends v.ObjectEntries>(entries: Entries) {
   const known = v.object(entries);
   return v.pipe(
@@ -73,7 +70,7 @@ export function isPlainObject(value: unknown): boolean {
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 const DATE_TIME_MESSAGE =
   'must be an RFC 3339 date-time with seconds and an offset, e.g. 2030-01-31T12:00:00Z or 2030-01-31T13:00:00.5+01:00';
-const DATE_MESSAGE = 'must have a real calendar date and time; second 60 is not accepted';
+const DATE_MESSAGE = 'must be a real calendar date and time; second 60 is not accepted';
 const YEAR_9999_END = Date.UTC(10_000, 0);
 
 /** A timestamp as sent: RFC 3339 with any offset and any number of fraction digits; the output is UTC, cut to milliseconds. */
@@ -95,7 +92,7 @@ function isCalendarDate(text: string): boolean {
   return Number.isFinite(millis) && toTimestamp(millis).startsWith(local);
 }
 
-/** Date.parse takes other fractions than three digits, but is not required to. */
+/** Date.parse accepts fractions of more or fewer than three digits, but is not required to. */
 function instantOf(text: string): Millis {
   const [, local = '', fraction = '', offset = ''] = /^(.{19})\.?(\d*)(.+)$/.exec(text.toUpperCase()) ?? [];
   return Date.parse(`${local}.${fraction.slice(0, 3).padEnd(3, '0')}${offset}`);
@@ -112,7 +109,7 @@ export const personality = exactly({
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** Whether text is an EVM address: of one case, or mixed with the right checksum (EIP-55). */
+/** Whether text is an EVM address: in one case, or in mixed case with a valid checksum (EIP-55). */
 export function isWalletAddress(text: string): text is Hex {
   if (!ADDRESS.test(text)) return false;
   const digits = text.slice(2);
@@ -138,7 +135,7 @@ const sentStrings = v.pipe(
   v.maxLength(PERSONALITY_STRINGS_MAX, `must hold at most ${PERSONALITY_STRINGS_MAX} strings`),
 );
 
-/** Of new requests; what an earlier release accepted has no limits. */
+/** For new requests; an earlier release accepted any length. */
 export const sentPersonality = exactly({
   loves: v.exactOptional(sentStrings),
   hates: v.exactOptional(sentStrings),

@@ -1,6 +1,6 @@
-// The name that a misspelt one was meant to be.
+// Suggests the known name that a misspelt one was meant to be.
 
-/** Wrong, missing or added characters; at most half of the name's. */
+/** Wrong, missing or extra characters; also at most half of the name's length. */
 const EDITS_MAX = 2;
 
 /** `did you mean "…"?` with the nearest of the names; undefined if none is near. */
@@ -12,7 +12,7 @@ export function suggestion(misspelt: string, names: readonly string[]): string |
   return nearest && `did you mean "${nearest.name}"?`;
 }
 
-/** Levenshtein's; for texts of too different lengths infinite. */
+/** The Levenshtein distance; infinite if the lengths differ by more than EDITS_MAX. */
 function distance(from: string, to: string): number {
   if (Math.abs(from.length - to.length) > EDITS_MAX) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);

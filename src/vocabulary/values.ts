@@ -22,13 +22,13 @@ export function isPhase(text: string): text is Phase {
   return (PHASES as readonly string[]).includes(text);
 }
 
-/** The five deadlines of a chamber, in the order of the phases that they end. */
-/** How old and how far ahead an accepted signature may be unless the service is configured otherwise, and at most. */
+/** How old, and how far in the future, an accepted signature may be: the defaults, and the caps on what can be configured. */
 export const SIGNATURE_AGES = {
   defaults: { maxAgeSeconds: 300, maxSkewSeconds: 60 },
   caps: { maxAgeSeconds: 86_400, maxSkewSeconds: 600 },
 } as const;
 
+/** The five deadlines of a chamber, in the order of the phases that they end. */
 export const DEADLINES = [
   'lobbyDeadline',
   'proposalDeadline',
