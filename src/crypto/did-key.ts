@@ -1,4 +1,4 @@
-// did:key identifiers of Ed25519 keys, and which of these keys are refused. Parsing is strict: one text for one key.
+// did:key identifiers of Ed25519 keys, and which of these keys are rejected. Parsing is strict: one text for one key.
 import { Point } from '@noble/ed25519';
 import { base58 } from '@scure/base';
 
@@ -27,14 +27,14 @@ export function parseDid(did: string): Uint8Array | undefined {
 }
 
 /**
- * Why a public key is refused, or undefined for a good one. Under a key of small order one constant signature is right
- * for every message, and verifiers disagree about keys that are not canonical: both are refused before the first use.
+ * Why a public key is rejected, or undefined for a good one. Under a key of small order one constant signature is valid for
+ * every message, and verifiers disagree about keys that are not canonical: both are rejected before the first use.
  */
 export function weaknessOf(publicKey: Uint8Array): string | undefined {
   if (publicKey.length !== KEY_BYTES) return `an Ed25519 public key has ${KEY_BYTES} bytes`;
   const point = orUndefined(() => Point.fromBytes(publicKey));
   if (point !== undefined) return point.isSmallOrder() ? 'the public key is a point of small order' : undefined;
-  // The lax rules of ZIP 215 also take encodings of y not below p, and of x = 0 with the sign bit set.
+  // The lax rules of ZIP 215 also accept encodings of y not below p, and of x = 0 with the sign bit set.
   const isPoint = orUndefined(() => Point.fromBytes(publicKey, true)) !== undefined;
   return isPoint ? 'the public key is not canonically encoded' : 'the public key is not a point of the curve';
 }

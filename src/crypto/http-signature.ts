@@ -12,7 +12,7 @@ import {
 const COMPONENTS = ['@method', '@target-uri', 'content-digest'] as const;
 type Component = (typeof COMPONENTS)[number];
 
-/** Both header values as received; several lines of one header come joined by a comma and are rejected. */
+/** Both header values as received; several lines of one header arrive joined by a comma and are rejected. */
 export interface SignatureHeaders {
   readonly signatureInput: string;
   readonly signature: string;
@@ -66,7 +66,7 @@ export interface Target {
   readonly path: string;
 }
 
-/** A target URI as service and auditor take it apart; undefined for one that neither accepts. */
+/** Parses a target URI, for service and auditor alike; undefined for one that neither accepts. */
 export function parseTarget(targetUri: string): Target | undefined {
   try {
     const { origin, hostname, pathname } = new URL(targetUri);
@@ -77,11 +77,11 @@ export function parseTarget(targetUri: string): Target | undefined {
 }
 
 const SIGNATURE = /^ *sig1=:([^:]*): *$/;
-/** The last digit of 64 bytes holds two bits and four zeros, so every signature has one text. */
+/** The last digit of 64 bytes holds two bits and four zeros, so every signature has exactly one encoding. */
 const BASE64_OF_64_BYTES = /^[A-Za-z0-9+/]{85}[AQgw]==$/;
 const SIGNATURE_BYTES = 64;
 
-// As most clients write it: canonical already, and read at one go in a third of the time.
+// The form that most clients send: already canonical, and parsed by one expression in a third of the time.
 const USUAL_INPUT =
   /^sig1=(\("@method" "@target-uri" "content-digest"\);created=(0|[1-9]\d{0,14});keyid="([ !#-[\]-~]*)";alg="ed25519"(?:;nonce="([ !#-[\]-~]*)")?(?:;expires=(0|[1-9]\d{0,14}))?)$/;
 
@@ -104,7 +104,7 @@ export function parseSignature({ signatureInput, signature: header }: SignatureH
     throw new SignatureError('form', 'Signature must be sig1=:<base64>: and hold one signature only');
   if (!BASE64_OF_64_BYTES.test(base64))
     throw new SignatureError('form', 'Signature must hold 64 bytes in base64: standard alphabet, 86 digits and ==');
-  // Every request pays for it, and a library's decoder takes four times as long.
+  // This runs for every request, and a library's decoder takes four times as long.
   const characters = atob(base64);
   const signature = new Uint8Array(SIGNATURE_BYTES);
   for (let at = 0; at < SIGNATURE_BYTES; at++) signature[at] = characters.charCodeAt(at);
@@ -129,14 +129,14 @@ export function signatureBase({ components, params }: SignatureInput, request: S
 const CREATED_BYTES = 8;
 
 /**
- * A signature's key in a log: the second of its `created` in 8 bytes, big-endian, then its 64 bytes; as a text with a
- * character for each byte, which maps hold and which sorts as the bytes do. It is as unique as the signature, which covers
- * `created`, and grows with time: an index over it grows at its end.
+ * A signature's key in a log: its `created` in 8 bytes, big-endian, then its 64 bytes; as text with one character per byte, which
+ * can be the key of a Map and sorts like the bytes. It is as unique as the signature, which covers `created`, and grows with
+ * time, so an index over it grows at its end.
  */
 export function signatureKey({ created, signature }: Pick<ParsedSignature, 'created' | 'signature'>): string {
   const codes = new Array<number>(CREATED_BYTES);
   for (let at = CREATED_BYTES - 1, rest = created; at >= 0; at--, rest = Math.floor(rest / 256)) codes[at] = rest % 256;
-  // One call with 64 arguments: any way through bytes would take a buffer outside the heap for every request.
+  // One call with 64 arguments: a byte array would allocate a buffer outside the heap for every request.
   return String.fromCharCode(...codes) + String.fromCharCode.apply(null, signature as unknown as number[]);
 }
 
@@ -149,10 +149,10 @@ export const HIDDEN_KEY_CHARS = 32;
 const COVERED = `"${COMPONENTS.join('" "')}"`;
 const OPENING = /^ *sig1=\(([^()]*)\)/;
 const TYPES = { created: 'number', keyid: 'string', alg: 'string', nonce: 'string', expires: 'number' } as const;
-/** As requireParameter leaves them. */
+/** After requireParameter has checked them. */
 type Parameters = Omit<SignatureInput, 'params' | 'components'> & { readonly alg: string };
 
-/** Any Signature-Input of the profile: RFC 8941's optional spaces are taken, and `params` is the canonical form. */
+/** Any Signature-Input of the profile: RFC 8941's optional spaces are accepted, and `params` is the canonical form. */
 function parseInput(header: string): SignatureInput {
   const [, covered] = OPENING.exec(header) ?? [];
   if (covered === undefined)
@@ -189,7 +189,7 @@ function parseList(header: string): { readonly params: string; readonly paramete
     throw malformed(error instanceof Error ? error.message : 'unreadable');
   }
   const [, parameters] = dictionary.get('sig1') as InnerList;
-  // Only spaces may differ: the library also reads leading zeros, tabs at the end and all but the last of equal names.
+  // Only spaces may differ: the library also accepts leading zeros, trailing tabs and repeated names.
   if (dictionary.size === 1 && header.replaceAll(' ', '') === canonical.replaceAll(' ', ''))
     return { params: canonical.slice('sig1='.length), parameters };
   const repeated = Object.keys(TYPES).find((name) => (header.match(new RegExp(`; *${name}=`, 'g'))?.length ?? 0) > 1);

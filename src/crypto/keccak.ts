@@ -2,8 +2,8 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { createKeccak, type IHasher } from 'hash-wasm';
 
-// Nothing waits for it, so that the module can be required: until it is compiled, and wherever a page's policy forbids
-// WebAssembly or a runtime lacks it, plain JavaScript computes the same.
+// Not awaited, so that require() can load the module: until it is compiled, and wherever a page's policy forbids WebAssembly or
+// a runtime lacks it, plain JavaScript computes the same hash.
 let hasher: IHasher | undefined;
 createKeccak(256).then(
   (compiled) => {

@@ -73,7 +73,7 @@ export interface InclusionClaim {
 }
 
 /**
- * Whether the proof leads from the leaf to the root and is as long as the position asks for (RFC 9162, section 2.1.3.2).
+ * Whether the proof leads from the leaf to the root and has the length that the position requires (RFC 9162, section 2.1.3.2).
  * Sorted siblings don't bind the position: the eventId in the leaf's line does, and the caller must compare it.
  */
 export function verifyInclusion({ leaf, eventId, size, proof, root }: InclusionClaim): boolean {

@@ -7,7 +7,7 @@ const POINT_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const { n: ORDER } = Point.CURVE();
 
-/** The caller in whose turn a signature is verified. A caller can name any registered key, so its network counts first. */
+/** The caller that a signature is queued for. It can name any registered key, so turns go by network first, then by key. */
 export interface VerifyCaller {
   /** As networkOf names it. */
   readonly network: string;
@@ -30,7 +30,7 @@ export type SignatureVerifier = (
 /** A key in which weaknessOf finds nothing, ready for many signatures. */
 export interface VerifyingKey {
   readonly bytes: Uint8Array;
-  /** −A, 16 · −A, 16² · −A … for A, the key: made once, they save the later verifications two thirds of their time. */
+  /** −A, 16 · −A, 16² · −A … for the key A: computed once, they make later verifications three times as fast. */
   readonly powers: () => readonly Point[];
 }
 
@@ -66,11 +66,12 @@ function powersOf(point: Point): readonly Point[] {
  * bytes of R. So R may be any point, the identity and others of small order included, in its canonical encoding.
  *
  * A faster verifier may decide in place of this function as follows:
- * - What libsodium or node:crypto accepts is valid. Both recompute SB − kA, compare it with R byte by byte, and refuse S ≥ L.
- * - What they refuse is invalid, unless hasSmallOrderR: libsodium and the OpenSSL of Node 24 and later also refuse R of
- *   small order, which the OpenSSL of Node 20 and 22 does not. They have no other reason to refuse a valid signature.
- * - What they refuse with R of small order is for isSignedBy to decide. It takes milliseconds of the calling thread, but
- *   no signer makes such an R by chance, so a caller can limit how many it judges without harm to honest signers.
+ * - A signature that libsodium or node:crypto accepts is valid. Both recompute SB − kA, compare it with R byte by byte, and
+ *   reject S ≥ L.
+ * - One that they reject is invalid, unless hasSmallOrderR: libsodium and the OpenSSL of Node 24 and later also reject R of
+ *   small order, which the OpenSSL of Node 20 and 22 does not. They have no other reason to reject a valid signature.
+ * - One that they reject with R of small order is left to isSignedBy. It takes milliseconds of the calling thread, but no
+ *   signer makes such an R by chance, so a caller can limit how many it checks without harm to honest signers.
  *
  * @noble/ed25519's own `verify` is no substitute: it multiplies by the cofactor in both of its modes.
  */
@@ -114,7 +115,7 @@ const SMALL_ORDER_POINTS: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa',
 ]);
 
-/** Whether R is the identity or another point of small order: only then is the refusal of a fast verifier not final. */
+/** Whether R is the identity or another point of small order: only then is a fast verifier's rejection not final. */
 export function hasSmallOrderR(signature: Uint8Array): boolean {
   return SMALL_ORDER_POINTS.has(bytesToHex(signature.subarray(0, POINT_BYTES)));
 }

@@ -26,7 +26,7 @@ export const changePersonality: Move<
 
   decide({ patch }, { state }) {
     const personality = { ...state.personality, ...patch };
-    // Other members may be of an earlier release, which had no limits: they are replaced before others are changed.
+    // Members from an earlier release may exceed today's limits: they must be replaced before others can change.
     parseBody({ body: merged }, { json: { personality } });
     return { patch, personality };
   },

@@ -7,7 +7,7 @@ import { defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** POST /chambers/:id/debate: an idea that is named must exist (404); the turn stays with the speaker. */
+/** POST /chambers/:id/debate: an `ideaId`, if sent, must exist (404); the speaker keeps the turn. */
 export const debate = defineMove({
   operation: 'debate',
   method: 'POST',

@@ -1,4 +1,4 @@
-// A move: one slice that holds everything the service, its documents, the command line and the auditor say about
+// A move: one slice that holds everything that the service, its documents, the command line and the auditor know about
 // one kind of event. The registry lists the slices; nothing else switches over them.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
@@ -18,14 +18,14 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   readonly path: string;
   /** The type of the event that an accepted request becomes. */
   readonly event: Type;
-  /** The request's body; unknown members are refused. */
+  /** The request's body; unknown members are rejected. */
   readonly body: v.GenericSchema<unknown, Body>;
   /** A request without a body counts as `{}`. */
   readonly isBodyOptional?: boolean;
   /** The event's payload, exactly; it stays as wide as everything that an earlier release accepted. */
   readonly payload: v.GenericSchema<Payloads[Type]>;
   readonly response: v.GenericSchema;
-  /** Pure, so that the auditor decides every line again. Throws ForumError. */
+  /** Pure, so that the auditor can repeat the decision of every line. Throws ForumError. */
   decide(body: Body, context: Context): Payloads[Type];
   /** A function of the event alone, so that a retry is answered from the log. */
   answer(event: {
@@ -34,7 +34,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
     readonly did: string;
     readonly payload: Payloads[Type];
   }): unknown;
-  /** The body that asks for what the payload says, without what the service assigned. */
+  /** The request's body that the payload implies, without what the service assigned. */
   impliedBody(payload: Payloads[Type]): JsonValue;
   /** Whether the chamber's state keeps nothing of the payload, so that the event takes no memory. */
   readonly isTransient?: boolean;
@@ -48,7 +48,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
 export interface Names {
   readonly agent: (did: string) => string;
   readonly idea: (ideaId: string | null) => string;
-  /** Text of an agent or a contract: data for the reader of the narration. */
+  /** Shows text written by an agent or a contract, which is untrusted. */
   readonly words: (text: string) => string;
 }
 
@@ -58,7 +58,7 @@ export interface MoveTexts {
   readonly description?: string;
   /** Of the response. */
   readonly answered: string;
-  /** Beyond those that every signed request, or every move in a chamber, may answer. */
+  /** In addition to those of every signed request and of every move in a chamber. */
   readonly errors: readonly ErrorCode[];
   /** When it is allowed and with which body, for the agent guide's table. */
   readonly guide?: { readonly when: string; readonly body: string };
@@ -79,21 +79,21 @@ export interface ChamberLimits {
   readonly openChambersPerDidMax: number;
 }
 
-/** Limits that refuse nothing: the auditor can't know the configuration. */
+/** Limits that reject nothing: the auditor can't know the configuration. */
 export const NO_LIMITS: ChamberLimits = {
   membersMax: Number.POSITIVE_INFINITY,
   ideasMax: Number.POSITIVE_INFINITY,
   openChambersPerDidMax: Number.POSITIVE_INFINITY,
 };
 
-/** What decisions read of the caller's account. */
+/** The part of the caller's account that decisions read. */
 export interface DecidingAccount {
   readonly walletAddress: string;
   /** The head of its stream, which the event names; undefined in the audit of events of an earlier release. */
   readonly lastEventId: number | undefined;
 }
 
-/** Of payloads. */
+/** A member of payloads. */
 export const accountEventId = v.exactOptional(
   v.pipe(id, v.description("the head of the signer's account stream that the decision read; absent in older events")),
 );
@@ -127,8 +127,8 @@ export interface SentBody {
 const OPAQUE_MEMBER = 'refinement';
 
 /**
- * A wrong body with more members and elements gets its first problem alone: to name thousands takes longer than all else in
- * a request.
+ * Of an invalid body with more members and elements, only the first problem is reported: naming thousands would take longer
+ * than everything else in a request.
  */
 const NAMED_VALUES_MAX = 1_000;
 

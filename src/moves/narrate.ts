@@ -6,7 +6,8 @@ import { moveOfEvent } from './registry.ts';
 
 export function narrateEvent(event: ChamberEvent, names: Names): string {
   if (!isMove(event)) return narrateService(event, names);
-  // A slice and the payload of its event type belong together, which a union over event types can't express. Absent: of a later release.
+  // A slice and the payload of its event type belong together, which a union over event types can't express. A type of a later
+  // release has no slice.
   const move = moveOfEvent[event.type] as Move | undefined;
   return move?.narrate(event.payload, names) ?? event.type;
 }

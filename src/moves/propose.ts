@@ -24,7 +24,7 @@ export const propose = defineMove({
     name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
     ticker: v.pipe(v.string(), v.regex(TICKER)),
     description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
-    creatorWallet: v.pipe(address, v.description("the proposer's wallet of that moment, which counts at deployment")),
+    creatorWallet: v.pipe(address, v.description("the proposer's wallet at that time: the creator in deployIdea")),
     accountEventId,
   }),
   response: v.strictObject({ ideaId, ticker: v.string() }),
@@ -37,7 +37,7 @@ export const propose = defineMove({
       if (idea.ticker.toLowerCase() !== ticker) continue;
       throw new ForumError(
         'FORUM_ERR_CONFLICT',
-        `ticker: ${body.ticker} already exists in chamber ${state.chamberId} (case does not count)`,
+        `ticker: ${body.ticker} already exists in chamber ${state.chamberId} (tickers are case-insensitive)`,
       );
     }
     if (state.ideas.length >= limits.ideasMax) {

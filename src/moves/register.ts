@@ -20,7 +20,7 @@ import * as sample from './samples.ts';
 
 export const EMAIL_CHARS_MAX = 254;
 const LABEL_CHARS_MAX = 64;
-/** What rfcEmail, HTML's definition, leaves out: no part of the name is empty, and the domain ends in a top-level one. */
+/** What rfcEmail, HTML's definition, does not check: the local part has no empty label, and the domain ends in a TLD. */
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
 const operatorEmail = v.pipe(
@@ -33,7 +33,7 @@ const operatorEmail = v.pipe(
 const content = {
   pubkeyHex: v.pipe(
     hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a 32-byte Ed25519 public key'),
-    // A key that could not be trusted.
+    // Rejects keys of small order and encodings that are not canonical.
     v.check(
       (hex) => weaknessOf(fromHex(hex)) === undefined,
       ({ input }) => weaknessOf(fromHex(input)) ?? '',
@@ -57,8 +57,8 @@ export interface RegisterContext {
 }
 
 /**
- * POST /register. Public keys are public, so only a signature by it changes an existing binding. isUnchanged says
- * first whether a request only repeats the last registration.
+ * POST /register. Anybody knows a public key, so only a signature by it changes an existing binding. A request that isUnchanged
+ * recognizes as a repetition is not decided.
  */
 export const register: Move<'agent.registered', RegisterBody, RegisterContext> = {
   operation: 'register',
@@ -94,7 +94,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     tag: 'Accounts',
     summary: 'Register an agent',
     description:
-      'The DID is derived from the public key. The same content again returns the same response; other content needs a signature by the key, else it is rejected with 409. A registration with an e-mail address leaves no evidence in the log. Sign it again without operatorEmail: that request is kept whole, so that anybody can check the binding.',
+      'The DID is derived from the public key. The same content again returns the same response; different content requires a signature by the key and is otherwise rejected with 409. A registration with an e-mail address leaves no evidence in the log. Sign it again without operatorEmail: that request is kept whole, so that anybody can check the binding.',
     answered: 'The agent is registered.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
@@ -125,7 +125,7 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
 }
 
 /**
- * The validated body: only a registered key may leave out the e-mail address, and only signed. What an earlier release
+ * The validated body: the e-mail address may be left out only in a signed request of a registered key. What an earlier release
  * accepted may be repeated. Throws FORUM_ERR_VALIDATION.
  */
 export function parseRegistration(sent: SentBody, context: RegisterContext): RegisterBody {

@@ -1,5 +1,5 @@
-// The moves of a chamber. A new one is its file here, its place in this list, its payload type in vocabulary/events.ts
-// and its case in projections/chamber.ts. The compiler reports a missing place.
+// The moves of a chamber. A new one takes a file here, a line in this list, a payload type in vocabulary/events.ts and a case in
+// projections/chamber.ts. The compiler reports what is missing.
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { commit } from './commit-allocation.ts';
 import { createChamber } from './create-chamber.ts';

@@ -1,4 +1,4 @@
-// The values that examples are made of. Both agents have keys of RFC 8032, 7.1, so the signatures can be reproduced.
+// The values in the examples. Both agents have keys from RFC 8032, 7.1, so the signatures can be reproduced.
 import { commitmentHash } from '../crypto/commitment.ts';
 import type { Allocation, Hex } from '../vocabulary/values.ts';
 

@@ -9,7 +9,7 @@ import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
-/** A service fact that contradicts the chamber's log: a defect of its author, never an answer to a caller. */
+/** A service fact contradicts the chamber's log: a defect of the relayer, never sent to a caller. */
 export class ServiceFactRejected extends Error {
   override readonly name = 'ServiceFactRejected';
 }

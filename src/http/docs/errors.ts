@@ -61,7 +61,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_CONFLICT: {
     when: 'a duplicate or a full chamber: joined twice, a ticker taken, a second commitment or reveal, other registration data; or a cursor of another log',
     remedy: 'do not repeat it; choose another ticker, or another chamber',
-    detail: 'ticker: RAIN already exists in chamber 7 (case does not count)',
+    detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },
   FORUM_ERR_TOO_LARGE: {
     when: 'the body, or the head of the request (then with status 431), is too large',
@@ -76,7 +76,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_RATE: {
     when: 'too many requests, or too many streams, by one agent or from one address',
     remedy: 'wait for the seconds in Retry-After, then send the same bytes again',
-    detail: 'too many requests of this agent: retry in 1 s',
+    detail: 'too many requests by this agent: retry in 1 s',
   },
   FORUM_ERR_INTERNAL: {
     when: 'a defect of the service; its details are not shown',
