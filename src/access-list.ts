@@ -22,7 +22,7 @@ const IF_PRESENT = { throwIfNoEntry: false } as const;
 export interface AccessListOptions {
   readonly allowFile: string | undefined;
   readonly banFile: string | undefined;
-  /** A file that can't be read while the service runs: the list as it was stays in force. */
+  /** Called when a list can't be read while the service runs; the previous one stays in force. */
   readonly onProblem: (error: Error) => void;
 }
 
@@ -77,8 +77,8 @@ export class AccessList {
 }
 
 /**
- * Puts a DID on the list in the file or takes it off, and returns whether that changed the file, which is replaced as a whole and keeps
- * its comments, mode and owner. To be put on a list that does not exist creates it. Throws an Error of one line.
+ * Adds a DID to the list in the file or removes it, and returns whether the file changed. The file is replaced atomically and
+ * keeps its comments, mode and owner; adding to a missing file creates it. Throws an Error with a one-line message.
  */
 export function editAccessList(path: string, did: string, isListed: boolean): boolean {
   const found = statSync(path, IF_PRESENT);
@@ -104,7 +104,7 @@ export function editAccessList(path: string, did: string, isListed: boolean): bo
   }
 }
 
-/** Also a lock: of two edits at once the second would undo the first. */
+/** The draft is also a lock: of two concurrent edits, the second would undo the first. */
 function openDraft(draft: string): number {
   try {
     return openSync(draft, 'wx', OWNER_ONLY);
@@ -118,7 +118,7 @@ function withDid(text: string, did: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${did}\n`;
 }
 
-/** A comment on the DID's own line goes with it. */
+/** A comment on the DID's line is removed too. */
 function withoutDid(text: string, did: string): string {
   const others = text.split('\n').filter((line) => didOf(line) !== did);
   return others.join('\n');

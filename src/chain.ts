@@ -61,7 +61,7 @@ async function openRelayer(
   };
 }
 
-/** Name in the log's memory of the chain that it was first used with. */
+/** The name under which the log remembers the chain that it was first used with. */
 const CHAIN_ID = 'chain_id';
 
 /** The chain first used with a database is stored in it, and another one is rejected. */
@@ -111,7 +111,7 @@ export function relayerForum(forum: Forum, lease: Lease): RelayerForum {
     unsettledChambers: (limit) => forum.log.listUnsettled(forum.now(), limit),
     settledChambers: (limit) => forum.log.listSettled(limit),
     chamber: async (chamberId) => {
-      // A damaged chamber is not relayed, and holds up no other.
+      // A damaged chamber is not relayed and does not delay the others.
       const chamber = await forum.chamber(chamberId).catch((error: unknown) => {
         if (error instanceof StreamDamaged) return undefined;
         throw error;

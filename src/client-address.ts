@@ -1,4 +1,5 @@
-// The network that a request counts against, for limits only: its socket's, or what a trusted proxy says. Never for signatures.
+// The network that a request counts against: the socket's, or the one that a trusted proxy reports. For limits only, never for
+// signatures.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import { networkOf } from './vocabulary/network.ts';
@@ -30,7 +31,7 @@ function isTrusted(trusted: BlockList, address: string): boolean {
   return isIP(plain) !== 0 && trusted.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The address nearest to us that is not a trusted proxy: everything before it may be made up by the client. */
+/** The nearest address that is not a trusted proxy: the client may have forged everything before it. */
 function clientAddress(trusted: BlockList, headers: IncomingMessage['headers']): string | undefined {
   const hops = forwardedHops(headers);
   for (let at = hops.length - 1; at >= 0; at--) {

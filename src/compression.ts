@@ -1,5 +1,5 @@
-// Compressed responses for clients that ask for them: documents, kept compressed and with an ETag; pages and pages of history,
-// as they are sent. Streams are never compressed, nor are moves.
+// Compresses responses for clients that accept it. Documents are cached compressed, with an ETag; HTML pages and pages of history
+// are compressed as they are sent. Streams and moves never are.
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
@@ -12,20 +12,20 @@ import { LRUCache } from 'lru-cache';
 const DOCUMENTS = ['/openapi.json', '/schemas/events.json', '/docs', '/agent-guide', '/llms.txt'];
 const PAGES = ['/', '/chambers/:id'];
 const HISTORY = ['/events', '/chambers/:id/events', '/agents/:did/events', '/chambers/:id/transcript'];
-/** All else is short, or is a stream. */
+/** Everything else is short, or a stream. */
 const STREAMED_TYPES = /^(?:text\/html|text\/markdown|application\/x-ndjson);/;
 
-/** To be added before the routes of the same paths. */
+/** Must be registered before the routes of the same paths. */
 export function compressionRoutes(app: Hono<{ Bindings: Partial<HttpBindings> }>): void {
   for (const path of DOCUMENTS) app.get(path, document);
   for (const path of [...PAGES, ...HISTORY]) app.get(path, streamed);
 }
 
-/** The better one first. */
+/** Best first. */
 const ENCODINGS = ['br', 'gzip'] as const;
 type Encoding = (typeof ENCODINGS)[number];
 
-/** Those that an Accept-Encoding header names with a quality above 0 (RFC 9110, 12.5.3); `*` counts for nothing. */
+/** The best encoding that an Accept-Encoding header names with a quality above 0 (RFC 9110, 12.5.3); `*` is ignored. */
 function encodingOf(header = '', known: readonly Encoding[] = ENCODINGS): Encoding | undefined {
   const items = header.toLowerCase().split(',');
   const accepted = items.filter((item) => !/;\s*q=0(?:\.0*)?\s*$/.test(item)).map((item) => item.split(';')[0]?.trim());
@@ -33,7 +33,7 @@ function encodingOf(header = '', known: readonly Encoding[] = ENCODINGS): Encodi
 }
 
 const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
-/** More than there are; /agent-guide and /llms.txt have one for each base URL. */
+/** Above the number of documents; /agent-guide and /llms.txt have one for each base URL. */
 const DOCUMENTS_KEPT_MAX = 32;
 /** By ETag and encoding. */
 const kept = new LRUCache<string, Promise<Buffer>>({ max: DOCUMENTS_KEPT_MAX });
@@ -67,7 +67,7 @@ const document: MiddlewareHandler = async (c, next) => {
   c.res = new Response(await body, { headers });
 };
 
-/** The fastest: history is sent once, and the threads that compress are few. */
+/** The fastest: history is sent once, and few threads compress. */
 const LEVEL = 1;
 
 const streamed: MiddlewareHandler = async (c, next) => {
@@ -82,10 +82,10 @@ const streamed: MiddlewareHandler = async (c, next) => {
   c.res = new Response(gzipped(body), { status, headers });
 };
 
-/** Reads on only as fast as the result is read; whatever ends one of them ends the other. */
+/** Reads the body only as fast as the result is read. When either ends or fails, so does the other. */
 function gzipped(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   const compressed = createGzip({ level: LEVEL });
-  // The same streams, by the types of Node and of the web.
+  // Node and the DOM declare the same stream with different types.
   pipeline(Readable.fromWeb(body as NodeReadableStream<Uint8Array>), compressed, () => {});
   return Readable.toWeb(compressed) as ReadableStream<Uint8Array>;
 }

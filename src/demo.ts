@@ -18,18 +18,18 @@ import { openCluster, openStage, readChain, type Stage, type Testimony, witness 
 import { paint } from './terminal.ts';
 
 const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;
-/** From when the service listens. */
+/** Counted from when the service listens. */
 const DEMO_MILLIS_MAX = 55_000;
 
 /**
- * Runs the demo and prints it; resolves to the exit code. `isWatched` keeps the service up until it is interrupted. Of several
- * nodes, one is killed while the agents debate.
+ * Runs the demo and prints it; resolves to the exit code. `isWatched` keeps the service up until it is interrupted. With several
+ * nodes, one is killed during the debate.
  */
 export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
   return await interruptible(new Error('interrupted'), async (interrupted) => {
     const stage = await (nodes === 1 ? openStage() : openCluster(nodes));
     const { signal, release } = linkedSignal(interrupted, DEMO_MILLIS_MAX);
-    // Every agent listens to it.
+    // Every agent adds a listener.
     setMaxListeners(0, signal);
     try {
       console.log(`The service listens on ${stage.baseUrl}, ${stage.description}.`);
@@ -80,7 +80,7 @@ async function perform({ baseUrl, relayerUrl, killNode }: Stage, signal: AbortSi
     ...players.map(({ agent, character }) => play(agent, character, chamberId, signal)),
   ]);
   const isProven = conclude(testimony, await readChain(new ForumClient(relayerUrl), testimony.state));
-  // The service and its chain end with the demo; the lines stay.
+  // The service and its chain end with the demo; the lines remain.
   const file = join(await mkdtemp(join(tmpdir(), 'chambers-demo-lines-')), `chamber-${chamberId}.ndjson`);
   await writeFile(file, `${testimony.lines.join('\n')}\n`);
   const { verdict } = await auditFile(file, {});

@@ -25,7 +25,7 @@ export interface Finding {
 const FREE_BYTES_MIN = 100_000_000;
 const FREE_BYTES_ENOUGH = 1_000_000_000;
 const PROBE_MILLIS = 3_000;
-/** As far as a signature may be from the future by default. */
+/** The default of SIGNATURE_MAX_SKEW_SECONDS. */
 const SERVICE_CLOCK_SECONDS_MAX = 60;
 
 const finding =
@@ -38,7 +38,7 @@ const finding =
   });
 const [ok, warning, problem] = [finding('ok'), finding('warning'), finding('problem')];
 
-/** The findings on a service with this environment; if its configuration is invalid, only that. */
+/** The findings for a service with this environment; if its configuration is invalid, only those about it. */
 export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<readonly Finding[]> {
   try {
     const config = readConfig(env);
@@ -163,7 +163,7 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
   return [ok('chain', `chain ${chainId}, the contracts accept the relayer ${relayer}, which has ${balance} wei`)];
 }
 
-/** The findings on a running service. Throws an Error of one sentence if there is none at that URL. */
+/** The findings for a running service. Throws an Error of one sentence if no service responds at that URL. */
 export async function examineService(url: string): Promise<readonly Finding[]> {
   const base = url.replace(/\/+$/, '');
   const info = await ask(`${base}/`);
@@ -183,7 +183,7 @@ export async function examineService(url: string): Promise<readonly Finding[]> {
     isHealthy === true ? ok('service', 'healthy') : problem('service', `not healthy: ${JSON.stringify(health?.body)}`),
     isReady ? ok('service', 'ready for moves') : problem('service', `not ready: ${JSON.stringify(ready?.body)}`),
     Math.abs(aheadSeconds) <= SERVICE_CLOCK_SECONDS_MAX
-      ? ok('clock', 'that of the service and this one agree')
+      ? ok('clock', 'the service and this machine agree on the time')
       : problem('clock', `the service is ${aheadSeconds} s ahead of this clock: signatures made here may be rejected`),
   ];
 }

@@ -1,4 +1,4 @@
-// `npm start`: reads the environment, starts the service, and ends it on SIGTERM and SIGINT.
+// `npm start`: reads the environment, starts the service, and stops it on SIGTERM and SIGINT.
 import './require-node.ts';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -20,7 +20,7 @@ async function main(): Promise<void> {
       'DEV_ALLOW_UNSIGNED=true: requests with X-Dev-Did are accepted without a signature. Never in production.',
     );
   }
-  // Only the default folder is made: a configured one that is missing is more likely a mistake.
+  // Only the default folder is created: a configured one that is missing is more likely a mistake.
   if (config.DATABASE_PATH === VARIABLES.DATABASE_PATH.fallback)
     mkdirSync(dirname(config.DATABASE_PATH), { recursive: true });
   const starting = startService({
@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   process.stdout.write(`listening on ${service.url}\n`);
 }
 
-/** From the first moment: a signal during the start ends the service, and its chain, as soon as it has started. */
+/** A signal during start-up stops the service and its chain as soon as they have started. */
 function endOnSignal(starting: Promise<Service>, logger: Logger): void {
   let isStopping = false;
   const end = (signal: string) => {

@@ -23,9 +23,9 @@ export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;
   /** The handler, measured for metrics and the debug log. */
   observe(fetch: Fetch, routeOf: RouteOf): Fetch;
-  /** The admission control, with its rejections counted where metrics are served. */
+  /** The admission control, with its rejections counted if metrics are served. */
   watch(admission: Admission): Admission;
-  /** Serves the metrics on a port of their own, which the service's callers need not reach. */
+  /** Serves the metrics on a separate port, which the service's callers need not reach. */
   serve(sources: Sources): Promise<{ close(): void }>;
 }
 
@@ -67,7 +67,7 @@ export function openObservation({ METRICS_PORT: port, METRICS_HOST: host }: Conf
   };
 }
 
-/** Never a header or a body. */
+/** Logs no header and no body. */
 function logRequest(logger: Logger, { incoming, status, millis }: Answered): void {
   logger.debug(
     {
@@ -81,7 +81,7 @@ function logRequest(logger: Logger, { incoming, status, millis }: Answered): voi
   );
 }
 
-/** A defect is an error; what heals by itself, such as a full disk, a warning. */
+/** Logs a defect as an error, and a condition that passes by itself, such as a full disk, as a warning. */
 export function logFailure(logger: Logger, { error, path, ...request }: Failure): void {
   const level = request.status === 503 ? 'warn' : 'error';
   logger[level]({ ...request, path: loggedPath(path), err: error }, 'request failed');

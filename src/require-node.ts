@@ -1,5 +1,5 @@
-// Ends the process with one sentence where Node is too old. To be imported first by every program: modules are evaluated
-// in the order of their imports, and better-sqlite3 ends an older Node without a word as soon as it is loaded.
+// Exits with one sentence if Node is too old. Every program imports this first: modules are evaluated in the order of their
+// imports, and better-sqlite3 crashes an older Node without a message as soon as it is loaded.
 import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 

@@ -1,4 +1,4 @@
-// The service put together: log, forum, verifier, HTTP, streams and relayer, and how they stop without losing anything.
+// Assembles the service from log, forum, verifier, HTTP, streams and relayer, and stops it without losing anything.
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
@@ -39,7 +39,7 @@ export interface ServiceOptions {
 
 export interface Service {
   readonly forum: Forum;
-  /** Where it listens. */
+  /** The address that it listens on. */
   readonly url: string;
   /** Reads the allow-list and the ban list again. */
   reloadAccess(): void;
@@ -47,11 +47,11 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-/** How long running requests and stream peers have to finish. */
+/** How long requests in progress and stream peers have to finish. */
 const STOP_GRACE_MS = 5_000;
-/** While stopping: a connection that is kept alive becomes idle only once its last response is out. */
+/** While stopping: a keep-alive connection becomes idle only once its last response is out. */
 const IDLE_SWEEP_MS = 20;
-/** After a crash the clock may seem to have gone back by no more than this. */
+/** The most that the service's clock can go back in a crash. */
 const CLOCK_PERSIST_INTERVAL_MS = 5_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -101,10 +101,10 @@ async function openLog({ config, logger, onFatal }: ServiceOptions) {
   if (url === undefined) {
     return { log: openSqliteLog(config.DATABASE_PATH, { onCorruption: onFatal, onDamage }), now: Date.now };
   }
-  // Loaded only where it is used: it takes a moment of every other start.
+  // Loaded only when used: it would slow every other start.
   const { openPostgresLog } = await import('./log/postgres/postgres-log.ts');
   const onDrift = (driftMillis: Millis) =>
-    logger.warn({ driftMillis }, "this machine's clock moved against the database's, which counts");
+    logger.warn({ driftMillis }, "this machine's clock drifted from the database's, which the service uses");
   const log = await openPostgresLog({ url, connectionsMax, onDamage, onDrift });
   return { log, now: log.now };
 }
@@ -117,7 +117,7 @@ const NO_CHAIN: ChainLink = {
 
 async function openChain(forum: Forum, { config, logger }: ServiceOptions): Promise<ChainLink> {
   if (config.CHAIN === 'none') return NO_CHAIN;
-  // Loaded only where it is used: it is half of the time of a start.
+  // Loaded only when used: it takes half of the start-up time.
   const { openChain } = await import('./chain.ts');
   return openChain({ config, forum, logger });
 }
@@ -246,7 +246,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
   }
 }
 
-/** A time that can't be written now, on a full disk, is written with a later event or the next time. */
+/** A time that can't be written, on a full disk for example, is written with a later event or at the next interval. */
 async function persistClock(forum: Forum): Promise<void> {
   await forum.persistClock().catch(() => {});
 }

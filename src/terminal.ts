@@ -1,4 +1,4 @@
-// Text for people: colours if they are wanted, and remote text without anything that a terminal would obey.
+// Text for people: colours if they are wanted, and remote text without control characters.
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];

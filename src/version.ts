@@ -1,4 +1,4 @@
 import { createRequire } from 'node:module';
 
-/** Of the package. */
+/** The package's version. */
 export const VERSION: string = createRequire(import.meta.url)('#package').version;
