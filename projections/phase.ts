@@ -21,8 +21,7 @@ export function phaseAt(state: PhaseState, now: Millis): Phase {
 /** The same from the parts that a list row holds. */
 export function phaseBy(deadlines: Readonly<Record<DeadlineName, Millis>>, isCommitted: boolean, at: Millis): Phase {
   if (isCommitted) return 'COMMITTED';
-  for (const [index, deadline] of DEADLINES.entries()) if (at < deadlines[deadline]) return PHASES[index] as Phase;
-  return 'ALLOCATE_REVEAL';
+  return PHASES[DEADLINES.findIndex((deadline) => at < deadlines[deadline])] ?? 'ALLOCATE_REVEAL';
 }
 
 /** Whether the reveal deadline has passed: no move is accepted from then on. */

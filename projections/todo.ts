@@ -36,7 +36,7 @@ export interface Membership {
   readonly lastEventId: number;
 }
 
-/** Without the DID in turn, which takes a look-up. */
+/** Holds until `nextDeadline`. Without the DID in turn, which takes a look-up. */
 export interface Todo {
   readonly membership: Membership;
   readonly phase: Phase;
@@ -129,24 +129,10 @@ export function todoView(todo: Todo, turnHolder: string | null): TodoView {
     must,
     may,
     turnHolder,
-    phaseEndsAt: textOf(phaseEndsAt),
-    turnEndsAt: textOf(turnEndsAt),
+    phaseEndsAt: phaseEndsAt === null ? null : toTimestamp(phaseEndsAt),
+    turnEndsAt: turnEndsAt === null ? null : toTimestamp(turnEndsAt),
     committed: member.hasCommitted,
     revealed: member.hasRevealed,
     lastEventId,
   };
-}
-
-const TEXTS_MAX = 20_000;
-const texts = new Map<Millis, string>();
-
-/** Kept, because to format the times would take longer than all else of a list, and deadlines come again with each request. */
-function textOf(at: Millis | null): string | null {
-  if (at === null) return null;
-  const known = texts.get(at);
-  if (known !== undefined) return known;
-  if (texts.size >= TEXTS_MAX) texts.clear();
-  const text = toTimestamp(at);
-  texts.set(at, text);
-  return text;
 }

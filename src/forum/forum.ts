@@ -1,7 +1,6 @@
 // The spine: one signed command goes in, is decided, appended, published and answered; all else follows the log.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
-import { byUrgency, type TodoView, todoOf, todoView } from '../../projections/todo.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import {
@@ -36,12 +35,11 @@ import {
 } from './commands.ts';
 import { type Account, type Author, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
 import { Streams } from './streams.ts';
+import { TodoLists } from './todo-lists.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
 
-/** An agent's open chambers that GET /me/todo looks at: the newest ones. */
-const MEMBERSHIPS_MAX = 1_000;
 const MEMBERSHIPS_PER_PAGE = 200;
 
 /** Before a command is rejected with FORUM_ERR_UNAVAILABLE. */
@@ -135,6 +133,7 @@ interface Batch {
 
 export class Forum {
   readonly log: ForumLog;
+  readonly todoLists: TodoLists;
   readonly #options: ForumOptions;
   readonly #streams: Streams;
   readonly #followers = new Map<StreamId, Set<() => void>>();
@@ -147,6 +146,7 @@ export class Forum {
   constructor(options: ForumOptions) {
     this.#options = options;
     this.log = options.log;
+    this.todoLists = new TodoLists(options.log, options.limits);
     this.#latest = options.log.lastAt;
     this.#streams = new Streams(options.log, options.stateCacheBytesMax);
     options.log.onGrowth({
@@ -523,18 +523,6 @@ export class Forum {
       if (found.length >= limit || page.length < MEMBERSHIPS_PER_PAGE) return found.slice(0, limit);
       await nextTick();
     }
-  }
-
-  /** The agent's chambers that are not committed, most urgent first, and whether `limit` cut them. */
-  async todo(did: string, limit: number): Promise<{ readonly todo: readonly TodoView[]; readonly isCut: boolean }> {
-    const context = { now: this.now(), membersMax: this.#options.limits.membersMax };
-    const memberships = await this.log.listMemberships(did, MEMBERSHIPS_MAX + 1);
-    const urgent = memberships.map((each) => todoOf(each, context)).sort(byUrgency);
-    const listed = urgent.slice(0, limit);
-    const holders = await this.log.listMembersAt(
-      listed.map(({ membership, holderTurnOrder }) => [membership.chamber.chamberId, holderTurnOrder]),
-    );
-    return { todo: listed.map((each, index) => todoView(each, holders[index] ?? null)), isCut: urgent.length > limit };
   }
 
   /** Calls `wake` after each commit to the chamber (ALL_CHAMBERS: to any), or by the agent; returns a function that ends it. A wake-up carries no data. */

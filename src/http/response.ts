@@ -28,6 +28,11 @@ export function json(body: unknown, headers?: Readonly<Record<string, string>>):
   return new Response(JSON.stringify(body), { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
 }
 
+/** The same for a value that is JSON already. */
+export function jsonText(text: string): Response {
+  return new Response(text, { headers: JSON_HEADERS });
+}
+
 /** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, and nothing inner is shown. */
 export function errorResponse(error: unknown): Response {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { TodoView } from '../../projections/todo.ts';
 import type { Forum } from '../forum/forum.ts';
+import type { TodoList } from '../forum/todo-lists.ts';
 import type { StreamId } from '../log/log.ts';
 import * as sample from '../moves/samples.ts';
 import { accepts } from '../vocabulary/accept.ts';
@@ -11,10 +12,10 @@ import { LIST_LIMIT, limitParameter, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { did, id, timestamp } from '../vocabulary/schemas.ts';
-import { PHASES, toTimestamp } from '../vocabulary/values.ts';
+import { type Millis, PHASES, toTimestamp } from '../vocabulary/values.ts';
 import { type Route, type RouteContext, readRoute } from './context.ts';
 import { header, readBody } from './request.ts';
-import { JSON_HEADERS, json } from './response.ts';
+import { JSON_HEADERS, jsonText } from './response.ts';
 
 const WAIT_SECONDS = { min: 1, max: 60 } as const;
 const LIMIT = { ...LIST_LIMIT, fallback: LIST_LIMIT.max } as const;
@@ -29,6 +30,11 @@ interface TodoAnswer {
   readonly now: string;
   readonly todo: readonly TodoView[];
   readonly more: boolean;
+}
+
+/** The list at a time. */
+interface Look extends TodoList {
+  readonly now: Millis;
 }
 
 const item: v.GenericSchema<TodoView> = v.strictObject({
@@ -87,7 +93,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     const limit = parseInteger('limit', c.req.query('limit'), LIMIT) ?? LIMIT.fallback;
     const wait = parseInteger('wait', c.req.query('wait'), WAIT_SECONDS);
     const isStream = accepts(header(c, 'accept'), 'text/event-stream') && c.req.method === 'GET';
-    if (!isStream && wait === undefined) return json(await readTodo(forum, did, limit));
+    if (!isStream && wait === undefined) return jsonText(answerText(await look(forum, did, limit)));
 
     const ending = new AbortController();
     const answers = changes({ forum, did, limit, signal: ending.signal });
@@ -101,10 +107,10 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     const { value: first } = await answers.next();
     const changed = answers.next().then(({ value }) => value);
     const timeout = sleep((wait ?? 0) * 1000, undefined, { signal: ending.signal }).catch(() => undefined);
-    const last = (await Promise.race([changed, timeout])) ?? { ...first, now: toTimestamp(forum.now()) };
+    const last = (await Promise.race([changed, timeout])) ?? { ...first, now: forum.now() };
     c.env.incoming?.socket.off('close', end);
     end();
-    return json(last);
+    return jsonText(answerText(last));
   },
 });
 
@@ -116,9 +122,14 @@ const STREAM_HEADERS = {
   'Cache-Control': 'no-store',
 };
 
-async function readTodo(forum: Forum, did: string, limit: number): Promise<TodoAnswer> {
-  const { todo, isCut } = await forum.todo(did, limit);
-  return { now: toTimestamp(forum.now()), todo, more: isCut };
+async function look(forum: Forum, did: string, limit: number): Promise<Look> {
+  const now = forum.now();
+  return { now, ...(await forum.todoLists.of(did, { now, limit })) };
+}
+
+/** A TodoAnswer. */
+function answerText({ now, todo, isCut }: Look): string {
+  return `{"now":"${toTimestamp(now)}","todo":${todo},"more":${isCut}}`;
 }
 
 const waiting = new Map<string, number>();
@@ -149,7 +160,7 @@ interface Watch {
 }
 
 /** The list at once, then whenever it has changed. Everything is followed before it is read, so that no change is missed. */
-async function* changes({ forum, did, limit, signal }: Watch): AsyncGenerator<TodoAnswer> {
+async function* changes({ forum, did, limit, signal }: Watch): AsyncGenerator<Look> {
   const followed = new Map<StreamId, () => void>();
   let isWoken = false;
   let onWake = () => {};
@@ -162,14 +173,13 @@ async function* changes({ forum, did, limit, signal }: Watch): AsyncGenerator<To
   try {
     followed.set(did, forum.follow(did, wake));
     while (!signal.aborted) {
-      const answer = await readTodo(forum, did, limit);
-      const added = answer.todo.filter(({ chamberId }) => !followed.has(chamberId));
-      for (const { chamberId } of added) followed.set(chamberId, forum.follow(chamberId, wake));
+      const seen = await look(forum, did, limit);
+      const added = seen.chamberIds.filter((chamberId) => !followed.has(chamberId));
+      for (const chamberId of added) followed.set(chamberId, forum.follow(chamberId, wake));
       if (added.length > 0) continue;
-      const after = JSON.stringify(answer.todo);
-      if (after !== before) yield answer;
-      before = after;
-      const timer = setTimeout(wake, nextLook(answer, forum.now()));
+      if (seen.todo !== before) yield seen;
+      before = seen.todo;
+      const timer = setTimeout(wake, Math.min(LOOK_AGAIN_MS, seen.nextDeadline - forum.now()));
       if (!isWoken)
         await new Promise<void>((resolve) => {
           onWake = resolve;
@@ -184,15 +194,8 @@ async function* changes({ forum, did, limit, signal }: Watch): AsyncGenerator<To
   }
 }
 
-/** Milliseconds until a deadline passes. */
-function nextLook({ todo }: TodoAnswer, now: number): number {
-  const ends = todo.flatMap(({ phaseEndsAt, turnEndsAt }) => [phaseEndsAt, turnEndsAt]);
-  const ahead = ends.flatMap((end) => (end === null || Date.parse(end) <= now ? [] : [Date.parse(end) - now]));
-  return Math.min(LOOK_AGAIN_MS, ...ahead);
-}
-
-function eventStream(answers: AsyncGenerator<TodoAnswer>, end: () => void): ReadableStream<Uint8Array> {
-  let next: Promise<IteratorResult<TodoAnswer>> | undefined;
+function eventStream(answers: AsyncGenerator<Look>, end: () => void): ReadableStream<Uint8Array> {
+  let next: Promise<IteratorResult<Look>> | undefined;
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
@@ -204,7 +207,7 @@ function eventStream(answers: AsyncGenerator<TodoAnswer>, end: () => void): Read
         }
         next = undefined;
         if (result.done) controller.close();
-        else controller.enqueue(Buffer.from(`data: ${JSON.stringify(result.value)}\n\n`));
+        else controller.enqueue(Buffer.from(`data: ${answerText(result.value)}\n\n`));
       },
       cancel: end,
     },
