@@ -2,7 +2,8 @@
 // overdue: its phase is that of an earlier time, and `next_deadline` has passed. Why a query is right all the same:
 //  1. A row is never ahead of the log's clock: what moves it on persists the clock with it or before it, and the clock never falls.
 //  2. So a row whose `next_deadline` is null or still to come holds the phase of now, and every other row is overdue.
-//  3. A query takes the rows of the first kind by their stored phase, and tests every overdue row against the deadlines.
+//  3. The candidates of a query are a page of the first kind, by their stored phase, and the overdue rows unless they are older
+//     than a full page. Each is tested against its deadlines, newest first, until the page is full.
 // Overdue rows are moved on in steps of a bounded size, soon or late.
 import type { Database, Statement } from 'better-sqlite3';
 import type { ChamberListing } from '../../../projections/listings.ts';
@@ -76,8 +77,7 @@ export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
   readonly #add: Statement<[number, Phase, Millis | null]>;
   readonly #commit: Statement<[number]>;
   readonly #advance: Statement<[{ now: Millis; limit: number }]>;
-  readonly #current: Statement<[PhaseQuery], ChamberRow>;
-  readonly #overdue: Statement<[PhaseQuery], ChamberRow>;
+  readonly #list: Statement<[PhaseQuery], ChamberRow>;
 
   constructor(db: Database) {
     this.#add = db.prepare('INSERT INTO chamber_phases VALUES (?, ?, ?) ON CONFLICT DO NOTHING');
@@ -90,15 +90,19 @@ export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
        WHERE chamber_id IN
          (SELECT chamber_id FROM chamber_phases WHERE next_deadline <= @now ORDER BY next_deadline LIMIT @limit)`,
     );
-    this.#current = db.prepare(
-      `SELECT chambers.* FROM chamber_phases CROSS JOIN chambers USING (chamber_id)
-       WHERE phase = @phase AND chamber_phases.chamber_id < @before AND @now < coalesce(next_deadline, ${NEVER})
-       ORDER BY chamber_phases.chamber_id DESC LIMIT @limit`,
-    );
-    this.#overdue = db.prepare(
-      `SELECT chambers.* FROM chamber_phases INDEXED BY chambers_by_deadline CROSS JOIN chambers USING (chamber_id)
-       WHERE next_deadline <= @now AND +chamber_phases.chamber_id < @before AND ${PHASE_NOW} = @phase
-       ORDER BY +chamber_phases.chamber_id DESC LIMIT @limit`,
+    this.#list = db.prepare(
+      `WITH
+         current AS MATERIALIZED (
+           SELECT chamber_id FROM chamber_phases
+           WHERE phase = @phase AND chamber_id < @before AND @now < coalesce(next_deadline, ${NEVER})
+           ORDER BY chamber_id DESC LIMIT @limit),
+         overdue AS (
+           SELECT chamber_id FROM chamber_phases INDEXED BY chambers_by_deadline
+           WHERE next_deadline <= @now AND @phase NOT IN ('LOBBY', 'COMMITTED') AND +chamber_id < @before
+             AND +chamber_id > (SELECT iif(count(*) = @limit, min(chamber_id), 0) FROM current))
+       SELECT * FROM chambers
+       WHERE chamber_id IN (SELECT * FROM current UNION ALL SELECT * FROM overdue) AND ${PHASE_NOW} = @phase
+       ORDER BY chamber_id DESC LIMIT @limit`,
     );
   }
 
@@ -114,10 +118,7 @@ export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
 
   /** The chambers that are in the phase at `now`, newest first. */
   list(query: PhaseQuery): readonly ChamberRow[] {
-    const { phase } = query;
-    const overdue = phase === 'LOBBY' || phase === 'COMMITTED' ? [] : this.#overdue.all(query);
-    const rows = [...this.#current.all(query), ...overdue];
-    return rows.sort((one, other) => other.chamber_id - one.chamber_id).slice(0, query.limit);
+    return this.#list.all(query);
   }
 
   /** Moves at most so many overdue rows on, and returns how many; `now` is persisted in the same transaction or was before. */
