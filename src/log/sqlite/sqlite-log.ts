@@ -27,7 +27,7 @@ import {
   type StreamId,
 } from '../log.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
-import { PAGE_BYTES } from '../pages.ts';
+import { PAGE_BYTES, type PageRange } from '../pages.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { EventIndex, type FlushProgress } from './event-index.ts';
@@ -199,25 +199,16 @@ class SqliteLog implements ForumLog {
   /** The newest lines by their positions in memory; before them a page of history, which SQLite joins into one buffer. */
   async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
     try {
-      let positions = this.#index.recentPositions(stream, after, limit);
-      const indexed = positions.length > 0 ? NO_LINES : this.#readIndexed(stream, after, limit);
-      let { count } = indexed;
-      let bytes = indexed.ndjson.length;
-      if (count > 0) positions = this.#index.recentPositions(stream, after + count, limit - count);
-      const parts = count > 0 ? [indexed.ndjson] : [];
-      for (const position of positions) {
-        if (bytes >= PAGE_BYTES) break;
-        const stored = this.#statements.stored.get(position);
-        const eventId = after + ++count;
-        if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
-        const damage = this.#damageIn(stored.line, stored);
-        if (damage !== undefined) throw damage;
-        parts.push(stored.line, LINE_BREAK);
-        bytes += stored.line.length + 1;
-      }
-      if (count === 0 && after < this.#index.lastEventId(stream)) throw this.#lost(stream, after + 1);
-      // A page of history alone is not copied.
-      return count === indexed.count ? indexed : { ndjson: Buffer.concat(parts, bytes), count };
+      const isRecent = this.#index.recentPositions(stream, after, 1).length > 0;
+      const indexed = isRecent ? NO_LINES : this.#readIndexed(stream, after, limit);
+      const { ndjson, count } = indexed;
+      const cursor = { stream, after: after + count };
+      const positions = this.#index.recentPositions(stream, cursor.after, limit - count);
+      const recent = this.#readLines(positions, cursor, PAGE_BYTES - ndjson.length);
+      if (count + recent.count === 0 && after < this.#index.lastEventId(stream)) throw this.#lost(stream, after + 1);
+      // Only a page of both is copied.
+      if (count === 0 || recent.count === 0) return count === 0 ? recent : indexed;
+      return { ndjson: Buffer.concat([ndjson, recent.ndjson]), count: count + recent.count };
     } catch (error) {
       throw this.#failure(error);
     }
@@ -233,11 +224,12 @@ class SqliteLog implements ForumLog {
     const checksum = checksumOfLines(seals);
     const hashedThrough = this.#hashedThrough.get(stream) ?? 0;
     const isSound = checksum === undefined ? lastEventId <= hashedThrough : checksum === crc32(ndjson);
-    if (!isSound) {
-      this.#requireWhole(stream, after, lastEventId);
-      if (after <= hashedThrough) this.#hashedThrough.set(stream, lastEventId);
-    }
-    return { ndjson, count };
+    if (isSound) return { ndjson, count };
+    // Lines of earlier schemas have no checksum. The lines that were checked are served, not those of the first read.
+    const positions = seals.map((_, index) => this.#index.positionOf(stream, after + index + 1) ?? 0);
+    const page = this.#readLines(positions, { stream, after }, PAGE_BYTES);
+    if (after <= hashedThrough) this.#hashedThrough.set(stream, after + page.count);
+    return page;
   }
 
   /** Of the lines of a page. */
@@ -257,14 +249,26 @@ class SqliteLog implements ForumLog {
     return seals;
   }
 
-  /** Line by line: lines of earlier schemas have no checksum. */
-  #requireWhole(stream: StreamId, after: number, lastEventId: number): void {
-    for (let eventId = after + 1; eventId <= lastEventId; eventId++) {
-      const stored = this.#statements.stored.get(this.#index.positionOf(stream, eventId) ?? 0);
+  /** Line by line, each checked, up to the one that reaches so many bytes. */
+  #readLines(
+    positions: readonly number[],
+    { stream, after }: Pick<PageRange, 'stream' | 'after'>,
+    bytesMax: number,
+  ): Page {
+    const parts: Buffer[] = [];
+    let count = 0;
+    let bytes = 0;
+    for (const position of positions) {
+      if (bytes >= bytesMax) break;
+      const stored = this.#statements.stored.get(position);
+      const eventId = after + ++count;
       if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
       const damage = this.#damageIn(stored.line, stored);
       if (damage !== undefined) throw damage;
+      parts.push(stored.line, LINE_BREAK);
+      bytes += stored.line.length + 1;
     }
+    return { ndjson: Buffer.concat(parts, bytes), count };
   }
 
   #damageIn(line: Buffer, { position, stream, event_id: eventId, line_crc: checksum }: StoredLine) {

@@ -1,7 +1,8 @@
 // The lines of a page are checked together each time they are read, and the damaged one is found.
 import { randomBytes, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { expect, it } from 'vitest';
+import type Database from 'better-sqlite3';
+import { expect, it, vi } from 'vitest';
 import { StreamDamaged } from '../../../src/log/log.ts';
 import { indexEverything } from '../../../src/log/sqlite/event-index.ts';
 import { checksumOfLines, NO_CHECKSUM, SEAL_UNIT } from '../../../src/log/sqlite/line-check.ts';
@@ -22,7 +23,8 @@ it('the checksums of lines make that of all of them, each ended by a line break'
   expect(checksumOfLines([])).toBe(0);
 });
 
-it.each([1, 8, 9, LINES])('a bit that is flipped in line %i after a read is met by the next one', async (eventId) => {
+/** Its lines are in the index on disk, and not in memory. */
+async function filled() {
   const path = temporaryDatabase();
   const written = openSqliteLog(path);
   await written.append(Array.from({ length: LINES }, (_, index) => entry(1, index + 1)));
@@ -30,9 +32,29 @@ it.each([1, 8, 9, LINES])('a bit that is flipped in line %i after a read is met 
   indexEverything(intrude(path));
   const log = openSqliteLog(path);
   atEnd(() => log.close());
+  return { log, path };
+}
+
+it.each([1, 8, 9, LINES])('a bit that is flipped in line %i after a read is met by the next one', async (eventId) => {
+  const { log, path } = await filled();
   expect((await log.readPage(1, 0, 1_000)).count).toBe(LINES);
   flipBit(path, { column: 'line', position: eventId, bit: randomInt(1_000) });
   await expect(log.readPage(1, 0, 1_000)).rejects.toThrow(`event ${eventId} is not as it was written`);
   if (eventId > 1) expect((await log.readPage(1, 0, eventId - 1)).count).toBe(eventId - 1);
   expect(log.damageOf(1)).toBeInstanceOf(StreamDamaged);
+});
+
+it('a bit that is misread once is not served', async () => {
+  const { log, path } = await filled();
+  const page = await log.readPage(1, 0, 1_000);
+  const statement: Database.Statement = Object.getPrototypeOf(intrude(path).prepare('SELECT 1'));
+  const { get } = statement;
+  const misread = vi.spyOn(statement, 'get').mockImplementationOnce(function (this: Database.Statement, ...range) {
+    const [ndjson, lastEventId] = get.apply(this, range) as [Buffer, number];
+    return [ndjson.fill('?', 7, 8), lastEventId];
+  });
+  expect(await log.readPage(1, 0, 1_000)).toEqual(page);
+  expect(misread.mock.calls).toContainEqual([1, 0, LINES]);
+  expect(log.damageOf(1)).toBeUndefined();
+  misread.mockRestore();
 });
