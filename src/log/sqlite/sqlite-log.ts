@@ -157,12 +157,8 @@ class SqliteLog implements ForumLog {
       const chamberId = typeof stream === 'number' ? stream : null;
       const account = typeof stream === 'string' ? stream : null;
       const signatureBytes = signature === null ? null : Buffer.from(signature, 'latin1');
-      this.#statements.insert.run({
-        position: ++position,
-        ...{ chamberId, account, eventId, line, signature: signatureBytes, nodes },
-        lineCrc: crc32(line),
-        nodesCrc: nodes && crc32(nodes),
-      });
+      const checksums = [crc32(line), nodes && crc32(nodes)] as const;
+      this.#statements.insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes, ...checksums);
       for (const listing of listings) {
         this.#listings.write(listing, at);
         if (listing.table === 'members') this.#memberships.own.delete(listing.did);
@@ -538,9 +534,10 @@ type Statements = ReturnType<typeof prepare>;
 
 function prepare(db: Database.Database) {
   return {
+    // By place: to bind by name takes a third longer, and this runs for every move.
     insert: db.prepare(
       `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
-       VALUES (@position, @chamberId, @account, @eventId, CAST(@line AS TEXT), @signature, @nodes, @lineCrc, @nodesCrc)`,
+       VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)`,
     ),
     stored: db.prepare<[number], StoredLine & { readonly line: Buffer }>(
       `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events WHERE position = ?`,
