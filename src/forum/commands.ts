@@ -16,7 +16,7 @@ export interface Caller {
   /** null for unsigned requests. */
   readonly times: SignatureTimes | null;
   /** Takes from the agent's rate, and returns how long the agent must wait. Absent where the rate does not count. */
-  readonly rate?: { take(did: string): Millis };
+  readonly rate?: { take(did: string): Millis; giveBack(did: string): void };
 }
 
 interface Signed {

@@ -7,6 +7,7 @@ import {
   ALL_CHAMBERS,
   type ForumLog,
   type LogEntry,
+  type LookUp,
   type Registration,
   StreamDamaged,
   type StreamId,
@@ -33,7 +34,14 @@ import {
   type RecordCommand,
   type RegisterCommand,
 } from './commands.ts';
-import { type Account, type Author, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
+import {
+  type Account,
+  type Author,
+  type Chamber,
+  type Circumstances,
+  stageAccountEvent,
+  stageChamberEvent,
+} from './staging.ts';
 import { Streams } from './streams.ts';
 import { TodoLists } from './todo-lists.ts';
 
@@ -105,6 +113,8 @@ interface Pending {
   wasLoaded: boolean;
   /** How often another process appended to its streams first. */
   conflicts: number;
+  /** It has taken from its agent's rate. */
+  isCounted: boolean;
 }
 
 interface Outcome {
@@ -141,6 +151,8 @@ export class Forum {
   #warming = 0;
   #draining: Promise<void> | undefined;
   #isClosed = false;
+  /** Whether the latest look at a shared log found nothing in memory behind it. */
+  #isMemoryCurrent = false;
   #latest: Millis;
 
   constructor(options: ForumOptions) {
@@ -175,6 +187,7 @@ export class Forum {
         reject,
         wasLoaded: false,
         conflicts: 0,
+        isCounted: false,
       });
       this.#draining ??= this.#drain();
     });
@@ -197,23 +210,32 @@ export class Forum {
   async #commit(queued: readonly Pending[]): Promise<void> {
     let unanswered = queued;
     try {
-      const { ready, found, batch } = await this.#load(queued);
+      const { ready, found, unproven, batch } = await this.#load(queued);
       unanswered = ready;
       const outcomes: Outcome[] = [];
       const postponed: Pending[] = [];
       for (const pending of ready) {
         const { command, signature, resolve, reject } = pending;
         const retried = signature === null ? undefined : found.get(signature);
+        // It was decided before it was known to be a retry.
+        if (retried !== undefined && pending.isCounted && 'caller' in command) {
+          pending.isCounted = false;
+          command.caller.rate?.giveBack(command.caller.did);
+        }
         if (retried === undefined && this.log.isShared && dependsOnStagedAccount(command, batch)) {
           postponed.push(pending);
           continue;
         }
         try {
           if (retried instanceof StreamDamaged) throw retried;
-          const event = retried === undefined ? this.#decide(command, batch) : fromLine(retried);
+          const event = retried === undefined ? this.#decide(pending, batch) : fromLine(retried);
           outcomes.push({ pending, event, answer: resolve.bind(undefined, event) });
         } catch (error) {
-          outcomes.push({ pending, event: null, answer: reject.bind(undefined, error) });
+          if (unproven.has(pending)) {
+            // Only the log can tell: the state may be old, and the command a retry.
+            pending.wasLoaded = true;
+            postponed.push(pending);
+          } else outcomes.push({ pending, event: null, answer: reject.bind(undefined, error) });
         }
       }
 
@@ -255,11 +277,18 @@ export class Forum {
     const ready: Pending[] = [];
     const wanted = new Set<StreamId>();
     const signatures: string[] = [];
-    for (const { streams: own, signature } of queued) {
-      if (log.isShared) for (const stream of own) wanted.add(stream);
-      if (signature !== null) signatures.push(signature);
+    const unproven = new Set<Pending>();
+    const met = new Set<StreamId>();
+    for (const pending of queued) {
+      if (log.isShared && this.#isForMemory(pending, met)) unproven.add(pending);
+      else {
+        if (log.isShared) for (const stream of pending.streams) wanted.add(stream);
+        if (pending.signature !== null) signatures.push(pending.signature);
+      }
     }
-    let { lastEventIds, lastChamberId, found } = await log.lookUp([...wanted], signatures);
+    const isAsked = unproven.size < queued.length;
+    let { lastEventIds, lastChamberId, found } = isAsked ? await log.lookUp([...wanted], signatures) : NOTHING_ASKED;
+    if (isAsked) this.#isMemoryCurrent = true;
     let isLate = false;
     for (const pending of queued) {
       try {
@@ -271,6 +300,7 @@ export class Forum {
           const isAtHead = state !== undefined && (head === undefined || head === state.state.lastEventId);
           if (isAtHead) streams.set(stream, state);
           else behind.push(stream);
+          if (!isAtHead && state !== undefined) this.#isMemoryCurrent = false;
         }
         if (behind.length > 0 && !pending.wasLoaded) {
           // It comes back to the queue when its streams are folded, and holds up nobody else meanwhile.
@@ -298,7 +328,20 @@ export class Forum {
     const times = { now: this.now(), wallClock: this.#options.clock() };
     const staged = { accepted: new Map(), entries: [], registrations: [], touched: new Set<StreamId>() };
     const batch: Batch = { ...times, streams, openChambers, lastChamberId, ...staged };
-    return { ready, found, batch };
+    return { ready, found, unproven, batch };
+  }
+
+  /**
+   * Whether a move on a shared log is decided on memory alone, without a look at the log before: if that is not the head, or the
+   * signature is known, the append of an acceptance finds a conflict. A rejection is decided again after a look. `met` are the chambers
+   * of the commands before it, because an append checks the signature of a stream's first entry only.
+   */
+  #isForMemory({ command, streams, wasLoaded }: Pending, met: Set<StreamId>): boolean {
+    if (!('chamberId' in command) || command.chamberId === undefined) return false;
+    const isFirst = !met.has(command.chamberId);
+    met.add(command.chamberId);
+    if (!isFirst || wasLoaded || !this.#isMemoryCurrent || command.operation === 'record') return false;
+    return streams.every((stream) => this.#streams.cached(stream) !== undefined);
   }
 
   /**
@@ -309,6 +352,7 @@ export class Forum {
     const lost = outcomes.filter(({ pending: { streams }, event }) =>
       [...streams, event?.chamberId].some((stream) => stream != null && conflicts.has(stream)),
     );
+    this.#isMemoryCurrent = false;
     for (const { pending } of lost.toReversed()) {
       pending.wasLoaded = true;
       if ('basis' in pending.command) pending.reject(basisPassed());
@@ -319,14 +363,16 @@ export class Forum {
   }
 
   /** The event that answers the command, staged; null when it changes nothing. Throws ForumError, with nothing staged. */
-  #decide(command: Command, batch: Batch): ForumEvent | null {
+  #decide(pending: Pending, batch: Batch): ForumEvent | null {
+    const { command } = pending;
     if (command.operation === 'record') return this.#record(command, batch);
     const { did, signature, times, rate } = command.caller;
     const twin = signature === null ? undefined : batch.accepted.get(signature);
     if (twin !== undefined) return twin;
     // Not for retries: signed requests are public in the log, and to replay them must not use up their agent's rate.
-    const wait = rate?.take(did) ?? 0;
+    const wait = pending.isCounted ? 0 : (rate?.take(did) ?? 0);
     if (wait > 0) throw rateError(wait, 'this agent');
+    pending.isCounted = true;
     if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(did)) {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
     }
@@ -355,7 +401,7 @@ export class Forum {
     const now = Math.max(batch.now, account.lastAt);
     const { limits } = this.#options;
     const payload = move.decide(parsed, { state: chamber.state, did, account, now, limits });
-    return stage(batch, chamberId, { type: move.event, payload }, { author: caller, now });
+    return stage(batch, chamberId, { type: move.event, payload }, { author: caller, account, now });
   }
 
   #create({ body, caller }: CreateCommand, batch: Batch): ForumEvent {
@@ -536,6 +582,8 @@ export class Forum {
   }
 }
 
+const NOTHING_ASKED: LookUp = { lastEventIds: new Map(), lastChamberId: 0, found: new Map() };
+
 /** Another process may append to that account first: what stands in another stream would refer to an event that never was. */
 function dependsOnStagedAccount(command: Command, { touched }: Batch): boolean {
   const isChambers = command.operation === 'createChamber' || 'chamberId' in command;
@@ -546,7 +594,7 @@ function stage(
   batch: Batch,
   chamberId: number,
   fact: Pick<ChamberEvent, 'type' | 'payload'>,
-  by: { readonly author: Author; readonly now: Millis },
+  by: Circumstances,
 ): ForumEvent {
   const before = batch.streams.get(chamberId) as Chamber | undefined;
   const { after, event, entry } = stageChamberEvent(before, chamberId, fact, by);

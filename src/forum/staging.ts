@@ -42,6 +42,13 @@ export type Author = Pick<Caller, 'request' | 'signature'> & {
   readonly lease?: string | undefined;
 };
 
+export interface Circumstances {
+  readonly author: Author;
+  /** The author's, if the decision read it and may be made on an old one. */
+  readonly account?: AccountState;
+  readonly now: Millis;
+}
+
 interface Staged<State> {
   readonly after: State;
   readonly event: ForumEvent;
@@ -53,7 +60,7 @@ export function stageChamberEvent(
   before: Chamber | undefined,
   chamberId: number,
   { type, payload }: Pick<ChamberEvent, 'type' | 'payload'>,
-  { author: { did, request, signature, lease }, now }: { readonly author: Author; readonly now: Millis },
+  { author: { did, request, signature, lease }, account, now }: Circumstances,
 ): Staged<Chamber> {
   const at = Math.max(now, before?.state.lastAt ?? 0);
   // The type and its payload come from one slice, which a union can't express. Written out: this runs for every move.
@@ -81,6 +88,7 @@ export function stageChamberEvent(
     listings: listingsOf(before?.state ?? null, state),
     snapshot: mayBeDue && isSnapshotDue(state) ? snapshotOf(chamber) : undefined,
     lease,
+    account,
   };
   return { after: chamber, event, entry };
 }

@@ -56,6 +56,12 @@ export class RateLimit {
     return 0;
   }
 
+  /** Puts a token back into the caller's bucket that was taken for nothing. */
+  giveBack(caller: string): void {
+    const fullAt = this.#recent.get(caller) ?? this.#older.get(caller);
+    if (fullAt !== undefined) this.#recent.set(caller, fullAt - this.#interval);
+  }
+
   get callers(): number {
     return this.#recent.size + this.#older.size;
   }

@@ -29,6 +29,8 @@ export interface LogEntry {
   readonly snapshot?: Snapshot | undefined;
   /** The token of the hold under which it was decided: once that has ended, its stream is in conflict. */
   readonly lease?: string | undefined;
+  /** The signer's account as the decision read it: in a shared log its stream is in conflict once the account has grown. */
+  readonly account?: { readonly did: string; readonly lastEventId: number } | undefined;
 }
 
 /** What a registration leaves outside the log, written in the transaction of its line, if it has one. */
@@ -148,7 +150,8 @@ export interface ForumLog {
 
   /**
    * Writes the entries in one transaction, durable when the promise resolves, but for the streams that it returns: their
-   * entries do not follow the stream's last event, or their lease has ended, and nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with
+   * entries do not follow the stream's last event, their account or lease has changed, or, in a shared log, the signature of the
+   * stream's first entry is in the log; nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with
    * nothing written, or, in a shared log that went silent, with all or nothing written.
    */
   append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<ReadonlySet<StreamId>>;

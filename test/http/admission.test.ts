@@ -28,6 +28,14 @@ describe('a token bucket', () => {
     expect(takes('a', 4)).toEqual([0, 0, 0, 100]);
   });
 
+  it('takes a token back', () => {
+    const { limit, takes } = limitOf(10, 3);
+    limit.giveBack('a');
+    takes('a', 3);
+    limit.giveBack('a');
+    expect(takes('a', 2)).toEqual([0, 100]);
+  });
+
   it('is each caller’s own', () => {
     const { takes } = limitOf(10, 1);
     expect([...takes('a', 2), ...takes('b', 2)]).toEqual([0, 100, 0, 100]);

@@ -6,16 +6,18 @@
 //    nothing of the stream and reports a conflict.
 // 2. The chambers that a batch creates are one chain, by id: the lead must follow the highest chamber, so ids have no gaps and
 //    rise in the order of the commits.
-// 3. A signature is accepted once. A stream's signatures were looked up at or after the event that its lead follows, and a
-//    signature belongs to one stream, so a lead that wins brings no known one. A creation belongs to no stream yet: the same one
-//    in two nodes takes the same next id, or meets the other's row in the unique index of signatures.
+// 3. A signature is accepted once. A lead with a known one meets its row in the unique index of signatures, and is not inserted; so
+//    does the same creation in two nodes, unless it takes the same next id. The signatures of what follows a lead were looked up at
+//    or after the event that the lead follows, and a signature belongs to one stream, so a lead that wins is followed by no known one.
 // 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
 //    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
 // 5. An append whose answer was lost is resolved by the very same append: its leads wait for the first attempt as for any
 //    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
 // 6. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new
 //    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.
-// 7. A registration that changes nothing has no event to compete with. If another one remembered its signature first, the
+// 7. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read.
+//    So a move may be decided without a look at the log: what is written was decided on heads.
+// 8. A registration that changes nothing has no event to compete with. If another one remembered its signature first, the
 //    statement fails whole, and is run again without the account.
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
@@ -96,6 +98,8 @@ async function insert(client: pg.Client, { entries, registrations }: Batch): Pro
       textArray(before.map((event) => event && String(event.stream))),
       bigintArray(before.map((event) => event?.eventId ?? null)),
       textArray(leases),
+      textArray(rows.map(({ account }) => account?.did ?? null)),
+      bigintArray(rows.map(({ account }) => account?.lastEventId ?? null)),
       ...written.map(([, json]) => json),
     ],
   });
@@ -186,7 +190,7 @@ const EVENT_COLUMNS = 'stream, event_id, at, line, signature, nodes, line_crc, n
 const WON = 'IN (SELECT stream FROM leads)';
 
 /** Parameters follow those of the events. */
-const FIRST_TABLE = 13;
+const FIRST_TABLE = 15;
 
 /** Writes to the named tables only: each that a statement opens costs the server as much as an event. */
 function statementFor(tables: readonly WrittenTable[]): string {
@@ -194,13 +198,17 @@ function statementFor(tables: readonly WrittenTable[]): string {
   return `
 WITH batch AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[],
-    $9::text[], $10::text[], $11::bigint[], $12::text[])
-    WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, lease, place)
+    $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::bigint[])
+    WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, lease, account, account_event, place)
+), outdated AS MATERIALIZED (
+  SELECT lead FROM batch
+  WHERE (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
 ), held AS MATERIALIZED (
   SELECT holder FROM leases WHERE holder = ANY ($12::text[]) FOR SHARE
 ), leads AS (
   INSERT INTO events (${EVENT_COLUMNS})
-  SELECT ${EVENT_COLUMNS} FROM batch WHERE (lease IS NULL OR lease IN (SELECT holder FROM held)) AND (before_event = 0
+  SELECT ${EVENT_COLUMNS} FROM batch WHERE (lease IS NULL OR lease IN (SELECT holder FROM held))
+    AND lead NOT IN (SELECT lead FROM outdated) AND (before_event = 0
     OR (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NOT NULL)
   ORDER BY place
   ON CONFLICT DO NOTHING

@@ -45,6 +45,17 @@ describe('chambers that a batch creates', () => {
   });
 });
 
+describe('an entry whose signer’s account has grown since it was decided', () => {
+  it('is in conflict with all of its stream in the batch', async () => {
+    const { log } = await open();
+    await log.append([entry(1, 1), entry(2, 1), entry(ANN, 1), entry(ANN, 2)]);
+    const account = (lastEventId: number) => ({ account: { did: ANN, lastEventId } });
+    const batch = [entry(1, 2, account(2)), entry(1, 3, account(1)), entry(2, 2, account(2))];
+    expect(await log.append(batch)).toEqual(new Set([1]));
+    expect([await log.lastEventId(1), await log.lastEventId(2)]).toEqual([1, 2]);
+  });
+});
+
 describe('of many appends at once to the same streams', () => {
   it('one wins each event, and none waits for ever', async () => {
     const { url } = await open();

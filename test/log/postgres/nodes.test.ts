@@ -79,7 +79,7 @@ describe('a read', () => {
   });
 });
 
-it('a move asks the database twice: for what its batch must know, and to append', async () => {
+it('a move asks the database once, to append', async () => {
   const asked: string[] = [];
   const wrapLog = (log: ForumLog) =>
     new Proxy(log, {
@@ -101,7 +101,56 @@ it('a move asks the database twice: for what its batch must know, and to append'
   await debate();
   asked.length = 0;
   await debate();
-  expect(asked).toEqual(['lookUp', 'append']);
+  expect(asked).toEqual(['append']);
+});
+
+describe('a move that a node decides on what it has in memory', () => {
+  async function openDebate() {
+    const { nodes, first } = await openNodes();
+    const other = nodes[1] as House;
+    const [ann, bob] = [await first.agent(), await first.agent()];
+    const id = await openChamber(first, [ann, bob]);
+    await enterPhase(first, id, 'PROPOSAL');
+    // From now on both have the chamber and its agents in memory, and the other one lacks what the first one appends.
+    for (const by of [ann, bob]) {
+      await other.must('POST', `/chambers/${id}/propose`, { by, body: idea(by.did) });
+      await other.must('POST', `/chambers/${id}/pass`, { by, body: {} });
+    }
+    return { first, other, ann, bob, id };
+  }
+  const idea = (ticker: string) => ({ name: 'Idea', ticker: ticker.slice(-8) });
+
+  it('is neither refused nor accepted for what another node has changed', async () => {
+    const { first, other, ann, bob, id } = await openDebate();
+    await enterPhase(first, id, 'DEBATE');
+    const post = (house: House, by: Signer, path: string, body: object = {}) =>
+      house.request('POST', `/chambers/${id}/${path}`, { by, body });
+    await post(other, ann, 'debate', { comment: 'known to the other node' });
+    expect(await post(first, ann, 'pass')).toMatchObject({ status: 200 });
+    expect(await post(other, bob, 'pass')).toMatchObject({ status: 200 });
+    expect(await post(first, ann, 'pass')).toMatchObject({ status: 200 });
+    expect(await post(other, ann, 'pass')).toMatchObject({ status: 403 });
+  });
+
+  it('stands on the account as it is in the log', async () => {
+    const { first, other, ann, id } = await openDebate();
+    const walletAddress = `0x${'cd'.repeat(20)}`;
+    await first.must('POST', '/register', { by: ann, body: { ...registrationOf(ann), walletAddress } });
+    await other.must('POST', `/chambers/${id}/propose`, { by: ann, body: idea('NEW') });
+    expect((await first.events(id)).at(-1)).toMatchObject({ payload: { creatorWallet: walletAddress } });
+  });
+
+  it('is recognised as a retry, which takes nothing from the rate of its agent', async () => {
+    const { first, other, ann, id } = await openDebate();
+    let taken = 0;
+    const rate = { take: () => 0 * ++taken, giveBack: () => void --taken };
+    const caller = { did: ann.did, request: null, signature: 's'.repeat(72), times: null, rate };
+    const body = { json: idea('TWICE') };
+    const submit = ({ forum }: House) => forum.submit({ operation: 'propose', chamberId: id, body, caller });
+    const event = await submit(first);
+    expect(await submit(other)).toEqual(event);
+    expect(taken).toBe(1);
+  });
 });
 
 describe('a move that stands on its agent’s account', () => {
