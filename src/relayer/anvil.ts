@@ -17,7 +17,7 @@ const READY_TIMEOUT_MILLIS = 20_000;
 const STDERR_CHARS_MAX = 500;
 
 /**
- * Starts Anvil on the loopback interface (port 0 takes a free one) and resolves when it listens. Throws when the
+ * Starts Anvil on the loopback interface (port 0 picks a free one) and resolves when it listens. Throws when the
  * platform has no Anvil, or with Anvil's own error when it exits before that.
  */
 export async function spawnAnvil(args: readonly string[], wantedPort = 0): Promise<Anvil> {

@@ -68,7 +68,7 @@ export function readPriorityFee(rpc: Rpc): Promise<bigint> {
   return ask(rpc, quantity, ['eth_maxPriorityFeePerGas']);
 }
 
-/** A delegated account (EIP-7702) is no contract. */
+/** A delegated account (EIP-7702) is not a contract. */
 export async function hasCode(rpc: Rpc, address: Address): Promise<boolean> {
   const code = await ask(rpc, hex, ['eth_getCode', address, 'latest']);
   return code !== '0x' && !code.startsWith('0xef0100');
@@ -171,7 +171,7 @@ const WINDOW_BLOCKS = 2_000;
 /** Weeks of blocks: an event is looked for soon after its chamber has closed. */
 const WINDOWS_MAX = 200;
 
-/** Finds an event among all blocks up to now, newest first through providers that limit the range of blocks. */
+/** Finds an event in all blocks up to now; newest first where the provider limits the range of blocks. */
 export async function searchLogs<Found>(
   rpc: Rpc,
   contract: Pick<LogFilter, 'address' | 'topics'>,

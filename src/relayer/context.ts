@@ -1,5 +1,5 @@
-// The context of the relayer's steps: the forum and its other surroundings, what a start opens, and the chain as it
-// was when the round began.
+// The context of the relayer's steps: what it needs of the service, what a start opens, and the chain as it was when the
+// round began.
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { RecordBasis } from '../forum/commands.ts';
@@ -37,7 +37,7 @@ export interface Logger {
 
 export interface RelayerConfig {
   readonly rpcUrl: string;
-  /** Without it the chain of the log's transactions counts, and in a log without any the one that the RPC reports. */
+  /** By default the chain of the log's transactions, and for a log without any the one that the RPC reports. */
   readonly chainId?: number | undefined;
   readonly contracts: ContractProfile;
   readonly registryAddress: Hex;
@@ -80,7 +80,7 @@ export function lowestFreeNonce({ nonce, usedNonces }: RoundContext): number {
 
 const ALERT_REPEAT_MILLIS = 60_000;
 
-/** What keeps the relayer from its work and needs an operator: in the service's log and in /health until it is over. */
+/** What stops the relayer and needs an operator: in the service's log and in /health until it is cleared. */
 export class Alerts {
   readonly #logger: Logger;
   readonly #clock: () => Millis;

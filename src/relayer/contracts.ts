@@ -92,13 +92,13 @@ export const REFERENCE: ContractProfile = {
   registryCall: encodeFunctionData({ abi: FACTORY_ABI, functionName: 'registry' }),
 };
 
-/** The live protocol's contracts. No view tells that an idea is deployed: that rests on nonces and logs. */
+/** The live protocol's contracts. No view reports that an idea is deployed: that follows from nonces and logs. */
 export function quorumProfile({ value, ...settings }: QuorumSettings): ContractProfile {
   return {
     name: 'quorum',
     rootCall: (chamberId) =>
       encodeFunctionData({ abi: QUORUM_REGISTRY_ABI, functionName: 'getChamber', args: [BigInt(chamberId)] }),
-    // The second of the words of the chamber.
+    // The second word of the chamber.
     readRoot: (result) => `0x${result.slice(66, 130)}`,
     deployCall(chamberId, idea) {
       const { ideaId, name, ticker, description } = idea;
@@ -122,7 +122,7 @@ export function commitChamberCall(chamberId: ChamberId, root: Hex): Hex {
   return encodeFunctionData({ abi: REGISTRY_ABI, functionName: 'commitChamber', args: [BigInt(chamberId), root] });
 }
 
-/** viem takes a mixed-case address only with its checksum, and one all in upper case not at all. */
+/** viem accepts a mixed-case address only with its checksum, and none that is all upper case. */
 export function creatorOf({ creatorWallet }: Pick<Idea, 'creatorWallet'>): Address {
   return creatorWallet.toLowerCase() as Address;
 }
@@ -139,7 +139,7 @@ export function revertReason(data: Hex): string {
   return reason.toWellFormed().slice(0, REASON_CHARS_MAX);
 }
 
-/** The name of a revert's error; undefined where it is no error of these contracts. */
+/** The name of a revert's error; undefined if it is not an error of these contracts. */
 export function revertError(data: Hex): string | undefined {
   return decodeError(data)?.errorName;
 }

@@ -74,7 +74,7 @@ export interface VerifiedChain {
 
 /**
  * Checked again at every block, because a chain may come back empty under the same id; the calls are simulated until they
- * were accepted once. Raises an alert when wrong.
+ * have been accepted once. Raises an alert when wrong.
  * `loggedChainId` is the chain of the log's transactions; undefined where it has none.
  */
 export async function isExpectedChain(

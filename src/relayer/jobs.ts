@@ -1,5 +1,5 @@
 // The relayer's two kinds of work: one commitChamber for a chamber, one deployIdea for a graduate. A job is what the log
-// says of it, the call to make, and how to read the chain's events. Making one is cheap: nothing is encoded before its use.
+// says about it, the call to make, and how to read the chain's events. Making one is cheap: nothing is encoded before it is used.
 import { type Address, encodeEventTopics, type Hex, parseEventLogs } from 'viem';
 import { graduates } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
@@ -61,7 +61,7 @@ export function transactionsOf({ state }: ClosedChamber): readonly RelayTransact
   return [...commitSubmitted, ...[...deployments.values()].flatMap(({ submitted }) => submitted)];
 }
 
-/** Whether it was done and no block has it any more, nor what was signed for it since; `nonce` is the first free one. */
+/** Whether it was done, but neither its transaction nor a later one of the job is in a block now; `nonce` is the first free one. */
 export function isLost({ submitted, outcome }: Job, nonce: number): boolean {
   const done = submitted.findIndex(({ txHash }) => txHash === outcome?.txHash);
   return done >= 0 && submitted.slice(done).every((transaction) => transaction.nonce >= nonce);

@@ -26,7 +26,7 @@ import { type ContractProfile, creationCode, RELAYED_ABI, revertReason } from '.
 import type { Rpc } from './rpc.ts';
 import { networkFees, signTransaction } from './transactions.ts';
 
-/** What keeps the owner's work from being done, in a sentence. */
+/** Why the owner's work can't be done, in a sentence. */
 export class OwnerError extends Error {}
 
 export interface Owner {
@@ -41,7 +41,7 @@ export interface ContractAddresses {
   readonly factoryAddress: Address;
 }
 
-/** Deploys a registry and a factory that take orders from the relayer. */
+/** Deploys a registry and a factory that accept calls from the relayer. */
 export async function deployContracts(
   owner: Owner,
   { kind, relayer }: { readonly kind: ContractProfile['name']; readonly relayer: Address },
@@ -138,7 +138,7 @@ async function sendInOrder({ rpc, account, onSent }: Owner, calls: readonly Owne
     const { rawTransaction, txHash } = await signTransaction(account, unsigned);
     const outcome = await sendRaw(rpc, rawTransaction);
     if (outcome !== 'accepted') {
-      throw new OwnerError(`the node did not take the transaction (${outcome}): wait until ${from} has none pending`);
+      throw new OwnerError(`the node did not accept the transaction (${outcome}): wait until ${from} has none pending`);
     }
     onSent(what, txHash);
     await requireSuccess(rpc, what, txHash);
@@ -155,5 +155,5 @@ async function requireSuccess(rpc: Rpc, what: string, txHash: Hex): Promise<void
     if (receipt !== null) throw new OwnerError(`${what}: transaction ${txHash} was reverted`);
     await pause(POLL_MILLIS);
   }
-  throw new OwnerError(`${what}: transaction ${txHash} is still in no block: look at it before you try again`);
+  throw new OwnerError(`${what}: transaction ${txHash} is still not in a block: check it before you try again`);
 }

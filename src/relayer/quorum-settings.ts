@@ -1,4 +1,4 @@
-// The file that CONTRACTS_FILE names: what the `quorum` contracts need for a deployment besides what the chamber knows.
+// The file that CONTRACTS_FILE names: what a deployment with the `quorum` contracts needs beyond the chamber's own data.
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
 import type { Address } from 'viem';
@@ -6,7 +6,7 @@ import { BPS_TOTAL, exactly, hexString, integer, walletAddress } from '../vocabu
 
 const INT24_MAX = 2 ** 23 - 1;
 
-// viem takes no address that is all in upper case.
+// viem rejects an address that is all upper case.
 const address = v.pipe(
   walletAddress,
   v.transform((text) => text.toLowerCase() as Address),

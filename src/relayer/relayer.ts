@@ -1,5 +1,5 @@
 // The relayer: brings the root of every closed chamber, then its graduates, onto the chain, each exactly once, through
-// crashes and faults. Of the nodes on a log the one that holds its lease works, the others stand by. This is its loop, its
+// crashes and faults. Of the nodes on a log, the one that holds the lease works and the others stand by. This is its loop, its
 // backoff and its status; a round is in round.ts, a job in state-machine.ts.
 import { setTimeout as pause } from 'node:timers/promises';
 import { ForumError } from '../vocabulary/errors.ts';
@@ -33,7 +33,7 @@ export interface RelayerOptions {
   readonly config: RelayerConfig;
   readonly forum: RelayerForum;
   readonly logger: Logger;
-  /** Milliseconds, of any origin; measures how long a transaction is stuck. */
+  /** Milliseconds since any moment; measures how long a transaction is stuck. */
   readonly clock?: () => Millis;
   readonly rpcTimeoutMillis?: Millis;
 }
@@ -94,7 +94,7 @@ export class Relayer {
     while (!signal.aborted) await pause(await this.#tick(), undefined, { signal }).catch(() => {});
   }
 
-  /** Plays a round where one is due and returns after how many milliseconds to look again. */
+  /** Plays a round if one is due, and returns the milliseconds until the next look. */
   async #tick(): Promise<Millis> {
     const { forum, alerts } = this.#context;
     const lease = forum.lease();
@@ -102,7 +102,7 @@ export class Relayer {
     if (lease === undefined) return IDLE_MILLIS;
     const hold = this.#hold;
     try {
-      // Chambers with an alert are not counted, so they hold up no other.
+      // Chambers with an alert are not counted, so they do not delay others.
       const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
       const result = await playRound(chamberIds, { ...this.#context, lease }, hold.memory);
@@ -115,7 +115,7 @@ export class Relayer {
     return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** hold.failures++);
   }
 
-  /** Another node may have acted between two holds: nothing that was remembered counts. */
+  /** Another node may have acted between two holds, so nothing is remembered from the last one. */
   #changeHold(lease: string | undefined): void {
     const { logger } = this.#context;
     this.#hold = openHold(lease);
@@ -160,7 +160,7 @@ export class Relayer {
   }
 }
 
-/** Of one hold of the lease. */
+/** The state of one hold of the lease. */
 interface Hold {
   readonly lease: string | undefined;
   readonly memory: RoundMemory;
@@ -186,7 +186,7 @@ function openHold(lease: string | undefined): Hold {
   };
 }
 
-/** Errors of libraries may hold the RPC's URL, so only our own are quoted. */
+/** Errors of libraries may hold the RPC's URL, so only the service's own are quoted. */
 function describe(error: unknown): string {
   if (error instanceof RpcError || error instanceof ForumError) return error.message;
   if (error instanceof Error && 'code' in error) return `${error.name} ${String(error.code)}`;

@@ -93,7 +93,7 @@ async function advanceChamber(
   return { chamber, isProgress: steps.has('sent') || steps.has('recorded'), pending };
 }
 
-/** A node that rejects one job holds up no other; a node that is unavailable ends the round. */
+/** A rejection by the node affects this job only; an unavailable node ends the round. */
 async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
   const { alerts, stopwatches, logger } = round;
   const subject = `${job.name} (RPC)`;

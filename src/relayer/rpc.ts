@@ -29,7 +29,7 @@ export interface Rpc {
 }
 
 const TIMEOUT_MILLIS = 10_000;
-/** Holds the dump of a development chain's state. */
+/** Enough for the dump of a development chain's state. */
 const RESPONSE_BYTES_MAX = 256_000_000;
 const DETAIL_CHARS_MAX = 300;
 const TOO_MANY_REQUESTS = 429;
@@ -83,7 +83,7 @@ function endpointOf(rpcUrl: string) {
   const credentials = Buffer.from(`${decode(username)}:${decode(password)}`).toString('base64');
   url.username = '';
   url.password = '';
-  // What must not show: the URL, and the parts of it that may be a secret, longest first.
+  // What must not be shown: the URL, and the parts of it that may be a secret, longest first.
   const keys = [...url.pathname.split('/'), ...url.search.slice(1).split(/[&=]/), ...url.searchParams.values()].filter(
     (part) => part.length >= KEY_CHARS_MIN,
   );

@@ -56,7 +56,7 @@ export type Step = 'recorded' | 'sent' | 'waiting';
 
 /** How long a nonce must stay as reported before a job is signed again: nodes behind one RPC differ for a while. */
 const NONCE_SETTLING_MILLIS = 3_000;
-/** Between two attempts at a call that reverts and must not. */
+/** Between two attempts at a call that reverts but should not. */
 const RETRY_MILLIS = 5_000;
 /** Transactions of different nonces that may revert without a reason before a deployment has failed. */
 const UNEXPLAINED_REVERTS_MAX = 3;
@@ -142,7 +142,7 @@ async function bringOnChain(job: Job, round: RoundContext): Promise<Step> {
   return signAndSend(job, { ...decodeTransaction(newest), ...fees, nonce }, round);
 }
 
-/** The same bytes for each nonce that no block has used, even of a recorded job: they may hold up what follows. */
+/** The same bytes for each nonce that no block has used, even of a recorded job: they may block later nonces. */
 async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
   const unmined = job.submitted.filter(({ nonce }) => nonce >= round.nonce);
   const newestByNonce = new Map(unmined.map((transaction) => [transaction.nonce, transaction]));

@@ -94,9 +94,9 @@ export async function networkFees(rpc: Rpc, { baseFeePerGas }: Block): Promise<F
   return { maxFeePerGas: 2n * baseFeePerGas + maxPriorityFeePerGas, maxPriorityFeePerGas };
 }
 
-/** Nodes accept a replacement from 10 % more on; an eighth more leaves room for their rounding. */
+/** Nodes accept a replacement that pays at least 10 % more; an eighth leaves room for their rounding. */
 const RAISE_DIVISOR = 8n;
-/** Beyond this multiple of what the network asks for, the fee is not what holds a transaction up. */
+/** Beyond this multiple of what the network asks for, the fee is not the reason why a transaction is stuck. */
 const FEE_FACTOR_MAX = 4n;
 
 /** Fees that replace `fees` at the same nonce, at least the network's; undefined when more would not help. */
