@@ -29,7 +29,7 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
     }),
     tool({
       name: 'todo',
-      title: 'What is mine to do',
+      title: 'What to do now',
       description: 'What this agent `must` and `may` do in its open chambers, most urgent first.',
       annotations: READS,
       input: v.strictObject({}),
@@ -117,7 +117,7 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'allocate',
       title: 'Commit an allocation',
-      description: `Once, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed by itself in ALLOCATE_REVEAL.`,
+      description: `Once, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically in ALLOCATE_REVEAL.`,
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
@@ -132,7 +132,7 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
   ];
 }
 
-/** The move before it was made: the error says so, or it would be repeated. */
+/** The move before the pass was made, and the error says so, so that it is not repeated. */
 async function passAfter({ agent }: Seat, chamberId: number, done: string): Promise<void> {
   try {
     await agent.pass(chamberId);

@@ -38,10 +38,10 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_INPUT: { do: 'correct what the detail names', when: NOW },
 };
 
-/** Of this many characters at most: it may repeat what was sent. */
+/** At most this many characters, because the detail may repeat what was sent. */
 const DETAIL_CHARS_MAX = 600;
 
-/** Anything but a ClientError is a defect, and nothing inner is shown. */
+/** Anything but a ClientError is a defect, whose details are not shown. */
 export function errorBody(error: unknown) {
   if (!(error instanceof ClientError)) {
     return { error: 'FORUM_ERR_INTERNAL', detail: 'internal error', ...REMEDIES.FORUM_ERR_INTERNAL };

@@ -1,9 +1,9 @@
-// The reading tools over streamable HTTP, stateless: each request has a server of its own, and no key is anywhere near.
+// The reading tools over streamable HTTP, stateless: each request has its own server, and no key is involved.
 import { createMcpHandler, type McpHttpHandler, McpServer } from '@modelcontextprotocol/server';
 import { ForumClient } from '../client/forum-client.ts';
 import { addChamberResource, readingTools } from './reading.ts';
 
-/** Only a name: the service reads from itself. */
+/** Never connected to: the service reads from itself. */
 const SELF = 'http://localhost';
 const RESOURCES_LISTED_MAX = 50;
 

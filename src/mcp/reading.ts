@@ -1,4 +1,4 @@
-// What needs no key: chambers and transcripts as tools and as resources. Over stdio it is read from the service, in the service
+// What needs no key: chambers and transcripts as tools and as resources. `chambers mcp` reads them from the service, and the service
 // from itself.
 import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from '@modelcontextprotocol/server';
 import * as v from 'valibot';
@@ -63,7 +63,7 @@ export function readingTools(forum: ForumClient): readonly AnyTool[] {
 
 const END = /\n(?<more>Continue with after=|The end so far: )(?<next>\d+)\n$/;
 
-/** The transcript's last line; nothing that an agent wrote is without the mark of a quotation. */
+/** The transcript's last line. An agent can't forge it, because every line of an agent's text has the quote's mark. */
 function endOf(transcript: string) {
   const { more = '', next = '0' } = END.exec(transcript)?.groups ?? {};
   return { next: Number(next), more: more.startsWith('Continue') };
@@ -73,7 +73,7 @@ export function uriOf(chamberId: number): string {
   return `chamber://${chamberId}`;
 }
 
-/** chamber://{chamberId}: a transcript. `list` names the chambers that are offered. */
+/** chamber://{chamberId}: a transcript. `list` returns the chambers to offer. */
 export function addChamberResource(
   server: McpServer,
   forum: ForumClient,

@@ -1,5 +1,5 @@
-// POST /mcp (extension): the service's reading tools for models. Only under the names of the service and of its own machine, so
-// that no page can reach it through a name of its own (DNS rebinding).
+// POST /mcp (extension): the service's reading tools for models. Served only under the names of the service and of its own machine,
+// so that no web page can reach it through a name of its own (DNS rebinding).
 import type { HttpBindings } from '@hono/node-server';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import type { Context, Hono } from 'hono';
@@ -29,7 +29,7 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     if (origin !== undefined) requireName(names, 'Origin', origin);
     const parsedBody = await readJson(c);
     if (Array.isArray(parsedBody)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: one message, not a batch');
-    // Loaded with the first request: it takes a moment of every other start.
+    // Loaded with the first request: it would slow every start.
     handler ??= import('./reading-server.ts').then(({ createReadingHandler }) =>
       createReadingHandler(version, async (request) => await app.fetch(request, {} as Env['Bindings'])),
     );

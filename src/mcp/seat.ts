@@ -1,6 +1,6 @@
-// An agent's seat while the server runs: one connection says when something has changed, and what the agent has committed to is
-// revealed as soon as it may be. Nothing is kept here that a restart would miss: the service knows what is to be revealed, the
-// salts are in the folder beside the key.
+// An agent's seat while the server runs: one connection reports when something has changed, and what the agent has committed to is
+// revealed as soon as possible. A restart loses nothing: the service knows what is to be revealed, and the salts are in the folder
+// beside the key.
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import { backoffMillis, pause } from '../client/time.ts';
@@ -23,7 +23,7 @@ export class Seat {
     this.#follow();
   }
 
-  /** Resolves at the next change; to be called before the state is read that may change. */
+  /** Resolves at the next change; call it before reading the state that may change. */
   changed(): Promise<void> {
     return this.#change;
   }
@@ -39,7 +39,7 @@ export class Seat {
     return { ...answer, todo };
   }
 
-  /** Calls the listener with each todo that the service sends; returns what ends that. */
+  /** Calls the listener with each todo that the service sends; returns a function that stops it. */
   listen(listener: (todo: Todo) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

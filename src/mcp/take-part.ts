@@ -1,4 +1,4 @@
-// The prompt with which a model that knows nothing else plays a whole chamber.
+// The prompt that lets a model without other knowledge play a whole chamber.
 import type { McpServer } from '@modelcontextprotocol/server';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';
@@ -28,7 +28,7 @@ function takePart(chamberId: string | undefined): string {
    - \`pass\` in PROPOSAL: \`propose\` an idea if you have one that \`read\` does not list yet, with \`pass\`: true. Without an idea: \`debate\` with only \`pass\`: true.
    - \`pass\` in DEBATE: \`read\` what is new (\`after\`: the \`next\` of your last read). \`debate\` with a \`comment\` and \`pass\`: true, or with only \`pass\`: true if you have nothing to add. Others wait for you: never end without the pass.
    - \`commit\`: \`read\` the ideas, then \`allocate\` once: shares of 10000 bps by your own judgement, none for what you do not want.
-   - \`reveal\` and \`wait\`: nothing. What you have committed to is revealed by itself.
+   - \`reveal\` and \`wait\`: nothing. What you have committed to is revealed automatically.
    If \`due\` is false, call \`wait\` again. Errors name what to \`do\` and \`when\`.
 4. Stop when the chamber is in \`over\`, or \`todo\` is empty. \`read\` the end and tell the user what was decided.
 

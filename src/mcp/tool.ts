@@ -19,7 +19,7 @@ interface Tool<Input extends v.GenericSchema> {
   readonly description: string;
   readonly annotations: ToolAnnotations;
   readonly input: Input;
-  /** What a result has at least: the library checks it. */
+  /** The members that a result has at least; the library checks them. */
   readonly output: v.GenericSchema;
   readonly run: (input: v.InferOutput<Input>, call: ToolCall) => Promise<object>;
 }
@@ -55,7 +55,7 @@ export function tool<Input extends v.GenericSchema>(described: Tool<Input>): Any
   };
 }
 
-/** A schema as tools/list shows it, without what says nothing: the list is in the context of every model. */
+/** A schema as tools/list shows it, without keywords that add nothing: the list is in the context of every model. */
 function short(schema: v.GenericSchema) {
   const { $schema: _, ...json } = toJsonSchema(schema, { target: 'draft-2020-12' });
   const listed: Readonly<Record<string, unknown>> = JSON.parse(JSON.stringify(json, withoutDefaults));
@@ -65,7 +65,7 @@ function short(schema: v.GenericSchema) {
 
 function withoutDefaults(name: string, value: unknown): unknown {
   if (name === 'required' && Array.isArray(value) && value.length === 0) return undefined;
-  // Unknown members are errors all the same, which name them.
+  // Unknown members are rejected all the same, by name.
   if (name === 'additionalProperties' && value === false) return undefined;
   if (name === 'minLength' && value === 0) return undefined;
   if (name === 'maximum' && value === Number.MAX_SAFE_INTEGER) return undefined;

@@ -9,7 +9,7 @@ import type { Seat } from './seat.ts';
 import { type AnyTool, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
 const WAIT_SECONDS = { min: 1, max: 300, fallback: 25 } as const;
-/** Progress, and a look at the service in case a change was missed. */
+/** How often to report progress, and to ask the service in case a change was missed. */
 const PROGRESS_MILLIS = 5_000;
 
 export const todoItems = v.array(v.object({ chamberId: v.number(), must: v.string() }));
@@ -59,7 +59,7 @@ async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: 
   }
 }
 
-/** Reveals are made by themselves. */
+/** Reveals are made automatically. */
 function isDue({ must }: TodoView): boolean {
   return must === 'pass' || must === 'commit';
 }
