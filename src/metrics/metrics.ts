@@ -34,7 +34,7 @@ const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const APPEND_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const BATCH_EVENTS = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** With what Node reports of itself: memory, garbage collection, delay of the event loop. */
+/** With Node's own metrics: memory, garbage collection, delay of the event loop. */
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -69,8 +69,8 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 
 const OTHER = 'other';
 
 /**
- * Labels are bounded: ids are replaced by the route's pattern, and unserved methods and paths are `other`. Each series is
- * kept by its own name, because prom-client would build its key anew each time.
+ * Labels are bounded: ids are replaced by the route's pattern, and unserved methods and paths are `other`. Series are cached by
+ * a name of ours, because prom-client would build its key anew each time.
  */
 export function requestObserver(registry: Registry, routeOf: RouteOf): (answered: Answered) => void {
   const histogram = new Histogram({
@@ -158,7 +158,7 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge(registry, 'chambers_connections', 'Open connections', connections);
   gauge(registry, 'chambers_state_cache_bytes', 'Chambers and agents in memory, estimated', stateCacheBytes);
   gauge(registry, 'chambers_log_writable', 'Whether the latest write to the log succeeded', () => Number(isWritable()));
-  gauge(registry, 'chambers_damaged_streams', 'Chambers and agents in whose events damage was met', damagedStreams);
+  gauge(registry, 'chambers_damaged_streams', 'Chambers and agents whose events were found damaged', damagedStreams);
   gauge(registry, 'chambers_healthy', 'Whether GET /health reports ok: the relayer can do its work', () =>
     Number(isHealthy()),
   );
@@ -181,7 +181,7 @@ function addNodeGauges(registry: Registry, { node, catchUps }: Sources): void {
     'Connections for wake-ups that were lost',
     () => node()?.reconnects ?? 0,
   );
-  gauge(registry, 'chambers_database_connections_used', 'Connections at work', () => node()?.connectionsInUse ?? 0);
+  gauge(registry, 'chambers_database_connections_used', 'Connections in use', () => node()?.connectionsInUse ?? 0);
   gauge(
     registry,
     'chambers_database_connections_awaited',

@@ -32,7 +32,7 @@ const registration = toLine({
 const CURSOR = { type: 'string', pattern: '^(0|[1-9][0-9]*:[1-9][0-9]*)$' };
 
 function lastEventId(schema: Parameter['schema']): Parameter {
-  const description = 'sent by browsers that reconnect to server-sent events; wins over `after`';
+  const description = 'sent by browsers that reconnect to server-sent events; takes precedence over `after`';
   return { name: 'Last-Event-ID', in: 'header', description, schema };
 }
 

@@ -40,7 +40,7 @@ export function eventSource({ subscribe, after, socket, liveness }: EventSourceO
     };
     const end = (reason: EndReason) => {
       socket.off('close', cancel);
-      // An error breaks the connection off, so that the reader resumes instead of taking the stream for complete.
+      // An error aborts the connection, so that the reader resumes instead of taking the stream for complete.
       if (isEnded) return;
       isEnded = true;
       if (reason === 'over') controller.enqueue(OVER);
@@ -64,6 +64,6 @@ export function eventSource({ subscribe, after, socket, liveness }: EventSourceO
     subscription?.stop();
   }
 
-  // The socket has a queue: a second one before it would only hold another page for a reader that stands still.
+  // The socket has a queue: a second one before it would only hold another page for a stalled reader.
   return new ReadableStream<Uint8Array>({ start, pull, cancel }, { highWaterMark: 0 });
 }

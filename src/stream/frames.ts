@@ -11,7 +11,7 @@ const LENGTH_7_MAX = 125;
 const LENGTH_16_MAX = 0xffff;
 const HEADER_BYTES_MAX = 10;
 const FIELDS_BYTES_MAX = 'id: 9007199254740991:9007199254740991\ndata: '.length;
-/** Of a line: holds its chamberId, did and eventId. */
+/** The beginning of a line, with its chamberId, did and eventId. */
 const LINE_HEAD_BYTES = 160;
 const LINE_BREAK = 0x0a;
 

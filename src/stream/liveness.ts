@@ -1,6 +1,6 @@
-// Which consumers are still there. Pings go out while nothing is buffered; a peer is dead, and cut, after a time with neither a
-// pong nor a byte drained. A reader of server-sent events cannot answer: it is dead when buffered bytes do not drain for that
-// time, and otherwise when TCP gives up. Silence is counted in checks, not on a clock: a paused process finds its peers alive.
+// Disconnects dead consumers. Pings go out while nothing is buffered; a peer is dead after a time with neither a pong nor a byte
+// drained. A reader of server-sent events can't answer a ping: it is dead when buffered bytes do not drain for that time, and
+// otherwise when TCP gives up. Silence is counted in checks, not on a clock, so a paused process finds its peers alive.
 import type { Socket } from 'node:net';
 
 export interface Peer {
@@ -63,7 +63,7 @@ export class Liveness {
   }
 }
 
-/** Of bytes that were buffered at the last check some have drained; that the kernel takes bytes at once proves nothing. */
+/** Whether some of the bytes buffered at the last check have drained. Bytes that the kernel takes at once prove nothing. */
 function isHeard(peer: WatchedPeer): boolean {
   const { socket, answersPings, takenBytes } = peer;
   const isBuffered = socket.writableLength > 0;
@@ -72,7 +72,7 @@ function isHeard(peer: WatchedPeer): boolean {
   return takenBytes === undefined ? !isBuffered && !answersPings : taken > takenBytes;
 }
 
-/** Node's public counts have a page as buffered until all of it is taken, which a slow peer may need minutes for. */
+/** Node's public counters count a page as buffered until all of it is taken, which may take a slow peer minutes. */
 function takenBytesOf(socket: Socket): number {
   // The types leave out the handle, which is null once the socket has closed.
   const { _handle: handle } = socket as unknown as {

@@ -17,7 +17,7 @@ import type { StreamQuota } from './quota.ts';
 import { type Consumer, type Subscription, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
-/** An answer of no more lines does not wait for those who read whole logs. */
+/** A response of at most this many lines does not wait behind readers of whole logs. */
 const SHORT_ANSWER_LINES = 100;
 
 const NOT_A_STREAM =

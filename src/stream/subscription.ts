@@ -121,7 +121,7 @@ class Subscription {
     }
   }
 
-  /** Hands out a page that was read in that version; one that leads nowhere is the head. Returns a promise if another is to be read. */
+  /** Hands out a page read in that version; one that does not move the cursor is the head. Returns a promise if another follows. */
   #accept(version: number, page: Page | OrderedPage): Promise<void> | undefined {
     if (this.#isStopped) return undefined;
     const cursor = 'last' in page ? page.last : this.cursor + page.count;
@@ -220,7 +220,7 @@ class ChamberTopic {
   }
 }
 
-/** Whether the page reached a limit: a reader's way through history, rather than its head. */
+/** Whether the page reached a limit, so that it is history and not the head. */
 function isFull({ ndjson, count }: Page): boolean {
   return count === PAGE_LINES_MAX || ndjson.length >= PAGE_BYTES;
 }

@@ -33,8 +33,8 @@ export function serveWebSocket(c: Context, options: WebSocketOptions): Promise<R
  * and pings alternate at frame boundaries.
  */
 function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketOptions): void {
-  // The adapter's listeners, set by now, hold the whole request. They are of no use: consumers have nothing to say, and an
-  // error is followed by the close.
+  // The adapter's listeners, set by now, hold the whole request. They are not needed: consumers send nothing, and an error is
+  // followed by the close.
   webSocket.removeAllListeners();
   webSocket.on('error', () => {});
   const subscription = subscribe({

@@ -34,7 +34,7 @@ describe('server-sent events', () => {
     expect(received.map(({ data }) => data)).toEqual((await page(running, events)).slice(2));
   });
 
-  it('resume by Last-Event-ID, which wins over after', async () => {
+  it('resume by Last-Event-ID, which takes precedence over after', async () => {
     const { running, stream } = await withFive();
     const [first] = await take(await openSource(running, `${stream}?after=0`, { 'last-event-id': '4' }), 1);
     expect(first?.id).toBe('5');
