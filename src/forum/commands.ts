@@ -6,16 +6,16 @@ import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, MoveEvent, RequestEvidence, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
 
-/** The author of a request whose signature, where it has one, was verified. */
+/** The author of a request; its signature, if it has one, has been verified. */
 export interface Caller {
   readonly did: string;
   /** Kept in the event; null for unsigned requests. */
   readonly request: RequestEvidence | null;
-  /** The signatureKey, of a registration the hiddenSignatureKey, which identifies the signature; null for unsigned requests. */
+  /** Identifies the signature: its signatureKey, or hiddenSignatureKey for a registration; null for unsigned requests. */
   readonly signature: string | null;
   /** null for unsigned requests. */
   readonly times: SignatureTimes | null;
-  /** Takes from the agent's rate, and returns how long the agent must wait. Absent where the rate does not count. */
+  /** Charges the agent's rate limit and returns how long the agent must wait. Absent if the limit does not apply. */
   readonly rate?: { take(did: string): Millis; giveBack(did: string): void };
 }
 
@@ -43,14 +43,14 @@ export interface RecordCommand {
   readonly operation: 'record';
   readonly chamberId: number;
   readonly fact: ServiceFact;
-  /** What a relayer acted on. The command is rejected with FORUM_ERR_CONFLICT, never decided anew, once that has passed. */
+  /** What a relayer acted on. Once it has changed, the command is rejected with FORUM_ERR_CONFLICT, never decided again. */
   readonly basis?: RecordBasis;
 }
 
 export interface RecordBasis {
-  /** Over all the chamber's moves. */
+  /** The Merkle root over all the chamber's moves. */
   readonly root: Hex;
-  /** The token of a lease's hold. */
+  /** The token of the relayer's lease. */
   readonly lease: string;
 }
 

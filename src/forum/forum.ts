@@ -1,4 +1,4 @@
-// The spine: one signed command goes in, is decided, appended, published and answered; all else follows the log.
+// The spine: a command is decided, appended, published and answered; everything else follows the log.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
@@ -50,16 +50,16 @@ export const BATCH_COMMANDS_MAX = 128;
 
 const MEMBERSHIPS_PER_PAGE = 200;
 
-/** Before a command is rejected with FORUM_ERR_UNAVAILABLE. */
+/** Conflicts of one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
 
 export interface BatchReport {
   readonly commands: number;
-  /** Written ones. */
+  /** Events written. */
   readonly events: number;
   /** Streams that another process extended first. */
   readonly conflicts: number;
-  /** Commands that are decided again for that. */
+  /** Commands that are decided again because of a conflict. */
   readonly redecided: number;
   readonly appendMillis: number;
 }
@@ -73,7 +73,7 @@ export interface ForumOptions {
   /** The wall clock in milliseconds; tests move it by hand. */
   readonly clock: () => Millis;
   readonly stateCacheBytesMax: number;
-  /** Commands that wait to be committed, beyond which submit rejects with FORUM_ERR_UNAVAILABLE. */
+  /** The most commands that may wait to be committed; beyond it submit rejects with FORUM_ERR_UNAVAILABLE. */
   readonly commitQueueMax: number;
   /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
@@ -89,7 +89,7 @@ export interface MerklePreview {
   readonly asOfEventId: number;
 }
 
-/** Bans stop only these. A banned member may finish its chambers. */
+/** The operations that a ban prevents. A banned member may finish its chambers. */
 const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
 const SERVICE: Author = { did: null, request: null, signature: null };
@@ -103,7 +103,7 @@ interface ChamberQuery {
 
 interface Pending {
   readonly command: Command;
-  /** It is decided on these. */
+  /** The streams that it is decided on. */
   readonly streams: readonly StreamId[];
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
@@ -123,13 +123,13 @@ interface Outcome {
   readonly answer: () => void;
 }
 
-/** A batch while it is decided: each command on what those before it in the batch have done. */
+/** A batch while it is decided: each command sees the effects of those before it in the batch. */
 interface Batch {
   /** For `ts` and phases: never falls. */
   readonly now: Millis;
   /** For the age of signatures. */
   readonly wallClock: Millis;
-  /** At their heads; a stream without events is absent. They become the staged states. */
+  /** The states at their heads, then the staged ones; a stream without events is absent. */
   readonly streams: Map<StreamId, Chamber | Account>;
   /** Each creator's chambers that are not committed. */
   readonly openChambers: Map<string, number>;
@@ -269,7 +269,7 @@ export class Forum {
     }
   }
 
-  /** The commands whose streams are in memory at their heads, and the lines that their signatures led to before. */
+  /** Returns the commands whose streams are in memory at their heads, and the lines that their signatures led to earlier. */
   async #load(queued: readonly Pending[]) {
     const { log } = this;
     const streams = new Map<StreamId, Chamber | Account>();
@@ -303,7 +303,7 @@ export class Forum {
           if (!isAtHead && state !== undefined) this.#isMemoryCurrent = false;
         }
         if (behind.length > 0 && !pending.wasLoaded) {
-          // It comes back to the queue when its streams are folded, and holds up nobody else meanwhile.
+          // It returns to the queue once its streams are folded, and does not delay the others.
           void this.#warm(pending, behind);
           continue;
         }
@@ -345,8 +345,8 @@ export class Forum {
   }
 
   /**
-   * Other processes appended to these streams first: what was decided on them is decided again, but for what a relayer acted
-   * on. Returns the other outcomes.
+   * Other processes appended to these streams first, so the commands decided on them return to the queue; a relayer's are
+   * rejected. Returns the other outcomes.
    */
   #decideAgain(outcomes: readonly Outcome[], conflicts: ReadonlySet<StreamId>): readonly Outcome[] {
     const lost = outcomes.filter(({ pending: { streams }, event }) =>
@@ -369,16 +369,16 @@ export class Forum {
     const { did, signature, times, rate } = command.caller;
     const twin = signature === null ? undefined : batch.accepted.get(signature);
     if (twin !== undefined) return twin;
-    // Not for retries: signed requests are public in the log, and to replay them must not use up their agent's rate.
+    // Not for retries: signed requests are public in the log, and replaying them must not use up the agent's rate.
     const wait = pending.isCounted ? 0 : (rate?.take(did) ?? 0);
-    if (wait > 0) throw rateError(wait, 'this agent');
+    if (wait > 0) throw rateError(wait, 'requests by this agent');
     pending.isCounted = true;
     if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(did)) {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
     }
     if (times !== null) {
       requireFresh(times, batch.wallClock, this.#options.ages);
-      // The line's own time may be ahead of the clock, and auditors compare with that.
+      // The line's `ts` may be ahead of the wall clock, and auditors compare with `ts`.
       requireFresh(times, batch.now, SIGNATURE_AGES.caps);
     }
     let event: ForumEvent | null;
@@ -425,7 +425,7 @@ export class Forum {
     }
     const { operatorEmail } = parsed;
     if (state !== null && isUnchanged(parsed, context)) {
-      // Remembered too: sent again after a change, it must not undo the change.
+      // This signature is remembered too: the request, sent again after a change, must not undo the change.
       const eventId = state.registrationEventId;
       if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail });
       return null;
@@ -484,7 +484,7 @@ export class Forum {
     const started = performance.now();
     try {
       const conflicts = await this.log.append(entries, registrations);
-      // What is in memory of these is from before the batch: they are folded on from there.
+      // In memory these are as before the batch, and are folded on from there.
       for (const stream of conflicts) touched.delete(stream);
       return { conflicts, appendMillis: performance.now() - started };
     } catch (error) {
@@ -500,13 +500,13 @@ export class Forum {
     while (this.#draining !== undefined || this.#warming > 0) await (this.#draining ?? nextTick());
   }
 
-  /** The wall clock, except that it never falls: not below an earlier reading, nor below the newest event. */
+  /** The wall clock, but never below an earlier reading or the newest event. */
   now(): Millis {
     this.#latest = Math.max(this.#latest, this.#options.clock());
     return this.#latest;
   }
 
-  /** Makes the time shown so far outlive the process: after a restart with the clock set back no phase goes back. */
+  /** Stores the time, so that no phase goes back after a restart with the clock set back. */
   persistClock(): Promise<void> {
     return this.log.persistClock(this.now());
   }
@@ -523,7 +523,7 @@ export class Forum {
     return this.#streams.catchUps;
   }
 
-  /** Of the states in memory, estimated. */
+  /** The estimated size of the states in memory. */
   get cachedBytes(): number {
     return this.#streams.bytes;
   }
@@ -533,7 +533,7 @@ export class Forum {
     return this.#streams.at(chamberId);
   }
 
-  /** The chamber whose id stands in a path; throws FORUM_ERR_NOT_FOUND. */
+  /** The chamber with the id from a path; throws FORUM_ERR_NOT_FOUND. */
   async findChamber(id: string | undefined): Promise<Chamber> {
     const chamberId = parseId(id);
     const chamber = chamberId === undefined ? undefined : await this.chamber(chamberId);
@@ -546,12 +546,12 @@ export class Forum {
     return this.#streams.at(did);
   }
 
-  /** For what never changes: that a key is registered. The account may be behind its head. */
+  /** The account, maybe behind its head: enough to know that a key is registered, which never changes. */
   async signer(did: string): Promise<Account | undefined> {
     return this.#streams.cached(did) ?? this.#streams.at(did);
   }
 
-  /** Newest first; `member` leaves those that the agent has joined. */
+  /** Newest first; with `member`, only those that the agent has joined. */
   async chambers({ member, ...query }: ChamberQuery): Promise<readonly ChamberItemView[]> {
     const now = this.now();
     if (member !== undefined) return this.#chambersOf(member, query, now);
@@ -571,7 +571,10 @@ export class Forum {
     }
   }
 
-  /** Calls `wake` after each commit to the chamber (ALL_CHAMBERS: to any), or by the agent; returns a function that ends it. A wake-up carries no data. */
+  /**
+   * Calls `wake` after each commit to the chamber (ALL_CHAMBERS: to any) or by the agent; returns a function that stops it.
+   * A wake-up carries no data.
+   */
   follow(followed: StreamId, wake: () => void): () => void {
     const wakes = this.#followers.get(followed) ?? new Set();
     this.#followers.set(followed, wakes.add(wake));
@@ -584,7 +587,7 @@ export class Forum {
 
 const NOTHING_ASKED: LookUp = { lastEventIds: new Map(), lastChamberId: 0, found: new Map() };
 
-/** Another process may append to that account first: what stands in another stream would refer to an event that never was. */
+/** Another process may append to that account first, and an event of another stream would then refer to one that never existed. */
 function dependsOnStagedAccount(command: Command, { touched }: Batch): boolean {
   const isChambers = command.operation === 'createChamber' || 'chamberId' in command;
   return isChambers && command.operation !== 'record' && touched.has(command.caller.did);

@@ -1,4 +1,4 @@
-// Slots that work of a kind takes so that only so much of it is under way at once, in the order in which it came.
+// Limits how much work of one kind runs at once: each piece takes a slot, in the order of arrival.
 
 /** Until it is released, one piece of work holds one slot or waits for it. */
 export interface Slot {
@@ -7,7 +7,7 @@ export interface Slot {
   release(): void;
 }
 
-/** For work that waits for nobody. */
+/** For work that never waits. */
 export const NO_SLOT: Slot = { take: async () => {}, release: () => {} };
 
 export class Slots {
@@ -18,7 +18,7 @@ export class Slots {
     this.#free = count;
   }
 
-  /** For one piece of work, which holds nothing yet. */
+  /** Opens a slot for one piece of work, which does not hold it yet. */
   open(): Slot {
     let taken: Promise<void> | undefined;
     return {

@@ -1,5 +1,5 @@
-// One event more of a stream: its line, the state after it, and the log's entry. Live events and events read back from the
-// log go through the same steps. Pure: nothing is checked here, the decision was made before.
+// Stages one more event of a stream: its line, the state after it, and the log's entry. Live events and events read back from the
+// log go through the same steps. Pure, and without checks: the decision was made before.
 import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
@@ -36,7 +36,7 @@ export interface Account {
   readonly bytes: number;
 }
 
-/** Of an event: `did` is null for the service, which may act under a lease. */
+/** The author of an event; `did` is null for the service, which may act under a lease. */
 export type Author = Pick<Caller, 'request' | 'signature'> & {
   readonly did: string | null;
   readonly lease?: string | undefined;
@@ -55,7 +55,7 @@ interface Staged<State> {
   readonly entry: LogEntry;
 }
 
-/** `before` is undefined for a chamber that is created. The event's time is `now`, but never before its stream's last. */
+/** `before` is undefined for a new chamber. The event's time is `now`, but never before the last event of its stream. */
 export function stageChamberEvent(
   before: Chamber | undefined,
   chamberId: number,
@@ -93,7 +93,7 @@ export function stageChamberEvent(
   return { after: chamber, event, entry };
 }
 
-/** `before` is undefined for a key that is registered. */
+/** `before` is undefined for a new key. */
 export function stageAccountEvent(
   before: Account | undefined,
   { type, payload }: AccountFact,
@@ -113,7 +113,7 @@ export function stageAccountEvent(
     type,
     payload,
   } as AccountEvent);
-  // As the line has it, members in their order: a retry, and a restart, answer with the same bytes.
+  // Read back from the line for the order of its members: after a retry or a restart the response has the same bytes.
   const event = fromLine(text) as AccountEvent;
   const line = Buffer.from(text);
   const after = grownAccount(before, event, { leaf: leafHash(line), lineBytes: line.length });
@@ -150,7 +150,7 @@ export function grownAccount(
   return { state: evolveAccount(before?.state ?? null, event), headHash: toHex(leaf), bytes };
 }
 
-/** Of a stream without texts: objects, maps and the entry in the cache. */
+/** A state without texts: objects, maps and the entry in the cache. */
 const STATE_BYTES_MIN = 2_048;
 /** A line in memory: strings of two bytes a character at worst, and the objects that hold them. */
 const MEMORY_BYTES_PER_LINE_BYTE = 2;
@@ -160,7 +160,7 @@ export function restoredBytes(text: string): number {
   return STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * Buffer.byteLength(text);
 }
 
-/** Of a chamber whose state calls for one. */
+/** The snapshot of a chamber for which one is due. */
 export function snapshotOf({ state, headHash }: Chamber): Snapshot {
   return { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) };
 }

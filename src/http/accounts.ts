@@ -75,7 +75,7 @@ const agentRoute = readRoute({
   path: '/agents/:did',
   operationId: 'getAgent',
   tag: 'Accounts',
-  summary: 'What anybody may read of an agent',
+  summary: 'The public profile of an agent',
   returns: 'The agent.',
   name: 'Agent',
   schema: agent,

@@ -1,4 +1,4 @@
-// Admission control: nothing is accepted from an address or an agent that sends too much, nor once the service is stopping.
+// Admission control: rejects the requests of addresses and agents that send too many, and all requests once the service is stopping.
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { clientNetwork } from '../client-address.ts';
@@ -8,11 +8,11 @@ import type { Millis } from '../vocabulary/values.ts';
 export interface RateLimits {
   /** Sustained. */
   readonly perSecond: number;
-  /** At once, after a rest. */
+  /** At once, after a pause. */
   readonly burst: number;
 }
 
-/** Above it the least recent callers start with a full bucket again: bounded memory comes before perfect fairness. */
+/** Beyond it the least recent callers start with a full bucket again: bounded memory comes before perfect fairness. */
 const CALLERS_MAX = 100_000;
 
 /**
@@ -44,7 +44,7 @@ export class RateLimit {
   take(caller: string): Millis {
     const now = this.#clock();
     if (now >= this.#rotateAt || this.#recent.size >= this.#callersMax) {
-      // A caller without a request for the time that fills a bucket has a full one.
+      // A caller that made no request for as long as a bucket takes to fill has a full one.
       this.#older = this.#recent;
       this.#recent = new Map();
       this.#rotateAt = now + this.#fillTime;
@@ -101,19 +101,19 @@ export class AdmissionControl {
     this.#isClosed = true;
   }
 
-  /** The error of a request that is not admitted. */
+  /** The error for a request that is not admitted. */
   reject(incoming: IncomingMessage): ForumError | undefined {
     if (this.#isClosed) {
       const headers = { 'Retry-After': '1' };
       return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { headers });
     }
     const wait = this.#rate.take(this.networkOf(incoming));
-    return wait > 0 ? rateError(wait, 'your address') : undefined;
+    return wait > 0 ? rateError(wait, 'requests from your address') : undefined;
   }
 
   /** Takes a token for an unsigned registration of a new key, which costs nothing to make; throws FORUM_ERR_RATE. */
   requireRegistration(incoming: IncomingMessage | undefined): void {
     const wait = this.#registrations.take(incoming === undefined ? '' : this.networkOf(incoming));
-    if (wait > 0) throw rateError(wait, 'your address for registrations');
+    if (wait > 0) throw rateError(wait, 'registrations from your address');
   }
 }

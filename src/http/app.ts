@@ -1,4 +1,4 @@
-// The HTTP edge put together: routes, preflight, errors. Each request is a straight line: body, caller, forum, response.
+// Assembles the HTTP edge: routes, preflight, errors. Each request is a straight line: body, caller, forum, response.
 import { Hono } from 'hono';
 import { ForumError } from '../vocabulary/errors.ts';
 import { accountRoutes } from './accounts.ts';
@@ -13,7 +13,7 @@ import { serviceRoutes } from './service.ts';
 import { todoRoutes } from './todo.ts';
 import { transcriptRoutes } from './transcript.ts';
 
-/** Described for one path; every path has it. */
+/** Documented for one path, served on every path. */
 const preflightRoute: Route = {
   method: 'options',
   path: '/chambers',
@@ -49,12 +49,12 @@ export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => vo
   return app;
 }
 
-/** A 405 names the methods that the path takes (RFC 9110, 15.5.6). */
+/** A 405 names the methods that the path allows (RFC 9110, 15.5.6). */
 function noRoute(app: ForumApp, { method, path }: ForumContext['req']): ForumError {
   const methods = ['GET', 'HEAD', 'POST', 'PUT'].filter((each) => routeOf(app, each, path) !== undefined);
   if (methods.length === 0) return new ForumError('FORUM_ERR_NOT_FOUND', `${path} not found`);
   const allow = [...methods, 'OPTIONS'].sort().join(', ');
-  return new ForumError('FORUM_ERR_METHOD', `${path} takes ${allow}, not ${method}`, { headers: { Allow: allow } });
+  return new ForumError('FORUM_ERR_METHOD', `${path} allows ${allow}, not ${method}`, { headers: { Allow: allow } });
 }
 
 /** The pattern of the route that serves a request, e.g. `/chambers/:id`: what hono's matchedRoutes reads, without a context. */
@@ -64,7 +64,7 @@ export function routeOf(app: ForumApp, method: string, path: string): string | u
   return handler?.[1].path;
 }
 
-/** A failure of ours is logged with an id, which the response carries so that the caller can ask about it. */
+/** A failure of the service is logged with an id, which the response carries so that the caller can ask about it. */
 function failed(error: Error, c: ForumContext, { onFailure }: HttpOptions): Response {
   const response = errorResponse(error);
   const { status } = response;

@@ -30,18 +30,18 @@ export class Authenticator {
 
   /**
    * The registered agent behind a read; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. A signed
-   * read is not logged, so it may repeat while it is fresh.
+   * read is not logged, so it may be repeated while it is fresh.
    */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
     const caller = await this.authenticateMove(c, body);
     const wait = this.#rate.take(caller.did);
-    if (wait > 0) throw rateError(wait, 'this agent');
+    if (wait > 0) throw rateError(wait, 'requests by this agent');
     const { forum } = this.#options;
     if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
     return caller;
   }
 
-  /** The same for a move. The forum takes from the agent's rate once it knows that the move is no retry. */
+  /** The same for a move. The forum charges the agent's rate once it knows that the move is not a retry. */
   async authenticateMove(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
     const caller = isSigned(c) ? await this.#verify(c, body, isRegistration) : await this.#unsigned(c, body);
     return { ...caller, rate: this.#rate };
@@ -117,7 +117,7 @@ export class Authenticator {
   }
 }
 
-/** The key of a registration. Others are rejected unverified: to check an unknown key costs more than to verify a signature. */
+/** The key of a registration. In other requests an unknown key is rejected unchecked: checking it costs more than a verification. */
 function unregisteredKey(did: string, isRegistration: boolean): Uint8Array {
   const publicKey = parseDid(did);
   if (publicKey === undefined) throw new SignatureError('key', 'keyid must be a did:key of an Ed25519 key');
@@ -131,7 +131,7 @@ function notRegistered(did: string): SignatureError {
   return new SignatureError('registration', `${did} is not registered`);
 }
 
-/** As contentDigestOf makes it, by Node: a body may be long. */
+/** The same as contentDigestOf, computed by Node, because a body may be long. */
 function digestOf({ bytes }: RequestBody): string {
   return `sha-256=:${hash('sha256', bytes, 'base64')}:`;
 }
@@ -140,7 +140,7 @@ function isSigned(c: ForumContext): boolean {
   return header(c, 'signature') !== undefined || header(c, 'signature-input') !== undefined;
 }
 
-/** The texts that the service would have verified, from the caller's own input: a signer can be fixed with them. */
+/** What the service would have verified, made from the caller's own input alone: it shows how to fix a signer. */
 function expectedSignature(c: ForumContext, body: RequestBody, publicUrls: readonly string[]): ExpectedSignature {
   const received = header(c, 'content-digest') ?? '';
   const due = digestOf(body);

@@ -8,7 +8,7 @@ const LINGER_MS = 2_000;
 
 /** Writes the response and ends the connection. */
 export async function writeResponse(socket: Duplex, response: Response, status = response.status): Promise<void> {
-  // Node has detached the socket: an error of it without a listener would end the process.
+  // Node has detached the socket: without a listener an error event would end the process.
   socket.on('error', () => {});
   const body = Buffer.from(await response.arrayBuffer());
   if (!socket.writable) {
@@ -29,7 +29,7 @@ export function responseUnderWay(socket: Duplex): ServerResponse | undefined {
 }
 
 /**
- * Calls back once all responses to earlier requests are out, unless the connection ends before. Node has removed its
+ * Calls back once all responses to earlier requests are out, unless the connection ends first. Node has removed its
  * listeners from the socket, so these replace them: the response resumes when the socket drains, and a connection that
  * stalls or breaks is closed.
  */

@@ -33,11 +33,11 @@ export interface Failure {
 export interface HttpOptions {
   readonly forum: Forum;
   readonly verify: SignatureVerifier;
-  /** The network in whose turn a caller's signatures are verified. */
+  /** The network under which a caller's signatures are queued for verification. */
   readonly networkOf: (incoming: IncomingMessage) => string;
   readonly env: string;
   readonly version: string;
-  /** Base addresses under which clients know the service, without a trailing slash; empty: http:// and the Host header. */
+  /** Base URLs that clients use for the service, without a trailing slash; empty: http:// and the Host header. */
   readonly publicUrls: readonly string[];
   readonly allowUnsigned: boolean;
   readonly maxBodyBytes: number;
@@ -46,7 +46,7 @@ export interface HttpOptions {
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
   /** Signed requests of one agent. */
   readonly ratePerDid: RateLimits;
-  /** Requests of one agent that wait for a change of GET /me/todo, at a time. */
+  /** Concurrent requests of one agent that wait for a change of GET /me/todo. */
   readonly waitsPerDidMax: number;
   /** Called for every response of 500 and above, with the id that the response carries. */
   readonly onFailure: (failure: Failure) => void;
@@ -64,7 +64,7 @@ export interface Route extends Endpoint {
 interface ReadRoute<Body> extends Omit<Route, 'method' | 'body' | 'responses'>, Pick<ResponseDescription, 'headers'> {
   /** Describes the response. */
   readonly returns: string;
-  /** Of the component that holds the schema. */
+  /** Names the schema's component. */
   readonly name: string;
   readonly schema: v.GenericSchema<Body>;
   readonly example: NoInfer<Body>;

@@ -11,7 +11,7 @@ export interface ServerLimits {
   readonly HEADERS_TIMEOUT_SECONDS: number;
   readonly REQUEST_TIMEOUT_SECONDS: number;
   readonly KEEP_ALIVE_SECONDS: number;
-  /** Of a connection within a request or a response: neither a byte came, nor was one taken. */
+  /** Time within a request or a response without a byte received or sent. */
   readonly STALL_SECONDS: number;
   readonly HEADER_BYTES_MAX: number;
   readonly PIPELINED_REQUESTS_MAX: number;
@@ -20,7 +20,7 @@ export interface ServerLimits {
 
 /** How often Node looks for connections that have timed out. */
 const CONNECTIONS_CHECK_MS = 1_000;
-/** Consumers have nothing to say to a stream. */
+/** Consumers send nothing on a stream. */
 const MESSAGE_BYTES_MAX = 1_024;
 
 interface HttpServerOptions {
@@ -35,14 +35,14 @@ export function createHttpServer({ fetch, admission, limits }: HttpServerOptions
   const hardening = { admission, headBytesMax, pipelinedMax };
   const webSockets = new WebSocketServer({
     noServer: true,
-    // None is spoken, and ws would claim the first that the client offers.
+    // No subprotocol is supported, and ws would accept the first that the client offers.
     handleProtocols: () => false,
     // Liveness tracks them.
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: MESSAGE_BYTES_MAX,
   });
-  // The adapter's types are wider than what it is given here: HTTP/2, and servers of other makes.
+  // The adapter's types also cover HTTP/2 and other kinds of servers.
   const server = createAdaptorServer({
     fetch: withUpgradeErrors(fetch) as Parameters<typeof createAdaptorServer>[0]['fetch'],
     websocket: { server: webSockets as WebSocketServerLike },

@@ -98,10 +98,10 @@ export const ideaRoutes: readonly Route[] = [
   }),
 ];
 
-/** The longest are 25 KB. */
+/** The longest idea has 25 KB. */
 const IDEAS_PER_PAGE = 10;
 
-/** The pages of a long list take turns with all other reads: hundreds of lists at once must not hold up a move. */
+/** The pages of a long list take turns with all other reads: hundreds of lists at once must not delay a move. */
 async function readGraduated(log: ForumLog, query: GraduatedQuery): Promise<readonly IdeaView[]> {
   await takeTurn('foreground');
   return log.listGraduatedIdeas(query);
@@ -123,8 +123,8 @@ async function* graduatedIdeas(
 const PIECE_CHARS = 65_536;
 
 /**
- * JSON in pieces: the ideas of a full chamber are megabytes, of which a reader, however slow, holds one piece, and others
- * have their turn between two.
+ * JSON in pieces: the ideas of a full chamber are megabytes. A slow reader keeps one piece of them in memory, and other work
+ * runs between two pieces.
  */
 async function* ideasText(ideas: Iterable<IdeaView> | AsyncIterable<IdeaView>): AsyncGenerator<Uint8Array> {
   let piece = '[';

@@ -13,7 +13,7 @@ type Command = MoveCommand | CreateCommand | PersonalityCommand;
 
 /** Every move whose caller is registered. */
 export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePersonality }).map((move: Move) => {
-  // The slices' names are the commands', which a slice's own type does not say.
+  // A slice has the name of its command, which its type can't express.
   const operation = move.operation as Command['operation'];
   return {
     ...moveEndpoint(move),

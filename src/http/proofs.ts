@@ -1,4 +1,4 @@
-// The Merkle root of a chamber, and proofs for light readers: an event is in the tree, a later tree extends an earlier one.
+// The Merkle root of a chamber, and proofs for readers without the log: of inclusion and of consistency.
 import * as v from 'valibot';
 import { foldPeaks, peakRefs, rootOf } from '../crypto/merkle.ts';
 import { consistencyProof, inclusionProof, type ReadNodes } from '../crypto/merkle-proof.ts';

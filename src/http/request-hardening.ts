@@ -1,5 +1,5 @@
-// What stands before the routes: requests that two readers could read differently, or whose head is too large, are rejected, and
-// the requests of a connection are served one at a time.
+// Request hardening, before the routes: rejects requests that two parsers could read differently or whose head is too large, and
+// serves the requests of a connection one at a time.
 import {
   createServer,
   type IncomingMessage,
@@ -16,7 +16,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { writeResponse } from './bare-socket.ts';
 import { errorResponse } from './response.ts';
 
-/** Why a request is rejected before anything of it is read: too many from its address, or the service is stopping. */
+/** Why a request is rejected before it is read: too many from its address, or the service is stopping. */
 export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
 
 export interface Hardening {
@@ -27,8 +27,8 @@ export interface Hardening {
 }
 
 /**
- * Makes node:http's createServer, with rejected and ambiguous requests answered before the adapter sees them, and one
- * request of a connection under way at a time.
+ * A createServer like that of node:http. Its servers answer rejected and ambiguous requests before the adapter sees them, and
+ * serve one request of a connection at a time.
  */
 export function hardenedServer({ admission, headBytesMax, pipelinedMax }: Hardening) {
   return (options: ServerOptions, listener: RequestListener): Server => {
@@ -48,12 +48,12 @@ export function hardenedServer({ admission, headBytesMax, pipelinedMax }: Harden
   };
 }
 
-/** Requests of one connection that may wait behind the one under way however many others wait. */
+/** Every connection may have this many waiting requests, however many wait in all. */
 const PIPELINED_ALWAYS = 16;
 
 /**
- * Node hands in every pipelined request that it has parsed, up to 64 KiB of them. One whose response is not the connection's
- * current one waits until it is, and nothing more is read meanwhile.
+ * Node hands over every pipelined request that it has parsed, up to 64 KiB of them. Each waits until its response is the
+ * connection's current one, and nothing more is read meanwhile.
  */
 function pipelines(max: number) {
   const waiting = new Map<Socket, number>();
@@ -87,7 +87,7 @@ function pipelines(max: number) {
   };
 }
 
-/** Node makes an error for each waiting request of a connection that closes: the stack traces of a thousand take half a second. */
+/** Node creates an error for each waiting request of a connection that closes: a thousand stack traces take half a second. */
 function closeWithoutStackTraces(socket: Socket): void {
   const { stackTraceLimit } = Error;
   socket.prependOnceListener('close', () => {
@@ -106,7 +106,7 @@ function respond(outgoing: ServerResponse, problem: ForumError, status = statusO
 
 export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
-/** Answers a rejected handshake with the usual body, which the adapter would leave out, as upgrades have no response object. */
+/** Responds to a rejected handshake with the usual body, which the adapter would leave out: upgrades have no response object. */
 export function withUpgradeErrors(fetch: Fetch): Fetch {
   return (request, env) => {
     const response = fetch(request, env);
@@ -123,12 +123,12 @@ async function finishUpgrade(pending: Response | Promise<Response>, { incoming }
 
 export const VERSIONS = 'only HTTP/1.1 and HTTP/1.0 are supported';
 
-/** Without a backslash, which URL parsers take for a slash, and without a fragment, which is no part of a target. */
+/** Without a backslash, which URL parsers take for a slash, and without a fragment, which is not part of a target. */
 const TARGET = /^\/[!"$-[\]-~]*$/;
 
 /**
- * Another version of HTTP, a head that is too large, a Host or Content-Type twice (Node takes the first, others may not), an
- * absolute-form or a non-ASCII target, a host that is none.
+ * The first problem of a request's head: another version of HTTP, too many bytes, two Host or Content-Type headers (Node takes
+ * the first, others may not), an absolute-form or non-ASCII target, a missing or malformed host.
  */
 export function headProblem(incoming: IncomingMessage, headBytesMax: number): ForumError | undefined {
   const { method = '', url: target = '', httpVersion, headers, rawHeaders } = incoming;
@@ -159,7 +159,7 @@ export function headTooLarge(headBytesMax: number): ForumError {
   );
 }
 
-/** Of a request that is rejected by its head alone. */
+/** The status of a request that is rejected by its head alone. */
 export function statusOfHead({ code, status }: ForumError): number {
   return code === 'FORUM_ERR_TOO_LARGE' ? 431 : status;
 }
@@ -169,10 +169,13 @@ const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
 const PARSED_HOSTS_MAX = 100;
 const parsedHosts = new Set<string>();
 
-/** Whether every URL parser takes the host, auditors' included. Parsing costs more than all other checks together, so the last ones are remembered. */
+/**
+ * Whether every URL parser accepts the host, those of auditors included. Parsing costs more than all other checks together, so
+ * accepted hosts are cached.
+ */
 function isHost(host: string): boolean {
   const name = HOST.test(host) ? parseTarget(`http://${host}/`)?.hostname : undefined;
-  // The parser of Node 24 takes internationalised labels that cannot be decoded.
+  // The parser of Node 24 accepts internationalised labels that cannot be decoded.
   if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
   if (parsedHosts.size >= PARSED_HOSTS_MAX) parsedHosts.clear();
   parsedHosts.add(host);

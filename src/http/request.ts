@@ -6,8 +6,8 @@ import type { JsonValue } from '../vocabulary/values.ts';
 import type { ForumContext } from './context.ts';
 
 /**
- * A request header by its lower-case name; several lines of one come joined by ", ". Node's own table is read where
- * there is one: hono's view of it checks and copies on every look.
+ * A request header by its lower-case name; several lines of one are joined by ", ". Read from Node's own table where there is
+ * one, because hono checks and copies on every access.
  */
 export function header(c: ForumContext, name: string): string | undefined {
   const { incoming } = c.env;
@@ -57,8 +57,8 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
         else reject(tooLarge());
       });
       incoming.once('end', resolve);
-      // Without this listener Node does not report that the client went away; for others it makes no error.
-      incoming.once('error', () => reject(invalid('body: the connection was closed within it')));
+      // Node reports to this listener alone that the client went away.
+      incoming.once('error', () => reject(invalid('body: the connection was closed before its end')));
     });
   }
   const [first = NO_BODY.bytes] = chunks;

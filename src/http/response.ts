@@ -33,7 +33,7 @@ export function jsonText(text: string): Response {
   return new Response(text, { headers: JSON_HEADERS });
 }
 
-/** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, and nothing inner is shown. */
+/** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, whose details are not shown. */
 export function errorResponse(error: unknown): Response {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');
   return new Response(JSON.stringify(known.toBody()), {
@@ -46,7 +46,7 @@ const PROCESS = randomBytes(6).toString('base64url');
 const ids = new WeakMap<object, string>();
 let count = 0;
 
-/** An id that ties a response to the log entry of its request; made when asked for, the same for the same request. */
+/** An id that links a response to the log entry of its request; created on first use, and then the same for that request. */
 export function requestIdOf(request: object): string {
   const id = ids.get(request) ?? `${PROCESS}-${(++count).toString(36)}`;
   ids.set(request, id);

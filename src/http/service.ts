@@ -41,7 +41,7 @@ export const serviceRoutes: readonly Route[] = [
     path: '/',
     operationId: 'getService',
     tag: 'Service',
-    summary: 'Name, version and where the documents are',
+    summary: 'Name, version and links to the documents',
     returns: 'The service.',
     name: 'Service',
     schema: v.strictObject({
@@ -86,11 +86,11 @@ export const serviceRoutes: readonly Route[] = [
     path: '/ready',
     operationId: 'getReady',
     tag: 'Service',
-    summary: 'Whether moves are taken',
+    summary: 'Whether moves are accepted',
     description:
-      '503 while no move can be taken: the latest write to the log failed, signatures are not verified, or the service is stopping. ' +
+      '503 while no move can be accepted: the latest write to the log failed, signatures are not verified, or the service is stopping. ' +
       'The log is written every few seconds without moves, too. A damaged chamber does not count; nor does the relayer, see `GET /health`.',
-    returns: 'Moves are taken.',
+    returns: 'Moves are accepted.',
     name: 'Ready',
     schema: v.strictObject({ ready: v.literal(true) }),
     example: { ready: true },
@@ -114,7 +114,7 @@ function serviceOf(version: string, root: string) {
   };
 }
 
-/** Probes have a turn of their own: they neither wait for callers nor make one wait. */
+/** Probes have a queue of their own: they neither wait for callers nor make them wait. */
 const PROBE = { network: 'GET /ready', did: sample.ALICE };
 const { signatureBase, signature } = workedSignature();
 

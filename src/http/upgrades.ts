@@ -1,5 +1,5 @@
-// Sockets that Node hands over as they are: upgrades that are not offered are served without, rejected handshakes and bytes that
-// are not HTTP get an error in the usual form.
+// Raw sockets that Node hands over: a request for an upgrade that is not offered is served without it; rejected handshakes and bytes
+// that are not HTTP get an error in the usual form.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
@@ -15,7 +15,7 @@ interface SocketHardening extends Pick<Hardening, 'admission' | 'headBytesMax'> 
 }
 
 export function hardenSockets(server: Server, { webSockets, admission, headBytesMax }: SocketHardening): void {
-  // First of the listeners: the adapter ignores a request whose Upgrade header is gone.
+  // The first listener, because the adapter ignores a request whose Upgrade header is removed here.
   server.prependListener('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
     const { method, url = '', headers, httpVersion } = request;
     const { upgrade } = headers;
@@ -58,7 +58,7 @@ export function hardenSockets(server: Server, { webSockets, admission, headBytes
   });
 }
 
-/** RFC 6455, 4.4: a client that speaks another version learns ours. */
+/** RFC 6455, 4.4: a client with another version is told the supported one. */
 function versionProblem(headers: IncomingMessage['headers']): ForumError | undefined {
   if (headers['sec-websocket-version'] === '13') return undefined;
   const options = { headers: { 'Sec-WebSocket-Version': '13' } };
@@ -66,7 +66,7 @@ function versionProblem(headers: IncomingMessage['headers']): ForumError | undef
 }
 
 /**
- * A server may ignore Upgrade (RFC 9110, 7.8). Node has detached the socket by then, so the request is handed in again
+ * A server may ignore Upgrade (RFC 9110, 7.8). Node has detached the socket by then, so the request is fed to the server again
  * without the field; `rest` holds the bytes after its head.
  */
 function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, rest: Buffer): void {

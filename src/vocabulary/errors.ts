@@ -71,10 +71,10 @@ export function statusOf(code: ErrorCode): number {
   return STATUS[code];
 }
 
-/** FORUM_ERR_RATE with Retry-After. */
-export function rateError(wait: Millis, whose: string): ForumError {
+/** FORUM_ERR_RATE with Retry-After; `what` is e.g. `requests from your address`. */
+export function rateError(wait: Millis, what: string): ForumError {
   const seconds = Math.max(1, Math.ceil(wait / 1000));
-  return new ForumError('FORUM_ERR_RATE', `too many requests by ${whose}: retry in ${seconds} s`, {
+  return new ForumError('FORUM_ERR_RATE', `too many ${what}: retry in ${seconds} s`, {
     headers: { 'Retry-After': String(seconds) },
   });
 }

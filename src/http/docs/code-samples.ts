@@ -105,7 +105,7 @@ function curl({ method, signed, body, operationId }: Endpoint, url: string): str
   return command.join(options.length === 0 ? ' ' : ' \\\n  ').replace(/^curl \\\n {2}/, 'curl ');
 }
 
-/** The page's chapter Signed requests says how each is made. */
+/** The section Signed requests of the page explains each. */
 const SIGNATURE_OPTIONS = [
   '-H "Content-Digest: $CONTENT_DIGEST"',
   '-H "Signature-Input: $SIGNATURE_INPUT"',

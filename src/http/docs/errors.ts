@@ -29,7 +29,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
       'verification: the signature does not verify over the expected signature base (service time 2030-01-01T12:00:00.000Z)',
   },
   FORUM_ERR_PHASE: {
-    when: 'the chamber is in another phase than the operation needs; the detail names both and says when it ends',
+    when: 'the chamber is not in the phase that the operation requires; the detail names both phases and says when the actual one ends',
     remedy: 'read GET /chambers/{id}: wait for the phase, or accept that it is over',
     detail: `expected phase DEBATE, actual phase PROPOSAL, which ends at ${sample.DEADLINES.proposalDeadline}`,
   },
@@ -54,12 +54,12 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: 'chamber not found',
   },
   FORUM_ERR_METHOD: {
-    when: 'the path does not take this method; the header Allow names those it takes',
+    when: 'the path does not allow this method; the header Allow names those that it allows',
     remedy: 'use one of the methods in Allow',
-    detail: '/me takes GET, HEAD, OPTIONS, not DELETE',
+    detail: '/me allows GET, HEAD, OPTIONS, not DELETE',
   },
   FORUM_ERR_CONFLICT: {
-    when: 'a duplicate or a full chamber: joined twice, a ticker taken, a second commitment or reveal, other registration data; or a cursor of another log',
+    when: 'a duplicate or a full chamber: joined twice, a ticker taken, a second commitment or reveal, different registration data; or a cursor of another log',
     remedy: 'do not repeat it; choose another ticker, or another chamber',
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },

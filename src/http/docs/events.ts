@@ -16,7 +16,7 @@ import { EXAMPLE_PARAMS, EXAMPLE_URL } from './worked-example.ts';
 
 export type EventDocument = ReturnType<typeof eventDocument>;
 
-/** A schema that fits exactly the lines that a stream, a page or an export of a chamber holds; beside it those of accounts. */
+/** A schema of exactly the lines that a stream, a page or an export of a chamber holds; `$defs` has those of accounts too. */
 export function eventDocument() {
   const ofChambers = recordSchemas(did);
   const schemas = toJsonSchemas({ ...ofChambers, ...accountRecordSchemas }, '#/$defs/');
@@ -68,7 +68,7 @@ const servicePayloadExamples: ServicePayloads = {
 };
 
 function serviceExamples(): readonly ChamberEvent[] {
-  // After the moves, which the root is over.
+  // After the moves, over which the root is computed.
   const { eventCount } = servicePayloadExamples['chamber.committed'];
   return Object.entries(servicePayloadExamples).map(([type, payload], index) =>
     exampleOf(eventCount + 1 + index, { type, payload, did: null, request: null }),

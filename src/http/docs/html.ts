@@ -1,4 +1,4 @@
-// HTML as a tagged template that escapes every value, and the little Markdown that our own descriptions use.
+// HTML as a tagged template that escapes every value, and the subset of Markdown that the service's own descriptions use.
 
 export class Html {
   readonly text: string;
@@ -26,12 +26,12 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** A path or a name with places at which a narrow page may break it, so that no word is broken. */
+/** A path or a name that a narrow page may break after its separators, and nowhere else. */
 export function breakable(text: string): Html {
   return new Html(escapeHtml(text).replace(/[/_.](?=[\w{[])/g, '$&<wbr>'));
 }
 
-/** Headings, with their words as id, paragraphs and lists. Not for texts of others. */
+/** Headings with ids made from their text, paragraphs and lists. Not for untrusted text. */
 export function markdown(text: string): Html {
   const blocks = text.split(/\n{2,}/).map(block);
   return new Html(blocks.join('\n'));

@@ -2,7 +2,7 @@
 import { type ConversionConfig, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
 
-/** The keywords that our own schemas use. */
+/** The keywords that the service's schemas use. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
@@ -49,8 +49,8 @@ export function toJsonSchemas(definitions: Definitions, refPrefix: string): Sche
 type Override<Name extends keyof ConversionConfig> = NonNullable<ConversionConfig[Name]>;
 
 /**
- * Objects are closed, as the validation has them; arbitrary JSON objects are the one custom schema. What counts when a member
- * is absent stands in its description: generators take a member with `default` for one that is always there.
+ * Objects are closed, as in the validation; arbitrary JSON objects are the one custom schema. The value of an absent member is in
+ * its description, because generators treat a member with `default` as always present.
  */
 const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema }) => {
   if (jsonSchema.default !== undefined) {

@@ -1,4 +1,4 @@
-// The documents that describe the service to programs, people and language models. Each is made when first asked for, and kept.
+// The documents that describe the service to programs, people and language models. Each is made on the first request, and cached.
 import { LRUCache } from 'lru-cache';
 import type { ForumApp, ForumContext } from '../context.ts';
 import { CORS_HEADERS } from '../response.ts';
@@ -9,7 +9,7 @@ import { referencePage } from './page.ts';
 
 /** The page runs nothing and loads nothing. */
 const PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
-/** Without PUBLIC_URL the client's Host decides, which is anything. */
+/** Without PUBLIC_URL it is the client's Host, which may be anything. */
 const BASE_URLS_KEPT_MAX = 8;
 
 export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
