@@ -57,9 +57,12 @@ export class MerkleTreeJs implements MoveTree {
   }
 }
 
-/** merkletreejs works on Buffers. @noble/hashes computes a sample of the leaves again: see leafOf. */
+/**
+ * merkletreejs works on Buffers. The root is copied, because a small Buffer keeps alive the 64 KiB that Node cut it from.
+ * @noble/hashes computes a sample of the leaves again: see leafOf.
+ */
 function rootOf(nodes: readonly Uint8Array[]): Uint8Array {
   const leaves = nodes.map((node) => Buffer.from(node));
   const hash = (data: Buffer) => Buffer.from(keccak256(data));
-  return new MerkleTree(leaves, hash, { sortPairs: true, hashLeaves: false }).getRoot();
+  return Uint8Array.from(new MerkleTree(leaves, hash, { sortPairs: true, hashLeaves: false }).getRoot());
 }

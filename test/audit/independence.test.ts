@@ -5,6 +5,7 @@ import { TwofoldTree } from '../../src/audit/merkle-root.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
+import { buffersHeld } from '../kit/buffers-held.ts';
 import { bundleCore } from './browser-core.ts';
 
 test('the core for other programs imports nothing of Node, and names no Buffer', async () => {
@@ -35,6 +36,14 @@ describe('the root of the moves', () => {
       expect(moves.size).toBe(size);
       expect(moves.root(), `${size} leaves`).toBe(toHex(rootOf(tree)));
     }
+  });
+
+  test('takes no memory for what lies behind', async () => {
+    const moves = new TwofoldTree();
+    const before = await buffersHeld();
+    for (let size = 1; size <= 40 * BLOCK; size++) moves.push(new Uint8Array(32).fill(size));
+    expect((await buffersHeld()) - before).toBeLessThan(1_000_000);
+    expect(moves.size).toBe(40 * BLOCK);
   });
 
   test('is of leaves that both hash alike', () => {

@@ -1,23 +1,11 @@
 // GET /chambers/:id/ideas of a chamber whose texts are megabytes.
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
+import { buffersHeld } from '../kit/buffers-held.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { call, newAgent, run } from '../kit/service.ts';
 
-setFlagsFromString('--expose-gc');
-const collect: () => void = runInNewContext('gc');
-
 const IDEAS = 128;
 const DESCRIPTION = '語'.repeat(8_192);
-
-async function buffersHeld(): Promise<number> {
-  for (let round = 0; round < 3; round++) {
-    collect();
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return process.memoryUsage().arrayBuffers;
-}
 
 it('lists all ideas of a full chamber, and keeps nothing of the text', async () => {
   const running = await run();
