@@ -2,7 +2,6 @@
 // signatures.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
-import { networkOf } from './vocabulary/network.ts';
 
 /** The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied` if it may differ on the next request. */
 export function clientNetwork(trustedProxies: BlockList, { socket, headers }: IncomingMessage) {
@@ -26,8 +25,11 @@ export function toBlockList(cidrs: readonly string[]): BlockList {
   return list;
 }
 
+/** Before an IPv4 address on an IPv6 socket. */
+const MAPPED = '::ffff:';
+
 function isTrusted(trusted: BlockList, address: string): boolean {
-  const plain = address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address;
+  const plain = address.startsWith(MAPPED) && address.includes('.') ? address.slice(MAPPED.length) : address;
   return isIP(plain) !== 0 && trusted.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
@@ -54,4 +56,21 @@ function withoutPort(text: string): string {
   const hop = text.trim();
   const [, bracketed] = /^\[([^\]]*)\](?::\d+)?$/.exec(hop) ?? [];
   return bracketed ?? hop.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1');
+}
+
+const GROUPS = 8;
+const NETWORK_GROUPS = 4;
+
+/** `192.0.2.1` (also of `::ffff:192.0.2.1`) or `2001:db8:0:1::/64`; the text itself if it is not an address. */
+function networkOf(address: string): string {
+  if (!address.includes(':')) return address;
+  if (address.startsWith(MAPPED) && address.includes('.')) return address.slice(MAPPED.length);
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail !== undefined) {
+    const last = tail.split(':');
+    while (groups.length + last.length < GROUPS) groups.push('0');
+    groups.push(...last);
+  }
+  return `${groups.slice(0, NETWORK_GROUPS).join(':')}::/64`;
 }

@@ -9,7 +9,7 @@ const { n: ORDER } = Point.CURVE();
 
 /** The caller that a signature is queued for. It can name any registered key, so turns go by network first, then by key. */
 export interface VerifyCaller {
-  /** As networkOf names it. */
+  /** As clientNetwork names it. */
   readonly network: string;
   /** The DID of a registered key; absent for an unregistered one, whose turn comes last. */
   readonly did?: string;
