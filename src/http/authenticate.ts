@@ -90,7 +90,8 @@ export class Authenticator {
       for (const targetUri of targetUris(c, this.#options.publicUrls)) {
         const base = Buffer.from(signatureBase(parsed, { method, targetUri, contentDigest }));
         if (!(await this.#options.verify(publicKey, base, parsed.signature, queue))) continue;
-        this.#requireDevDid(header(c, DEV_HEADER), did);
+        const devDid = (this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined) ?? did;
+        if (devDid !== did) throw new SignatureError('key', `the signature is by ${did}, X-Dev-Did names another`);
         return {
           did,
           request: { method, targetUri, body: body.text, contentDigest, signatureInput, signature },
@@ -102,11 +103,6 @@ export class Authenticator {
     } catch (error) {
       throw error instanceof SignatureError ? this.#signatureError(c, body, error) : error;
     }
-  }
-
-  #requireDevDid(devDid: string | undefined, did: string): void {
-    if (!this.#options.allowUnsigned || devDid === undefined || devDid === did) return;
-    throw new SignatureError('key', `the signature is by ${did}, X-Dev-Did names another`);
   }
 
   #signatureError(c: ForumContext, body: RequestBody, { step, message }: SignatureError): ForumError {
