@@ -192,7 +192,7 @@ function rootSection({ state, now }: ChamberModel): Element {
     h(
       'p',
       {},
-      `It proves that these ${plural(committed.eventCount, 'move')} are what the chain was told: with one altered, added or left out, the root would be another.`,
+      `It proves that these ${plural(committed.eventCount, 'move')} are the ones committed on the chain: if one were altered, added or left out, the root would differ.`,
     ),
   );
 }

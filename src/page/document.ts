@@ -7,7 +7,7 @@ export const PAGE_POLICY = policyOf("'self'");
 /** Also allows the origin of the RPC that the reader names. */
 export function pagePolicy(rpcUrl = ''): string {
   const origin = URL.canParse(rpcUrl) ? new URL(rpcUrl).origin : '';
-  // A host may hold what means something in a policy, such as a semicolon.
+  // A host may hold characters that are special in a policy, such as a semicolon.
   return /^https?:\/\/[a-z\d.-]+(:\d+)?$/.test(origin) ? policyOf(`'self' ${origin}`) : PAGE_POLICY;
 }
 

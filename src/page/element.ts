@@ -1,5 +1,5 @@
 // Elements as data: the service writes them as HTML, the browser brings its document in line with them, so that a page has
-// one source. Every text is a text: there is no way to hand over markup.
+// one source. Text is always text: there is no way to pass markup.
 
 export interface Element {
   readonly tag: string;

@@ -11,7 +11,7 @@ export interface LiveModel {
   readonly total: number;
   readonly shown: number;
   readonly isPlaying: boolean;
-  /** Events a second are twice as many. */
+  /** The replay shows twice this many events a second. */
   readonly speed: number;
   readonly isConnected: boolean;
   /** The name of the file that the lines are from; undefined for a service's. */
@@ -21,9 +21,9 @@ export interface LiveModel {
   readonly chain: NamedChain | undefined;
   readonly audit: Audit;
   readonly markOf: (eventId: number) => Mark;
-  /** Whether the chunk of the transcript at this place belongs into the document. */
+  /** Whether the chunk of the transcript at this place belongs in the document. */
   readonly isDrawn: (place: number) => boolean;
-  /** The element made last for this place, made anew if the version is another: at once, or in one of the next frames. */
+  /** The last element made for this place; remade if the version differs, at once or in one of the next frames. */
   readonly memo: (place: number, version: string, make: () => Element) => Element | undefined;
 }
 

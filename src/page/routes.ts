@@ -1,5 +1,5 @@
 // The pages for people at GET / and GET /chambers/:id, where programs get JSON. The JSON response is always made first: it
-// decides about status and headers, and a browser sees the same as a page.
+// determines status and headers, and a browser sees the same as a page.
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, Next } from 'hono';
 import type { Forum } from '../forum/forum.ts';
@@ -21,10 +21,10 @@ interface PageOptions {
 type App = Hono<{ Bindings: Partial<HttpBindings> }>;
 
 const CHAMBERS_LISTED_MAX = 50;
-/** Of the transcript without a script; a script reads the whole log. */
+/** In the transcript for a browser without scripts; a script reads the whole log. */
 const EVENTS_RENDERED_MAX = 100;
 
-/** To be added before the routes of the same paths. */
+/** Must be registered before the routes of the same paths. */
 export function pageRoutes(app: App, { forum, headers }: PageOptions): void {
   const assets = new Assets();
   const asset = assets.pathOf.bind(assets);

@@ -1,4 +1,4 @@
-// Every event as a conversation: by phase, then by agent, so that what one said in a turn stands together.
+// The events as a conversation: by phase, then by agent, so that what an agent said in a turn is shown together.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseBy } from '../../projections/phase.ts';
 import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
@@ -9,7 +9,7 @@ import { type Child, type Element, foreign, foreignBlock, h } from './element.ts
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 
-/** Drawn, and drawn anew, as one. */
+/** Drawn and redrawn as one. */
 const CHUNK_EVENTS = 20;
 
 export function transcriptSection(model: ChamberModel): Element {
@@ -45,7 +45,7 @@ function liveChunk(model: ChamberModel, { live, start, isLinked }: LivePlace): E
   const marks = events.slice(start, start + CHUNK_EVENTS).map(({ eventId }) => {
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
-  // What else than its events a chunk depends on.
+  // What a chunk depends on besides its events.
   const version = `${state.members.length} ${labels.size} ${marks.join('')}`;
   return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
 }

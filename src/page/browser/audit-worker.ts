@@ -23,7 +23,7 @@ export interface AuditJob {
   readonly file?: File;
 }
 
-/** What the page says to this worker: the job is the same each time. */
+/** What the page sends to this worker: the job is the same each time. */
 export interface AuditMessage {
   readonly job: AuditJob;
   readonly lines: readonly string[];
@@ -69,7 +69,7 @@ function start(job: AuditJob): void {
     });
 }
 
-/** As auditFile of the command does. */
+/** Like auditFile of the command. */
 async function auditFile(audit: ChamberAudit, file: File, { chain }: AuditJob): Promise<void> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   async function* whole() {

@@ -1,20 +1,19 @@
-// The worker that audits, as the page uses it.
+// Starts the worker that audits, and sends it the lines.
 import type { Audit } from '../live-view.ts';
 import type { AuditJob, AuditMessage } from './audit-worker.ts';
-import { startWorker } from './start-worker.ts';
 
 export const NOT_AUDITED: Audit = { checked: 0, size: 0, root: null, results: [], failure: null };
 
 interface AuditorOptions {
-  /** Of the worker's script. */
+  /** The URL of the worker's script. */
   readonly url: string;
   readonly job: AuditJob;
   readonly onReport: (audit: Audit) => void;
-  /** Ends it. */
+  /** Stops the worker. */
   readonly signal: AbortSignal;
 }
 
-/** Returns what hands a line to the worker: several at once go in one message. A file is read by the worker itself. */
+/** Returns a function that sends a line to the worker, several lines in one message. The worker reads a file itself. */
 export function startAudit({ url, job, onReport, signal }: AuditorOptions): (line: string) => void {
   const worker = startWorker(job.chain === undefined ? url : `${url}?rpc=${encodeURIComponent(job.chain.rpc)}`);
   const send = (lines: readonly string[]) => worker.postMessage({ job, lines } satisfies AuditMessage);
@@ -31,4 +30,23 @@ export function startAudit({ url, job, onReport, signal }: AuditorOptions): (lin
       waiting = [];
     });
   };
+}
+
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL(url: string): string }): { createScriptURL(url: string): string };
+}
+
+// Not in the type library yet, nor in every browser.
+const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
+const policy = trustedTypes?.createPolicy('page', { createScriptURL: ownScript });
+
+/** Under Trusted Types: only a script of the service itself. */
+function startWorker(path: string): Worker {
+  const { href } = new URL(path, location.href);
+  return new Worker(policy?.createScriptURL(href) ?? ownScript(href), { type: 'module' });
+}
+
+function ownScript(url: string): string {
+  if (new URL(url).origin !== location.origin) throw new TypeError('not a script of this service');
+  return url;
 }

@@ -11,7 +11,7 @@ import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
 
-/** The chamber after a line; a line that can't be folded is no event and changes nothing. */
+/** The chamber after a line; a line that can't be folded is not an event and changes nothing. */
 interface Step {
   readonly state: ChamberState | null;
   readonly eventCount: number;
@@ -38,7 +38,7 @@ export class LiveChamber extends HTMLElement {
   #speed = 1;
   #isConnected = false;
   #isScheduled = false;
-  /** To the event of the address: in several frames, as what is around it is drawn meanwhile. */
+  /** A jump to the event in the address takes several frames, because the chunks around it are drawn meanwhile. */
   #jump: { readonly eventId: number; framesLeft: number } | undefined;
 
   connectedCallback(): void {
@@ -180,7 +180,7 @@ export class LiveChamber extends HTMLElement {
     this.#schedule();
   }
 
-  /** In the replay, and where nothing has the focus; the slider itself knows its keys but for the space bar. */
+  /** Works in the replay, and where nothing has the focus; the slider handles its own keys, except the space bar. */
   #onKey(event: KeyboardEvent): void {
     const { target, key } = event;
     if (!(target instanceof Element) || event.ctrlKey || event.altKey || event.metaKey) return;

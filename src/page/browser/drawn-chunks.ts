@@ -1,9 +1,9 @@
 // Which chunks of a transcript are in the document: of a long one those near the screen, so that a log of any length scrolls
-// alike; of a short one, and on paper, all of them. What changes is drawn one chunk in a frame.
+// equally well; of a short one, and on paper, all of them. Changes are drawn one chunk per frame.
 import type { Element as Described } from '../element.ts';
 import type { LiveModel } from '../live-view.ts';
 
-/** All chunks of a transcript up to this length are drawn: a browser finds words in it, and takes it in one picture. */
+/** All chunks of a transcript up to this length are drawn, so that the browser's search and screenshots cover it. */
 const WHOLE_EVENTS_MAX = 500;
 const NEAR_PIXELS = 1_500;
 const CHUNKS_PER_FRAME = 1;
@@ -41,7 +41,7 @@ export class DrawnChunks {
     };
   }
 
-  /** To be called when a frame may have made chunks. */
+  /** Call it after a frame that may have made chunks. */
   observe(root: Element): void {
     for (const chunk of root.getElementsByClassName('chunk')) this.#observer.observe(chunk);
   }

@@ -1,4 +1,4 @@
-// <live-list>: the list of chambers, asked for anew every few seconds while the page is visible.
+// <live-list>: the list of chambers, refreshed every few seconds while the page is visible.
 import type { ChamberItemView } from '../../../projections/views.ts';
 import { listView } from '../list-view.ts';
 import { patchChildren } from './patch.ts';
@@ -28,7 +28,7 @@ export class LiveList extends HTMLElement {
       if (response.ok) this.#chambers = (await response.json()) as readonly ChamberItemView[];
       render();
     };
-    // A request that fails is made again in a moment.
+    // A request that fails is repeated with the next refresh.
     const attempt = () => void refresh().catch(() => undefined);
     this.addEventListener('input', ({ target }) => {
       if (target instanceof HTMLInputElement && target.type === 'search') this.#search = target.value;

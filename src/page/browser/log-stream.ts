@@ -7,7 +7,7 @@ export interface LogListener {
   /** Every line as sent, without a line break. */
   readonly onLine: (line: string) => void;
   readonly onConnection: (isConnected: boolean) => void;
-  /** Ends it; without that it goes on for ever. */
+  /** Ends it; otherwise it continues forever. */
   readonly signal: AbortSignal;
 }
 

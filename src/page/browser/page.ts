@@ -14,7 +14,7 @@ addEventListener('change', ({ target }) => {
   if (target instanceof HTMLInputElement && target.type === 'file') openFile(target.files?.[0]);
 });
 
-/** In the place of what the page shows. */
+/** Shows the file in place of the page's content. */
 function openFile(file: File | undefined): void {
   const shown = document.querySelector<HTMLElement>('live-list, live-chamber');
   if (file === undefined || shown === null) return;

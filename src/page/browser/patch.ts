@@ -1,5 +1,5 @@
 // Brings a part of the document in line with an element as data. What is equal stays untouched, so that focus, scrolling
-// and opened details survive; the HTML that the service sent is taken over.
+// and opened details survive; the HTML that the service sent is adopted.
 import type { Element as Described } from '../element.ts';
 
 const SVG = 'http://www.w3.org/2000/svg';
