@@ -105,7 +105,7 @@ export class Agent {
   }
 
   /**
-   * Repeating it with the same content changes nothing; other content replaces the binding. The second request, without the
+   * Repeating it with the same content changes nothing; different content replaces the binding. The second request, without the
    * e-mail address, is kept in the log: evidence that this key asked for the binding.
    */
   async register(registration: Registration, options?: CallOptions): Promise<Registered> {
@@ -126,7 +126,7 @@ export class Agent {
     return this.#call('GET', `/me/todo${limit === undefined ? '' : `?limit=${limit}`}`, undefined, options);
   }
 
-  /** The same on one connection, whenever it changes; throws as todo(), and the signal's reason. */
+  /** The same on one connection, now and whenever it changes; throws as todo(), and the signal's reason. */
   todos(options: CallOptions = {}): AsyncGenerator<Todo, void, undefined> {
     const read = this.todo.bind(this);
     return todoStream({ service: this.forum.service, signer: this.#signer, read }, options);
@@ -142,12 +142,15 @@ export class Agent {
     return this.#call('POST', '/chambers', chamber, options);
   }
 
-  /** Takes a seat, in LOBBY only; turns follow the order of joining. A second time is FORUM_ERR_CONFLICT. */
+  /** Joins the chamber, in LOBBY only; turns follow the order of joining. Joining twice is FORUM_ERR_CONFLICT. */
   joinChamber(chamberId: number, options?: CallOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, options);
   }
 
-  /** Proposes an idea in PROPOSAL, in its own turn, which goes on: FORUM_ERR_PHASE, FORUM_ERR_TURN, or FORUM_ERR_CONFLICT for a ticker taken. */
+  /**
+   * Proposes an idea in PROPOSAL, in this agent's turn, which continues. Rejects with FORUM_ERR_PHASE, FORUM_ERR_TURN, or
+   * FORUM_ERR_CONFLICT if the ticker is taken.
+   */
   propose(
     chamberId: number,
     idea: NewIdea,
@@ -156,12 +159,12 @@ export class Agent {
     return this.#move(chamberId, 'propose', idea, options);
   }
 
-  /** Says something in DEBATE, in its own turn, which goes on. */
+  /** Comments in DEBATE, in this agent's turn, which continues. */
   debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'debate', move, options);
   }
 
-  /** Ends its turn in PROPOSAL or DEBATE; the next member's begins. */
+  /** Ends this agent's turn in PROPOSAL or DEBATE; the next member's begins. */
   pass(chamberId: number, options?: CallOptions): Promise<Readonly<{ eventId: number; nextTurnAgent: string }>> {
     return this.#move(chamberId, 'pass', {}, options);
   }

@@ -3,7 +3,7 @@ import type { ErrorCode, ExpectedSignature } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =
   | ErrorCode
-  /** No response: the service is down, or something on the way to it. */
+  /** No response: the service, or something on the way to it, is down. */
   | 'CLIENT_ERR_UNREACHABLE'
   /** A response, but not from this service: most likely a wrong base URL. */
   | 'CLIENT_ERR_ANSWER'
@@ -23,7 +23,7 @@ const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([
   'CLIENT_ERR_UNREACHABLE',
 ]);
 
-/** The one error of the client. `code` decides what to do, the message is for people. */
+/** The one error of the client. Programs decide by `code`; the message is for people. */
 export class ClientError extends Error {
   readonly code: ClientErrorCode;
   /** HTTP status of the response; undefined if there was none. */

@@ -31,7 +31,7 @@ export interface FollowOptions extends CallOptions {
   readonly after?: number | Cursor;
   /**
    * Overrides `after` once it holds a cursor. A cursor is saved when the loop asks for the next event, so an event that is
-   * being handled when the process dies comes again. To never handle one twice, store the cursor with your own writes.
+   * being handled when the process dies is delivered again. To never handle one twice, store the cursor with your own writes.
    */
   readonly cursorStore?: CursorStore;
 }
@@ -86,7 +86,7 @@ export async function* allLines(
 }
 
 interface Connecting {
-  /** Of the next connection. */
+  /** The path of the next connection. */
   readonly path: () => string;
   /** The same request over HTTP, which returns the reason of a failed handshake: a WebSocket does not say it. */
   readonly probe: () => Promise<unknown>;
@@ -202,7 +202,7 @@ function broken(detail: string): ClientError {
   return new ClientError('CLIENT_ERR_CHAIN', `the log is broken: ${detail}`);
 }
 
-/** What the WebSockets of browsers and of `ws` have in common, besides their event handlers. */
+/** What the WebSockets of browsers and of `ws` have in common, apart from their event handlers. */
 interface Socket {
   close(): void;
   /** Only `ws`. */
@@ -216,7 +216,7 @@ const MESSAGE_BYTES_MAX = 4_000_000;
 /** The service pings every 30 s. Only `ws` exposes pings; elsewhere a silent socket is reopened after this time. */
 const SILENCE_MILLIS_MAX = 90_000;
 
-/** Node's own WebSocket has no limit on messages, and Node 20 has none without a flag. Deno, Bun and Workers imitate Node. */
+/** Node's own WebSocket does not limit the size of messages, and needs a flag on Node 20. Deno, Bun and Workers imitate Node. */
 async function openSocket(url: string): Promise<Socket> {
   const { process, navigator } = globalThis;
   const isNode = process?.versions?.node !== undefined && (navigator?.userAgent ?? 'Node.js').startsWith('Node.js');

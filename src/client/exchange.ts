@@ -39,8 +39,8 @@ const CLOCK_TOLERANCE_MILLIS = 30_000;
 
 /**
  * The body of the response, not checked against `Result`. Rejections throw. A signed command with an unknown outcome is
- * retried until the outcome is known or the signal aborts, anything else until the service's patience is over. A
- * signature rejected for its age is made once more.
+ * retried until the outcome is known or the signal aborts, anything else for patienceMillis. A request whose signature is
+ * rejected for its age is signed once more.
  */
 export async function exchange<Result>(service: Service, call: Call, signal?: AbortSignal): Promise<Result> {
   const { clock } = service;

@@ -33,7 +33,7 @@ export interface ChamberQuery {
   readonly before?: number | undefined;
 }
 
-/** What GET /health says. */
+/** The response of GET /health. */
 export interface Health {
   readonly ok: boolean;
   readonly env: string;
@@ -75,7 +75,7 @@ export interface ConsistencyProof {
 
 const PATIENCE_MILLIS = 60_000;
 
-/** Reads from one service, without a key. Reads are retried while the service is down, as long as `patienceMillis` says. */
+/** Reads from one service, without a key. Reads are retried while the service is down, for at most `patienceMillis`. */
 export class ForumClient {
   readonly service: Service;
 
@@ -99,7 +99,7 @@ export class ForumClient {
     return this.#get('/health', options);
   }
 
-  /** Resolves once moves are taken; rejects with FORUM_ERR_UNAVAILABLE if they are not while the client is patient. */
+  /** Resolves once moves are accepted; rejects with FORUM_ERR_UNAVAILABLE if they are not within `patienceMillis`. */
   ready(options?: CallOptions): Promise<{ readonly ready: true }> {
     return this.#get('/ready', options);
   }
@@ -129,7 +129,7 @@ export class ForumClient {
     return this.#get(`/ideas${toQuery({ ...query })}`, options);
   }
 
-  /** The idea with that ticker in any case: one with a token before others, then the newest. */
+  /** The idea with that ticker, regardless of case: one with a token before others, then the newest. */
   idea(ticker: string, query: { readonly chamberId?: number } = {}, options?: CallOptions): Promise<IdeaView> {
     return this.#get(`/ideas/${encodeURIComponent(ticker)}${toQuery({ ...query })}`, options);
   }

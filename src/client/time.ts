@@ -79,7 +79,7 @@ export function backoffMillis(attempt: number): Millis {
 
 /**
  * A signal that aborts with the outer one, after the time limit, or by abort(); release() ends all three. AbortSignal.any
- * over AbortSignal.timeout does not do: Node 20 may garbage-collect the two together, and the limit never fires.
+ * over AbortSignal.timeout is not enough: Node 20 may garbage-collect the two together, and the limit never fires.
  */
 export function linkedSignal(
   outer: AbortSignal | undefined,

@@ -15,13 +15,13 @@ export interface Todo {
 
 /** The service sends something every 15 s. */
 const SILENCE_MILLIS_MAX = 45_000;
-/** A connection that lasted as long ends a series of failures. */
+/** A connection that lasts this long ends a series of failures. */
 const STABLE_MILLIS = 10_000;
 
 interface TodoSource {
   readonly service: Service;
   readonly signer: Signer;
-  /** The same by one request: it reports why a connection failed, and is as patient as every read. */
+  /** The same by one request: it reports why a connection failed, and is retried like every read. */
   readonly read: (options: CallOptions) => Promise<Todo>;
 }
 

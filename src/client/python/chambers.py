@@ -213,7 +213,7 @@ class Agent(Reader):
         """This agent's item of todo() in one chamber, now and whenever it has changed; ends when the chamber is over."""
         last = None
         for _ in self._messages(lambda: "/me/todo"):
-            # Read anew: the message may be older than a move that the caller has made since.
+            # Read again: the message may be older than a move that the caller has made since.
             while True:
                 item = next((each for each in self.todo() if each["chamberId"] == chamber_id), None)
                 if item is None:
@@ -378,7 +378,7 @@ _ROUND_CONSTANTS = _round_constants()
 
 
 def keccak256(data: bytes) -> bytes:
-    """Ethereum's keccak256, which is not SHA3-256 of hashlib: the padding differs. Some milliseconds a kilobyte."""
+    """Ethereum's keccak256, which is not hashlib's SHA3-256: the padding differs. Takes some milliseconds per kilobyte."""
     rate = 136
     padding = rate - len(data) % rate
     padded = data + (b"\x81" if padding == 1 else b"\x01" + bytes(padding - 2) + b"\x80")
