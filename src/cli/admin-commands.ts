@@ -1,5 +1,5 @@
-// Who may register, create chambers and join: commands that edit the ban list and the allow-list of a service, which reads them
-// again by itself.
+// Who may register, create chambers and join: commands that edit the ban list and the allow-list of a service, which rereads them
+// when they change.
 import { editAccessList } from '../access-list.ts';
 import { readConfig } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
@@ -12,12 +12,12 @@ export const adminCommands: readonly CommandSpec[] = [
     variable: 'BAN_LIST_FILE',
     isListed: true,
   }),
-  toSpec('unban', 'Ends the ban of an agent', { variable: 'BAN_LIST_FILE', isListed: false }),
-  toSpec('allow', 'Puts an agent on the allow-list: only agents on it may register, create and join', {
+  toSpec('unban', "Lifts an agent's ban", { variable: 'BAN_LIST_FILE', isListed: false }),
+  toSpec('allow', 'Adds an agent to the allow-list: only agents on it may register, create and join', {
     variable: 'ALLOW_LIST_FILE',
     isListed: true,
   }),
-  toSpec('disallow', 'Takes an agent off the allow-list', { variable: 'ALLOW_LIST_FILE', isListed: false }),
+  toSpec('disallow', 'Removes an agent from the allow-list', { variable: 'ALLOW_LIST_FILE', isListed: false }),
 ];
 
 interface Edit {

@@ -18,7 +18,7 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'agent register',
-    summary: 'Registers the agent; with other content later, changes the binding',
+    summary: 'Registers the agent; run again with different content, it changes the binding',
     required: {
       '--wallet <address>': "the agent's EVM address",
       '--email <email>': "the operator's e-mail address, never published",
@@ -51,14 +51,15 @@ export const agentCommands: readonly CommandSpec[] = [
   },
   {
     name: 'mcp',
-    summary: 'Serves the agent to a model over standard input and output (Model Context Protocol); reveals by itself',
+    summary:
+      'Lets a model act as the agent, over standard input and output (Model Context Protocol); reveals automatically',
     options: { ...URL_OPTION, ...KEY_OPTION },
     examples: ['mcp', 'mcp --url=https://chambers.example.org --key=ada.json'],
     run: serveMcp,
   },
   {
     name: 'play',
-    summary: 'Takes part in a chamber without a word: joins, passes, commits, reveals',
+    summary: 'Takes part in a chamber without proposing or debating: joins, passes, commits, reveals',
     args: { ...CHAMBER_ARGUMENT, '[idea=bps...]': 'shares of 10000 (default: the same for each idea)' },
     options: { ...URL_OPTION, ...KEY_OPTION },
     examples: ['play 1', 'play 1 idea-1=6000 idea-2=4000'],
@@ -67,7 +68,7 @@ export const agentCommands: readonly CommandSpec[] = [
 ];
 
 async function serveMcp(input: Input): Promise<void> {
-  // Loaded only here: it takes a moment of every other command.
+  // Loaded only here: it would slow every other command.
   const { serveAgent } = await import('../mcp/agent-server.ts');
   const agent = await agentOf(input);
   const report = (line: string) => console.error(plain(line));

@@ -1,4 +1,4 @@
-// `chambers audit`, which the package chambers-audit offers alone.
+// `chambers audit`, which the package chambers-audit provides on its own.
 
 import type { InputLimits } from '../audit/input.ts';
 import { VERSION } from '../version.ts';
@@ -8,7 +8,7 @@ import { requireWritable, writeWhole } from './write-whole.ts';
 
 export const auditCommand = {
   name: 'audit',
-  summary: 'Checks chambers whole from their lines: signatures, decisions, views, roots',
+  summary: 'Checks whole chambers from their lines: signatures, decisions, views, roots',
   args: { '<target>': 'the base URL of a service, an exported file, or - for standard input' },
   options: {
     '--chamber <id>': 'only that chamber of a service',
@@ -25,7 +25,7 @@ export const auditCommand = {
     '--max-line-bytes <count>': 'of a line (default: 16,777,216)',
     '--max-response-bytes <count>': 'of any other response (default: 67,108,864)',
     '--verbose': 'print every check of every chamber',
-    '--report <file>': 'keep the report as a file: that of --json, with version, time and options',
+    '--report <file>': 'write the report of --json to a file, with version, time and options',
     '--force': 'replace the file if it exists',
   },
   repeatable: {
@@ -79,7 +79,7 @@ function limitsOf(options: Input['options']): Partial<InputLimits> {
   return Object.fromEntries(given.map(([limit, name]) => [limit, toInteger(`--${name}`, options[name] ?? '', 1)]));
 }
 
-/** The report as it is kept: who made it, when, and with which options. The URL of an RPC may hold a key. */
+/** Writes the report with the auditor's version, the time and the options. Of the RPC only the host: its URL may hold a key. */
 async function keep(report: object, { report: path = '', force, rpc, ...options }: Input['options']): Promise<void> {
   const auditor = { name: 'chambers audit', version: VERSION };
   const given = { ...options, ...(rpc === undefined ? {} : { rpc: new URL(rpc).host }) };

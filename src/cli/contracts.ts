@@ -71,7 +71,7 @@ export const changeRelayer = onChain(async (rpc, input) => {
   });
 });
 
-/** Errors of the chain end as one sentence; what they say holds no URL. */
+/** Errors of the chain become one sentence, without the URL. */
 function onChain(run: (rpc: Rpc, input: Input) => Promise<void>) {
   return async (input: Input): Promise<void> => {
     const rpc = openRpc(optionOf(input, 'rpc', 'RPC_URL'));
@@ -99,7 +99,7 @@ function optionOf({ options }: Input, option: string, variable: Named): string {
   return parse(variable, set, VARIABLES[variable].parse);
 }
 
-/** The value is not quoted: it may be a key in the wrong place. A rule returns no undefined: its type has that of an absent value. */
+/** The value is not quoted: it may be a key in the wrong place. A rule never returns undefined, which is in its type for absent values. */
 function parse<Value>(name: string, text: string, rule: (text: string) => Value): NonNullable<Value> {
   try {
     return rule(text) as NonNullable<Value>;

@@ -52,7 +52,7 @@ export function printError(isJson: boolean, error: unknown): number {
   return exitCode;
 }
 
-/** A notice on standard error, so that standard output stays what was asked for. */
+/** A notice on standard error, so that standard output holds only what was asked for. */
 export function printNotice(isJson: boolean, notice: string): void {
   console.error(isJson ? JSON.stringify({ notice }) : notice);
 }

@@ -1,4 +1,4 @@
-// `chambers play`: an agent for trying things. It takes part in a chamber and passes, as it has nothing to say.
+// `chambers play`: an agent for trying things out. It takes part in a chamber without proposing or debating.
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
@@ -14,7 +14,7 @@ export async function play(input: Input): Promise<void> {
   const given = input.args.slice(1).map(toAllocation);
   const agent = await agentOf(input);
   const say = (text: string) => console.log(input.isJson ? JSON.stringify({ chamberId, did: agent.did, text }) : text);
-  const interrupted = new CommandError('failure', 'interrupted: start it again to go on');
+  const interrupted = new CommandError('failure', 'interrupted: start it again to continue');
   await interruptible(interrupted, (signal) => playChamber(agent, chamberId, { given, say, signal }));
 }
 

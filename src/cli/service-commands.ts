@@ -25,7 +25,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     options: {
       '--watch': 'keep the service running, and print the address of the page that shows the chamber',
       '--nodes <count>':
-        'so many services on one PostgreSQL, that of DATABASE_URL or a temporary one; one is killed (default: 1)',
+        'run this many services on one PostgreSQL, that of DATABASE_URL or a temporary one, and kill one (default: 1)',
     },
     examples: ['demo', 'demo --watch', 'demo --nodes=3'],
     run: async ({ options: { watch, nodes = '1' } }) => {
@@ -36,7 +36,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   {
     name: 'doctor',
     summary: 'Checks configuration, flags, disk, clock and chain of a service, and names the variable to set',
-    args: { '[url]': 'the base URL of a running service, which is asked as well' },
+    args: { '[url]': 'the base URL of a running service to check as well' },
     examples: ['doctor', 'doctor http://127.0.0.1:8787', 'RPC_URL=https://rpc.example.org … chambers doctor --json'],
     run: doctor,
   },
@@ -90,7 +90,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'copy',
-    summary: 'Moves a log to another store, with the same logId: the lines are the same, and the source takes no more',
+    summary: 'Moves a log to another store: same lines, same logId; the source then accepts no more',
     args: {
       '<from>': 'the SQLite file or postgres:// URL of the log, on which no service may run',
       '<to>': 'the file to write, which must not exist, or the URL of an empty database',

@@ -1,4 +1,4 @@
-// An agent that takes part without a word, on a clock that the test moves.
+// An agent that takes part without proposing or debating, on a clock that the test moves.
 import { expect, it } from 'vitest';
 import { playChamber } from '../../src/cli/play.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS } from '../client/stage.ts';
