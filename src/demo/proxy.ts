@@ -1,5 +1,5 @@
 // What a load balancer does in front of several nodes: a chamber's requests go to one of them, everything else to all in turn,
-// and a node that does not answer is left out. The same signed bytes may reach two nodes: they are executed once.
+// and a node that does not respond is left out. The same signed bytes may reach two nodes: they are executed once.
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 
 interface Proxy {
   readonly url: string;
-  /** The ports of the nodes, on this machine; those that don't answer are taken out. */
+  /** The ports of the nodes, on this machine; those that don't respond are removed. */
   readonly ports: number[];
   readonly close: () => void;
 }
@@ -53,7 +53,7 @@ export async function openProxy(): Promise<Proxy> {
     attempt();
   }
 
-  /** WebSockets: their followers come back by themselves, to another node. */
+  /** For WebSockets: if their node ends, consumers reconnect by themselves, to another one. */
   function tunnel({ method, url: path, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
     const chosen = pick(path, true);
     const node = connect(chosen ?? 0, '127.0.0.1', () => {

@@ -18,7 +18,7 @@ import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import { openDatabase } from './database.ts';
 import { openProxy } from './proxy.ts';
 
-/** From the sources as from what is built of them. */
+/** Runs from the sources and from the build. */
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
@@ -27,9 +27,9 @@ export interface Stage {
   readonly baseUrl: string;
   /** Whose /health names the chain. */
   readonly relayerUrl: string;
-  /** For the audience. */
+  /** Printed at the start of the demo. */
   readonly description: string;
-  /** Kills a node, and says which; undefined if there is only one. */
+  /** Kills a node and returns a sentence that names it; undefined if there is only one. */
   readonly killNode?: () => Promise<string>;
   readonly close: () => Promise<void>;
 }
@@ -94,7 +94,7 @@ interface Node {
   readonly stop: (signal: NodeJS.Signals) => Promise<void>;
 }
 
-/** With its files in the folder. Rejects with the service's error output if it does not start. */
+/** Starts a node with its files in the folder. Rejects with the service's error output if it does not start. */
 async function startNode(folder: string, settings: Readonly<Record<string, string>>): Promise<Node> {
   const { PATH, HOME, TMPDIR, LD_LIBRARY_PATH } = process.env;
   const service = spawn(process.execPath, [MAIN], {

@@ -58,7 +58,7 @@ function begin(name: string, manifest: object): string {
   return folder;
 }
 
-/** Each format has a folder of its own, with its types, because TypeScript takes the kind of a module from where it lies. */
+/** Each format has a folder of its own, with its types, because TypeScript derives a module's kind from its location. */
 function entryPoints(entry: string) {
   const name = basename(entry);
   const of = (format: (typeof FORMATS)[number]) => ({
@@ -103,7 +103,7 @@ async function bundle(
   }
 }
 
-/** The declaration file and all that it leads to, under their own paths. */
+/** The declaration file and all that it imports, under their own paths. */
 function copyTypes(entry: string, folder: string): void {
   const pending = [join(SOURCES, entry)];
   for (const path of pending) {

@@ -26,7 +26,7 @@ async function main(words: readonly string[]): Promise<number> {
       console.log('help' in values ? help() : VERSION);
       return 0;
     }
-    if (positionals.length !== 1) throw new CommandError('usage', 'one target is needed; see chambers-audit --help');
+    if (positionals.length !== 1) throw new CommandError('usage', 'one target is required; see chambers-audit --help');
     return await auditCommand.run({ args: positionals, options: values, isJson: 'json' in values });
   } catch (error) {
     return printError(words.includes('--json'), error);
