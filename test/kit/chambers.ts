@@ -13,7 +13,7 @@ export function deadlinesFrom(now: number, hours: readonly number[] = [1, 2, 3, 
   return Object.fromEntries(entries) as Record<DeadlineName, string>;
 }
 
-/** A chamber in LOBBY that the agents have joined in this order; gives its id. */
+/** A chamber in LOBBY that the agents have joined in this order; returns its id. */
 export async function openChamber(
   house: House,
   members: readonly Signer[],

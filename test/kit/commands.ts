@@ -1,4 +1,4 @@
-// Random commands that come out the same for the same seed, whatever the log behind the house: agents, chambers, moves that mostly
+// Random commands, the same for the same seed whatever log is behind the house: agents, chambers, moves that mostly
 // fit the phase, clock steps, and the roots of chambers that are over.
 import { readPages } from '../../src/log/pages.ts';
 import type { Phase } from '../../src/vocabulary/values.ts';
@@ -24,7 +24,7 @@ export class Commands {
     return [...Array.from({ length: this.#chambers }, (_, index) => index + 1), ...this.#agents.map(({ did }) => did)];
   }
 
-  /** One step in each of the houses, which have had the same steps; returns what each answered. */
+  /** One step in each of the houses, which have had the same steps; returns what each responded. */
   async step(houses: readonly House[]): Promise<readonly string[]> {
     const dice = this.#random.below(100);
     if (dice < 5) return this.#advance(houses);

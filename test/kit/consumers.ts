@@ -9,7 +9,7 @@ export interface Refusal {
   readonly body: unknown;
 }
 
-/** An open WebSocket and the messages that came, each as it came. */
+/** An open WebSocket and the messages received, as received. */
 export class Consumer {
   readonly lines: string[] = [];
   readonly socket: WebSocket;
@@ -32,7 +32,7 @@ export class Consumer {
     return this.lines.map((line) => JSON.parse(line).eventId);
   }
 
-  /** Waits until so many lines have come. */
+  /** Waits until that many lines have arrived. */
   async until(count: number): Promise<void> {
     while (this.lines.length < count) {
       if (this.closeCode !== undefined)
@@ -53,7 +53,7 @@ export class Consumer {
   }
 }
 
-/** Subscribes; gives the consumer together with the headers of the handshake, or the refusal. */
+/** Subscribes; returns the consumer together with the headers of the handshake, or the error. */
 export function subscribe(
   { url }: Pick<Running, 'url'>,
   path: string,
@@ -87,7 +87,7 @@ export interface ServerSent {
   readonly data: string;
 }
 
-/** Opens a stream of server-sent events; once this resolves, nothing that comes is missed. */
+/** Opens a stream of server-sent events; once this resolves, no later event is missed. */
 export async function openSource(
   { url }: Pick<Running, 'url'>,
   path: string,
@@ -131,6 +131,6 @@ export async function page({ url }: Pick<Running, 'url'>, path: string): Promise
   const response = await fetch(url + path);
   const text = await response.text();
   if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
-  if (text !== '' && !text.endsWith('\n')) throw new Error('the last line is not ended');
+  if (text !== '' && !text.endsWith('\n')) throw new Error('the last line is not complete');
   return text.split('\n').slice(0, -1);
 }

@@ -1,11 +1,11 @@
-// Fills a chamber quickly: what agents say, without the signatures.
+// Fills a chamber quickly with unsigned comments.
 import type { Running } from './service.ts';
 
 interface Debates {
   readonly did: string;
   readonly chamberId: number;
   readonly count: number;
-  /** Makes each event as large as that. */
+  /** Makes each event larger by this text. */
   readonly bulk?: string;
 }
 

@@ -1,4 +1,4 @@
-// Logs of chambers and accounts as fat as the limits allow, written as the spine does it, but for the signatures.
+// Logs of chambers and accounts as large as the limits allow, written as the spine writes them, but unsigned.
 import { EMPTY_TREE, rootOf } from '../../src/crypto/merkle.ts';
 import { type Author, type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
 import type { ForumLog, LogEntry } from '../../src/log/log.ts';
@@ -27,7 +27,7 @@ export interface FullChamber {
 interface Filling {
   /** The description of each idea. */
   readonly text: string;
-  /** How many ideas every member backs alike, with all its points. */
+  /** The number of ideas over which every member spreads its whole allocation evenly. */
   readonly backed: number;
   /** How many ideas have tokens, from the first on. */
   readonly deployed?: number;
@@ -35,7 +35,7 @@ interface Filling {
 
 export class FullLogWriter {
   readonly #log: ForumLog;
-  /** Every phase of the chambers has passed since. */
+  /** After every deadline of the chambers. */
   readonly #now: Millis;
 
   constructor(log: ForumLog, now: Millis = Date.now() - 12 * HOUR_MS) {

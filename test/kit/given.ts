@@ -10,7 +10,7 @@ import { HOUR, START } from './clock.ts';
 
 export const LIMITS: ChamberLimits = { membersMax: 256, ideasMax: 256, openChambersPerDidMax: 1_000 };
 
-/** One event in short: who, what, and when; `did` is null for the service. */
+/** One event in brief: when, who and what; `did` is null for the service. */
 export type Past = readonly [at: number, did: string | null, fact: MoveFact | ServiceFact];
 
 interface ChamberCommand {

@@ -1,4 +1,4 @@
-// The HTTP edge in process, without a port: a real forum on a real log, its clock in the hand of the test.
+// A house: the HTTP edge in process, without a port, over a real forum on a real log, with a clock that the test moves.
 import { Forum } from '../../src/forum/forum.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
@@ -25,7 +25,7 @@ export interface HouseOptions
   readonly stateCacheBytesMax?: number;
   readonly commitQueueMax?: number;
   readonly permits?: (did: string) => boolean;
-  /** Put in front of the log, to make it fail. */
+  /** Wraps the log, to make it fail. */
   readonly wrapLog?: (log: ForumLog) => ForumLog;
 }
 
@@ -49,7 +49,7 @@ export interface Prepared {
 
 export interface Answer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: answers are JSON, which every test takes apart in its own way
+  // biome-ignore lint/suspicious/noExplicitAny: responses are JSON, which every test reads in its own way
   readonly body: any;
   readonly headers: Headers;
 }
@@ -127,7 +127,7 @@ export class House {
     return this.send(this.prepare(method, path, call));
   }
 
-  /** Sends what has to succeed, and gives the body of the answer. */
+  /** Sends a request that must succeed, and returns the body of the response. */
   async must(method: string, path: string, call?: Call): Promise<Answer['body']> {
     const { status, body } = await this.request(method, path, call);
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`);

@@ -1,4 +1,4 @@
-// Chambers in short, for given(): created at START by ann, phases of an hour each, members in the order named.
+// Pasts of chambers for given(): created at START by ann, phases of an hour each, members in the order named.
 import type { MoveFact } from '../../src/vocabulary/events.ts';
 import { type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
 import { ACCOUNT_EVENT_ID, HOURS, type Past, walletOf } from './given.ts';

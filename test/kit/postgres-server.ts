@@ -28,7 +28,7 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
 export interface PostgresServer {
   readonly url: string;
   readonly pid: () => number;
-  /** Ends its process, and waits until it has gone. */
+  /** Ends its process, and waits until it has exited. */
   readonly kill: (signal: NodeJS.Signals) => Promise<void>;
   readonly restart: () => Promise<void>;
   readonly stop: () => Promise<void>;
@@ -69,14 +69,14 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
     },
     restart: () => server.start(),
     stop: async () => {
-      // It waits for ever for a process that has gone.
+      // stop() would wait forever for a process that has exited.
       if (child().exitCode === null && child().signalCode === null) await server.stop();
       await rm(databaseDir, { recursive: true, force: true });
     },
   };
 }
 
-/** Without its listeners for the end of the process: one ends it with 0, the other throws, whatever the tests said. */
+/** Without its listeners for the end of the process: one exits with 0, the other throws, whatever the result of the tests. */
 async function importEmbeddedPostgres() {
   const events = ['beforeExit', 'exit'] as const;
   const before = events.map((event) => process.listeners(event as 'exit'));

@@ -1,7 +1,7 @@
 // A process and its children, as Linux counts them: PostgreSQL has one for each connection.
 import { readFileSync } from 'node:fs';
 
-/** The process and its children, and theirs; those that have gone are left out. */
+/** The process and its children, and theirs; those that have exited are left out. */
 export function processTree(pid: number): readonly number[] {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
@@ -11,13 +11,13 @@ export function processTree(pid: number): readonly number[] {
   }
 }
 
-/** As the death of their machine would: nobody says goodbye. The process itself comes last, since it may be the caller's. */
+/** Kills all at once, as a power failure would. The process itself comes last, since it may be the caller's. */
 export function killTree(pid: number): void {
   for (const each of processTree(pid).toReversed()) {
     try {
       process.kill(each, 'SIGKILL');
     } catch {
-      // It has gone by itself.
+      // It has exited by itself.
     }
   }
 }
@@ -30,7 +30,7 @@ export function cpuMillis(pid: number): number {
       const fields = readFileSync(`/proc/${each}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
       return fields.slice(11, 15).map(Number);
     } catch {
-      // It has ended, and counts for its parent.
+      // It has exited, and counts for its parent.
       return [];
     }
   });

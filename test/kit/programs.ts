@@ -1,4 +1,4 @@
-// The programs that tests start as processes of their own, from the sources.
+// The programs that tests start as separate processes, from the sources.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 

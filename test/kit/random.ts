@@ -1,4 +1,4 @@
-// Chance that can be had again: the same seed gives the same choices (mulberry32).
+// Reproducible randomness: the same seed yields the same choices (mulberry32).
 
 export class Random {
   #state: number;

@@ -1,4 +1,4 @@
-// Bytes to a server and back, for clients that do not behave.
+// Raw bytes to a server and back, for misbehaving clients.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { atEnd } from './temporary.ts';
@@ -41,7 +41,7 @@ export class RawSocket {
     this.socket.write(bytes);
   }
 
-  /** Writes on, with regard to what the other side takes, until the connection ends; gives the bytes written. */
+  /** Keeps writing, with backpressure, until the connection ends; returns the number of bytes written. */
   async flood(chunkOf: (index: number) => string): Promise<number> {
     for (let index = 0; this.socket.writable; index++) {
       if (!this.socket.write(chunkOf(index))) await Promise.race([this.#drained(), this.closed]);
@@ -54,7 +54,7 @@ export class RawSocket {
     return new Promise((resolve) => this.socket.once('drain', resolve));
   }
 
-  /** Resolves when this was received (bytes as Latin-1); throws when the connection ends before. */
+  /** Resolves when this was received (bytes as Latin-1); throws if the connection ends first. */
   async receive(expected: RegExp | string): Promise<string> {
     const isThere = () =>
       typeof expected === 'string' ? this.#received.includes(expected) : expected.test(this.#received);
@@ -71,7 +71,7 @@ export class RawSocket {
     this.socket.destroy();
   }
 
-  /** Ends the connection by RST. */
+  /** Resets the connection (RST). */
   reset(): void {
     this.socket.resetAndDestroy();
   }

@@ -1,11 +1,11 @@
-// The real service in another process: started on a file, killed or stopped as the test pleases.
+// The real service in another process: started on a file, and killed or stopped by the test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { MAIN, ROOT } from './programs.ts';
 import { atEnd } from './temporary.ts';
 
-/** What the service is told clients call it, so that signatures outlive its port. */
+/** The service's PUBLIC_URL, so that signatures stay valid when its port changes. */
 export const PUBLIC_URL = 'http://service.test';
 
 export interface Exit {
@@ -19,11 +19,11 @@ export interface ServiceProcess {
   readonly url: string;
   readonly pid: number;
   kill(signal: NodeJS.Signals): Promise<Exit>;
-  /** When it has ended, for any reason. */
+  /** Resolves when it has exited, for any reason. */
   readonly exited: Promise<Exit>;
 }
 
-/** Runs the service; `wrapper` is a program, with its arguments, that runs node for us. */
+/** Runs the service; `wrapper` is a program, with its arguments, that runs node. */
 export async function runService(
   settings: Readonly<Record<string, string>>,
   wrapper: readonly string[] = [],
@@ -52,7 +52,7 @@ export async function runService(
   return { child, exited };
 }
 
-/** Starts the service and waits until it listens; throws with what it said when it ends before. */
+/** Starts the service and waits until it listens; throws with its error output if it exits first. */
 export async function startProcess(
   databasePath: string,
   settings: Readonly<Record<string, string>> = {},

@@ -1,4 +1,4 @@
-// The whole service on a free port of 127.0.0.1, without a chain, its clock in the hand of the test.
+// The whole service on a free port of 127.0.0.1, without a chain, with a clock that the test moves.
 import { connect } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { readConfig } from '../../src/config.ts';
@@ -50,7 +50,7 @@ export async function run(
   return { service, url: service.url, clock, stop };
 }
 
-/** Sends a signed request and gives the body of its answer, which has to be 200. */
+/** Sends a signed request, which must succeed, and returns the body of the response. */
 export async function call(
   { url, clock }: Running,
   by: Signer,
@@ -60,7 +60,7 @@ export async function call(
   const headers = by.sign({ method, url: url + path, body: text, created: clock.seconds });
   const type = text === undefined ? {} : { 'content-type': 'application/json' };
   const response = await fetch(url + path, { method, headers: { ...headers, ...type }, body: text ?? null });
-  // biome-ignore lint/suspicious/noExplicitAny: answers are JSON, which every test takes apart in its own way
+  // biome-ignore lint/suspicious/noExplicitAny: responses are JSON, which every test reads in its own way
   const answer: any = await response.json();
   if (response.status !== 200) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
   return answer;
@@ -86,7 +86,7 @@ export async function debating(
   return { by, id, debate };
 }
 
-/** Writes bytes to the service and gives all it answers until it closes the connection. */
+/** Writes bytes to the service and returns all that it sends until it closes the connection. */
 export function sendRaw(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

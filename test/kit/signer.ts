@@ -1,4 +1,4 @@
-// An agent that signs by node:crypto and the text of RFC 9421 alone: nothing of src is used, so that nothing agrees by itself.
+// An agent that signs by node:crypto and the text of RFC 9421 alone: it shares no code with src, so that agreement means something.
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 export interface SignedParts {
@@ -50,7 +50,7 @@ export function digestOf(body: string | Uint8Array): string {
   return `sha-256=:${createHash('sha256').update(body).digest('base64')}:`;
 }
 
-/** RFC 8410: what stands before the 32 bytes of an Ed25519 private key. */
+/** RFC 8410: the bytes before the 32 bytes of an Ed25519 private key. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 const MULTICODEC = Buffer.from([0xed, 0x01]);
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';

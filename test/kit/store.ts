@@ -6,7 +6,7 @@ import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 const { TEST_STORE } = process.env;
 export const IS_ON_POSTGRES = TEST_STORE === 'postgres';
 
-/** Opened before the test, because a house is made at once. */
+/** Opened before the test, because a house is created synchronously. */
 let spare: ForumLog | undefined;
 
 if (IS_ON_POSTGRES) {

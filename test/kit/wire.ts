@@ -13,7 +13,7 @@ export interface WireOptions {
   readonly by?: Signer;
   /** Sent as JSON; a string is sent as it is. */
   readonly body?: unknown;
-  /** What the signature calls the service. */
+  /** The base URL that the signature covers. */
   readonly publicUrl: string;
   /** Milliseconds; the wall clock's by default. */
   readonly now?: number;
@@ -21,7 +21,7 @@ export interface WireOptions {
 
 export interface WireAnswer {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: answers are JSON, which every test takes apart in its own way
+  // biome-ignore lint/suspicious/noExplicitAny: responses are JSON, which every test reads in its own way
   readonly body: any;
   readonly headers: Headers;
 }

@@ -12,7 +12,7 @@ export interface Witnessed {
   readonly lines: readonly string[];
 }
 
-/** The chamber as its lines have it, after every answer about it was compared with them. */
+/** The chamber as its lines have it, after every response about it has been compared with them. */
 export async function witness(house: House, chamberId: number): Promise<Witnessed> {
   const lines = await house.lines(chamberId);
   const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
@@ -42,8 +42,8 @@ function expectSound(lines: readonly string[], events: readonly ChamberEvent[]):
     expect(event.ts >= (events[index - 1]?.ts ?? '')).toBe(true);
   }
   // No move comes after a service event.
-  const firstAnnex = events.findIndex((event) => !isMove(event));
-  if (firstAnnex !== -1) expect(events.slice(firstAnnex).some(isMove)).toBe(false);
+  const firstOfService = events.findIndex((event) => !isMove(event));
+  if (firstOfService !== -1) expect(events.slice(firstOfService).some(isMove)).toBe(false);
 }
 
 /** Compares the lists, which are read from the derived tables, with the chambers as they were witnessed. */
