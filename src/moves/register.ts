@@ -131,7 +131,7 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
 export function parseRegistration(sent: SentBody, context: RegisterContext): RegisterBody {
   const { state, isSigned } = context;
   if (state !== null) {
-    const earlier = v.safeParse(earlierBody, sent.json);
+    const earlier = v.safeParse(earlierBody, sent.json, { abortPipeEarly: true });
     if (earlier.success && isUnchanged(earlier.output, context)) return earlier.output;
   }
   return parseBody({ body: state !== null && isSigned ? body : bodyWithEmail }, sent);

@@ -56,8 +56,11 @@ export function exactly<Entries extends v.ObjectEntries>(entries: Entries) {
       const more = unknown.length - UNKNOWN_NAMED_MAX;
       if (more > 0) addIssue({ message: `${more} more unknown members` });
       // A pipe stops at its first item with issues, so the known members are checked here.
-      for (const issue of v.safeParse(known, dataset.value, { abortEarly: config.abortEarly === true }).issues ?? [])
-        addIssue(issue as Parameters<typeof addIssue>[0]);
+      const { issues = [] } = v.safeParse(known, dataset.value, {
+        abortEarly: config.abortEarly === true,
+        abortPipeEarly: true,
+      });
+      for (const issue of issues) addIssue(issue as Parameters<typeof addIssue>[0]);
     }),
     known,
   );

@@ -44,6 +44,23 @@ describe('POST /register', () => {
     expect(await house.request('POST', '/register', { body })).toMatchObject({ status: 200 });
   });
 
+  it.each([
+    ['unsigned', false, {}],
+    ['unsigned, beside an unknown member', false, { extra: 1 }],
+    ['signed by a registered key', true, {}],
+  ])('names a public key that is no hex: %s', async (_title, isSigned, more) => {
+    const house = new House();
+    const by = await house.agent();
+    const body = { ...registrationOf(by), ...more, pubkeyHex: 'x' };
+    expect(await house.request('POST', '/register', isSigned ? { body, by } : { body })).toMatchObject({
+      status: 400,
+      body: {
+        error: 'FORUM_ERR_VALIDATION',
+        detail: expect.stringContaining('pubkeyHex: must be 0x and 64 hex digits'),
+      },
+    });
+  });
+
   it('answers the same to a guess of the e-mail address, right or wrong, and keeps the record', async () => {
     const house = new House();
     const by = await house.agent({ operatorEmail: 'right@example.org' });
