@@ -55,7 +55,7 @@ export const serviceRoutes: readonly Route[] = [
     example: serviceOf('0.1.0', 'https://chambers.example.org/'),
     handle: ({ version, publicUrls }, c) => {
       const [target = ''] = targetUris(c, publicUrls);
-      return json(serviceOf(version, target.replace(/\?.*/s, '')), { Link: LINK });
+      return json(serviceOf(version, new URL('.', target).href), { Link: LINK });
     },
   }),
   readRoute({

@@ -276,6 +276,12 @@ describe('an upgrade behind a response that is still under way', () => {
   });
 });
 
+it('a target with dot segments gets links that lead somewhere', async () => {
+  const { url } = await run();
+  const { body } = parse(await sendRaw(url, `GET /health/.. HTTP/1.1\r\n${HOST}${END}`));
+  expect(JSON.parse(body).docs).toBe('http://forum.test/docs');
+});
+
 describe('the target of a signature', () => {
   it.each(['/me', '/me?b=2&a=1', '/me?q=%7e%C3%a4+'])('is %s as sent', async (path) => {
     const running = await run();
