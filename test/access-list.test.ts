@@ -44,7 +44,7 @@ describe('an access list', () => {
     ]);
   });
 
-  it('is read again when asked, and stays as it was when the new file is wrong', () => {
+  it('is read again on request, and stays in force when the new file is invalid', () => {
     const { list, problems, folder } = listOf({ ban: '' });
     writeFileSync(join(folder, 'ban'), `${ANN.did}\n`);
     list.reload({ isForced: false });

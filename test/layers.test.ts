@@ -53,7 +53,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   metrics: PURE,
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'audit'],
-  // Who can be somebody else's program shares with the service its format and its rules, not its store.
+  // What may run in somebody else's program shares the format and the rules with the service, not its store.
   client: ['vocabulary', 'crypto', 'projections'],
   audit: [...PURE, 'terminal', 'verifier'],
   // A client of the service for models, and a reader of itself within the service.
@@ -116,7 +116,7 @@ describe('the layers', () => {
     expect([...layers].filter((layer) => MAY_IMPORT[layer] === undefined)).toEqual([]);
   });
 
-  it.each(Object.entries(MAY_IMPORT))('%s imports only what stands to its left', (layer, allowed) => {
+  it.each(Object.entries(MAY_IMPORT))('%s imports only layers to its left', (layer, allowed) => {
     const wrong = sources
       .filter((source) => source.layer === layer)
       .flatMap((source) => layersOfImports(source).map((target) => [source.path, target] as const))

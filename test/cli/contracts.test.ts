@@ -75,7 +75,7 @@ test('set-relayer changes the relayer at once', async () => {
   expect((await contracts(['set-relayer', NEXT], variables)).out).toMatch(/already/);
 });
 
-test('the quorum contracts of a rehearsal are deployed and checked alike', async () => {
+test('the quorum contracts of a rehearsal are deployed and checked in the same way', async () => {
   const variables = await deployed('--contracts=quorum');
   const changes = { ...variables, CONTRACTS_FILE: quorumFile() };
   expect((await contracts(['check', `--relayer=${RELAYER}`], changes)).exitCode).toBe(0);

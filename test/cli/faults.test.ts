@@ -33,7 +33,7 @@ beforeEach(() => {
 const chambers = (...words: readonly string[]): Promise<Run> => run(words, { CHAMBERS_URL: stage.baseUrl });
 
 describe('an export', () => {
-  it('never replaces a file unless it is told to', async () => {
+  it('never replaces a file without --force', async () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, 'mine');
     const { exitCode, err } = await chambers('export', '1', `--out=${out}`);

@@ -14,7 +14,7 @@ describe('an Ed25519 signature', () => {
     expect(isValid).toBe(vector.isValid);
   });
 
-  it('is judged alike however many of its key there were before', () => {
+  it('has the same verdict however many signatures of its key were verified before', () => {
     const { publicKey, privateKey } = generateKeyPairSync('ed25519');
     const key = toVerifyingKey(new Uint8Array(Buffer.from(publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')));
     for (let index = 0; index < 16; index++) {

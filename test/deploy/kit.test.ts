@@ -61,7 +61,7 @@ describe('the Dockerfile', () => {
     expect(commandIn(/^CMD (.*)$/m)).toEqual(START);
   });
 
-  it('has a health check that tells a ready service from none', async () => {
+  it('has a health check that passes for a ready service, and fails without one', async () => {
     const [program = '', ...words] = commandIn(/HEALTHCHECK .* CMD (.*)$/m);
     expect(program).toBe('node');
     const { url } = await run();

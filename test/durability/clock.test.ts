@@ -68,7 +68,7 @@ describe('a clock set back', () => {
     expect((await get(after.url, '/chambers?phase=LOBBY')).body).toEqual([]);
   });
 
-  it('is told of at the start', async () => {
+  it('is reported at the start', async () => {
     const settings = { DATABASE_PATH: temporaryDatabase() };
     const before = await run(settings);
     before.clock.advance(HOUR);

@@ -54,7 +54,7 @@ function faults(path: string): readonly string[] {
 }
 
 describe('a snapshot', () => {
-  it('takes the place of the events before it, and rebuild makes the same', async () => {
+  it('replaces the events before it, and rebuild makes the same one', async () => {
     const path = await written();
     const before = rows(path);
     expect(before).toMatchObject([{ chamber_id: 1, event_id: 2_000, version: STATE_VERSION }]);

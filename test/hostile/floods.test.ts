@@ -53,7 +53,7 @@ describe('a body without end', () => {
     expect(written).toBeLessThan(100 * TEN_MEGABYTES);
   });
 
-  it('is cut off in time where it comes a byte at a time', async () => {
+  it('is cut off in time when it arrives a byte at a time', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write(`${HEAD}Content-Length: 60000\r\n\r\n`);
@@ -73,7 +73,7 @@ describe('a head without end', () => {
     expect(written).toBeLessThan(TEN_MEGABYTES);
   });
 
-  it('is cut off in time where it comes a byte at a time', async () => {
+  it('is cut off in time when it arrives a byte at a time', async () => {
     const url = await start();
     const socket = await RawSocket.open(url);
     socket.write('GET / HTTP/1.1\r\nX: ');

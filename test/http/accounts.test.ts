@@ -18,7 +18,7 @@ describe('POST /register', () => {
     });
   });
 
-  it('answers the same when the same is asked again, and writes nothing', async () => {
+  it('returns the same response when it is repeated, and writes nothing', async () => {
     const house = new House();
     const body = registrationOf(new Signer());
     const first = await house.must('POST', '/register', { body });
@@ -144,7 +144,7 @@ describe('POST /register', () => {
     expect(await house.log.operatorEmail(signer.did)).toBe('new@example.org');
   });
 
-  it('answers every registration sent again as it did first, after a restart and later changes too', async () => {
+  it('returns the first response to every repeated registration, also after a restart and later changes', async () => {
     const path = temporaryDatabase();
     const { house, signer, first, attest } = await registered({ path });
     const sent = [first, attest(1), attest(2)];

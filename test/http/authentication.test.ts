@@ -214,7 +214,7 @@ describe('a rejected signature', () => {
     }
   });
 
-  it('is told the form of a signature when it has none', async () => {
+  it('gets the signature base to sign when it has no signature', async () => {
     const { body } = await new House().request('GET', '/me');
     expect(body.expected.signatureBase).toContain(`"@method": GET\n"@target-uri": ${PUBLIC_URL}/me\n`);
     expect(body.expected.contentDigest).toBe(digestOf(''));

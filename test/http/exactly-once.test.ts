@@ -16,7 +16,7 @@ async function inDebate(options: ConstructorParameters<typeof House>[0] = {}) {
 }
 
 describe('the same request again', () => {
-  it('gets the first answer', async () => {
+  it('gets the first response', async () => {
     const { house, id, debate } = await inDebate();
     const first = await house.send(debate);
     const again = await house.send(debate);
@@ -94,7 +94,7 @@ describe('the same request again', () => {
 });
 
 describe('a request that was refused', () => {
-  it('is decided anew while it is fresh', async () => {
+  it('is decided again while it is fresh', async () => {
     const house = new House();
     const [first, second] = [await house.agent(), await house.agent()];
     const id = await openChamber(house, [first, second]);

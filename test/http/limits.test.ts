@@ -17,7 +17,7 @@ function me({ url, clock }: Running, by: Signer) {
 }
 
 describe('the rate of an address', () => {
-  it('is refused with 429 and Retry-After before anything is looked at', async () => {
+  it('is refused with 429 and Retry-After before any other check', async () => {
     const { url } = await run({ RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '3' });
     for (let request = 0; request < 3; request++) expect((await get(url, '/health')).status).toBe(200);
     const refused = await get(url, '/nowhere');
@@ -196,7 +196,7 @@ describe('connections', () => {
     await (await RawSocket.open(url)).closed;
   });
 
-  it('are closed when an answer is not taken', async () => {
+  it('are closed when a response is not read', async () => {
     const running = await run({ STALL_SECONDS: '1' });
     const { id, debate } = await debating(running);
     for (let move = 0; move < 100; move++) await debate('漢'.repeat(8_000));

@@ -58,7 +58,7 @@ function fix(by: Signer, { body: { detail, expected } }: Answer, own: string): R
   };
 }
 
-describe('a signature with a mistake is refused, and fixed from the answer alone', () => {
+describe('a signature with a mistake is refused, and can be fixed from the response alone', () => {
   it.each<[string, (parts: { did: string; created: number }) => Partial<Attempt> | 'no digest']>([
     ['Content-Digest left out', () => 'no digest'],
     ['the digest of the body as printed nicely', () => ({ digest: digestOf('{ "patch": { "style": "dry" } }') })],

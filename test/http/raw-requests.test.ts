@@ -329,7 +329,7 @@ describe('the target of a signature', () => {
   });
 });
 
-describe('a client that breaks off before its refusal', () => {
+describe('a client that disconnects before it gets its error', () => {
   it.each([
     ['of a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}\r\n`],
     ['of a handshake', `GET /chambers/9/stream HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],

@@ -50,7 +50,7 @@ describe('registering', () => {
     expect(register(upper, { state: null })).toEqual(REGISTERED);
   });
 
-  it('changes nothing when the same is asked again', () => {
+  it('changes nothing when it is repeated', () => {
     expect(register({ ...BODY, personality: { style: 'dry', loves: ['proofs'] } })).toBeNull();
   });
 

@@ -206,7 +206,7 @@ describe('a timestamp', () => {
     expect(parse('createChamber', { lobbyDeadline: sent })).toEqual(refusalOf('lobbyDeadline'));
   });
 
-  it('without seconds or an offset is told that both are needed', () => {
+  it('without seconds or an offset gets an error that asks for both', () => {
     const detail = expect.stringContaining('with seconds and an offset');
     expect(parse('createChamber', { lobbyDeadline: '2030-01-31T12:00Z' })).toMatchObject({ detail });
   });
@@ -272,7 +272,7 @@ describe('a body', () => {
     expect(parse('reveal', { allocations: valid })).toMatchObject({ allocations: valid });
   });
 
-  it('with a misspelt member is told the name that was meant', () => {
+  it('with a misspelt member gets an error that suggests the right name', () => {
     const detail = expect.stringContaining('unknown member "lobyDeadline"; did you mean "lobbyDeadline"?');
     expect(parse('createChamber', { lobyDeadline: 'x' })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });
   });
@@ -301,7 +301,7 @@ describe('a body', () => {
     expect(JSON.stringify(refinement)).toBe(text);
   });
 
-  it('of a new request has exact numbers; one in a line of the log is taken as it was accepted', () => {
+  it('of a new request has exact numbers; one in a line of the log may have others', () => {
     const text = `{"allocations":[{"ideaId":"idea-1","bps":1.0000000000000001}],"salt":"0x${'00'.repeat(16)}"}`;
     const json: JsonValue = JSON.parse(text);
     expect(parseBody(moves.reveal, { json })).toMatchObject({ allocations: [{ bps: 1 }] });

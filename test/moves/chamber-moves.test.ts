@@ -93,7 +93,7 @@ describe('propose', () => {
       .refuses('FORUM_ERR_TURN', `${ANN} until 2030-01-01T02:00:00.000Z`);
   });
 
-  it('refuses a ticker of the chamber in any case', () => {
+  it('refuses a ticker that the chamber has, regardless of case', () => {
     given(...past)
       .when(propose('aBC'), { at: HOURS.proposal, by: ANN })
       .refuses('FORUM_ERR_CONFLICT', 'aBC');

@@ -109,7 +109,7 @@ describe('the deployment of an idea', () => {
     expect(isDeployed(payload)).toBe(true);
   });
 
-  it('is told from a failed one and from one that is awaited', () => {
+  it('differs from a failed one and from a pending one', () => {
     expect(isDeployed(null)).toBe(false);
     expect(isDeployed({ ideaId: 'idea-1', txHash: HASH, reason: 'taken' })).toBe(false);
   });

@@ -56,7 +56,7 @@ describe('a turn with turnSeconds', () => {
     expect(holders(past, at + MINUTE - 1, at + MINUTE)).toEqual([BOB, CYD]);
   });
 
-  it('starts anew with the next phase', () => {
+  it('starts again with the first member in the next phase', () => {
     const past = [...TIMED, passed(HOURS.debate - 1, ANN, BOB)];
     expect(holders(past, HOURS.debate, HOURS.debate + MINUTE)).toEqual([ANN, BOB]);
   });

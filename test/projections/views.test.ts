@@ -99,7 +99,7 @@ describe('the chamber view', () => {
     });
   });
 
-  it('tells how far the root is', () => {
+  it('reports the progress of the root', () => {
     const relayed: Past = [HOURS.end, null, { type: 'relay.commit_submitted', payload: submitted }];
     expect(chamberView(fold([created()]), HOURS.end).commitStatus).toBe('pending');
     expect(chamberView(fold([created(), relayed]), HOURS.end).commitStatus).toBe('submitted');

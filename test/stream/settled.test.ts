@@ -45,7 +45,7 @@ it('closes after history if the chamber is over already', async () => {
   }
 });
 
-it('ends server-sent events after a comment, and tells a browser that comes back not to', async () => {
+it('ends server-sent events after a comment, and stops a browser that reconnects', async () => {
   const { running, id, stream } = await inDebate();
   const source = await openSource(running, `${stream}?after=0&${ENDING}`);
   await take(source, 2);

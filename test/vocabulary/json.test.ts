@@ -35,7 +35,7 @@ describe('parsing hostile JSON', () => {
     expect(outcomeOf(() => parseJson(text))).toEqual(refusal('same member name twice'));
   });
 
-  it('takes 32 levels and refuses one more, of arrays and objects alike', () => {
+  it('accepts 32 levels of arrays and objects, and refuses one more', () => {
     expect(parseJson(nested(JSON_DEPTH_MAX))).toBeInstanceOf(Array);
     expect(outcomeOf(() => parseJson(nested(JSON_DEPTH_MAX + 1)))).toEqual(refusal('deeper than 32'));
     const objects = `${'{"a":'.repeat(32)}{}${'}'.repeat(32)}`;
