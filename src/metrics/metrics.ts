@@ -70,7 +70,7 @@ const OTHER = 'other';
 
 /**
  * Labels are bounded: ids are replaced by the route's pattern, and unserved methods and paths are `other`. Series are cached by
- * a name of ours, because prom-client would build its key anew each time.
+ * a name of ours, because prom-client would rebuild its key each time.
  */
 export function requestObserver(registry: Registry, routeOf: RouteOf): (answered: Answered) => void {
   const histogram = new Histogram({

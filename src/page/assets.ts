@@ -1,5 +1,5 @@
 // The built files of the page, from dist/page, each also compressed. Their names hold a hash of their content, so that a
-// browser may keep them for ever. Without a build there are none, and the pages work without scripts and style.
+// browser may cache them indefinitely. Without a build there are none, and the pages work without scripts and style.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';

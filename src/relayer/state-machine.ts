@@ -17,7 +17,7 @@
 //   lost            a reorganization took a recorded transaction off the chain: as pending
 //
 // A transaction is in the log before it is sent, and a second one for the same job is rejected by the contract: so every
-// arrow may be taken again after a crash. On a shared log the append is refused unless this node has held the lease since it
+// arrow may be taken again after a crash. On a shared log the append is rejected unless this node has held the lease since it
 // read what it acts on, so a node that was frozen sends nothing but what is in the log.
 import { isAddressEqual } from 'viem';
 import type { ServiceFact } from '../vocabulary/events.ts';

@@ -1,4 +1,4 @@
-// How an HTTP endpoint is described. Descriptions stand beside their routes; the OpenAPI document and the reference page
+// How an HTTP endpoint is described. Descriptions are next to their routes; the OpenAPI document and the reference page
 // are made from them.
 import type * as v from 'valibot';
 import type { ErrorCode } from './errors.ts';
