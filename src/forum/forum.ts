@@ -304,13 +304,14 @@ export class Forum {
         }
         if (behind.length > 0 && !pending.wasLoaded) {
           // It returns to the queue once its streams are folded, and does not delay the others.
-          void this.#warm(pending, behind);
+          void this.#warm(pending, behind, lastEventIds);
           continue;
         }
         for (const stream of behind) {
-          const state = await this.#streams.load(stream, { isUrgent: true });
+          const head = lastEventIds.get(stream);
+          const state = await this.#streams.load(stream, { isUrgent: true, head });
           if (state !== undefined) streams.set(stream, state);
-          isLate = log.isShared;
+          if (log.isShared && state?.state.lastEventId !== head) isLate = true;
         }
         if (pending.command.operation === 'createChamber') await this.#countOpen(pending.command.caller, openChambers);
         ready.push(pending);
@@ -460,10 +461,10 @@ export class Forum {
       into.set(did, await this.log.countOpenChambers(did, this.#options.limits.openChambersPerDidMax));
   }
 
-  async #warm(pending: Pending, cold: readonly StreamId[]): Promise<void> {
+  async #warm(pending: Pending, cold: readonly StreamId[], heads: LookUp['lastEventIds']): Promise<void> {
     this.#warming++;
     try {
-      for (const stream of cold) await this.#streams.load(stream);
+      for (const stream of cold) await this.#streams.load(stream, { head: heads.get(stream) });
       pending.wasLoaded = true;
       this.#queue.push(pending);
       this.#draining ??= this.#drain();

@@ -17,6 +17,8 @@ const HEAVY_FOLDS_MAX = 4;
 
 interface LoadOptions {
   readonly isUrgent?: boolean;
+  /** Where the fold may end, as the log has just said; else the log is asked. */
+  readonly head?: number | undefined;
 }
 
 export class Streams {
@@ -47,7 +49,7 @@ export class Streams {
     const head = this.#log.isShared ? await this.#log.lastEventId(stream) : undefined;
     const cached = this.cached(stream);
     if (head === undefined ? cached !== undefined : (cached?.state.lastEventId ?? 0) >= head) return cached;
-    const state = await this.load(stream);
+    const state = await this.load(stream, { head });
     // A fold that was under way may have ended before that head.
     return (state?.state.lastEventId ?? 0) >= (head ?? 0) ? state : this.load(stream);
   }
@@ -79,14 +81,15 @@ export class Streams {
   load(chamberId: number): Promise<Chamber | undefined>;
   load(did: string): Promise<Account | undefined>;
   load(stream: StreamId, options?: LoadOptions): Promise<Chamber | Account | undefined>;
-  async load(stream: StreamId, { isUrgent = false }: LoadOptions = {}): Promise<Chamber | Account | undefined> {
+  async load(stream: StreamId, { isUrgent = false, head }: LoadOptions = {}): Promise<Chamber | Account | undefined> {
     const damage = this.#log.damageOf(stream);
     if (damage !== undefined) throw damage;
     const running = this.#loading.get(stream);
     if (running !== undefined && !isUrgent) return running;
     if (this.#cache.has(stream)) this.#catchUps++;
     const slot = isUrgent ? NO_SLOT : this.#heavyFolds.open();
-    const loading = typeof stream === 'number' ? this.#loadChamber(stream, slot) : this.#loadAccount(stream, slot);
+    const fold = { slot, head };
+    const loading = typeof stream === 'number' ? this.#loadChamber(stream, fold) : this.#loadAccount(stream, fold);
     this.#loading.set(stream, loading);
     try {
       const state = await loading;
@@ -99,10 +102,10 @@ export class Streams {
     }
   }
 
-  async #loadChamber(chamberId: number, slot: Slot): Promise<Chamber | undefined> {
+  async #loadChamber(chamberId: number, { slot, head }: FoldLimits): Promise<Chamber | undefined> {
     let chamber = (this.#cache.get(chamberId) as Chamber | undefined) ?? (await this.#restore(chamberId, slot));
     let due: Chamber | undefined;
-    await this.#fold({ stream: chamberId, from: chamber, slot }, (event, leaf, lineBytes) => {
+    await this.#fold({ stream: chamberId, from: chamber, slot, head }, (event, leaf, lineBytes) => {
       ({ chamber } = grownChamber(chamber, event as ChamberEvent, { leaf, lineBytes }));
       if (isSnapshotDue(chamber.state)) due = chamber;
       return chamber.headHash;
@@ -138,25 +141,26 @@ export class Streams {
     };
   }
 
-  async #loadAccount(did: string, slot: Slot): Promise<Account | undefined> {
+  async #loadAccount(did: string, { slot, head }: FoldLimits): Promise<Account | undefined> {
     let account = this.#cache.get(did) as Account | undefined;
-    await this.#fold({ stream: did, from: account, slot }, (event, leaf, lineBytes) => {
+    await this.#fold({ stream: did, from: account, slot, head }, (event, leaf, lineBytes) => {
       account = grownAccount(account, event as AccountEvent, { leaf, lineBytes });
       return account.headHash;
     });
     return account;
   }
 
-  /** Calls `evolve` with every event up to the head, also with those appended meanwhile; it returns the new head's hash. */
+  /** Calls `evolve` with every event up to `head`, or without it up to the log's, also with those appended meanwhile; it returns the new hash. */
   async #fold(
-    { stream, from, slot }: FoldOptions,
+    { stream, from, slot, head: known }: FoldOptions,
     evolve: (event: ForumEvent, leaf: Uint8Array, lineBytes: number) => Hex,
   ): Promise<void> {
     let after = from?.state.lastEventId ?? 0;
     let head = from?.headHash ?? NO_PREVIOUS;
     let bytes = 0;
-    for (;;) {
-      const until = await this.#log.lastEventId(stream);
+    for (let until = known; ; until = undefined) {
+      // A head that was read before may be behind a snapshot, or a state that was published meanwhile.
+      if (until === undefined || until < after) until = await this.#log.lastEventId(stream);
       if (until < after) {
         this.forget(stream);
         throw new LogCorruption(`stream ${stream} ends at event ${until} and had ${after} before`);
@@ -178,16 +182,21 @@ export class Streams {
           }
         }
       }
+      if (known !== undefined && after >= known) return;
     }
   }
 }
 
 const LINE_BREAK = 0x0a;
 
-interface FoldOptions {
+interface FoldLimits {
+  readonly slot: Slot;
+  readonly head: number | undefined;
+}
+
+interface FoldOptions extends FoldLimits {
   readonly stream: StreamId;
   readonly from: Chamber | Account | undefined;
-  readonly slot: Slot;
 }
 
 interface Expected {
