@@ -2,9 +2,11 @@
 // the server, and how long it takes to reach a consumer at another node.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from '../kit/postgres-server.ts';
 import { watchCpu } from './cpu-time.ts';
+import { type Latencies, latenciesOf } from './figures.ts';
 import type { MovesResult } from './load/moves.ts';
 import { type Options, scaled } from './options.ts';
 import { drive, type Running, start, withFolder } from './processes.ts';
@@ -18,6 +20,7 @@ const AGENTS = 3;
 const MOVES_PER_CONNECTION = 250;
 const PACED_MOVES = 400;
 const EVERY_MILLIS = 20;
+const LINE_BYTES = 1_024;
 const WAKE_UP_MS_MAX = 20;
 const FLOOR_SHARE_MIN = 0.7;
 
@@ -52,18 +55,22 @@ interface Figures extends MovesResult {
 export async function benchNodes(options: Options): Promise<Report> {
   const server = await startPostgres();
   try {
+    const wakeUps = await measureInRounds(
+      [
+        ...['another one', 'the same'].map((node) => {
+          const name = `a move at one node to a consumer at ${node}`;
+          return { name, measure: () => measureWakeUp(server, node === 'the same' ? 0 : 1, options) };
+        }),
+        { name: 'a row committed at the same server (the floor)', measure: () => measureCommits(server, options) },
+      ],
+      options.runs,
+    );
+    // After those, which the server's checkpoints of all this would slow down.
     const contests = CONTESTS.filter(({ name }) => options.only.test(name));
     const contenders = contests.map((contest) => {
       return { name: contest.name, measure: () => measureMoves(server, contest, options) };
     });
     const series = await measureInRounds(contenders, options.runs);
-    const wakeUps = await measureInRounds(
-      [0, 1].map((consumersNode) => {
-        const name = `a move at one node to a consumer at ${consumersNode === 0 ? 'the same' : 'another one'}`;
-        return { name, measure: () => measureWakeUp(server, consumersNode, options) };
-      }),
-      options.runs,
-    );
     const perSecond = series.map((each) => rowOf(each, 'moves/s', (run) => run.perSecond));
     const tails = series.map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));
     const node = series.map((each) => rowOf(about('service', each), 'µs CPU a move', (run) => run.nodeMicros));
@@ -73,7 +80,7 @@ export async function benchNodes(options: Options): Promise<Report> {
     return {
       bench: `nodes (${CONNECTIONS} connections; PostgreSQL on the same machine)`,
       rows: [perSecond, tails, node, database, medians, slowest].flat(),
-      verdicts: [...shareOfFloor(series, perSecond), ...slowest.slice(1).map(wakeUpVerdict)],
+      verdicts: [...shareOfFloor(series, perSecond), ...slowest.slice(0, 1).map(wakeUpVerdict)],
     };
   } finally {
     await server.stop();
@@ -118,6 +125,24 @@ async function measureWakeUp(server: PostgresServer, consumersNode: number, opti
     });
     return latency;
   });
+}
+
+/** As often as the moves whose wake-ups are measured. */
+async function measureCommits(server: PostgresServer, options: Options): Promise<Latencies> {
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query('CREATE TABLE commits (line bytea)');
+  const latencies: number[] = [];
+  for (let commit = 0; commit < scaled(PACED_MOVES, options); commit++) {
+    const next = sleep(EVERY_MILLIS);
+    const sentAt = performance.now();
+    await client.query('INSERT INTO commits VALUES ($1)', [Buffer.alloc(LINE_BYTES)]);
+    latencies.push(performance.now() - sentAt);
+    await next;
+  }
+  await client.query('DROP TABLE commits');
+  await client.end();
+  return latenciesOf(latencies);
 }
 
 /** On a database of their own. */
