@@ -28,14 +28,16 @@ export async function compareViews(audit: ChamberAudit, service: AuditedService,
 type Responses = Awaited<ReturnType<typeof readResponses>>;
 type Response = Responses['chamber'];
 
+/** At once: of an audit of small chambers most is waiting for responses. */
 async function readResponses(service: AuditedService, chamberPath: string) {
   const read = async (path: string) => ({ path, json: await service.read(path).catch(messageOf) });
-  return {
-    chamber: await read(chamberPath),
-    ideas: await read(`${chamberPath}/ideas`),
-    allocations: await read(`${chamberPath}/allocations`),
-    preview: await read(`${chamberPath}/merkle-preview`),
-  };
+  const [chamber, ideas, allocations, preview] = await Promise.all([
+    read(chamberPath),
+    read(`${chamberPath}/ideas`),
+    read(`${chamberPath}/allocations`),
+    read(`${chamberPath}/merkle-preview`),
+  ]);
+  return { chamber, ideas, allocations, preview };
 }
 
 /** Rethrows anything but a response that is not the one due. */
@@ -80,15 +82,18 @@ function leastDifferences(
   const stated = statedTime(body);
   if (stated > at - LATER_MILLIS) times.push(stated);
   for (let now = at - EARLIER_MILLIS; now < at + LATER_MILLIS; now += STEP_MILLIS) times.push(now);
-  const candidates = times.map((now) => {
+  let least: readonly string[] | undefined;
+  for (const now of times) {
     const expected = viewAt(now);
     const isList = Array.isArray(expected);
     if (typeof body !== 'object' || body === null || Array.isArray(body) !== isList)
       return [`it is not ${isList ? 'a list' : 'an object'}`];
     // Of an object the members known here count, of a list every item.
-    return differences(expected, body, isList);
-  });
-  return candidates.sort((a, b) => a.length - b.length)[0] ?? [];
+    const differing = differences(expected, body, isList);
+    if (least === undefined || differing.length < least.length) least = differing;
+    if (least.length === 0) break;
+  }
+  return least ?? [];
 }
 
 /** Of the chamber's view, which says for which moment it is; NaN for others. */
