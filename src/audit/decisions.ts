@@ -1,12 +1,14 @@
 // Decides every move again, with the service's own pure functions, from the request in its line: what the line says is only
 // compared with that. The state behind the decisions is folded from what was decided here.
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { deploymentOf, type Settlement } from '../../projections/settlement.ts';
 import { type CreationContext, createChamber } from '../moves/create-chamber.ts';
 import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../moves/move.ts';
 import { moveOfEvent } from '../moves/registry.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { MoveEvent, MovePayloads, ServiceEvent } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
+import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { differences, type Findings } from './findings.ts';
 
 /** What any slice decides on; only that of creation is asked without a state. */
@@ -54,7 +56,9 @@ export class Decisions {
 
   /** Service events themselves say what happened on the chain; only the fold is shared with the moves. */
   fold(event: ServiceEvent): void {
-    if (this.state !== null) this.state = evolveChamber(this.state, event);
+    if (this.state === null) return;
+    const state = evolveChamber(this.state, event);
+    this.state = { ...state, settlement: shortened(state.settlement, event) };
   }
 
   #checkDecision(event: MoveEvent, eventId: number): void {
@@ -120,6 +124,22 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   };
   const now = Date.parse(event.ts);
   return slices[event.type].decide(body, { state, did, account, now, limits: NO_LIMITS, openChambers: 0 });
+}
+
+/** However many transactions a log holds, they take no more time or memory than a few. */
+function shortened(settlement: Settlement, { type, payload }: ServiceEvent): Settlement {
+  if (type === 'relay.commit_submitted')
+    return { ...settlement, commitSubmitted: decisive(settlement.commitSubmitted) };
+  if (type !== 'relay.deploy_submitted') return settlement;
+  const { outcome, submitted } = deploymentOf(settlement, payload.ideaId);
+  const deployment = { outcome, submitted: decisive(submitted) };
+  return { ...settlement, deployments: new Map(settlement.deployments).set(payload.ideaId, deployment) };
+}
+
+/** Of the transactions of one call what the rules need, the highest nonce, and the newest. */
+function decisive(submitted: readonly RelayTransaction[]): readonly RelayTransaction[] {
+  const highest = submitted.reduce((one, other) => (other.nonce >= one.nonce ? other : one));
+  return [...new Set([highest, ...submitted.slice(-1)])];
 }
 
 function attempt<Value>(action: () => Value): Value | ForumError {

@@ -2,7 +2,6 @@
 // calls that the chamber's state requires. Only the chain shows whether they were executed.
 import { graduates } from '../../projections/allocations.ts';
 import type { ChamberState } from '../../projections/chamber.ts';
-import { deploymentOf } from '../../projections/settlement.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import type { ServiceEvent } from '../vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../vocabulary/service-payloads.ts';
@@ -30,6 +29,8 @@ export class ServiceEventChecks {
   readonly #relayers = new Set<string>();
   /** The kinds of contracts that transactions of this chamber call. */
   readonly #called = new Set<Candidates>();
+  /** By subject, the hashes of the transactions in the log. */
+  readonly #submitted = new Map<string, Set<Hex>>();
 
   constructor(findings: Findings, { context, moves, readTransaction: read = readWithViem }: ServiceEventOptions) {
     this.#findings = findings;
@@ -49,6 +50,9 @@ export class ServiceEventChecks {
     }
     if (event.type === 'idea.deployed') this.#checkToken(event.payload, eventId, state);
     this.#checkRules(event, eventId, state);
+    if (event.type === 'relay.commit_submitted') this.#noteSubmitted(event.payload, subjectOf(state));
+    if (event.type === 'relay.deploy_submitted')
+      this.#noteSubmitted(event.payload, subjectOf(state, event.payload.ideaId));
     if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
   }
 
@@ -81,6 +85,11 @@ export class ServiceEventChecks {
     }
   }
 
+  #noteSubmitted({ txHash }: RelayTransaction, subject: string): void {
+    const hashes = this.#submitted.get(subject) ?? new Set();
+    this.#submitted.set(subject, hashes.add(txHash));
+  }
+
   /** Every deployment makes a token of its own. */
   #checkToken({ tokenAddress, ideaId }: ServicePayloads['idea.deployed'], eventId: number, state: ChamberState): void {
     const other = this.#context.tokens.conflict(lowerCase(tokenAddress), subjectOf(state, ideaId));
@@ -89,7 +98,7 @@ export class ServiceEventChecks {
   }
 
   async #checkTransaction(event: ServiceEvent, eventId: number, state: ChamberState): Promise<void> {
-    const { settlement, chamberId } = state;
+    const { chamberId } = state;
     switch (event.type) {
       case 'relay.commit_submitted': {
         const due = [commitCall(chamberId, this.#moves.root())];
@@ -101,15 +110,11 @@ export class ServiceEventChecks {
         return this.#checkCall(event.payload, eventId, { due, subject: subjectOf(state, event.payload.ideaId) });
       }
       case 'chamber.committed':
-        return this.#checkRecorded(event.payload.txHash, eventId, {
-          submitted: settlement.commitSubmitted,
-          subject: subjectOf(state),
-        });
+        return this.#checkRecorded(event.payload.txHash, eventId, subjectOf(state));
       case 'idea.deployed':
       case 'idea.deploy_failed': {
         const { txHash, ideaId } = event.payload;
-        const { submitted } = deploymentOf(settlement, ideaId);
-        return this.#checkRecorded(txHash, eventId, { submitted, subject: subjectOf(state, ideaId) });
+        return this.#checkRecorded(txHash, eventId, subjectOf(state, ideaId));
       }
       default:
         return unreachable(event);
@@ -150,15 +155,15 @@ export class ServiceEventChecks {
    * A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since, but not if it
    * makes another call of the log.
    */
-  #checkRecorded(txHash: Hex | null, eventId: number, { submitted, subject }: Outcome): void {
+  #checkRecorded(txHash: Hex | null, eventId: number, subject: string): void {
     if (txHash === null) return;
     const { signedFor, namedFor } = this.#context;
     namedFor.conflict(txHash, subject);
     const other = signedFor.of(txHash, subject);
-    const isRecorded = submitted.some((transaction) => transaction.txHash === txHash);
+    const submitted = this.#submitted.get(subject);
     const problem = `event ${eventId} names transaction ${txHash}, which is ${other === undefined ? 'not in the log' : `for ${other}`}`;
-    if (submitted.length > 0 || other !== undefined)
-      this.#findings.judge('transactions', [eventId], !isRecorded && problem);
+    if (submitted !== undefined || other !== undefined)
+      this.#findings.judge('transactions', [eventId], !submitted?.has(txHash) && problem);
     else this.#findings.notEvaluated(`${problem}: use --rpc to ask the chain`, 'transactions');
   }
 }
@@ -166,11 +171,6 @@ export class ServiceEventChecks {
 interface Due {
   /** The call in every form that counts; empty when none is due. */
   readonly due: readonly string[];
-  readonly subject: string;
-}
-
-interface Outcome {
-  readonly submitted: readonly RelayTransaction[];
   readonly subject: string;
 }
 

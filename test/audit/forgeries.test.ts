@@ -272,6 +272,16 @@ describe('an altered chamber', () => {
     expect(findings('service-events')[0]?.sentence).toContain(sentence);
   });
 
+  test('any of very many transactions may be the one that succeeded, and few of them are kept', async () => {
+    const committed = records.indexOf(ofType('chamber.committed'));
+    const { ts = null } = records[committed - 1] ?? {};
+    const more = new Array<Line>(300).fill({ ...ofType('relay.commit_submitted'), ts });
+    const text = toText(rechained(records.toSpliced(committed, 0, ...more)));
+    expect((await audit(text)).broken).toEqual([]);
+    const { decisions } = await auditLines(text, {});
+    expect(decisions.state?.settlement.commitSubmitted.length).toBeLessThan(3);
+  });
+
   test('a service event in the midst of the moves is named', async () => {
     const { broken, named } = await auditWith(10, {
       ...(records[18] as Line),
