@@ -50,10 +50,7 @@ export class EvidenceChecks {
       const parsed = await concludeVerification(verification);
       const at = Date.parse(event.ts);
       this.#findings.judge('signature', [eventId]);
-      const used = event.type === createChamber.event ? this.#context.creations : this.#signatures;
-      const first = used.add(parsed.signature, eventId, at);
-      const problem = first !== undefined && `event ${eventId} reuses the signature of event ${first}`;
-      this.#findings.judge('once', [first ?? eventId, eventId], problem);
+      this.#checkOnce(event, eventId, parsed);
       this.#checkAge(parsed, at, eventId);
     } catch (error) {
       if (!(error instanceof SignatureError)) throw error;
@@ -98,6 +95,19 @@ export class EvidenceChecks {
       [eventId],
       !isKnown && `event ${eventId} was signed for ${origin}, which is not named`,
     );
+  }
+
+  #checkOnce({ type, chamberId, ts }: MoveEvent, eventId: number, { signature }: ParsedSignature): void {
+    const at = Date.parse(ts);
+    if (type === createChamber.event) {
+      const first = this.#context.creations.add(signature, chamberId, at);
+      const problem = first !== undefined && `event ${eventId} reuses the signature that created chamber ${first}`;
+      this.#findings.judge('once', [eventId], problem);
+    } else {
+      const first = this.#signatures.add(signature, eventId, at);
+      const problem = first !== undefined && `event ${eventId} reuses the signature of event ${first}`;
+      this.#findings.judge('once', [first ?? eventId, eventId], problem);
+    }
   }
 
   #checkAge(parsed: ParsedSignature, at: Millis, eventId: number): void {
@@ -176,8 +186,9 @@ function keyOf(did: string, keys: Map<string, VerifyingKey>): VerifyingKey {
  */
 export function baseOf(targetUri: string, path: string): string | undefined {
   const target = parseTarget(targetUri);
-  if (target === undefined || !HTTP.test(target.origin)) return undefined;
+  if (target === undefined || !HTTP.test(targetUri)) return undefined;
   return target.path.endsWith(path) ? target.origin + target.path.slice(0, -path.length) : undefined;
 }
 
-const HTTP = /^https?:/;
+/** As the service puts it together: a base or http:// and Host, then what a request line can hold. */
+const HTTP = /^https?:\/\/[^\s/?#@\\]+\/[^\s#\\]*$/i;

@@ -228,7 +228,7 @@ function sentenceOf(eventIds: readonly number[], findings: readonly Located[]): 
   if (eventIds.length === 0) return OUTSIDE[check] ?? own;
   if (has('order')) return own;
   const event = `Event ${eventIds.join(' or event ')}`;
-  if (own.includes(' has no signature')) return `Nobody signed event ${eventIds[0]}`;
+  if (has('signature') && own.includes(' has no signature')) return `Nobody signed event ${eventIds[0]}`;
   if (has('digest', 'target', 'payload') || (has('signature') && has('chain')))
     return `${event} was altered after it was signed`;
   if (has('signature')) return `${event} is not what its agent signed`;

@@ -87,6 +87,9 @@ export const WRONG_EVIDENCE: readonly [title: string, forged: Line, checks: read
   ['a method that was not signed', { ...line, request: { ...request, method: 'PUT' } }, ['signature', 'target']],
   ['a request to another chamber', signedLine({ ...honest, path: '../2/debate' }), ['target']],
   ['a request for another operation', signedLine({ ...honest, path: 'pass' }), ['target']],
+  ['a request with a user', signedLine({ ...honest, origin: 'https://x@forum.test' }), ['target']],
+  ['a request with a fragment', signedLine({ ...honest, path: 'debate#' }), ['target']],
+  ['a request that no line of HTTP holds', signedLine({ ...honest, path: 'deb\tate' }), ['target']],
   ['a request that is not of HTTP', signedLine({ ...honest, origin: 'ftp://forum.test' }), ['target']],
 ];
 
@@ -101,11 +104,15 @@ export function altered(eventId: number, payload: Line): string {
   );
 }
 
+function capitals(index: number): string {
+  const { rawTransaction } = payloadOf(records[index] as Line);
+  return `0x${String(rawTransaction).slice(2).toUpperCase()}`;
+}
+
 /** With the check that each breaks. */
 export const ALTERED: readonly [title: string, eventId: number, payload: Line, check: string][] = [
   ['a root that is not the moves’', 19, { merkleRoot: `0x${'12'.repeat(32)}` }, 'root'],
   ['a count that is not the moves’', 19, { eventCount: 15 }, 'root'],
-  ['a commitment by a transaction that was never logged', 19, { txHash: `0x${'12'.repeat(32)}` }, 'transactions'],
   ['a token for an idea that did not graduate', 21, { ideaId: 'idea-3' }, 'service-events'],
   [
     'a token whose address has a wrong checksum',
@@ -116,6 +123,7 @@ export const ALTERED: readonly [title: string, eventId: number, payload: Line, c
   ['a failure for an idea that has its token', 22, { ideaId: 'idea-1' }, 'service-events'],
   ['a transaction of another nonce', 17, { nonce: 8 }, 'transactions'],
   ['a transaction of another chain', 18, { chainId: 1 }, 'transactions'],
+  ['a transaction in capitals', 17, { rawTransaction: capitals(16) }, 'transactions'],
 ];
 
 /** All of them as files. */
