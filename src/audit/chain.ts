@@ -27,6 +27,7 @@ export interface ChainCall {
   readonly to: Address;
   readonly data: Hex;
   readonly value?: bigint | undefined;
+  readonly gas?: bigint | undefined;
 }
 
 /** Every question throws Unreachable when there is no usable response. */
@@ -71,9 +72,9 @@ export class AuditedChain {
   async transaction(hash: Hex) {
     try {
       const receipt = await this.#client.getTransactionReceipt({ hash });
-      const { input } = await this.#client.getTransaction({ hash });
+      const { input, gas, value } = await this.#client.getTransaction({ hash });
       const { timestamp } = await this.#client.getBlock({ blockNumber: receipt.blockNumber });
-      return { ...receipt, input, at: toTimestamp(Number(timestamp) * 1000) };
+      return { ...receipt, input, gas, value, at: toTimestamp(Number(timestamp) * 1000) };
     } catch (error) {
       if (error instanceof TransactionReceiptNotFoundError || error instanceof TransactionNotFoundError)
         return undefined;
@@ -110,9 +111,9 @@ export class AuditedChain {
     }
   }
 
-  async call({ from, to, data, value = 0n }: ChainCall, blockNumber: bigint): Promise<CallOutcome> {
+  async call({ from, to, data, value = 0n, gas }: ChainCall, blockNumber: bigint): Promise<CallOutcome> {
     try {
-      await this.#client.call({ account: from, to, data, value, blockNumber });
+      await this.#client.call({ account: from, to, data, value, gas, blockNumber });
       return 'success';
     } catch (error) {
       if (isTransport(error)) throw this.#toUnreachable(error);

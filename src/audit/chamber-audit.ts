@@ -146,12 +146,12 @@ export class ChamberAudit {
   }
 
   /** Reports what only the end of the input shows. Throws UnusableInput when there was no event. */
-  conclude(): void {
+  conclude({ asksChain = false } = {}): void {
     if (this.lineCount === 0) throw new UnusableInput('it is empty, there is nothing to audit');
     if (this.#eventCount === 0) throw this.#noEvents();
     this.#sequence.conclude();
     this.#evidence.conclude();
-    this.#serviceEvents.conclude();
+    this.#serviceEvents.conclude(asksChain);
     this.#checkChamber();
     checkReferences(this);
     if (this.decisions.state?.settlement.committed === null)

@@ -13,11 +13,12 @@ import { ABI, deployData, readCall, readTransaction } from './contracts.ts';
 type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'moves' | 'decisions' | 'context'>;
 
 export async function compareChain(audit: Compared, chain: AuditedChain, chamberId?: number): Promise<void> {
-  const { findings, claims } = audit;
+  const { findings, claims, context } = audit;
   if (chamberId === undefined) return findings.notEvaluated('the chamber is unknown', 'contract', 'receipts');
   await compareRoot(audit, chain, chamberId);
   const comparison = new ClaimComparison(audit, chain, chamberId);
   for (const claim of claims) await comparison.judge(claim);
+  if (context.factories.all.length > 0) findings.note('receipts', `factory ${context.factories.list}`);
 }
 
 async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: number) {
@@ -64,7 +65,7 @@ class ClaimComparison {
 
   async #problemOf(event: Claim['event']): Promise<Problem> {
     const { txHash } = event.payload;
-    if (txHash === null) return event.type === 'idea.deploy_failed' ? await this.#problemOfCall(event) : undefined;
+    if (txHash === null) return event.type === 'idea.deploy_failed' ? await this.#problemOfFailure(event) : undefined;
     const transaction = await this.#chain.transaction(txHash);
     if (transaction === undefined) return `the chain does not know transaction ${txHash}`;
     if (event.type === 'idea.deploy_failed') return await this.#problemOfRevert(event, transaction);
@@ -117,35 +118,51 @@ class ClaimComparison {
     const isKnown = factories.take(lowerCase(deployed.address));
     if (!isKnown) return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the factories named`;
     if (factories.doubt !== undefined) this.#audit.findings.undecided('receipts', factories.doubt);
+    // Name and description are in the call alone.
+    if (lowerCase(transaction.to ?? '') !== lowerCase(deployed.address))
+      return { open: `${transaction.to} deployed ${tokenAddress}, and not the relayer itself` };
+    if (!this.#isDeployment(idea, transaction))
+      return `transaction ${txHash} deployed something else than ${payload.ideaId}`;
     return this.#problemOfTime(transaction, graduatedAt);
   }
 
   /** A transaction that failed: of this deployment, at a factory. */
-  async #problemOfRevert({ payload }: EventOf<'idea.deploy_failed'>, transaction: Transaction): Promise<Problem> {
-    const { ideaId, txHash } = payload;
+  async #problemOfRevert(event: EventOf<'idea.deploy_failed'>, transaction: Transaction): Promise<Problem> {
+    const { ideaId, txHash } = event.payload;
     if (transaction.status === 'success') return `transaction ${txHash} succeeded`;
     const idea = this.#ideaOf(ideaId);
     if (idea === undefined) return { open: `${ideaId} is not known` };
     const { factories } = this.#audit.context;
     const isFactory = transaction.to !== null && factories.take(lowerCase(transaction.to));
-    if (!isFactory || !deployCalls(this.#chamberId, idea).includes(callOf(transaction))) {
+    if (!isFactory || !this.#isDeployment(idea, transaction))
       return `transaction ${txHash} was no deployment of ${ideaId}`;
-    }
-    return await this.#problemOfEmission(idea);
+    return await this.#problemOfFailure(event, transaction);
   }
 
-  /** No transaction was mined: the call must fail, as it stood when the failure was recorded. */
-  async #problemOfCall({ payload, ts }: EventOf<'idea.deploy_failed'>): Promise<Problem> {
+  /** The call must fail, as it stood when the failure was recorded: a transaction alone may fail for its gas, sender or time. */
+  async #problemOfFailure({ payload, ts }: EventOf<'idea.deploy_failed'>, transaction?: Transaction): Promise<Problem> {
     const idea = this.#ideaOf(payload.ideaId);
     if (idea === undefined || this.#committed === undefined) return { open: 'the commitment is not on the chain' };
     const emission = await this.#problemOfEmission(idea);
     if (emission !== undefined) return emission;
-    const call = await this.#callOf(idea, this.#committed.from);
-    if (call === undefined) return { open: 'the call of a quorum deployment is not in the log' };
+    const calls = await this.#callsOf(idea, this.#committed.from, transaction);
+    if (calls.length === 0) return { open: 'the call of a quorum deployment is not in the log' };
     const block = await this.#chain.blockAt(Date.parse(ts), this.#committed.blockNumber);
-    const outcome = await this.#chain.call(call, block);
-    if (outcome === 'success') return `its call succeeds in block ${block}`;
-    return outcome === 'unknown' ? { open: `the RPC does not have the state of block ${block}` } : undefined;
+    const outcomes = await Promise.all(calls.map((call) => this.#chain.call(call, block)));
+    if (outcomes.includes('success')) {
+      const problem = `its call succeeds in block ${block}`;
+      return (await this.#isUnexplained(transaction))
+        ? { open: `${problem}, as its transaction should have` }
+        : problem;
+    }
+    return outcomes.includes('unknown') ? { open: `the RPC does not have the state of block ${block}` } : undefined;
+  }
+
+  /** Whether the transaction failed although the same call with its gas succeeds: the relayer gives up after three such. */
+  async #isUnexplained(transaction?: Transaction): Promise<boolean> {
+    if (!transaction?.to) return false;
+    const { from, to, input: data, value, gas, blockNumber } = transaction;
+    return (await this.#chain.call({ from, to, data, value, gas }, blockNumber)) === 'success';
   }
 
   /** An idea that has its token did not fail. */
@@ -160,16 +177,27 @@ class ClaimComparison {
     return token && `the factory deployed ${ticker} at ${token.args.ideaToken}`;
   }
 
-  /** As the log has it, else as the reference contracts take it. */
-  async #callOf(idea: Idea, relayer: Address): Promise<ChainCall | undefined> {
+  /**
+   * As a transaction has it, else as the reference contracts take it; from the newest signer, and from the account that
+   * committed: anybody can sign a transaction for the log.
+   */
+  async #callsOf(idea: Idea, relayer: Address, transaction?: Transaction): Promise<readonly ChainCall[]> {
     const [factory] = this.#audit.context.factories.all;
     const { settlement } = this.#audit.decisions.state ?? {};
     const newest = settlement && deploymentOf(settlement, idea.ideaId).submitted.at(-1);
     const signed = newest && (await readTransaction(newest.rawTransaction).catch(() => undefined));
-    if (signed?.to) return { from: signed.from, to: signed.to, data: signed.data, value: signed.value };
+    const { to, data, value } = signed ?? {
+      to: transaction?.to,
+      data: transaction?.input ?? '0x',
+      value: transaction?.value,
+    };
+    if (to) return [...new Set([relayer, signed?.from ?? relayer])].map((from) => ({ from, to, data, value }));
     const isReference = (await Promise.all(this.#chain.registries.map((each) => this.#chain.isReference(each))))[0];
-    if (!isReference) return undefined;
-    return { from: relayer, to: factory as Address, data: deployData(this.#chamberId, idea) };
+    return isReference ? [{ from: relayer, to: factory as Address, data: deployData(this.#chamberId, idea) }] : [];
+  }
+
+  #isDeployment(idea: Idea, transaction: Transaction): boolean {
+    return deployCalls(this.#chamberId, idea).includes(callOf(transaction));
   }
 
   #ideaOf(ideaId: string): Idea | undefined {

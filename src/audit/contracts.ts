@@ -38,7 +38,9 @@ export const ABI = parseAbi([
  * chamber knows: the rest of a quorum deployment is the operator's.
  */
 export async function readTransaction(rawTransaction: Hex) {
-  const { chainId, nonce = 0, data = '0x', to, value } = parseTransaction(rawTransaction);
+  const { chainId, nonce = 0, data = '0x', to, value, type } = parseTransaction(rawTransaction);
+  if (type !== 'eip1559' || rawTransaction !== rawTransaction.toLowerCase())
+    throw new Error('not as the relayer writes it');
   const from = await recoverTransactionAddress({ serializedTransaction: rawTransaction as TransactionSerialized });
   return { chainId, nonce, txHash: keccak256(rawTransaction), from, to, value, data, ...readCall(data) };
 }

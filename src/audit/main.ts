@@ -141,7 +141,7 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
       bytes += line.bytes.length + 1;
       onProgress?.(audit.lineCount, size === undefined ? undefined : bytes / size);
     });
-    audit.conclude();
+    audit.conclude({ asksChain: chain !== undefined });
     await askChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
     return audit;
   };
@@ -230,7 +230,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
         const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context, aside });
         await audit.takeAll(service.lines(chamberId, 0), () => request.onProgress?.(audit.lineCount, undefined));
         await compareViews(audit, service, chamberId);
-        audit.conclude();
+        audit.conclude({ asksChain: request.chain !== undefined });
         return audit;
       };
       let audit: ChamberAudit;

@@ -31,6 +31,8 @@ export class ServiceEventChecks {
   readonly #called = new Set<Candidates>();
   /** By subject, the hashes of the transactions in the log. */
   readonly #submitted = new Map<string, Set<Hex>>();
+  /** Outcomes by other transactions than those logged for them. */
+  readonly #unlogged: string[] = [];
 
   constructor(findings: Findings, { context, moves, readTransaction: read = readWithViem }: ServiceEventOptions) {
     this.#findings = findings;
@@ -56,7 +58,12 @@ export class ServiceEventChecks {
     if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
   }
 
-  conclude(): void {
+  /** With `asksChain` the check of the receipts decides on outcomes by transactions that are not in the log. */
+  conclude(asksChain: boolean): void {
+    for (const problem of this.#unlogged) {
+      if (asksChain) this.#findings.notEvaluated(`${problem}: the chain is asked`, 'transactions');
+      else this.#findings.undecided('transactions', `${problem}: say with --rpc which chain has it`);
+    }
     for (const { doubt } of this.#called) if (doubt !== undefined) this.#findings.undecided('transactions', doubt);
     const { registries, factories } = this.#context;
     const names = [`signed by ${[...this.#relayers].join(' and ')}`];
@@ -152,8 +159,8 @@ export class ServiceEventChecks {
   }
 
   /**
-   * A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since, but not if it
-   * makes another call of the log.
+   * A transaction is logged before it is sent. One that is not may belong to a service whose log was lost since, or was sent in
+   * place of a stuck one by the operator, but not if it makes another call of the log.
    */
   #checkRecorded(txHash: Hex | null, eventId: number, subject: string): void {
     if (txHash === null) return;
@@ -162,8 +169,9 @@ export class ServiceEventChecks {
     const other = signedFor.of(txHash, subject);
     const submitted = this.#submitted.get(subject);
     const problem = `event ${eventId} names transaction ${txHash}, which is ${other === undefined ? 'not in the log' : `for ${other}`}`;
-    if (submitted !== undefined || other !== undefined)
-      this.#findings.judge('transactions', [eventId], !submitted?.has(txHash) && problem);
+    const isRecorded = submitted?.has(txHash) === true;
+    if (isRecorded || other !== undefined) this.#findings.judge('transactions', [eventId], !isRecorded && problem);
+    else if (submitted !== undefined) this.#unlogged.push(problem);
     else this.#findings.notEvaluated(`${problem}: use --rpc to ask the chain`, 'transactions');
   }
 }

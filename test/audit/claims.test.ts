@@ -2,12 +2,20 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { AuditedChain } from '../../src/audit/chain.ts';
 import { compareChain } from '../../src/audit/claims.ts';
+import { deployData } from '../../src/audit/contracts.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { Agent } from '../../src/client/index.ts';
+import { openRpc } from '../../src/relayer/rpc.ts';
+import type { Hex } from '../../src/vocabulary/values.ts';
 import { playChamber } from '../client/play-chamber.ts';
 import { newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from '../client/stage.ts';
 import { auditLines, type Json, type Line, parse, rechained, toText } from './forge.ts';
+import { signed } from './sample.ts';
+
+/** Accounts of the development chain. */
+const RELAYER = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
+const STRANGER = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc';
 
 let stage: Stage;
 let info: ChainInfo;
@@ -86,13 +94,13 @@ function altered(type: string, changes: Line): Line[] {
 
 describe('what happened', () => {
   test('a token is verified', async () => {
-    expect(await receipts(deployed)).toEqual(['verified', '']);
+    expect(await receipts(deployed)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
   });
 
   test('a deployment that failed is verified, with its factory named', async () => {
     const policy = { factories: [info.factoryAddress] };
     expect(payloadOf(failed, 'idea.deploy_failed')).toMatchObject({ txHash: null });
-    expect(await receipts(failed, policy)).toEqual(['verified', '']);
+    expect(await receipts(failed, policy)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
   });
 });
 
@@ -130,6 +138,41 @@ describe('a service that denies an idea its token is caught', () => {
     const [verdict, sentence] = await receipts(lines, { factories: [info.factoryAddress] });
     expect([verdict, sentence]).toEqual(['broken', expect.stringMatching(/its call succeeds in block \d+$/)]);
   });
+
+  describe('whose call succeeds,', () => {
+    const creatorWallet = `0x${'11'.repeat(20)}` as const;
+    const policy = () => ({ factories: [info.factoryAddress] });
+    const idea = { ideaId: 'idea-1', name: 'None', ticker: 'NONE', description: '', creatorWallet };
+    const data = () => deployData(2, idea as Parameters<typeof deployData>[1]);
+    /** The log of chamber 2, whose proposer has a wallet after all. */
+    const denying = (...relayed: readonly Line[]) =>
+      failed.flatMap((line) => {
+        if (typeIs('chamber.proposed')(line)) return [withPayload(line, { creatorWallet })];
+        return typeIs('idea.deploy_failed')(line) ? [...relayed.map((other) => ({ ...line, ...other })), line] : [line];
+      });
+    const succeeds = ['broken', expect.stringMatching(/its call succeeds in block \d+$/)];
+
+    test.each([
+      ['too little gas', RELAYER, '0x30d40'],
+      ['another sender', STRANGER, '0x2dc6c0'],
+    ])('with a transaction that failed for %s', async (_why, from, gas) => {
+      const rpc = openRpc(info.rpcUrl ?? '');
+      const transaction = { from, to: info.factoryAddress, data: data(), gas };
+      const txHash = String(await rpc.request('eth_sendTransaction', [transaction]));
+      await vi.waitUntil(() => chain.transaction(txHash as Hex), { timeout: 20_000 });
+      rpc.close();
+      const lines = denying().map((line) =>
+        typeIs('idea.deploy_failed')(line) ? withPayload(line, { txHash }) : line,
+      );
+      expect(await receipts(lines, policy())).toEqual(succeeds);
+    });
+
+    test('with a transaction of another account in the log', async () => {
+      const payload = { ideaId: 'idea-1', ...(await signed(info.factoryAddress, data(), { nonce: 0, fee: 1n })) };
+      const lines = denying({ type: 'relay.deploy_submitted', payload });
+      expect(await receipts(lines, policy())).toEqual(succeeds);
+    });
+  });
 });
 
 describe('a token', () => {
@@ -139,6 +182,15 @@ describe('a token', () => {
       'broken',
       expect.stringMatching(/^event \d+ .*the creator of 0x\w+ is 0x1{40}/),
     ]);
+  });
+
+  test.each(['name', 'description'])('with another %s than its idea is named', async (member) => {
+    // Without its request, the payload counts.
+    const lines = altered('chamber.proposed', { [member]: 'Other' })
+      .filter((line) => !typeIs('relay.deploy_submitted')(line))
+      .map((line) => (typeIs('chamber.proposed')(line) ? { ...line, request: null } : line));
+    const [verdict, sentence] = await receipts(lines);
+    expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('deployed something else than idea-1')]);
   });
 
   test('of another address is named', async () => {

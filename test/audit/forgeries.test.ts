@@ -222,7 +222,7 @@ describe('an altered chamber', () => {
     expect(findings('service-events')[0]?.sentence).toContain('as the token of idea-2, which is that of idea-1');
   });
 
-  test('the same token in another chamber of the log is named', async () => {
+  test('the same token, and the request that created it, in another chamber of the log are named', async () => {
     const context = auditContext({}, () => true);
     await auditLines(text, {}, { context });
     const other = toText(rechained(records.map((record) => ({ ...record, chamberId: 2 }))));
@@ -231,6 +231,7 @@ describe('an altered chamber', () => {
     expect(sentences).toContainEqual(
       expect.stringMatching(/as the token of idea-1, which is that of idea-1 of chamber 1$/),
     );
+    expect(sentences).toContain('event 1 reuses the signature that created chamber 1');
   });
 
   test('an outcome by the transaction of another is named, although its own is not logged', async () => {
@@ -248,6 +249,12 @@ describe('an altered chamber', () => {
       expect(broken).toEqual(['transactions']);
       expect(findings('transactions')[0]?.sentence).toMatch(/, which is for the commitment of chamber 1$/);
     }
+  });
+
+  test('an outcome by another transaction than those logged is for the chain to decide', async () => {
+    const { broken, check } = await audit(altered(19, { txHash: `0x${'12'.repeat(32)}` }));
+    expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
+    expect(check('transactions').note).toContain('is not in the log: say with --rpc');
   });
 
   const ofType = (type: string) => records.find(({ type: its }) => its === type) as Line;

@@ -4,14 +4,19 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { readTransaction } from '../../src/audit/contracts.ts';
 import { type AuditArguments, auditMain } from '../../src/audit/main.ts';
 import type { ChamberReport } from '../../src/audit/report-types.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
+import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import type { Hex } from '../../src/vocabulary/values.ts';
 import { run as runCommand } from '../cli/run.ts';
 import { playChamber } from '../client/play-chamber.ts';
 import { newChamber, openStage, type Stage } from '../client/stage.ts';
+import { type Line, parse, rechained, toText } from './forge.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
 import { expectReport } from './report-schema.ts';
+import { signed } from './sample.ts';
 
 let stage: Stage;
 let between: GoBetween;
@@ -218,6 +223,21 @@ describe('exported lines', () => {
     expect(audited).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^verified {7}registration/m) });
     const alone = await runCommand(['audit', lines, '--verbose']);
     expect(alone).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^not evaluated {2}registration/m) });
+  });
+
+  test('whose stuck transaction was replaced by hand are verified with the chain, and undecided without', async () => {
+    const lines = parse((await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text()).trimEnd().split('\n'));
+    const sent = lines.find(({ type }) => type === 'relay.commit_submitted') as Line;
+    const { payload: logged } = sent;
+    const { rawTransaction, nonce } = logged as unknown as RelayTransaction;
+    const { to, data } = await readTransaction(rawTransaction);
+    const payload = { ...(await signed(to as Hex, data, { nonce, fee: 1n })) };
+    const path = join(folder, 'replaced.ndjson');
+    writeFileSync(path, toText(rechained(lines.map((line) => (line === sent ? { ...line, payload } : line)))));
+    expect(await run({ target: path })).toBe(4);
+    expect(verdictOf('transactions')).toBe('undecided');
+    expect(await run({ target: path, ...ofChain() })).toBe(0);
+    expect(verdictOf('receipts')).toBe('verified');
   });
 
   test('with an open question end with exit code 4, and its answer with 0 or 3', async () => {
