@@ -9,7 +9,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Two more than there are processors: half of the tests wait for a process, a chain or a timer. */
 const WORKERS = availableParallelism() + 2;
 
-/** One module graph for all files of a worker: half of the time of most went into loading the same modules anew. */
+/** One module graph for all files of a worker: most spent half of their time on loading the same modules again. */
 const KEEPS_MODULES = { isolate: false };
 
 const LONG = [
@@ -95,13 +95,13 @@ function hasPostgres(): boolean {
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
   test: {
-    // Processes that tests start need not strip and compile the sources each time anew.
+    // Processes that tests start need not strip and compile the sources each time.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
     testTimeout: 120_000,
     hookTimeout: 120_000,
     maxWorkers: WORKERS,
     sequence: { sequencer: ByProject },
-    // A worker goes on to other files: what one replaced is put back.
+    // A worker continues with other files: what one replaced is restored.
     restoreMocks: true,
     unstubEnvs: true,
     unstubGlobals: true,

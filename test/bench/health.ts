@@ -1,4 +1,4 @@
-// How long GET /health takes, asked again and again by a process that does nothing else.
+// How long GET /health takes, requested over and over by a process that does nothing else.
 import { latenciesOf } from './figures.ts';
 import { during, type Span } from './load/span.ts';
 import { begin, drive } from './processes.ts';

@@ -74,7 +74,7 @@ async function talk(agent: Agent, chamberId: number): Promise<void> {
   }
 }
 
-/** Kills the process with SIGKILL once the file has so many more lines, or all of them. */
+/** Kills the process with SIGKILL once the file has that many more lines, or all of them. */
 async function killAfterMore(child: ChildProcess, path: string, lines: number): Promise<void> {
   const goal = Math.min(countLines(await textOf(path)) + lines, MOVES);
   const ended = once(child, 'exit');

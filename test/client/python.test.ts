@@ -125,7 +125,7 @@ async function play(stage: Stage, program: string, chamberId: number) {
   return { exited, did };
 }
 
-/** Waits until the chamber's log holds so many events that fit. */
+/** Waits until the chamber's log holds that many matching events. */
 async function events(stage: Stage, count: number, fits: (event: ChamberEvent) => boolean): Promise<void> {
   let found = 0;
   for await (const each of stage.forum.events(1)) {

@@ -227,7 +227,7 @@ function openSocket({ publicUrl, authority }: Proxied, path: string): Consumer {
   return new Consumer(socket);
 }
 
-/** Opens server-sent events; the function waits until there are so many, and returns their lines. */
+/** Opens server-sent events; the returned function waits for that many and returns their lines. */
 async function openEvents({ publicUrl, authority }: Proxied, path: string) {
   const headers = { accept: 'text/event-stream' };
   const request = secureRequest({ ...hostOf(publicUrl), path, headers, ca: authority, agent: false }).end();

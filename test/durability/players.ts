@@ -60,7 +60,7 @@ export function debateOf({ signer, debating }: Player, body: Readonly<Record<str
 export class Load {
   /** Every request so far that has been answered, or will not be. */
   readonly attempts: Attempt[] = [];
-  /** Of each player: a refusal rejects. */
+  /** Of each player; rejects if the service returns an error. */
   readonly playing: readonly Promise<void>[];
   readonly #url: string;
   readonly #random: Random;

@@ -13,7 +13,7 @@ async function refusal(databasePath: string, wrapper: readonly string[] = []): P
   return exited;
 }
 
-/** Root may write everywhere, so it runs the service as somebody else. */
+/** Root may write everywhere, so it runs the service as another user. */
 function asOtherUser(): readonly string[] {
   const isRoot = process.getuid?.() === 0;
   return isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];

@@ -17,7 +17,7 @@ import { debateOf, Load, must, type Player, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
 const STOP_MS_MAX = 10_000;
-/** To so many moves the service has answered before it is told to stop. */
+/** Moves that the service has answered before it is stopped. */
 const ANSWERS = 100;
 const HEALTH = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
 

@@ -1,4 +1,4 @@
-// Clients that send too much, or too slowly, or never stop: each gets its answer or its end, and everybody else is served.
+// Clients that send too much, too slowly or without end: each gets a response or is disconnected, and all others are served.
 import { afterEach, describe, expect, it } from 'vitest';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { type Running, run } from '../kit/service.ts';

@@ -41,7 +41,7 @@ function attempt(by: Signer, created: number, mistake: Partial<Attempt>): Record
   };
 }
 
-/** What a client can do that knows its key, RFC 9421's two header forms and the refusal, and nothing else. */
+/** What a client can do that knows only its key, RFC 9421's two header forms and the error. */
 function fix(by: Signer, { body: { detail, expected } }: Answer, own: string): Record<string, string> {
   const [, time = ''] = /service time ([^)]+)\)/.exec(detail) ?? [];
   const seconds = String(Math.floor(Date.parse(time) / 1000));

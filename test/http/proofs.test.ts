@@ -19,7 +19,7 @@ interface Proof {
   readonly eventCount: number;
 }
 
-/** A chamber of so many moves: its creation and members. */
+/** A chamber of that many moves: its creation and members. */
 async function chamberOf(moves: number) {
   const house = new House();
   const members = [];

@@ -42,7 +42,7 @@ function refusalOf(field: string) {
   return { code: 'FORUM_ERR_VALIDATION', detail };
 }
 
-/** The members that a refusal names, in its order. */
+/** The members that an error names, in its order. */
 function problemsOf(operation: Operation, body: JsonValue): string[] {
   const outcome = outcomeOf(() => bodyOf(operation, body)) as { readonly detail: string };
   return outcome.detail.split('; ').flatMap((problem) => /^(?!known)([\w.[\]]+): /.exec(problem)?.[1] ?? []);

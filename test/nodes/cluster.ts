@@ -10,7 +10,7 @@ export const PUBLIC_URL = 'http://service.test';
 export interface ServiceNode {
   readonly url: string;
   readonly signal: (signal: 'SIGSTOP' | 'SIGCONT') => void;
-  /** By SIGKILL; resolves when it has gone. */
+  /** By SIGKILL; resolves when it has exited. */
   readonly kill: () => Promise<void>;
   readonly start: () => Promise<void>;
 }
@@ -79,7 +79,7 @@ interface NodeOptions {
   readonly port: number;
 }
 
-/** Standard input is a pipe from this process: when this has gone, however it ended, so does the node. */
+/** Standard input is a pipe from this process: when it ends, however it does, so does the node. */
 const WHILE_PARENT_LIVES = 'data:text/javascript,process.stdin.on("end",()=>process.exit()).resume().unref()';
 
 async function startNode({ program, databaseUrl, port }: NodeOptions): Promise<Started> {

@@ -14,7 +14,7 @@ const LOBBY_MS = 6_000;
 /** Then a client asks another node. */
 const ANSWER_MS_MAX = 3_000;
 const PAUSE_MS = 50;
-/** A move that nobody answers for so long is a failure. */
+/** A move without a response for this long is a failure. */
 const PATIENCE_MS = 45_000;
 
 export interface Answered {

@@ -48,7 +48,7 @@ export async function openMessageProxy(databaseUrl: string, everyMillis: number)
       passed++;
       if (to !== near || message[0] !== READY_FOR_QUERY) return;
       if (left === passed) return cut();
-      // The append had fewer messages than were to pass: begin anew.
+      // The append had fewer messages than were to pass: start over.
       if (left !== Number.POSITIVE_INFINITY) nextCut = 0;
       left = undefined;
     };

@@ -67,7 +67,7 @@ function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number
   return { uid: uid as number, gid: gid as number };
 }
 
-/** Standard input is a pipe from this process: when this has gone, however it ended, so do the server and its folder's parent. */
+/** Standard input is a pipe from this process: when it ends, in any way, the server is stopped and the folder above its own removed. */
 const WHILE_PARENT_LIVES = `
 exec 3<&0
 "$@" 3<&- &

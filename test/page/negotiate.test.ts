@@ -1,4 +1,4 @@
-// Who sees a page: browsers, and nobody else.
+// Only browsers see a page.
 import { describe, expect, it } from 'vitest';
 import { wantsHtml } from '../../src/page/negotiate.ts';
 

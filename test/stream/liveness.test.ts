@@ -1,4 +1,4 @@
-// When a peer counts as dead, with the checks in the hand of the test.
+// When a peer counts as dead; the test makes the checks.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -15,7 +15,7 @@ const QUIET_TICKS_MAX = 2;
 const MOVES = 300;
 /** Some 120 KB a line, 36 MB in all: for all readers together more than 5 GB. */
 const BULK = { bulk: 'x'.repeat(60_000) };
-/** They make the allocator keep some 100 MB of what it has freed, which those that come after them use. */
+/** They make the allocator keep some 100 MB of freed memory, which later ones use. */
 const FIRST_READERS = 50;
 const MORE_READERS = 100;
 /**

@@ -1,4 +1,4 @@
-// The load's process: does the one task that its parent sends, sends back what it measured, and ends when it is let go.
+// The load's process: runs the one task that its parent sends, sends back the measurements, and exits when it is disconnected.
 import { driveFanout, type FanoutResult, type FanoutTask } from './fanout.ts';
 import { driveIdle, type IdleResult, type IdleTask } from './idle.ts';
 import { INTERRUPT } from './interrupt.ts';

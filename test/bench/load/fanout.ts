@@ -15,7 +15,7 @@ export interface FanoutTask {
   readonly consumers: number;
   /** Each posts one move after another, as fast as it is answered; the bursts follow each other. */
   readonly bursts: readonly { readonly posters: number; readonly movesEach: number }[];
-  /** Then one every so many milliseconds, unless the one before is not answered yet. */
+  /** Then these, one every `everyMillis`, unless the one before has no response yet. */
   readonly pacedMoves: number;
   readonly everyMillis: number;
 }

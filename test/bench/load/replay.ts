@@ -50,7 +50,7 @@ function readStream({ authority, chamberId, lines }: ReplayTask): Promise<void> 
   });
 }
 
-/** As many as the service gives at once. */
+/** The most that the service returns at once. */
 const PAGE_LINES = 10_000;
 const LINE_BREAK = 0x0a;
 const agent = new Agent({ keepAlive: true });

@@ -10,7 +10,7 @@ export function epochNow(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** What was asked while something else went on. */
+/** The requests made while something else was running. */
 export function during<Each extends { readonly at: number }>(
   all: readonly Each[],
   { from, until }: Span,

@@ -43,7 +43,7 @@ const attack = ATTACKS.find((each) => each === kind);
 if (attack === undefined) throw new Error(`KIND is one of ${ATTACKS.join(', ')}`);
 await RUN[attack]();
 
-/** Requests on so many connections, each sent when the one before it is answered, at the pace of the whole flood. */
+/** Requests on that many connections, each sent after the response to the one before it, at the pace of the whole flood. */
 async function flood(connections: number, next: () => Sent): Promise<void> {
   const agent = new HttpAgent({ keepAlive: true, maxSockets: connections });
   const pauseMs = (1_000 * connections) / REQUESTS_PER_SECOND;
@@ -65,7 +65,7 @@ function exchange({ method = 'GET', path, headers = {}, body }: Sent, agent: Htt
   });
 }
 
-/** Connections that send this and then wait; now and then all are opened anew. */
+/** Connections that send this and then wait; from time to time all are reopened. */
 async function renew(connections: number, bytes: () => string, { isPaused = false } = {}): Promise<void> {
   for (;;) {
     const sockets = Array.from({ length: connections }, () => open(bytes(), isPaused));
