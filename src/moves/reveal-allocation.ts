@@ -50,6 +50,9 @@ export const reveal = defineMove({
     requirePhase(context, 'ALLOCATE_REVEAL');
     requireMember(context);
     const { state, did } = context;
+    if (state.reveals.has(did)) {
+      throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already revealed in chamber ${state.chamberId}`);
+    }
     const known = new Set(state.ideas.map((idea) => idea.ideaId));
     const unknown = body.allocations.flatMap(({ ideaId }, index) =>
       known.has(ideaId)
@@ -57,9 +60,6 @@ export const reveal = defineMove({
         : [`allocations[${index}].ideaId: ${JSON.stringify(ideaId)} not found in chamber ${state.chamberId}`],
     );
     if (unknown.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', unknown.join('; '));
-    if (state.reveals.has(did)) {
-      throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already revealed in chamber ${state.chamberId}`);
-    }
     const stored = state.commitments.get(did);
     if (stored === undefined) {
       throw new ForumError('FORUM_ERR_COMMITMENT', `${did} made no commitment in chamber ${state.chamberId}`);

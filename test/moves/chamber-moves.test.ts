@@ -250,13 +250,15 @@ describe('reveal', () => {
       .refuses('FORUM_ERR_VALIDATION', `${missing(0, 'idea-9')}; ${missing(2, 'idea-8')}`);
   });
 
-  it('refuses a non-member and a second reveal', () => {
+  it('refuses a non-member and a second reveal, whatever it holds', () => {
     given(...past)
       .when(reveal(6000), { at, by: EVE })
       .refuses('FORUM_ERR_MEMBER', EVE);
-    given(...past, revealed(ANN, { 'idea-1': 6000 }))
-      .when(reveal(6000), { at, by: ANN })
-      .refuses('FORUM_ERR_CONFLICT', ANN);
+    const unknownIdea = { allocations: [{ ideaId: 'idea-9', bps: 1 }], salt };
+    for (const move of [reveal(6000), { operation: 'reveal' as const, body: unknownIdea }])
+      given(...past, revealed(ANN, { 'idea-1': 6000 }))
+        .when(move, { at, by: ANN })
+        .refuses('FORUM_ERR_CONFLICT', ANN);
   });
 
   it('refuses before its phase, after its deadline and when the chamber is committed', () => {
