@@ -1,5 +1,5 @@
-// Reading from a cursor, page by page: pages are bounded in bytes and readers take turns in two lanes, so that no read blocks
-// the process, and a single read does not wait for readers of whole logs.
+// Reading from a cursor, page by page: pages are bounded in bytes, and one full page is read in a turn of the event loop, so that
+// no read or fold blocks the process. Readers wait in two lanes: a single read does not wait for readers of whole logs.
 import type { ForumLog, Page, StreamId } from './log.ts';
 
 /** A page ends with the line that reaches this size. */
@@ -27,6 +27,7 @@ export async function* readPages(log: ForumLog, { stream, after, until, lane }: 
   while (cursor < until) {
     await takeTurn(lane);
     const page = await log.readPage(stream, cursor, Math.min(LINES_PER_PAGE[lane], until - cursor));
+    passTurn(page.ndjson.length);
     if (page.count === 0) return;
     cursor += page.count;
     yield page;
@@ -42,6 +43,7 @@ export async function* readAllPages(
   for (let lines = limit; lines > 0; ) {
     await takeTurn(lane);
     const page = await log.readAll(cursor, Math.min(LINES_PER_PAGE[lane], lines));
+    passTurn(page.ndjson.length);
     if (page.last === cursor) return;
     cursor = page.last;
     lines -= page.count;
@@ -49,34 +51,45 @@ export async function* readAllPages(
   }
 }
 
-/** Pages that are read in one turn of the event loop: the lanes share it, and a reader in one never waits for the other. */
-const PAGES_PER_TURN: Readonly<Record<Lane, number>> = { foreground: 4, bulk: 1 };
+/** A turn of the event loop ends with the page that reaches this size. */
+const BYTES_PER_TURN = 65_536;
+/** While readers wait in both lanes, one page in so many is read in bulk. */
+const PAGES_PER_BULK_PAGE = 5;
 
-/** While a lane has a page left in this turn, no read waits in it. */
-const left = { ...PAGES_PER_TURN };
 const waiting: Readonly<Record<Lane, (() => void)[]>> = { foreground: [], bulk: [] };
 let isTurnDue = false;
+/** By a reader that has not passed it on; the next turn begins in any case. */
+let isTaken = false;
+let bytesLeft = BYTES_PER_TURN;
+let pages = 0;
 
-/** Resolves when the caller may read a page: at once while this turn of the event loop has one left, else in a later one. */
+/** Resolves when the caller may read a page: at once if nobody else does in this turn of the event loop, else later. */
 export function takeTurn(lane: Lane): Promise<void> {
+  if (isTaken) return new Promise((resolve) => waiting[lane].push(resolve));
+  isTaken = true;
   beginTurnSoon();
-  if (left[lane] === 0) return new Promise((resolve) => waiting[lane].push(resolve));
-  left[lane]--;
   return Promise.resolve();
 }
 
 function beginTurnSoon(): void {
   if (isTurnDue) return;
   isTurnDue = true;
-  setImmediate(beginTurn);
+  setImmediate(() => {
+    isTurnDue = false;
+    bytesLeft = BYTES_PER_TURN;
+    passTurn(0);
+  });
 }
 
-function beginTurn(): void {
-  isTurnDue = false;
-  for (const lane of ['foreground', 'bulk'] as const) {
-    const next = waiting[lane].splice(0, PAGES_PER_TURN[lane]);
-    left[lane] = PAGES_PER_TURN[lane] - next.length;
-    for (const resolve of next) resolve();
-    if (next.length > 0) beginTurnSoon();
-  }
+/** After a page of so many bytes: the next reader shares what is left of the turn. */
+function passTurn(bytes: number): void {
+  bytesLeft -= bytes;
+  if (bytesLeft <= 0) return;
+  const { foreground, bulk } = waiting;
+  const isBulk = foreground.length === 0 || (bulk.length > 0 && ++pages % PAGES_PER_BULK_PAGE === 0);
+  const next = (isBulk ? bulk : foreground).shift();
+  isTaken = next !== undefined;
+  if (next === undefined) return;
+  beginTurnSoon();
+  next();
 }

@@ -1,6 +1,7 @@
 // Reading page by page: whole, bounded by weight, and in turns.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { PAGE_BYTES, readPages } from '../../src/log/pages.ts';
+import { type Lane, PAGE_BYTES, readPages } from '../../src/log/pages.ts';
 import { openSqliteLog, type SqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { entry } from './entries.ts';
@@ -18,19 +19,42 @@ describe('reading page by page', () => {
     expect(counts).toEqual([2, 2, 2, 2, 1]);
   });
 
-  it('lets no two bulk readers read in the same turn of the event loop', async () => {
+  it.each(['foreground', 'bulk'] as const)('reads no two full pages in the same turn in the lane %s', async (lane) => {
     const log = await heavyLog();
-    const turns = countTurns();
+    const turns = await countTurns();
     const readers = Array.from({ length: 3 }, async () => {
       const seen: number[] = [];
-      for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES, lane: 'bulk' }))
-        seen.push(turns.passed());
+      for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES, lane })) seen.push(turns.passed());
       return seen;
     });
     const seen = (await Promise.all(readers)).flat();
     turns.stop();
     expect(seen).toHaveLength(15);
     expect(new Set(seen).size).toBe(15);
+  });
+
+  it('reads short pages in the same turn', async () => {
+    const log = await heavyLog();
+    const turns = await countTurns();
+    const readers = Array.from({ length: 8 }, async (_, reader) => {
+      await readPages(log, { stream: 2, after: reader, until: reader + 1, lane: 'foreground' }).next();
+      return turns.passed();
+    });
+    const seen = await Promise.all(readers);
+    turns.stop();
+    expect(new Set(seen).size).toBe(1);
+  });
+
+  it('reads a page in bulk after four others, however many readers wait in the foreground', async () => {
+    const log = await heavyLog();
+    let bulkPages = 0;
+    const read = async (lane: Lane, seen: () => void) => {
+      for await (const _page of readPages(log, { stream: 1, after: 0, until: LINES, lane })) seen();
+    };
+    const bulk = read('bulk', () => bulkPages++);
+    await Promise.all(Array.from({ length: 4 }, () => read('foreground', () => {})));
+    expect(bulkPages).toBeGreaterThanOrEqual(4);
+    await bulk;
   });
 
   it('lets a foreground reader read at once, however many bulk readers wait', async () => {
@@ -54,10 +78,13 @@ async function heavyLog(): Promise<SqliteLog> {
   const log = openSqliteLog(':memory:');
   atEnd(() => log.close());
   await log.append(Array.from({ length: LINES }, (_, index) => entry(1, index + 1, { line: LINE })));
+  await log.append(Array.from({ length: LINES }, (_, index) => entry(2, index + 1)));
   return log;
 }
 
-function countTurns() {
+async function countTurns() {
+  // Turns of earlier reads are over.
+  await nextTurn();
   let passed = 0;
   let next = setImmediate(function count() {
     passed++;
