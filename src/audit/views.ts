@@ -49,8 +49,10 @@ function messageOf(error: unknown): string {
 function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview }: Responses): void {
   const { findings, moves } = audit;
   const { state, lostEventId } = audit.decisions;
+  // A service's time never falls: after its clock was set back it is ahead of the Date header, but never behind.
+  const stated = typeof chamber.json === 'string' ? Number.NaN : statedTime(chamber.json.body);
   const judge = (name: 'preview' | 'views', { path, json }: Response, viewAt: (now: Millis) => object) => {
-    const differing = typeof json === 'string' ? [json] : leastDifferences(viewAt, state, json);
+    const differing = typeof json === 'string' ? [json] : leastDifferences(viewAt, { state, stated }, json);
     const problem = `GET ${path} does not match the lines: ${differing.join(', ')}`;
     findings.judge(name, [], differing.length > 0 && problem);
   };
@@ -70,16 +72,17 @@ const STEP_MILLIS = 250;
 const EARLIER_MILLIS = 1_500;
 const LATER_MILLIS = 2_500;
 
-/** Phase and turn follow the clock: the response is right if it was so at any time around its Date header. */
+/**
+ * Phase and turn follow the clock: the response is right if it was so at any time around its Date header, or at the time that
+ * the chamber's view states.
+ */
 function leastDifferences(
   viewAt: (now: Millis) => object,
-  state: ChamberState | null,
+  { state, stated }: { readonly state: ChamberState | null; readonly stated: Millis },
   { body, at }: JsonResponse,
 ): readonly string[] {
   const deadlines = Object.values(state?.deadlines ?? {});
   const times = [at, ...deadlines.filter((deadline) => Math.abs(deadline - at) < LATER_MILLIS)];
-  // A service's time never falls: after its clock was set back it is ahead of the Date header, but never behind.
-  const stated = statedTime(body);
   if (stated > at - LATER_MILLIS) times.push(stated);
   for (let now = at - EARLIER_MILLIS; now < at + LATER_MILLIS; now += STEP_MILLIS) times.push(now);
   let least: readonly string[] | undefined;
@@ -96,7 +99,7 @@ function leastDifferences(
   return least ?? [];
 }
 
-/** Of the chamber's view, which says for which moment it is; NaN for others. */
+/** For which moment the chamber's view says that it is; NaN without. */
 function statedTime(body: unknown): Millis {
   const { now } = Object(body) as { readonly now?: unknown };
   return typeof now === 'string' ? Date.parse(now) : Number.NaN;

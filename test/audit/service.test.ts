@@ -12,7 +12,7 @@ import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts'
 import type { Hex } from '../../src/vocabulary/values.ts';
 import { run as runCommand } from '../cli/run.ts';
 import { playChamber } from '../client/play-chamber.ts';
-import { newChamber, openStage, type Stage } from '../client/stage.ts';
+import { newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
 import { type Line, parse, rechained, toText } from './forge.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
 import { expectReport } from './report-schema.ts';
@@ -22,12 +22,14 @@ let stage: Stage;
 let between: GoBetween;
 let chain: ChainInfo;
 let folder: string;
+/** How far the Date header is behind the service's time. */
+let setBack = 0;
 
 /** Chamber 1 is committed, with a token; chamber 2 is in its lobby. */
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'audit-'));
   stage = await openStage({ CHAIN: '' });
-  between = await openGoBetween(stage.baseUrl, stage.now);
+  between = await openGoBetween(stage.baseUrl, () => stage.now() - setBack);
   const ann = await playChamber(stage);
   await ann.createChamber(newChamber(stage.now()));
   const { chain: info } = await stage.forum.health();
@@ -390,3 +392,10 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve));
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
+
+test('a service whose clock was set back by a phase is verified, all its views included', async () => {
+  stage.advance(PHASE_MILLIS);
+  setBack = PHASE_MILLIS;
+  expect(await run({ chamber: 2 })).toBe(0);
+  expect(verdictOf('views')).toBe('verified');
+});
