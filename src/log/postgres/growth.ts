@@ -10,6 +10,8 @@ const RECONNECT_PAUSE_MS = 1_000;
 /** PostgreSQL's limit is 8,000; a longer list becomes a call to look at every followed stream. */
 const PAYLOAD_BYTES_MAX = 7_900;
 const ANY_STREAM = '';
+/** From a node that has begun to listen, or has heard of no other. The others respond, and any stream may have grown. */
+const HELLO = '?';
 
 interface GrowthOptions {
   readonly connect: () => Promise<Client>;
@@ -26,6 +28,8 @@ export class Growth {
   #notifier: Client | undefined;
   #isSending = false;
   #isListening = false;
+  /** A node that is alone notifies nobody. */
+  #hasOthers = false;
   #reconnects = 0;
   #isClosed = false;
 
@@ -43,6 +47,10 @@ export class Growth {
 
   /** Notifies the other nodes. Streams that grow while a notification is under way go into the next one. */
   announce(streams: Iterable<StreamId>): void {
+    if (this.#hasOthers || !this.#isListening) this.#tell(streams);
+  }
+
+  #tell(streams: Iterable<StreamId>): void {
     for (const stream of streams) this.#grown.add(stream);
     if (!this.#isSending) void this.#send();
   }
@@ -51,10 +59,9 @@ export class Growth {
     this.#isSending = true;
     try {
       while (this.#grown.size > 0 && !this.#isClosed) {
-        const streams = [...this.#grown].join(' ');
+        const payload = payloadOf(this.#grown);
         this.#grown.clear();
         this.#notifier ??= await this.#connectNotifier();
-        const payload = Buffer.byteLength(streams) > PAYLOAD_BYTES_MAX ? ANY_STREAM : streams;
         await this.#notifier.query({
           name: 'notify',
           text: 'SELECT pg_notify($1, $2)',
@@ -89,7 +96,11 @@ export class Growth {
     try {
       client = await this.#options.connect();
       client.on('notification', ({ payload = ANY_STREAM, processId }) => {
-        if (processId !== this.#notifierId) this.#wake(payload);
+        if (processId === this.#notifierId) return;
+        // What has grown while this node took itself to be alone was told to nobody.
+        if (!this.#hasOthers || payload === HELLO) this.#tell([ANY_STREAM]);
+        this.#hasOthers = true;
+        this.#wake(payload);
       });
       await client.query(`LISTEN ${this.#options.channel}`);
       client.once('end', () => {
@@ -98,6 +109,7 @@ export class Growth {
         again();
       });
       this.#isListening = true;
+      this.#tell([HELLO]);
       // Any stream may have grown before.
       this.#wake(ANY_STREAM);
     } catch {
@@ -112,11 +124,13 @@ export class Growth {
 
   #wake(payload: string): void {
     const { followed = () => [], wake = () => {} } = this.#follower ?? {};
-    const streams = payload === ANY_STREAM ? [...followed()] : payload.split(' ').map(toStream);
+    const isAny = payload === ANY_STREAM || payload === HELLO;
+    const streams = isAny ? [...followed()] : payload.split(' ').map(toStream);
     for (const stream of [...streams, ALL_CHAMBERS]) wake(stream);
   }
 
   async #poll(): Promise<void> {
+    if (!this.#hasOthers) this.#tell([HELLO]);
     const followed = [...(this.#follower?.followed() ?? [])];
     try {
       const heads = followed.length === 0 ? new Map() : await this.#options.heads(followed);
@@ -145,6 +159,12 @@ export class Growth {
     this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
   }
+}
+
+function payloadOf(streams: ReadonlySet<StreamId>): string {
+  if (streams.has(HELLO)) return HELLO;
+  const listed = [...streams].join(' ');
+  return streams.has(ANY_STREAM) || Buffer.byteLength(listed) > PAYLOAD_BYTES_MAX ? ANY_STREAM : listed;
 }
 
 /** A chamber's id in decimal, or a DID. */

@@ -1,7 +1,9 @@
 // Wake-ups between nodes: after every append, also one of many streams, and also if none was received.
+import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { ALL_CHAMBERS, type StreamId } from '../../../src/log/log.ts';
 import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
 async function openNodes(followed: readonly StreamId[]) {
@@ -14,6 +16,24 @@ async function openNodes(followed: readonly StreamId[]) {
   woken.length = 0;
   return { url, writer, reader, woken };
 }
+
+it('a node notifies nobody until it has heard of another one, which then looks at all that it follows', async () => {
+  const url = await temporaryPostgres();
+  const log = await openLog(url);
+  const outsider = new pg.Client({ connectionString: url });
+  await outsider.connect();
+  atEnd(() => outsider.end());
+  const heard: string[] = [];
+  outsider.on('notification', ({ payload = '' }) => void heard.push(payload));
+  await outsider.query(`LISTEN chambers_${log.logId}`);
+  log.onGrowth({ followed: () => [], wake: () => {} });
+  await vi.waitFor(() => expect(heard).toEqual(['?']), { timeout: 10_000 });
+  await log.append([entry(1, 1)]);
+  await outsider.query(`NOTIFY chambers_${log.logId}, '?'`);
+  await vi.waitFor(() => expect(heard.filter((payload) => payload !== '?')).toEqual(['']), { timeout: 10_000 });
+  await log.append([entry(1, 2)]);
+  await vi.waitFor(() => expect(heard.at(-1)).toBe('1'), { timeout: 10_000 });
+});
 
 describe('another node', () => {
   it('is told which streams have grown, and of the agents whose chambers they are', async () => {
