@@ -65,7 +65,7 @@ export async function benchNodes(options: Options): Promise<Report> {
       ],
       options.runs,
     );
-    // After those, which the server's checkpoints of all this would slow down.
+    // After those, so that a checkpoint of all this can't slow them down.
     const contests = CONTESTS.filter(({ name }) => options.only.test(name));
     const contenders = contests.map((contest) => {
       return { name: contest.name, measure: () => measureMoves(server, contest, options) };
