@@ -20,6 +20,8 @@ export interface TodoList {
 
 interface Item {
   readonly todo: Todo;
+  /** The next deadline that is ahead: until then only an event can change it. Infinity without one. */
+  readonly until: Millis;
   /** When it is listed for the first time. */
   text: string | undefined;
 }
@@ -47,14 +49,16 @@ export class TodoLists {
       chamberIds: listed.map(({ todo }) => todo.membership.chamber.chamberId),
       todo: `[${listed.map(({ text }) => text).join(',')}]`,
       isCut: items.length > limit,
-      nextDeadline: Math.min(...listed.map(({ todo }) => nextDeadline(todo)).filter((end) => end > now)),
+      nextDeadline: Math.min(...listed.map(({ until }) => until)),
     };
   }
 
   #itemOf(membership: Membership, now: Millis): Item {
     const known = this.#items.get(membership);
-    if (known !== undefined && now < nextDeadline(known.todo)) return known;
-    const item = { todo: todoOf(membership, { now, membersMax: this.#limits.membersMax }), text: undefined };
+    if (known !== undefined && now < known.until) return known;
+    const todo = todoOf(membership, { now, membersMax: this.#limits.membersMax });
+    const end = nextDeadline(todo);
+    const item = { todo, until: end > now ? end : Number.POSITIVE_INFINITY, text: undefined };
     this.#items.set(membership, item);
     return item;
   }
