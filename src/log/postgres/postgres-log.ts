@@ -24,7 +24,7 @@ import type {
   StreamId,
 } from '../log.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
-import { appendBatch } from './append.ts';
+import { Appender } from './append.ts';
 import { Connections } from './connections.ts';
 import { describeDatabase } from './database-url.ts';
 import { Growth } from './growth.ts';
@@ -38,7 +38,7 @@ import { CLOCK_HIGH_WATER_MARK, migrate, probe } from './schema.ts';
 export interface PostgresLogOptions {
   /** `postgres://…`, with several hosts separated by commas. */
   readonly url: string;
-  /** Beside three for moves and wake-ups. */
+  /** Beside four for moves and wake-ups. */
   readonly connectionsMax: number;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
@@ -46,6 +46,7 @@ export interface PostgresLogOptions {
   readonly onDrift?: (driftMillis: Millis) => void;
 }
 
+const BATCH_CONNECTIONS = 2;
 const CLOCK_INTERVAL_MS = 60_000;
 const DRIFT_MS_MIN = 100;
 
@@ -105,11 +106,12 @@ class PostgresLog implements ForumLog {
   readonly isShared = true;
   readonly #connections: Connections;
   /**
-   * For look-ups and appends, of which there is one at a time. To plan them anew for each batch would cost more than to run them;
-   * the plans of lists depend on their parameters.
+   * For look-ups and appends, of two batches at a time. To plan them anew for each batch would cost more than to run them; the plans
+   * of lists depend on their parameters.
    */
   readonly #batches: Connections;
   readonly #options: PostgresLogOptions;
+  readonly #appender = new Appender();
   readonly #growth: Growth;
   readonly #leases: PostgresLease[] = [];
   readonly #damages: Damages;
@@ -127,7 +129,7 @@ class PostgresLog implements ForumLog {
     this.logId = logId;
     this.#lastAt = lastAt;
     this.#connections = connections;
-    this.#batches = new Connections(options.url, 1, { planCacheMode: 'force_generic_plan' });
+    this.#batches = new Connections(options.url, BATCH_CONNECTIONS, { planCacheMode: 'force_generic_plan' });
     this.#options = options;
     this.#damages = new Damages(options.onDamage);
     this.#reads = { query: this.#query, damages: this.#damages };
@@ -177,7 +179,7 @@ class PostgresLog implements ForumLog {
     registrations: readonly Registration[] = [],
   ): Promise<ReadonlySet<StreamId>> {
     const conflicts = await this.#write(this.#batches, (client, isRepeated) =>
-      appendBatch(client, { entries, registrations }, isRepeated),
+      this.#appender.append(client, { entries, registrations }, isRepeated),
     ).catch((error: unknown) => {
       for (const { lease: token } of entries) {
         if (token !== undefined) for (const lease of this.#leases) lease.giveUp(token);

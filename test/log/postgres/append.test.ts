@@ -1,8 +1,8 @@
 // What decides between nodes, beyond the port: signatures, chamber ids, registrations, and appends that are repeated.
 import pg from 'pg';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { LogEntry, Registration } from '../../../src/log/log.ts';
-import { appendBatch } from '../../../src/log/postgres/append.ts';
+import { Appender } from '../../../src/log/postgres/append.ts';
 import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
@@ -16,9 +16,11 @@ async function open() {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   atEnd(() => client.end());
+  const appender = new Appender();
+  const append = (entries: readonly LogEntry[]) => appender.append(client, { entries, registrations: [] }, false);
   const repeat = (entries: readonly LogEntry[], registrations: readonly Registration[] = []) =>
-    appendBatch(client, { entries, registrations }, true);
-  return { url, log, repeat };
+    appender.append(client, { entries, registrations }, true);
+  return { url, log, client, append, repeat };
 }
 
 describe('chambers that a batch creates', () => {
@@ -58,14 +60,43 @@ describe('an entry whose signer’s account has grown since it was decided', () 
 
 describe('of many appends at once to the same streams', () => {
   it('one wins each event, and none waits for ever', async () => {
-    const { url } = await open();
+    const { url, log: first } = await open();
+    await first.append([1, 2, 3, 4, 5, 6].map((id) => entry(id, 1)));
     const logs = await Promise.all([openLog(url), openLog(url), openLog(url), openLog(url)]);
-    for (let round = 1; round <= 30; round++) {
-      const batch = (node: number) => [1, 2, 3, 4, 5].map((id) => entry(id, round)).sort(() => (node % 2) - 0.5);
-      const conflicts = await Promise.all(logs.map((log, node) => log.append(batch(node))));
-      const losses = [1, 2, 3, 4, 5].map((id) => conflicts.filter((lost) => lost.has(id)).length);
+    // Two batches at a time, as a node writes them under load.
+    const halves = [
+      [1, 3, 5],
+      [2, 4, 6],
+    ];
+    for (let round = 2; round <= 30; round++) {
+      const batch = (node: number, half: number[]) => half.map((id) => entry(id, round)).sort(() => (node % 2) - 0.5);
+      const appends = logs.flatMap((log, node) => halves.map((half) => log.append(batch(node, half))));
+      const conflicts = await Promise.all(appends);
+      const losses = halves.flat().map((id) => conflicts.filter((lost) => lost.has(id)).length);
       expect(losses).toEqual(losses.map(() => logs.length - 1));
     }
+  });
+});
+
+describe('a statement that meets a competitor', () => {
+  it('fails once, and those after it look for competitors first until they have met none for a while', async () => {
+    const { log, client, append } = await open();
+    await log.append([entry(1, 1), entry(2, 1), entry(2, 2)]);
+    const errors = vi.fn();
+    const query = client.query.bind(client);
+    client.query = ((config: pg.QueryConfig) =>
+      query(config).catch((error) => {
+        errors(error.constraint);
+        throw error;
+      })) as typeof client.query;
+    expect(await append([entry(1, 2), entry(2, 2)])).toEqual(new Set([2]));
+    expect(errors.mock.calls).toEqual([['events_pkey']]);
+    expect(await append([entry(2, 2), entry(1, 3)])).toEqual(new Set([2]));
+    for (let event = 4; event < 4 + 64; event++) expect(await append([entry(1, event)])).toEqual(NONE);
+    expect(errors).toHaveBeenCalledTimes(1);
+    expect(await append([entry(2, 2), entry(1, 68)])).toEqual(new Set([2]));
+    expect(errors).toHaveBeenCalledTimes(2);
+    expect([await log.lastEventId(1), await log.lastEventId(2)]).toEqual([68, 2]);
   });
 });
 

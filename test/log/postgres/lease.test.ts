@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import type { Lease, LogEntry } from '../../../src/log/log.ts';
-import { appendBatch } from '../../../src/log/postgres/append.ts';
+import { Appender } from '../../../src/log/postgres/append.ts';
 import { PostgresLease } from '../../../src/log/postgres/lease.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { House } from '../../kit/house.ts';
@@ -83,18 +83,19 @@ describe('a lease', () => {
 
   it('waits with a new holder for an append under way, and the append for a new holder', async () => {
     const { url, token } = await openTwo();
-    const [appender, taker] = await Promise.all([connect(url), connect(url)]);
+    const [client, taker] = await Promise.all([connect(url), connect(url)]);
     const waits = () =>
       vi.waitFor(async () => {
         const waiting = await execute(url, "SELECT query FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
         expect(waiting.filter(({ query }) => /leases/.test(String(query))).length).toBeGreaterThan(0);
       });
-    const append = (entries: readonly LogEntry[]) => appendBatch(appender, { entries, registrations: [] }, false);
-    await appender.query('BEGIN');
+    const append = (entries: readonly LogEntry[]) =>
+      new Appender().append(client, { entries, registrations: [] }, false);
+    await client.query('BEGIN');
     expect(await append([entry(1, 1, { lease: token })])).toEqual(NONE);
     const taken = taker.query("UPDATE leases SET holder = 'new'");
     await waits();
-    await appender.query('COMMIT');
+    await client.query('COMMIT');
     await taken;
     await taker.query('BEGIN');
     await taker.query("UPDATE leases SET holder = 'newer'");
