@@ -21,7 +21,8 @@ export function phaseAt(state: PhaseState, now: Millis): Phase {
 /** The same from the parts that a list row holds. */
 export function phaseBy(deadlines: Readonly<Record<DeadlineName, Millis>>, isCommitted: boolean, at: Millis): Phase {
   if (isCommitted) return 'COMMITTED';
-  return PHASES[DEADLINES.findIndex((deadline) => at < deadlines[deadline])] ?? 'ALLOCATE_REVEAL';
+  for (const [index, deadline] of DEADLINES.entries()) if (at < deadlines[deadline]) return PHASES[index] as Phase;
+  return 'ALLOCATE_REVEAL';
 }
 
 /** Whether the reveal deadline has passed: no move is accepted from then on. */

@@ -49,6 +49,9 @@ import { TodoLists } from './todo-lists.ts';
 export const BATCH_COMMANDS_MAX = 128;
 /** Of the event loop, in which commands join a batch. */
 const TURNS_PER_BATCH = 2;
+/** On a shared log. A batch costs the server as much as many moves, so another one begins only while so many commands wait. */
+const BATCHES_AT_ONCE = 2;
+const COMMANDS_FOR_ANOTHER_BATCH = 32;
 
 const MEMBERSHIPS_PER_PAGE = 200;
 
@@ -107,6 +110,8 @@ interface Pending {
   readonly command: Command;
   /** The streams that it is decided on. */
   readonly streams: readonly StreamId[];
+  /** What no other batch may be using: those streams, and for a creation the next chamberId, as ALL_CHAMBERS. */
+  readonly claims: readonly StreamId[];
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
   /** The signatureKey of a signed request. */
@@ -151,7 +156,9 @@ export class Forum {
   readonly #followers = new Map<StreamId, Set<() => void>>();
   readonly #queue: Pending[] = [];
   #warming = 0;
-  #draining: Promise<void> | undefined;
+  /** By the batches under way. */
+  readonly #claimed = new Set<StreamId>();
+  #drains = 0;
   #isClosed = false;
   /** Whether the latest look at a shared log found nothing in memory behind it. */
   #isMemoryCurrent = false;
@@ -184,6 +191,7 @@ export class Forum {
       this.#queue.push({
         command,
         streams,
+        claims: command.operation === 'createChamber' ? [...streams, ALL_CHAMBERS] : streams,
         signature,
         resolve: resolve as Pending['resolve'],
         reject,
@@ -191,22 +199,43 @@ export class Forum {
         conflicts: 0,
         isCounted: false,
       });
-      this.#draining ??= this.#drain();
+      void this.#drain();
     });
   }
 
-  /** Group commit: batches one after another, each in one transaction. */
+  /** Group commit: batches one after another, each in one transaction; two at a time while many commands wait for a shared log. */
   async #drain(): Promise<void> {
-    while (this.#queue.length > 0) {
+    if (this.#drains === (this.log.isShared ? BATCHES_AT_ONCE : 1)) return;
+    this.#drains++;
+    while (this.#queue.length >= (this.#drains > 1 ? COMMANDS_FOR_ANOTHER_BATCH : 1)) {
       // Commands that arrive in this turn of the event loop join the batch, and if there are any, those of the next turn too:
       // under load a commit costs more than a turn, and a single command does not wait.
       for (let turns = 0, before = 0; turns < TURNS_PER_BATCH && before < this.#queue.length; turns++) {
         before = this.#queue.length;
         await nextTick();
       }
-      await this.#commit(this.#queue.splice(0, BATCH_COMMANDS_MAX));
+      const batch = this.#takeBatch();
+      // All that wait need what the other batch has claimed, and come after it.
+      if (batch.length === 0) break;
+      await this.#commit(batch);
+      for (const { claims } of batch) for (const claim of claims) this.#claimed.delete(claim);
     }
-    this.#draining = undefined;
+    this.#drains--;
+  }
+
+  /** From the front of the queue, without the commands whose claims another batch has, or a command that waits before them. */
+  #takeBatch(): readonly Pending[] {
+    const batch: Pending[] = [];
+    const waiting: Pending[] = [];
+    const taken = new Set(this.#claimed);
+    for (const pending of this.#queue.splice(0, BATCH_COMMANDS_MAX)) {
+      let isFree = true;
+      for (const claim of pending.claims) isFree &&= !taken.has(claim);
+      (isFree ? batch : waiting).push(pending);
+      for (const claim of pending.claims) (isFree ? this.#claimed : taken).add(claim);
+    }
+    this.#queue.unshift(...waiting);
+    return batch;
   }
 
   /**
@@ -473,7 +502,7 @@ export class Forum {
       for (const stream of cold) await this.#streams.load(stream, { head: heads.get(stream) });
       pending.wasLoaded = true;
       this.#queue.push(pending);
-      this.#draining ??= this.#drain();
+      void this.#drain();
     } catch (error) {
       pending.reject(error);
     } finally {
@@ -504,7 +533,7 @@ export class Forum {
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    while (this.#draining !== undefined || this.#warming > 0) await (this.#draining ?? nextTick());
+    while (this.#drains > 0 || this.#warming > 0) await nextTick();
   }
 
   /** The wall clock, but never below an earlier reading or the newest event. */

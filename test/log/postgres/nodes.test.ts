@@ -1,5 +1,5 @@
 // Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ForumLog } from '../../../src/log/log.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
@@ -102,6 +102,61 @@ it('a move asks the database once, to append', async () => {
   asked.length = 0;
   await debate();
   expect(asked).toEqual(['append']);
+});
+
+describe('while a batch is on its way to the disk', () => {
+  it('many commands are committed beside it, but none of its chambers or its agents', async () => {
+    const gate = { isClosed: false, open: () => {} };
+    const wrapLog = (log: ForumLog) => {
+      const append: ForumLog['append'] = async (...batch) => {
+        if (gate.isClosed) {
+          gate.isClosed = false;
+          await new Promise<void>((resolve) => {
+            gate.open = resolve;
+          });
+        }
+        return log.append(...batch);
+      };
+      return new Proxy(log, {
+        get: (target, name) => {
+          const value = name === 'append' ? append : Reflect.get(target, name, target);
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    };
+    const house = new House({ log: await openLog(await temporaryPostgres()), wrapLog });
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const id = await openChamber(house, [ann, bob]);
+    const annsOther = await openChamber(house, [ann]);
+    const others: (readonly [number, Signer])[] = [];
+    for (let agent = 0; agent < 40; agent++) {
+      const by = await house.agent();
+      others.push([await openChamber(house, [by]), by]);
+    }
+    await enterPhase(house, annsOther, 'DEBATE');
+    const answered: string[] = [];
+    const send = async (move: 'debate' | 'pass', chamberId: number, by: Signer, name: string) => {
+      const body = move === 'pass' ? {} : { comment: 'hm' };
+      const answer = await house.request('POST', `/chambers/${chamberId}/${move}`, { by, body });
+      answered.push(name);
+      return [answer.status, answer.body.eventId];
+    };
+    gate.isClosed = true;
+    const first = send('pass', id, ann, 'first');
+    await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+    const sameChamber = send('debate', id, bob, 'same chamber');
+    const sameAgent = send('debate', annsOther, ann, 'same agent');
+    const beside = others.map(([chamberId, by]) => send('debate', chamberId, by, 'beside'));
+    await vi.waitFor(() => expect(answered.length).toBeGreaterThan(25));
+    expect(new Set(answered)).toEqual(new Set(['beside']));
+    gate.open();
+    expect(await Promise.all(beside)).toEqual(others.map(() => [200, 3]));
+    expect(await Promise.all([first, sameChamber, sameAgent])).toEqual([
+      [200, 4],
+      [200, 5],
+      [200, 3],
+    ]);
+  });
 });
 
 describe('a move that a node decides on what it has in memory', () => {
