@@ -56,7 +56,7 @@ class Simulation {
     for (const agent of this.#agents.slice(0, AGENTS)) {
       await this.#house.must('POST', '/register', { body: registrationOf(agent) });
     }
-    // The one who is not registered may have tried.
+    // The agent that is not registered may have been the one that tried.
     while (this.#lines.size === 0) await this.#createChamber();
   }
 

@@ -1,5 +1,5 @@
 // The spine: a command is decided, appended, published and answered; everything else follows the log.
-import { setImmediate as nextTick } from 'node:timers/promises';
+import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
@@ -52,6 +52,8 @@ const TURNS_PER_BATCH = 2;
 /** On a shared log. A batch costs the server as much as many moves, so another one begins only while so many commands wait. */
 const BATCHES_AT_ONCE = 2;
 const COMMANDS_FOR_ANOTHER_BATCH = 32;
+
+const CLOSE_POLL_MS = 5;
 
 const MEMBERSHIPS_PER_PAGE = 200;
 
@@ -533,7 +535,7 @@ export class Forum {
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    while (this.#drains > 0 || this.#warming > 0) await nextTick();
+    while (this.#drains > 0 || this.#warming > 0) await sleep(CLOSE_POLL_MS);
   }
 
   /** The wall clock, but never below an earlier reading or the newest event. */

@@ -267,7 +267,7 @@ describe('X-Dev-Did', () => {
     expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
   });
 
-  it('is refused for an agent who is not registered', async () => {
+  it('is rejected for an agent that is not registered', async () => {
     const house = new House({ allowUnsigned: true });
     const answer = await house.request('GET', '/me', { headers: { 'x-dev-did': new Signer().did } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration') } });

@@ -76,7 +76,7 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   };
 }
 
-/** Without its listeners for the end of the process: one exits with 0, the other throws, whatever the result of the tests. */
+/** Removes the listeners that the package adds for the end of the process: one exits with 0, whatever the result, the other throws. */
 async function importEmbeddedPostgres() {
   const events = ['beforeExit', 'exit'] as const;
   const before = events.map((event) => process.listeners(event as 'exit'));

@@ -71,7 +71,7 @@ describe('propose', () => {
       .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
   });
 
-  it('refuses somebody who is not a member before it looks at the turn', () => {
+  it('rejects an agent that is not a member before it checks the turn', () => {
     given(...past)
       .when(propose('XYZ'), { at: HOURS.proposal, by: EVE })
       .refuses('FORUM_ERR_MEMBER', EVE);
