@@ -76,6 +76,31 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, 2, ANN, BOB])).toEqual([3, isWritten ? 2 : 1, 1, 0]);
     });
 
+    it('writes rows of all tables at once, with e-mail addresses and without', async () => {
+      const { log } = await open();
+      const batch = (chamberId: number, account: number): readonly LogEntry[] => {
+        const member = { did: ANN, turnOrder: 0, hasCommitted: false, hasRevealed: false };
+        const listings = [
+          listing(chamberId),
+          idea(chamberId, 1, 'ABC', null),
+          { table: 'members', chamberId, ...member } as const,
+          { table: 'turns', chamberId, turn: { phase: 'DEBATE', turnOrder: 0, since: 1 } } as const,
+        ];
+        const first = entry(chamberId, 1, { listings, snapshot: snapshot(1) });
+        return [first, moved(chamberId, 2), entry(ANN, account)];
+      };
+      const registration = (eventId: number, operatorEmail?: string) => {
+        return { did: ANN, eventId, signature: `${eventId}`.repeat(32), operatorEmail };
+      };
+      expect(await log.append(batch(1, 1), [registration(1)])).toEqual(NONE);
+      expect(await log.append(batch(2, 2), [registration(2, 'ann@example.org')])).toEqual(NONE);
+      expect(await log.append(batch(2, 3), [registration(3)])).toEqual(new Set([2]));
+      expect(await log.append(batch(3, 4), [registration(4)])).toEqual(NONE);
+      expect(await log.append(batch(4, 5), [registration(5, 'bob@example.org')])).toEqual(NONE);
+      expect(await log.operatorEmail(ANN)).toBe('bob@example.org');
+      expect(await heads(log, [1, 2, 3, 4, ANN])).toEqual([2, 2, 2, 2, 5]);
+    });
+
     it('writes no derived row, snapshot, contact or registration of a stream in conflict', async () => {
       const { log } = await open();
       const registration = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: 'new@example.org' };
