@@ -28,15 +28,22 @@ interface ConnectionOptions {
   readonly planCacheMode?: 'auto' | 'force_generic_plan';
 }
 
+interface PromiseCallbacks {
+  readonly resolve: (client: pg.Client) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 export class Connections {
   readonly #urls: readonly string[];
   readonly #max: number;
   readonly #options: Required<ConnectionOptions>;
-  readonly #idle: pg.Client[] = [];
+  /** With those of callers. */
   readonly #all = new Set<pg.Client>();
-  readonly #waiting: (() => void)[] = [];
+  readonly #pool = new Set<pg.Client>();
+  readonly #idle: pg.Client[] = [];
+  readonly #waiting: PromiseCallbacks[] = [];
+  #opening = 0;
   #host = 0;
-  #taken = 0;
   #isClosed = false;
 
   constructor(databaseUrl: string, max: number, options: ConnectionOptions = {}) {
@@ -65,7 +72,7 @@ export class Connections {
   }
 
   get inUse(): number {
-    return this.#taken;
+    return this.#pool.size - this.#idle.length;
   }
 
   get awaited(): number {
@@ -73,22 +80,46 @@ export class Connections {
   }
 
   async #use<Result>(work: (client: pg.Client) => Promise<Result>): Promise<Result> {
-    while (this.#taken >= this.#max) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#taken++;
-    let client: pg.Client | undefined;
+    const client = this.#idle.pop() ?? (await this.#nextFree());
     try {
-      client = this.#idle.pop() ?? (await this.connect());
-      const result = await work(client);
-      if (this.#all.has(client)) this.#idle.push(client);
-      return result;
+      return await work(client);
     } catch (error) {
-      if (client !== undefined && isLost(error)) this.#drop(client);
-      else if (client !== undefined && this.#all.has(client)) this.#idle.push(client);
+      if (isLost(error)) this.#drop(client);
       throw error;
     } finally {
-      this.#taken--;
-      this.#waiting.shift()?.();
+      this.#release(client);
     }
+  }
+
+  /** The next one that is released or opened, whichever comes first: to open one takes as long as many queries. */
+  #nextFree(): Promise<pg.Client> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      void this.#openAnother();
+    });
+  }
+
+  async #openAnother(): Promise<void> {
+    if (this.#opening >= this.#waiting.length || this.#pool.size + this.#opening >= this.#max) return;
+    this.#opening++;
+    try {
+      const client = await this.connect();
+      this.#pool.add(client);
+      this.#release(client);
+    } catch (error) {
+      // While there are others, those who wait get one of them.
+      if (this.#pool.size === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
+    } finally {
+      this.#opening--;
+    }
+  }
+
+  #release(client: pg.Client): void {
+    const isOpen = this.#all.has(client);
+    const next = isOpen ? this.#waiting.shift() : undefined;
+    if (next !== undefined) next.resolve(client);
+    else if (isOpen) this.#idle.push(client);
+    else void this.#openAnother();
   }
 
   /** A connection of the caller's own, to a server that takes writes: tries each host once, the last good one first. */
@@ -130,6 +161,7 @@ export class Connections {
 
   #drop(client: pg.Client): void {
     if (!this.#all.delete(client)) return;
+    this.#pool.delete(client);
     const index = this.#idle.indexOf(client);
     if (index >= 0) this.#idle.splice(index, 1);
     void client.end().catch(() => {});

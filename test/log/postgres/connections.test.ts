@@ -1,0 +1,61 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import type { Client } from 'pg';
+import { expect, inject, it } from 'vitest';
+import { Connections } from '../../../src/log/postgres/connections.ts';
+import { execute } from '../../kit/postgres.ts';
+import { atEnd } from '../../kit/temporary.ts';
+
+const pidOf = async (client: Client) => (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid as number;
+
+function connectionsTo(url: string, max: number): Connections {
+  const connections = new Connections(url, max);
+  atEnd(() => connections.close());
+  return connections;
+}
+
+it('work that waits for a connection to be opened gets one that becomes free before', async () => {
+  const silent = new Set<Socket>();
+  const url = new URL(inject('postgresUrl'));
+  const { hostname, port } = url;
+  let isFirst = true;
+  const server = createServer((near) => {
+    near.on('error', () => {}).on('close', () => silent.delete(near));
+    if (isFirst) near.pipe(connect(Number(port), hostname)).pipe(near);
+    else silent.add(near);
+    isFirst = false;
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => void server.close());
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const connections = connectionsTo(url.href, 4);
+  await connections.run(pidOf);
+  const pids = await Promise.all(Array.from({ length: 8 }, () => connections.run(pidOf)));
+  expect(new Set(pids).size).toBe(1);
+  expect([connections.inUse, connections.awaited]).toEqual([0, 0]);
+  // They are still waited for.
+  expect(silent.size).toBe(3);
+});
+
+it('opens no more connections than it may', async () => {
+  const connections = connectionsTo(inject('postgresUrl'), 2);
+  const pids = await Promise.all(Array.from({ length: 8 }, () => connections.run(pidOf)));
+  expect(new Set(pids).size).toBeLessThanOrEqual(2);
+  const sleeps = Array.from({ length: 8 }, () => connections.run((client) => client.query('SELECT pg_sleep(0.1)')));
+  await expect.poll(() => [connections.inUse, connections.awaited]).toEqual([2, 6]);
+  await Promise.all(sleeps);
+});
+
+it('a connection that is lost is replaced for those who wait for it', async () => {
+  const connections = connectionsTo(inject('postgresUrl'), 1);
+  const pids: number[] = [];
+  const lost = connections.run(async (client) => {
+    pids.push(await pidOf(client));
+    await client.query('SELECT pg_sleep($1)', [pids.length > 1 ? 0 : 60]);
+  });
+  await expect.poll(() => pids.length).toBe(1);
+  const waiting = [connections.run(pidOf), connections.run(pidOf)];
+  expect(connections.awaited).toBe(2);
+  await execute(inject('postgresUrl'), `SELECT pg_terminate_backend(${pids[0]})`);
+  await lost;
+  expect(await Promise.all(waiting)).not.toContain(pids[0]);
+});
