@@ -1,6 +1,6 @@
 // Several nodes on one PostgreSQL: moves a second beside a floor on the same server and beside SQLite, what a move costs the node and
-// the server, and how long it takes to reach a consumer at another node.
-import { randomBytes } from 'node:crypto';
+// the server, and how long it takes to reach a consumer at another node, beside what a commit and the machine alone take.
+import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -21,6 +21,7 @@ const MOVES_PER_CONNECTION = 250;
 const PACED_MOVES = 400;
 const EVERY_MILLIS = 20;
 const LINE_BYTES = 1_024;
+const HASHED_BYTES = 262_144;
 const WAKE_UP_MS_MAX = 20;
 const FLOOR_SHARE_MIN = 0.7;
 
@@ -52,16 +53,24 @@ interface Figures extends MovesResult {
   readonly serverMicros: number;
 }
 
+interface Paced {
+  readonly latency: Latencies;
+  /** Of moves. */
+  readonly wakeUp?: Latencies;
+}
+
 export async function benchNodes(options: Options): Promise<Report> {
   const server = await startPostgres();
   try {
-    const wakeUps = await measureInRounds(
+    const paced = await measureInRounds<Paced>(
       [
-        ...['another one', 'the same'].map((node) => {
-          const name = `a move at one node to a consumer at ${node}`;
-          return { name, measure: () => measureWakeUp(server, node === 'the same' ? 0 : 1, options) };
-        }),
+        {
+          name: 'a move at one node, to a consumer at another one',
+          measure: () => measureDelivery(server, 1, options),
+        },
+        { name: 'a move at one node, to a consumer at the same', measure: () => measureDelivery(server, 0, options) },
         { name: 'a row committed at the same server (the floor)', measure: () => measureCommits(server, options) },
+        { name: 'a hash of 256 KiB (the machine alone)', measure: () => measureHashes(options) },
       ],
       options.runs,
     );
@@ -75,12 +84,18 @@ export async function benchNodes(options: Options): Promise<Report> {
     const tails = series.map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));
     const node = series.map((each) => rowOf(about('service', each), 'µs CPU a move', (run) => run.nodeMicros));
     const database = series.map((each) => rowOf(about('PostgreSQL', each), 'µs CPU a move', (run) => run.serverMicros));
-    const medians = wakeUps.map((each) => rowOf(each, 'ms p50', ({ p50 }) => p50));
-    const slowest = wakeUps.map((each) => rowOf(each, 'ms p99', ({ p99 }) => p99));
+    const medians = paced.map((each) => rowOf(each, 'ms p50', ({ latency }) => latency.p50));
+    const slowest = paced.map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));
+    const [across] = paced as [Series<Paced>];
+    const wakeUp = about('from its answer on (a wake-up)', across);
+    const wakeUps = [
+      rowOf(wakeUp, 'ms p50', (run) => run.wakeUp?.p50 ?? Number.NaN),
+      rowOf(wakeUp, 'ms p99', (run) => run.wakeUp?.p99 ?? Number.NaN),
+    ] as const;
     return {
       bench: `nodes (${CONNECTIONS} connections; PostgreSQL on the same machine)`,
-      rows: [perSecond, tails, node, database, medians, slowest].flat(),
-      verdicts: [...shareOfFloor(series, perSecond), ...slowest.slice(0, 1).map(wakeUpVerdict)],
+      rows: [perSecond, tails, node, database, medians, slowest, wakeUps].flat(),
+      verdicts: [...shareOfFloor(series, perSecond), wakeUpVerdict(wakeUps[1])],
     };
   } finally {
     await server.stop();
@@ -111,10 +126,10 @@ async function measureMoves(server: PostgresServer, contest: Contest, options: O
   });
 }
 
-async function measureWakeUp(server: PostgresServer, consumersNode: number, options: Options) {
+async function measureDelivery(server: PostgresServer, consumersNode: number, options: Options): Promise<Paced> {
   return withNodes(server, { ...ONE_NODE, nodes: 2 }, async (nodes) => {
     const [authority, consumersAt] = [0, consumersNode].map((index) => (nodes[index] as Running).authority);
-    const { latency } = await drive({
+    return drive({
       kind: 'fanout',
       authority: authority as string,
       consumersAt: consumersAt as string,
@@ -123,26 +138,37 @@ async function measureWakeUp(server: PostgresServer, consumersNode: number, opti
       pacedMoves: scaled(PACED_MOVES, options),
       everyMillis: EVERY_MILLIS,
     });
-    return latency;
   });
 }
 
-/** As often as the moves whose wake-ups are measured. */
-async function measureCommits(server: PostgresServer, options: Options): Promise<Latencies> {
+async function measureCommits(server: PostgresServer, options: Options): Promise<Paced> {
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();
   await client.query('CREATE TABLE commits (line bytea)');
-  const latencies: number[] = [];
-  for (let commit = 0; commit < scaled(PACED_MOVES, options); commit++) {
-    const next = sleep(EVERY_MILLIS);
-    const sentAt = performance.now();
-    await client.query('INSERT INTO commits VALUES ($1)', [Buffer.alloc(LINE_BYTES)]);
-    latencies.push(performance.now() - sentAt);
-    await next;
-  }
+  const line = Buffer.alloc(LINE_BYTES);
+  const paced = await pace(options, () => client.query('INSERT INTO commits VALUES ($1)', [line]));
   await client.query('DROP TABLE commits');
   await client.end();
-  return latenciesOf(latencies);
+  return paced;
+}
+
+/** The same work each time: where that takes ten times as long, the machine stood still. */
+function measureHashes(options: Options): Promise<Paced> {
+  const bytes = Buffer.alloc(HASHED_BYTES);
+  return pace(options, () => hash('sha256', bytes));
+}
+
+/** As often as the moves whose way to a consumer is measured. */
+async function pace(options: Options, act: () => unknown): Promise<Paced> {
+  const latencies: number[] = [];
+  for (let turn = 0; turn < scaled(PACED_MOVES, options); turn++) {
+    const next = sleep(EVERY_MILLIS);
+    const startedAt = performance.now();
+    await act();
+    latencies.push(performance.now() - startedAt);
+    await next;
+  }
+  return { latency: latenciesOf(latencies) };
 }
 
 /** On a database of their own. */

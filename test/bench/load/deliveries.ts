@@ -3,11 +3,15 @@
 const STALLED_MS = 60_000;
 
 export class Deliveries {
+  /** From sending each timed move. */
   readonly latencies: number[] = [];
+  /** From the response to it; 0 if the consumer had it before. */
+  readonly wakeUps: number[] = [];
   /** Messages by consumer. */
   readonly #counts: number[];
   /** When the n-th move was sent, for those whose way is timed. */
   readonly #sentAt: (number | undefined)[] = [];
+  readonly #answeredAt: (number | undefined)[] = [];
   #total = 0;
   /** To each consumer, of what was expected before. */
   #settled = 0;
@@ -34,8 +38,12 @@ export class Deliveries {
   }
 
   /** Of the moves expected last, the one of that index is on its way. */
-  time(index: number, at: number): void {
+  sent(index: number, at: number): void {
     this.#sentAt[this.#settled + index] = at;
+  }
+
+  answered(index: number, at: number): void {
+    this.#answeredAt[this.#settled + index] = at;
   }
 
   add(consumer: number, messages: number): void {
@@ -43,7 +51,9 @@ export class Deliveries {
     const before = this.#counts[consumer] ?? 0;
     for (let index = before; index < before + messages; index++) {
       const sentAt = this.#sentAt[index];
-      if (sentAt !== undefined) this.latencies.push(now - sentAt);
+      if (sentAt === undefined) continue;
+      this.latencies.push(now - sentAt);
+      this.wakeUps.push(now - (this.#answeredAt[index] ?? now));
     }
     this.#counts[consumer] = before + messages;
     this.#total += messages;

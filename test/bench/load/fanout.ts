@@ -25,6 +25,8 @@ export interface FanoutResult {
   readonly deliveriesPerSecond: readonly number[];
   /** From sending a paced move to each consumer's having it whole. */
   readonly latency: Latencies;
+  /** From the response to it; 0 if the consumer had it before. */
+  readonly wakeUp: Latencies;
 }
 
 const WARM_UP_MOVES = 60;
@@ -50,7 +52,12 @@ export async function driveFanout(task: FanoutTask): Promise<FanoutResult> {
     deliveriesPerSecond.push((consumers * burst.flat().length) / seconds);
   }
   await pace(first, paced, { everyMillis, deliveries });
-  return { deliveriesPerSecond: deliveriesPerSecond.slice(1), latency: latenciesOf(deliveries.latencies) };
+  const { latencies, wakeUps } = deliveries;
+  return {
+    deliveriesPerSecond: deliveriesPerSecond.slice(1),
+    latency: latenciesOf(latencies),
+    wakeUp: latenciesOf(wakeUps),
+  };
 }
 
 function openConnections(authority: string, count: number): Promise<readonly Connection[]> {
@@ -114,8 +121,9 @@ async function pace(connection: Connection, moves: readonly Buffer[], { everyMil
   const delivered = deliveries.more(moves.length);
   for (const [index, move] of moves.entries()) {
     const next = sleep(everyMillis);
-    deliveries.time(index, performance.now());
+    deliveries.sent(index, performance.now());
     await postOne(connection, move);
+    deliveries.answered(index, performance.now());
     await next;
   }
   await delivered;
