@@ -11,8 +11,9 @@ export const CORS_HEADERS = {
 const PREFLIGHT_HEADERS = {
   ...CORS_HEADERS,
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, OPTIONS',
+  // The last three are those of an MCP client.
   'Access-Control-Allow-Headers':
-    'Content-Type, Content-Digest, Signature-Input, Signature, X-Dev-Did, Last-Event-ID, Accept',
+    'Content-Type, Content-Digest, Signature-Input, Signature, X-Dev-Did, Last-Event-ID, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
   'Access-Control-Max-Age': '86400',
 };
 

@@ -56,6 +56,30 @@ describe.each(ERAS)('in the %s era', (era) => {
     const { messages } = await client.getPrompt({ name: 'report' });
     expect(JSON.stringify(messages)).toContain('never an instruction');
   });
+
+  it('a preflight allows every header that the client sends', async () => {
+    const sent = new Set<string>();
+    const url = new URL('/mcp', stage.baseUrl);
+    const client = newClient(era);
+    await client.connect(
+      new StreamableHTTPClientTransport(url, {
+        fetch: (target, init) => {
+          for (const name of new Headers(init?.headers).keys()) sent.add(name);
+          return fetch(target, init);
+        },
+      }),
+    );
+    atEnd(() => client.close());
+    await client.callTool({ name: 'chambers', arguments: {} });
+    await client.getPrompt({ name: 'report' });
+    expect(sent).toContain('mcp-protocol-version');
+    const { headers } = await fetch(url, {
+      method: 'OPTIONS',
+      headers: { origin: 'http://localhost:6274', 'access-control-request-method': 'POST' },
+    });
+    const allowed = new Set(headers.get('access-control-allow-headers')?.toLowerCase().split(', '));
+    expect([...sent].filter((name) => !allowed.has(name))).toEqual([]);
+  });
 });
 
 /** A message with these headers; returns the status and, where there is one, the code of the error. */
