@@ -47,11 +47,13 @@ export class Streams {
   at(stream: StreamId): Promise<Chamber | Account | undefined>;
   async at(stream: StreamId): Promise<Chamber | Account | undefined> {
     const head = this.#log.isShared ? await this.#log.lastEventId(stream) : undefined;
-    const cached = this.cached(stream);
-    if (head === undefined ? cached !== undefined : (cached?.state.lastEventId ?? 0) >= head) return cached;
-    const state = await this.load(stream, { head });
-    // A fold that was under way may have ended before that head.
-    return (state?.state.lastEventId ?? 0) >= (head ?? 0) ? state : this.load(stream);
+    for (;;) {
+      const cached = this.cached(stream);
+      if (head === undefined ? cached !== undefined : (cached?.state.lastEventId ?? 0) >= head) return cached;
+      const state = await this.load(stream, { head });
+      // It may be that of a fold under way, which ends before that head.
+      if ((state?.state.lastEventId ?? 0) >= (head ?? 0)) return state;
+    }
   }
 
   /** Makes a state whose events are in the log the current one. A fold that was under way is older, and not cached. */

@@ -1,0 +1,42 @@
+// A read on a shared log: at the head that the log had after the call, whatever else is folded at the same time.
+import { expect, it } from 'vitest';
+import { Streams } from '../../src/forum/streams.ts';
+import type { ForumLog } from '../../src/log/log.ts';
+import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { FullLogWriter } from '../kit/full-log.ts';
+import { atEnd } from '../kit/temporary.ts';
+
+it('a read on a shared log never ends before its head, whichever folds for older heads it meets', async () => {
+  const log = openSqliteLog(':memory:');
+  atEnd(() => log.close());
+  await new FullLogWriter(log).writeChamber(1, { text: '', backed: 1 });
+  // Another reader asked for its head before ours, and gets it so long after the first page was read.
+  for (let microtasks = 0; microtasks < 60; microtasks++) {
+    let answer = (_head: number) => {};
+    const late = new Promise<number>((resolve) => {
+      answer = resolve;
+    });
+    const heads = [Promise.resolve(1), late, Promise.resolve(3)];
+    const own: Partial<ForumLog> = {
+      isShared: true,
+      readSnapshot: async () => undefined,
+      lastEventId: (stream) => heads.shift() ?? log.lastEventId(stream),
+      readPage: async (...range) => {
+        queueMicrotask(async () => {
+          for (let turn = 0; turn < microtasks; turn++) await undefined;
+          answer(2);
+        });
+        return log.readPage(...range);
+      },
+    };
+    const shared = new Proxy(log as ForumLog, {
+      get: (target, name) => {
+        const value = Reflect.get(own, name) ?? Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const streams = new Streams(shared, 1_000_000);
+    const [, , ours] = await Promise.all([streams.at(1), streams.at(1), streams.at(1)]);
+    expect(ours?.state.lastEventId).toBeGreaterThanOrEqual(3);
+  }
+});
