@@ -315,9 +315,8 @@ export class Forum {
     const wanted = new Set<StreamId>();
     const signatures: string[] = [];
     const unproven = new Set<Pending>();
-    const met = new Set<StreamId>();
     for (const pending of queued) {
-      if (log.isShared && this.#isForMemory(pending, met)) unproven.add(pending);
+      if (log.isShared && this.#isForMemory(pending)) unproven.add(pending);
       else {
         if (log.isShared) for (const stream of pending.streams) wanted.add(stream);
         if (pending.signature !== null) signatures.push(pending.signature);
@@ -371,14 +370,11 @@ export class Forum {
 
   /**
    * Whether a move on a shared log is decided on memory alone, without a look at the log before: if that is not the head, or the
-   * signature is known, the append of an acceptance finds a conflict. A rejection is decided again after a look. `met` are the chambers
-   * of the commands before it, because an append checks the signature of a stream's first entry only.
+   * signature is known, the append of an acceptance finds a conflict. A rejection is decided again after a look.
    */
-  #isForMemory({ command, streams, wasLoaded }: Pending, met: Set<StreamId>): boolean {
-    if (!('chamberId' in command) || command.chamberId === undefined) return false;
-    const isFirst = !met.has(command.chamberId);
-    met.add(command.chamberId);
-    if (!isFirst || wasLoaded || !this.#isMemoryCurrent || command.operation === 'record') return false;
+  #isForMemory({ command, streams, wasLoaded }: Pending): boolean {
+    if (!('chamberId' in command) || command.chamberId === undefined || command.operation === 'record') return false;
+    if (wasLoaded || !this.#isMemoryCurrent) return false;
     return streams.every((stream) => this.#streams.cached(stream) !== undefined);
   }
 

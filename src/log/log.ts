@@ -150,9 +150,9 @@ export interface ForumLog {
 
   /**
    * Writes the entries in one transaction, durable when the promise resolves, but for the streams that it returns: their
-   * entries do not follow the stream's last event, their account or lease has changed, or, in a shared log, the signature of the
-   * stream's first entry is in the log; nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with
-   * nothing written, or, in a shared log that went silent, with all or nothing written.
+   * entries do not follow the stream's last event, their account or lease has changed, or, in a shared log, a signature of theirs
+   * is in the log; nothing of them was written. Throws FORUM_ERR_UNAVAILABLE with nothing written, or, in a shared log that went
+   * silent, with all or nothing written.
    */
   append(entries: readonly LogEntry[], registrations?: readonly Registration[]): Promise<ReadonlySet<StreamId>>;
   /**

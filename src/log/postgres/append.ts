@@ -6,9 +6,8 @@
 //    nothing of the stream and reports a conflict.
 // 2. The chambers that a batch creates are one chain, by id: the lead must follow the highest chamber, so ids have no gaps and
 //    rise in the order of the commits.
-// 3. A signature is accepted once. A lead with a known one meets its row in the unique index of signatures, and is not inserted; so
-//    does the same creation in two nodes, unless it takes the same next id. The signatures of what follows a lead were looked up at
-//    or after the event that the lead follows, and a signature belongs to one stream, so a lead that wins is followed by no known one.
+// 3. A signature is accepted once: its index is unique, and a chain with a known one is not inserted. A signature belongs to one
+//    stream, so one that becomes known meanwhile is that of a competitor, who has taken the lead's key.
 // 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
 //    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
 // 5. An append whose answer was lost is resolved by the very same append: its leads wait for the first attempt as for any
@@ -102,12 +101,11 @@ async function insert(
   const written = [...derivedRows(rows, leads), ...registrationRows(registrations, chains)];
   const parts: readonly Part[] = [
     ...(isSearch ? (['search'] as const) : []),
-    ...(rows.length > chains.size ? (['rest'] as const) : []),
     ...(leases.some((lease) => lease !== null) ? (['held'] as const) : []),
     ...written.map(([table]) => table),
   ];
   // The server keeps 63 characters of a statement's name; three of each part tell them apart.
-  const { rows: won } = await client.query<{ readonly stream: string }>({
+  const { rows: found } = await client.query<{ readonly lead: string }>({
     name: ['append', ...parts.map((part) => part.slice(0, 3))].join(' '),
     text: statementFor(parts),
     values: [
@@ -128,8 +126,8 @@ async function insert(
       ...written.map(([, json]) => json),
     ],
   });
-  const inserted = new Set(won.map(({ stream }) => stream));
-  return [...chains].filter(([lead]) => !inserted.has(lead)).map(([, chain]) => chain);
+  const lost = new Set(found.map(({ lead }) => lead));
+  return [...chains].filter(([lead]) => lost.has(lead)).map(([, chain]) => chain);
 }
 
 /** By the stream of their lead. */
@@ -212,12 +210,13 @@ async function forgetKnownRegistrations(client: pg.Client, batch: Batch): Promis
 }
 
 const EVENT_COLUMNS = 'stream, event_id, at, line, signature, nodes, line_crc, nodes_crc';
-const WON = 'IN (SELECT stream FROM leads)';
+const LOST = 'lead IN (SELECT lead FROM lost)';
+const WON = 'IN (SELECT stream FROM written)';
 
 /** Parameters follow those of the events. */
 const FIRST_TABLE = 15;
 
-/** Only what a batch needs: each part costs the server as much as an event. */
+/** Returns the leads that were not inserted. Only what a batch needs: each part costs the server as much as an event. */
 function statementFor(parts: readonly Part[]): string {
   const only = (part: Part, text: string) => (parts.includes(part) ? text : '');
   const tables = parts.filter((part) => part in INSERTS) as readonly WrittenTable[];
@@ -227,27 +226,29 @@ WITH batch AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[],
     $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::bigint[])
     WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, lease, account, account_event, place)
-), outdated AS MATERIALIZED (
+)${only('held', HELD)}, lost AS MATERIALIZED (
   SELECT lead FROM batch
   WHERE (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
-)${only('held', HELD)}, leads AS (
+    OR before_event > 0 AND (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NULL
+    ${only('held', 'OR lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)')}
+    ${only('search', 'OR (SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL')}
+), written AS (
   INSERT INTO events (${EVENT_COLUMNS})
-  SELECT ${EVENT_COLUMNS} FROM batch WHERE lead NOT IN (SELECT lead FROM outdated) AND (before_event = 0
-    OR (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NOT NULL)
-    ${only('held', 'AND (lease IS NULL OR lease IN (SELECT holder FROM held))')}
+  SELECT ${EVENT_COLUMNS} FROM batch WHERE NOT ${LOST} ${only('search', 'AND before_event IS NOT NULL')}
   ORDER BY place
   ${only('search', 'ON CONFLICT DO NOTHING')}
   RETURNING stream
-)${only('rest', REST)}, unplaced_events AS (
+)${only('search', REST)}, unplaced_events AS (
   INSERT INTO unplaced SELECT stream, event_id FROM batch WHERE lead ${WON} AND stream ~ '^[0-9]' ORDER BY place
 )${inserts.join('')}
-SELECT stream FROM leads`;
+SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'lost'}`;
 }
 
 const HELD = `, held AS MATERIALIZED (
   SELECT holder FROM leases WHERE holder = ANY ($12::text[]) FOR SHARE
 )`;
 
+/** What follows a lead, whose key may be taken. */
 const REST = `, rest AS (
   INSERT INTO events (${EVENT_COLUMNS})
   SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
@@ -257,16 +258,16 @@ const INSERTS = {
   ...DERIVED_INSERTS,
   registrations: (rows: string, won: string) => `new_registrations AS (
   INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, did text, "eventId" bigint, hash text, "coversEmail" boolean)
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "eventId" bigint, hash text, "coversEmail" boolean)
   WHERE lead IS NULL OR lead ${won}
 )`,
   contacts: (rows: string, won: string) => `new_contacts AS (
   INSERT INTO contacts SELECT did, decode(email, 'hex')
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, did text, email text)
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, email text)
   WHERE lead IS NULL OR lead ${won}
   ON CONFLICT (did) DO UPDATE SET operator_email = excluded.operator_email
 )`,
 } as const;
 
 type WrittenTable = keyof typeof INSERTS;
-type Part = WrittenTable | 'search' | 'rest' | 'held';
+type Part = WrittenTable | 'search' | 'held';

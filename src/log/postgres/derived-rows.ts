@@ -73,26 +73,26 @@ function columnsOf(row: Listing): object {
 export const DERIVED_INSERTS: Readonly<Record<DerivedTable, (rows: string, won: string) => string>> = {
   chambers: (rows, won) => `new_chambers AS (
   INSERT INTO chambers SELECT "chamberId", "creatorDid", ${DEADLINES.map((name) => `"${name}"`)}, "isCommitted", "isSettled", listing
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, "creatorDid" text,
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, "chamberId" bigint, "creatorDid" text,
     ${DEADLINES.map((name) => `"${name}" bigint`)}, "isCommitted" boolean, "isSettled" boolean, listing text)
   WHERE lead ${won}
   ON CONFLICT (chamber_id) DO UPDATE SET listing = excluded.listing, is_committed = excluded.is_committed,
     is_settled = excluded.is_settled
 ), closed_members AS (
   UPDATE members SET is_open = false
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, "isCommitted" boolean)
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, "chamberId" bigint, "isCommitted" boolean)
   WHERE lead ${won} AND "isCommitted" AND members.chamber_id = "chamberId" AND is_open
 )`,
   ideas: (rows, won) => `new_ideas AS (
   INSERT INTO ideas SELECT "chamberId", slot, ticker, "creatorDid", "proposedAt", "graduatedAt", view
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, slot bigint, ticker text, "creatorDid" text,
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, "chamberId" bigint, slot bigint, ticker text, "creatorDid" text,
     "proposedAt" bigint, "graduatedAt" text, view text)
   WHERE lead ${won}
   ON CONFLICT (chamber_id, slot) DO UPDATE SET graduated_at = excluded.graduated_at, view = excluded.view
 )`,
   members: (rows, won) => `new_members AS (
   INSERT INTO members SELECT did, "chamberId", "turnOrder", "hasCommitted", "hasRevealed", true
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, did text, "chamberId" bigint, "turnOrder" bigint,
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "chamberId" bigint, "turnOrder" bigint,
     "hasCommitted" boolean, "hasRevealed" boolean)
   WHERE lead ${won}
   ON CONFLICT (did, chamber_id) DO UPDATE SET turn_order = excluded.turn_order, has_committed = excluded.has_committed,
@@ -100,13 +100,13 @@ export const DERIVED_INSERTS: Readonly<Record<DerivedTable, (rows: string, won: 
 )`,
   turns: (rows, won) => `new_turns AS (
   INSERT INTO turns SELECT "chamberId", turn
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, turn text)
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, "chamberId" bigint, turn text)
   WHERE lead ${won}
   ON CONFLICT (chamber_id) DO UPDATE SET turn = excluded.turn
 )`,
   snapshots: (rows, won) => `new_snapshots AS (
   INSERT INTO snapshots SELECT "chamberId", "eventId", version, decode(leaf, 'hex'), state, crc
-  FROM jsonb_to_recordset(${rows}::jsonb) AS rows (lead text, "chamberId" bigint, "eventId" bigint, version bigint, leaf text,
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, "chamberId" bigint, "eventId" bigint, version bigint, leaf text,
     state text, crc bigint)
   WHERE lead ${won}
   ON CONFLICT (chamber_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,

@@ -28,9 +28,9 @@ describe('chambers that a batch creates', () => {
     const { log } = await open();
     const known = entry(1, 1);
     await log.append([known]);
-    expect(
-      await log.append([entry(2, 1), entry(3, 1, { signature: known.signature }), entry(4, 1)]).catch(String),
-    ).toMatch('events_by_signature');
+    expect(await log.append([entry(2, 1), entry(3, 1, { signature: known.signature }), entry(4, 1)])).toEqual(
+      new Set([2, 3, 4]),
+    );
     expect(await log.append([entry(2, 1, { signature: known.signature }), entry(2, 2), entry(3, 1)])).toEqual(
       new Set([2, 3]),
     );
@@ -55,6 +55,18 @@ describe('an entry whose signer’s account has grown since it was decided', () 
     const batch = [entry(1, 2, account(2)), entry(1, 3, account(1)), entry(2, 2, account(2))];
     expect(await log.append(batch)).toEqual(new Set([1]));
     expect([await log.lastEventId(1), await log.lastEventId(2)]).toEqual([1, 2]);
+  });
+});
+
+describe('an entry whose signature is known', () => {
+  it('is in conflict with all of its stream in the batch, wherever it stands', async () => {
+    const { log } = await open();
+    const known = entry(1, 2);
+    await log.append([entry(1, 1), entry(2, 1), known]);
+    const again = { signature: known.signature };
+    expect(await log.append([entry(1, 3, again), entry(1, 4), entry(2, 2)])).toEqual(new Set([1]));
+    expect(await log.append([entry(1, 3), entry(1, 4, again), entry(2, 3)])).toEqual(new Set([1]));
+    expect([await log.lastEventId(1), await log.lastEventId(2)]).toEqual([2, 3]);
   });
 });
 

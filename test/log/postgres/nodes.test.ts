@@ -79,7 +79,7 @@ describe('a read', () => {
   });
 });
 
-it('a move asks the database once, to append', async () => {
+it('a move asks the database once, to append, and so do several of a chamber in a batch', async () => {
   const asked: string[] = [];
   const wrapLog = (log: ForumLog) =>
     new Proxy(log, {
@@ -102,6 +102,10 @@ it('a move asks the database once, to append', async () => {
   asked.length = 0;
   await debate();
   expect(asked).toEqual(['append']);
+  asked.length = 0;
+  await Promise.all(Array.from({ length: 8 }, debate));
+  expect(new Set(asked)).toEqual(new Set(['append']));
+  expect(asked.length).toBeLessThan(8);
 });
 
 describe('while a batch is on its way to the disk', () => {
@@ -199,12 +203,15 @@ describe('a move that a node decides on what it has in memory', () => {
     const { first, other, ann, id } = await openDebate();
     let taken = 0;
     const rate = { take: () => 0 * ++taken, giveBack: () => void --taken };
-    const caller = { did: ann.did, request: null, signature: 's'.repeat(72), times: null, rate };
-    const body = { json: idea('TWICE') };
-    const submit = ({ forum }: House) => forum.submit({ operation: 'propose', chamberId: id, body, caller });
-    const event = await submit(first);
-    expect(await submit(other)).toEqual(event);
-    expect(taken).toBe(1);
+    const submit = ({ forum }: House, ticker: string) => {
+      const caller = { did: ann.did, request: null, signature: ticker.repeat(18), times: null, rate };
+      return forum.submit({ operation: 'propose', chamberId: id, body: { json: idea(ticker) }, caller });
+    };
+    const tickers = ['ONCE', 'MORE', 'THEN'];
+    const events = [];
+    for (const ticker of tickers) events.push(await submit(first, ticker));
+    expect(await Promise.all(tickers.map((ticker) => submit(other, ticker)))).toEqual(events);
+    expect(taken).toBe(tickers.length);
   });
 });
 
