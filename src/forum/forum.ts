@@ -349,13 +349,16 @@ export class Forum {
           if (state !== undefined) streams.set(stream, state);
           if (log.isShared && state?.state.lastEventId !== head) isLate = true;
         }
-        if (pending.command.operation === 'createChamber') await this.#countOpen(pending.command.caller, openChambers);
+        if (pending.command.operation === 'createChamber') {
+          const isFull = await this.#countOpen(pending.command.caller, openChambers);
+          if (log.isShared && isFull) isLate = true;
+        }
         ready.push(pending);
       } catch (error) {
         pending.reject(error);
       }
     }
-    // A state must not hold an event that the look-up of its signature did not see.
+    // Neither a state nor a count must hold an event that the look-up of its signature did not see.
     if (isLate) {
       const again = await log.lookUp([], signatures).catch((error: unknown) => {
         for (const { reject } of ready.splice(0)) reject(error);
@@ -383,9 +386,14 @@ export class Forum {
    * rejected. Returns the other outcomes.
    */
   #decideAgain(outcomes: readonly Outcome[], conflicts: ReadonlySet<StreamId>): readonly Outcome[] {
-    const lost = outcomes.filter(({ pending: { streams }, event }) =>
-      [...streams, event?.chamberId].some((stream) => stream != null && conflicts.has(stream)),
+    const isCreationLost = outcomes.some(
+      ({ event }) => event?.type === 'chamber.created' && conflicts.has(event.chamberId),
     );
+    const lost = outcomes.filter(({ pending: { command, streams }, event }) => {
+      // Maybe rejected for the number of open chambers, of which the lost one was counted.
+      if (event === null && command.operation === 'createChamber' && isCreationLost) return true;
+      return [...streams, event?.chamberId].some((stream) => stream != null && conflicts.has(stream));
+    });
     this.#isMemoryCurrent = false;
     for (const { pending } of lost.toReversed()) {
       pending.wasLoaded = true;
@@ -489,9 +497,12 @@ export class Forum {
     return stage(batch, chamberId, fact, { author: { ...SERVICE, lease: basis?.lease }, now: batch.now });
   }
 
-  async #countOpen({ did }: Caller, into: Map<string, number>): Promise<void> {
-    if (!into.has(did))
-      into.set(did, await this.log.countOpenChambers(did, this.#options.limits.openChambersPerDidMax));
+  /** Returns whether the agent may create no other chamber. */
+  async #countOpen({ did }: Caller, into: Map<string, number>): Promise<boolean> {
+    const { openChambersPerDidMax } = this.#options.limits;
+    const open = into.get(did) ?? (await this.log.countOpenChambers(did, openChambersPerDidMax));
+    into.set(did, open);
+    return open >= openChambersPerDidMax;
   }
 
   async #warm(pending: Pending, cold: readonly StreamId[], heads: LookUp['lastEventIds']): Promise<void> {

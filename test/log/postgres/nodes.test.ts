@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { ForumLog } from '../../../src/log/log.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
-import { type Answer, House, type Prepared, registrationOf } from '../../kit/house.ts';
+import { type Answer, House, type HouseOptions, type Prepared, registrationOf } from '../../kit/house.ts';
 import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
 import { Random } from '../../kit/random.ts';
 import type { Signer } from '../../kit/signer.ts';
@@ -14,20 +14,42 @@ const NODES = 3;
 const { REQUEST_ROUNDS = '50' } = process.env;
 const ROUNDS = Number(REQUEST_ROUNDS);
 
-async function openNodes() {
+async function openNodes(options: HouseOptions = {}) {
   const url = await temporaryPostgres();
   const clock = new TestClock();
   const nodes: House[] = [];
-  for (let node = 0; node < NODES; node++) nodes.push(new House({ log: await openLog(url), clock }));
+  for (let node = 0; node < NODES; node++) nodes.push(new House({ log: await openLog(url), clock, ...options }));
   const everywhere = (request: Prepared) => Promise.all(nodes.map((node) => node.send(request)));
   return { url, clock, nodes, first: nodes[0] as House, everywhere };
 }
 
 const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
 
+/** Wraps a log so that the next call of the method, once the gate is closed, waits until it is opened. */
+function gateOf(method: 'append' | 'countOpenChambers') {
+  const gate = { isClosed: false, open: () => {} };
+  const wrapLog = (log: ForumLog): ForumLog =>
+    new Proxy(log, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name, target);
+        if (name !== method) return typeof value === 'function' ? value.bind(target) : value;
+        return async (...args: unknown[]) => {
+          if (gate.isClosed) {
+            gate.isClosed = false;
+            await new Promise<void>((resolve) => {
+              gate.open = resolve;
+            });
+          }
+          return value.apply(target, args);
+        };
+      },
+    });
+  return { gate, wrapLog };
+}
+
 describe('the same signed request at every node at once', () => {
   it('is one event, with one response', { timeout: 900_000 }, async () => {
-    const { clock, first, everywhere } = await openNodes();
+    const { clock, first, everywhere } = await openNodes({ limits: { openChambersPerDidMax: ROUNDS + 1 } });
     const agents = [await first.agent(), await first.agent(), await first.agent()];
     const [ann] = agents as [Signer];
     const id = await openChamber(first, agents);
@@ -50,6 +72,44 @@ describe('the same signed request at every node at once', () => {
     }
     expect(created.toSorted((one, other) => one - other)).toEqual(created.map((_, index) => id + 1 + index));
     expect(await first.log.lastEventId(id)).toBe(1 + agents.length + ROUNDS * agents.length);
+  });
+
+  describe('if it creates the last chamber that its agent may create,', () => {
+    async function openGatedNodes(method: 'append' | 'countOpenChambers') {
+      const { gate, wrapLog } = gateOf(method);
+      const { url, clock, first } = await openNodes({ limits: { openChambersPerDidMax: 1 } });
+      const other = new House({ log: await openLog(url), clock, wrapLog, limits: { openChambersPerDidMax: 1 } });
+      const by = await first.agent();
+      const create = (name: string) =>
+        first.prepare('POST', '/chambers', { by, body: { name, ...deadlinesFrom(clock.read()) } });
+      gate.isClosed = true;
+      return { first, other, create, gate };
+    }
+
+    it('is no other chamber to the node that counts them after its commit', async () => {
+      const { first, other, create, gate } = await openGatedNodes('countOpenChambers');
+      const request = create('Last');
+      const late = other.send(request);
+      await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+      const answer = await first.send(request);
+      expect(answer).toMatchObject({ status: 200, body: { chamberId: 1 } });
+      expect((await first.send(create('Another'))).status).toBe(409);
+      gate.open();
+      expect(seen(await late)).toBe(seen(answer));
+    });
+
+    it('is not rejected for a chamber that another node was faster than', async () => {
+      const { first, other, create, gate } = await openGatedNodes('append');
+      const [request, competing] = [create('Last'), create('Competing')];
+      const lost = other.send(competing);
+      const late = other.send(request);
+      await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+      const answer = await first.send(request);
+      expect(answer).toMatchObject({ status: 200, body: { chamberId: 1 } });
+      gate.open();
+      expect(await lost).toMatchObject({ status: 409 });
+      expect(seen(await late)).toBe(seen(answer));
+    });
   });
 });
 
@@ -110,24 +170,7 @@ it('a move asks the database once, to append, and so do several of a chamber in 
 
 describe('while a batch is on its way to the disk', () => {
   it('many commands are committed beside it, but none of its chambers or its agents', async () => {
-    const gate = { isClosed: false, open: () => {} };
-    const wrapLog = (log: ForumLog) => {
-      const append: ForumLog['append'] = async (...batch) => {
-        if (gate.isClosed) {
-          gate.isClosed = false;
-          await new Promise<void>((resolve) => {
-            gate.open = resolve;
-          });
-        }
-        return log.append(...batch);
-      };
-      return new Proxy(log, {
-        get: (target, name) => {
-          const value = name === 'append' ? append : Reflect.get(target, name, target);
-          return typeof value === 'function' ? value.bind(target) : value;
-        },
-      });
-    };
+    const { gate, wrapLog } = gateOf('append');
     const house = new House({ log: await openLog(await temporaryPostgres()), wrapLog });
     const [ann, bob] = [await house.agent(), await house.agent()];
     const id = await openChamber(house, [ann, bob]);
