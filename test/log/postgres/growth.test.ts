@@ -11,8 +11,9 @@ async function openNodes(followed: readonly StreamId[]) {
   const [writer, reader] = [await openLog(url), await openLog(url)];
   const woken: StreamId[] = [];
   reader.onGrowth({ followed: () => followed, wake: (stream) => void (stream !== ALL_CHAMBERS && woken.push(stream)) });
+  await vi.waitFor(() => expect(reader.nodeState().isListening).toBe(true), { timeout: 60_000 });
   // Any stream may have grown before it listened.
-  await vi.waitFor(() => expect(woken).toEqual(followed), { timeout: 10_000 });
+  expect(woken).toEqual(expect.arrayContaining([...followed]));
   woken.length = 0;
   return { url, writer, reader, woken };
 }
@@ -27,17 +28,17 @@ it('a node notifies nobody until it has heard of another one, which then looks a
   outsider.on('notification', ({ payload = '' }) => void heard.push(payload));
   await outsider.query(`LISTEN chambers_${log.logId}`);
   log.onGrowth({ followed: () => [], wake: () => {} });
-  await vi.waitFor(() => expect(heard).toEqual(['?']), { timeout: 10_000 });
+  await vi.waitFor(() => expect(heard).toEqual(['?']), { timeout: 60_000 });
   await log.append([entry(1, 1)]);
   await outsider.query(`NOTIFY chambers_${log.logId}, '?'`);
-  await vi.waitFor(() => expect(heard.filter((payload) => payload !== '?')).toEqual(['']), { timeout: 10_000 });
+  await vi.waitFor(() => expect(heard.filter((payload) => payload !== '?')).toEqual(['']), { timeout: 60_000 });
   await log.append([entry(1, 2)]);
-  await vi.waitFor(() => expect(heard.at(-1)).toBe('1'), { timeout: 10_000 });
+  await vi.waitFor(() => expect(heard.at(-1)).toBe('1'), { timeout: 60_000 });
 });
 
 describe('another node', () => {
   it('is told which streams have grown, and of the agents whose chambers they are', async () => {
-    const { writer, woken } = await openNodes([1]);
+    const { writer, woken } = await openNodes([]);
     const member = {
       table: 'members',
       chamberId: 1,
@@ -47,13 +48,13 @@ describe('another node', () => {
       hasRevealed: false,
     } as const;
     await writer.append([entry(1, 1, { listings: [member] }), entry('did:key:zAnn', 1)]);
-    await vi.waitFor(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), { timeout: 10_000 });
+    await vi.waitFor(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), { timeout: 60_000 });
   });
 
   it('is told to look at all that it follows when more has grown than a message holds', async () => {
     const { writer, woken } = await openNodes([1, 7]);
     await writer.append(Array.from({ length: 3_000 }, (_, index) => entry(index + 1, 1)));
-    await vi.waitFor(() => expect(woken).toEqual([1, 7]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(woken).toEqual([1, 7]), { timeout: 60_000 });
   });
 
   it('listens again after its connections were cut, and hears of what grew meanwhile', async () => {
@@ -63,20 +64,22 @@ describe('another node', () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
     );
     await writer.append([entry(1, 1)]);
-    await vi.waitFor(() => expect(woken).toContain(1), { timeout: 10_000 });
+    await vi.waitFor(() => expect(woken).toContain(1), { timeout: 60_000 });
   });
 
   it('finds growth of which it was not told', async () => {
     const { url, woken } = await openNodes([1, 2]);
     await execute(url, "INSERT INTO events VALUES ('2', 1, 1, '', NULL, NULL, 0, NULL)");
-    await vi.waitFor(() => expect(woken).toContain(2), { timeout: 20_000 });
+    await vi.waitFor(() => expect(woken).toContain(2), { timeout: 60_000 });
   });
 
   it('is not told of its own appends', async () => {
-    const { writer, reader, woken } = await openNodes([1]);
-    await reader.append([entry(1, 1)]);
-    await writer.append([entry(2, 1)]);
-    await vi.waitFor(() => expect(woken).toContain(2), { timeout: 10_000 });
-    expect(woken).toEqual([2]);
+    const { writer, reader, woken } = await openNodes([]);
+    await writer.append([entry(1, 1)]);
+    await vi.waitFor(() => expect(woken).toEqual([1]), { timeout: 60_000 });
+    await reader.append([entry(2, 1)]);
+    await writer.append([entry(3, 1)]);
+    await vi.waitFor(() => expect(woken).toContain(3), { timeout: 60_000 });
+    expect(woken).toEqual([1, 3]);
   });
 });
