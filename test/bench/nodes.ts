@@ -80,6 +80,8 @@ export async function benchNodes(options: Options): Promise<Report> {
       return { name: contest.name, measure: () => measureMoves(server, contest, options) };
     });
     const series = await measureInRounds(contenders, options.runs);
+    const isPair = [ONE_NODE, FLOOR].every((each) => contests.includes(each));
+    const atOnce = isPair ? await measureAtOnce(server, options) : [];
     const perSecond = series.map((each) => rowOf(each, 'moves/s', (run) => run.perSecond));
     const tails = series.map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));
     const node = series.map((each) => rowOf(about('service', each), 'µs CPU a move', (run) => run.nodeMicros));
@@ -94,7 +96,7 @@ export async function benchNodes(options: Options): Promise<Report> {
     ] as const;
     return {
       bench: `nodes (${CONNECTIONS} connections; PostgreSQL on the same machine)`,
-      rows: [perSecond, tails, node, database, medians, slowest, wakeUps].flat(),
+      rows: [perSecond, tails, node, database, atOnce, medians, slowest, wakeUps].flat(),
       verdicts: [...shareOfFloor(series, perSecond), wakeUpVerdict(wakeUps[1])],
     };
   } finally {
@@ -124,6 +126,29 @@ async function measureMoves(server: PostgresServer, contest: Contest, options: O
       serverMicros: micros(serverMillis),
     };
   });
+}
+
+/** One node and its floor, each on a server, under load at once: the machine treats them alike, however its speed varies. */
+async function measureAtOnce(server: PostgresServer, options: Options): Promise<readonly Row[]> {
+  const other = await startPostgres();
+  try {
+    const contests = [
+      [ONE_NODE, server],
+      [FLOOR, other],
+    ] as const;
+    const measure = () => Promise.all(contests.map(([contest, on]) => measureMoves(on, contest, options)));
+    const [{ runs }] = (await measureInRounds([{ name: 'both at once', measure }], options.runs)) as [
+      Series<Figures[]>,
+    ];
+    return contests.map(([{ name }], index) => {
+      const values = runs
+        .map((run) => run[index] as Figures)
+        .map(({ nodeMicros, serverMicros }) => nodeMicros + serverMicros);
+      return { what: `${name}: both at once, with PostgreSQL`, unit: 'µs CPU a move', values };
+    });
+  } finally {
+    await other.stop();
+  }
 }
 
 async function measureDelivery(server: PostgresServer, consumersNode: number, options: Options): Promise<Paced> {
