@@ -23,6 +23,8 @@ export interface LostThread {
 }
 
 export interface ThreadListener {
+  /** Called before the jobs of a batch are settled: the thread takes another one meanwhile. */
+  readonly onAnswer: () => void;
   readonly settle: (job: VerifyJob, isValid: boolean) => void;
   /** Called once, when the thread has ended. */
   readonly onLost: (thread: SodiumThread, lost: LostThread) => void;
@@ -32,14 +34,12 @@ export interface ThreadListener {
 export class SodiumThread {
   /** Whether libsodium is loaded; only then may batches be sent. */
   isReady = false;
-  /** Jobs sent and not answered yet. */
-  load = 0;
   readonly #worker: Worker;
   readonly #sent: (readonly VerifyJob[])[] = [];
   #reason = 'it ended';
 
   /** `sodiumPath` is the resolved path of the `sodium-native` module. */
-  constructor(sodiumPath: string, { settle, onLost }: ThreadListener) {
+  constructor(sodiumPath: string, { onAnswer, settle, onLost }: ThreadListener) {
     this.#worker = new Worker(WORKER, { workerData: sodiumPath, execArgv: [], name: 'verifier' });
     this.#worker.unref();
     this.#worker.on('message', (answers: typeof READY | Uint8Array) => {
@@ -48,8 +48,8 @@ export class SodiumThread {
         return;
       }
       const batch = this.#sent.shift() ?? [];
-      this.load -= batch.length;
-      if (this.load === 0) this.#worker.unref();
+      if (this.#sent.length === 0) this.#worker.unref();
+      onAnswer();
       for (let index = 0; index < batch.length; index++) settle(batch[index] as VerifyJob, answers[index] === 1);
     });
     this.#worker.on('error', (error) => {
@@ -61,10 +61,14 @@ export class SodiumThread {
     });
   }
 
+  /** Sent and not answered yet. */
+  get batches(): number {
+    return this.#sent.length;
+  }
+
   /** The whole batch changes threads as one block of bytes, so nothing is cloned. */
   send(batch: readonly VerifyJob[]): void {
-    if (this.load === 0) this.#worker.ref();
-    this.load += batch.length;
+    if (this.#sent.length === 0) this.#worker.ref();
     this.#sent.push(batch);
     let size = 0;
     for (const { message } of batch) size += HEAD_BYTES + message.length;

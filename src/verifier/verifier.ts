@@ -10,12 +10,14 @@ import { type QueueLimits, type VerifyJob, VerifyQueue } from './verify-queue.ts
 const KEYS_MAX = 4096;
 const PENDING_MAX = 16_384;
 /**
- * Jobs handed to a thread and not answered yet: enough to keep it busy while the main thread is not, and few enough that
- * a job that was handed over last waits some milliseconds. All others wait in the fair queue.
+ * Jobs for a thread that are not answered yet: enough to keep it busy while the main thread is not, and few enough that the last one
+ * waits some milliseconds. All others wait in the fair queue.
  */
 const IN_FLIGHT_PER_THREAD_MAX = 128;
 /** Small, so that the first answers are used while the next are computed: neither thread waits for the other. */
-const BATCH_JOBS_MAX = 8;
+const BATCH_JOBS_MAX = 16;
+/** One that the thread works on and one for when it is done. To wake a thread costs as much as several signatures, so the others go together. */
+const BATCHES_PER_THREAD_MAX = 2;
 const FALLBACK_PAUSE_MILLIS = 30;
 const RETRY_AFTER_SECONDS = 1;
 
@@ -54,7 +56,8 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   const verifyByFallback = createFallbackVerifier(options.fallbackPauseMillis ?? FALLBACK_PAUSE_MILLIS);
   const threads = new Set<SodiumThread>();
   const waiting = new VerifyQueue(options.queueLimits);
-  let batch: VerifyJob[] = [];
+  /** Started, and not yet sent. */
+  const due: VerifyJob[] = [];
   let inFlight = 0;
   let isClosed = false;
 
@@ -62,26 +65,28 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   for (let i = 0; i < threadCount && sodiumPath !== undefined; i++) addThread(sodiumPath);
 
   function addThread(path: string): void {
-    threads.add(new SodiumThread(path, { settle, onLost }));
+    threads.add(new SodiumThread(path, { onAnswer: sendDue, settle, onLost }));
   }
 
   /** Jobs started in one turn of the event loop are sent together. */
   function start(job: VerifyJob): void {
     inFlight++;
-    if (batch.length === 0) setImmediate(sendBatch);
-    batch.push(job);
-    if (batch.length === batchJobsMax) sendBatch();
+    if (due.length === 0) setImmediate(sendDue);
+    due.push(job);
+    if (due.length === batchJobsMax) sendDue();
   }
 
-  function sendBatch(): void {
-    if (batch.length === 0) return;
-    const jobs = batch;
-    batch = [];
-    let least: SodiumThread | undefined;
-    for (const thread of threads)
-      if (thread.isReady && (least === undefined || thread.load < least.load)) least = thread;
-    if (least === undefined) for (const job of jobs) verifyByNode(job);
-    else least.send(jobs);
+  function sendDue(): void {
+    while (due.length > 0) {
+      let least: SodiumThread | undefined;
+      for (const thread of threads)
+        if (thread.isReady && (least === undefined || thread.batches < least.batches)) least = thread;
+      if (least === undefined) {
+        for (const job of due.splice(0)) verifyByNode(job);
+      } else if (least.batches < BATCHES_PER_THREAD_MAX) {
+        least.send(due.splice(0, batchJobsMax));
+      } else return;
+    }
   }
 
   function settle(job: VerifyJob, outcome: boolean | Error): void {
@@ -96,6 +101,7 @@ export function createVerifier(options: VerifierOptions = {}): SignatureVerifier
   function onLost(thread: SodiumThread, { unanswered, wasReady, reason }: LostThread): void {
     threads.delete(thread);
     for (const job of unanswered) verifyByNode(job);
+    sendDue();
     if (isClosed) return;
     onThreadLost(reason);
     if (wasReady && sodiumPath !== undefined) addThread(sodiumPath);
