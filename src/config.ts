@@ -116,7 +116,7 @@ export const VARIABLES = {
   DATABASE_CONNECTIONS_MAX: variable(
     10,
     integer(1, 1_000),
-    'connections to PostgreSQL, beside four for moves and wake-ups',
+    'connections to PostgreSQL, beside three for moves and wake-ups',
   ),
   NODE_ENV: variable(
     'development',

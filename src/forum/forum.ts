@@ -49,9 +49,12 @@ import { TodoLists } from './todo-lists.ts';
 export const BATCH_COMMANDS_MAX = 128;
 /** Of the event loop, in which commands join a batch. */
 const TURNS_PER_BATCH = 2;
-/** On a shared log. A batch costs the server as much as many moves, so another one begins only while so many commands wait. */
-const BATCHES_AT_ONCE = 2;
-const COMMANDS_FOR_ANOTHER_BATCH = 32;
+/**
+ * On a shared log a batch costs as much as a dozen moves. So it waits for as many commands as the last one had, which are likely to
+ * come; but for no more than these, and no longer.
+ */
+const COMMANDS_AWAITED_MAX = 32;
+const GATHER_MS_MAX = 2;
 
 const CLOSE_POLL_MS = 5;
 
@@ -112,8 +115,6 @@ interface Pending {
   readonly command: Command;
   /** The streams that it is decided on. */
   readonly streams: readonly StreamId[];
-  /** What no other batch may be using: those streams, and for a creation the next chamberId, as ALL_CHAMBERS. */
-  readonly claims: readonly StreamId[];
   readonly resolve: (event: ForumEvent | null) => void;
   readonly reject: (error: unknown) => void;
   /** The signatureKey of a signed request. */
@@ -158,9 +159,10 @@ export class Forum {
   readonly #followers = new Map<StreamId, Set<() => void>>();
   readonly #queue: Pending[] = [];
   #warming = 0;
-  /** By the batches under way. */
-  readonly #claimed = new Set<StreamId>();
-  #drains = 0;
+  #draining: Promise<void> | undefined;
+  /** How many commands the next batch waits for, and what ends that when they are there. */
+  #awaited = 0;
+  #onGathered: (() => void) | undefined;
   #isClosed = false;
   /** Whether the latest look at a shared log found nothing in memory behind it. */
   #isMemoryCurrent = false;
@@ -193,7 +195,6 @@ export class Forum {
       this.#queue.push({
         command,
         streams,
-        claims: command.operation === 'createChamber' ? [...streams, ALL_CHAMBERS] : streams,
         signature,
         resolve: resolve as Pending['resolve'],
         reject,
@@ -201,43 +202,38 @@ export class Forum {
         conflicts: 0,
         isCounted: false,
       });
-      void this.#drain();
+      this.#draining ??= this.#drain();
+      if (this.#queue.length >= this.#awaited) this.#onGathered?.();
     });
   }
 
-  /** Group commit: batches one after another, each in one transaction; two at a time while many commands wait for a shared log. */
+  /** Group commit: batches one after another, each in one transaction. */
   async #drain(): Promise<void> {
-    if (this.#drains === (this.log.isShared ? BATCHES_AT_ONCE : 1)) return;
-    this.#drains++;
-    while (this.#queue.length >= (this.#drains > 1 ? COMMANDS_FOR_ANOTHER_BATCH : 1)) {
+    while (this.#queue.length > 0) {
       // Commands that arrive in this turn of the event loop join the batch, and if there are any, those of the next turn too:
       // under load a commit costs more than a turn, and a single command does not wait.
       for (let turns = 0, before = 0; turns < TURNS_PER_BATCH && before < this.#queue.length; turns++) {
         before = this.#queue.length;
         await nextTick();
       }
-      const batch = this.#takeBatch();
-      // All that wait need what the other batch has claimed, and come after it.
-      if (batch.length === 0) break;
+      if (this.log.isShared && this.#queue.length < this.#awaited) await this.#gather();
+      const batch = this.#queue.splice(0, BATCH_COMMANDS_MAX);
+      this.#awaited = Math.min(batch.length, COMMANDS_AWAITED_MAX);
       await this.#commit(batch);
-      for (const { claims } of batch) for (const claim of claims) this.#claimed.delete(claim);
     }
-    this.#drains--;
+    this.#draining = undefined;
   }
 
-  /** From the front of the queue, without the commands whose claims another batch has, or a command that waits before them. */
-  #takeBatch(): readonly Pending[] {
-    const batch: Pending[] = [];
-    const waiting: Pending[] = [];
-    const taken = new Set(this.#claimed);
-    for (const pending of this.#queue.splice(0, BATCH_COMMANDS_MAX)) {
-      let isFree = true;
-      for (const claim of pending.claims) isFree &&= !taken.has(claim);
-      (isFree ? batch : waiting).push(pending);
-      for (const claim of pending.claims) (isFree ? this.#claimed : taken).add(claim);
-    }
-    this.#queue.unshift(...waiting);
-    return batch;
+  /** Resolves when the awaited commands are there, or have not come in time. */
+  async #gather(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, GATHER_MS_MAX);
+      this.#onGathered = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#onGathered = undefined;
   }
 
   /**
@@ -511,7 +507,7 @@ export class Forum {
       for (const stream of cold) await this.#streams.load(stream, { head: heads.get(stream) });
       pending.wasLoaded = true;
       this.#queue.push(pending);
-      void this.#drain();
+      this.#draining ??= this.#drain();
     } catch (error) {
       pending.reject(error);
     } finally {
@@ -542,7 +538,7 @@ export class Forum {
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    while (this.#drains > 0 || this.#warming > 0) await sleep(CLOSE_POLL_MS);
+    while (this.#draining !== undefined || this.#warming > 0) await (this.#draining ?? sleep(CLOSE_POLL_MS));
   }
 
   /** The wall clock, but never below an earlier reading or the newest event. */

@@ -38,7 +38,7 @@ import { CLOCK_HIGH_WATER_MARK, migrate, probe } from './schema.ts';
 export interface PostgresLogOptions {
   /** `postgres://…`, with several hosts separated by commas. */
   readonly url: string;
-  /** Beside four for moves and wake-ups. */
+  /** Beside three for moves and wake-ups. */
   readonly connectionsMax: number;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
@@ -46,7 +46,6 @@ export interface PostgresLogOptions {
   readonly onDrift?: (driftMillis: Millis) => void;
 }
 
-const BATCH_CONNECTIONS = 2;
 const CLOCK_INTERVAL_MS = 60_000;
 const DRIFT_MS_MIN = 100;
 
@@ -106,7 +105,7 @@ class PostgresLog implements ForumLog {
   readonly isShared = true;
   readonly #connections: Connections;
   /**
-   * For look-ups and appends, of two batches at a time. To plan them anew for each batch would cost more than to run them; the plans
+   * For look-ups and appends, one after another. To plan them anew for each batch would cost more than to run them; the plans
    * of lists depend on their parameters.
    */
   readonly #batches: Connections;
@@ -129,7 +128,7 @@ class PostgresLog implements ForumLog {
     this.logId = logId;
     this.#lastAt = lastAt;
     this.#connections = connections;
-    this.#batches = new Connections(options.url, BATCH_CONNECTIONS, { planCacheMode: 'force_generic_plan' });
+    this.#batches = new Connections(options.url, 1, { planCacheMode: 'force_generic_plan' });
     this.#options = options;
     this.#damages = new Damages(options.onDamage);
     this.#reads = { query: this.#query, damages: this.#damages };

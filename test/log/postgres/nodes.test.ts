@@ -25,25 +25,34 @@ async function openNodes(options: HouseOptions = {}) {
 
 const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
 
-/** Wraps a log so that the next call of the method, once the gate is closed, waits until it is opened. */
-function gateOf(method: 'append' | 'countOpenChambers') {
-  const gate = { isClosed: false, open: () => {} };
-  const wrapLog = (log: ForumLog): ForumLog =>
+/** Wraps a log so that `act` runs before each call of the method, and has its arguments. */
+function before<Method extends 'append' | 'countOpenChambers'>(
+  method: Method,
+  act: (...args: Parameters<ForumLog[Method]>) => unknown,
+) {
+  return (log: ForumLog): ForumLog =>
     new Proxy(log, {
       get: (target, name) => {
         const value = Reflect.get(target, name, target);
         if (name !== method) return typeof value === 'function' ? value.bind(target) : value;
-        return async (...args: unknown[]) => {
-          if (gate.isClosed) {
-            gate.isClosed = false;
-            await new Promise<void>((resolve) => {
-              gate.open = resolve;
-            });
-          }
+        return async (...args: Parameters<ForumLog[Method]>) => {
+          await act(...args);
           return value.apply(target, args);
         };
       },
     });
+}
+
+/** Wraps a log so that the next call of the method, once the gate is closed, waits until it is opened. */
+function gateOf(method: 'append' | 'countOpenChambers') {
+  const gate = { isClosed: false, open: () => {} };
+  const wrapLog = before(method, async () => {
+    if (!gate.isClosed) return;
+    gate.isClosed = false;
+    await new Promise<void>((resolve) => {
+      gate.open = resolve;
+    });
+  });
   return { gate, wrapLog };
 }
 
@@ -168,43 +177,44 @@ it('a move asks the database once, to append, and so do several of a chamber in 
   expect(asked.length).toBeLessThan(8);
 });
 
-describe('while a batch is on its way to the disk', () => {
-  it('many commands are committed beside it, but none of its chambers or its agents', async () => {
-    const { gate, wrapLog } = gateOf('append');
+describe('a batch', () => {
+  it('waits for as many moves as the last one had, but not for long', async () => {
+    const batches: number[] = [];
+    const wrapLog = before('append', (entries) => batches.push(entries.length));
     const house = new House({ log: await openLog(await temporaryPostgres()), wrapLog });
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    const id = await openChamber(house, [ann, bob]);
-    const annsOther = await openChamber(house, [ann]);
-    const others: (readonly [number, Signer])[] = [];
-    for (let agent = 0; agent < 40; agent++) {
-      const by = await house.agent();
-      others.push([await openChamber(house, [by]), by]);
-    }
-    await enterPhase(house, annsOther, 'DEBATE');
-    const answered: string[] = [];
-    const send = async (move: 'debate' | 'pass', chamberId: number, by: Signer, name: string) => {
-      const body = move === 'pass' ? {} : { comment: 'hm' };
-      const answer = await house.request('POST', `/chambers/${chamberId}/${move}`, { by, body });
-      answered.push(name);
-      return [answer.status, answer.body.eventId];
+    const by = await house.agent();
+    const chamberId = await openChamber(house, [by]);
+    await enterPhase(house, chamberId, 'DEBATE');
+    const debate = (count: number) => {
+      const caller = { did: by.did, request: null, signature: null, times: null };
+      const move = { operation: 'debate', chamberId, body: { json: { comment: 'hm' } }, caller } as const;
+      return Promise.all(Array.from({ length: count }, () => house.forum.submit(move)));
     };
-    gate.isClosed = true;
-    const first = send('pass', id, ann, 'first');
-    await vi.waitFor(() => expect(gate.isClosed).toBe(false));
-    const sameChamber = send('debate', id, bob, 'same chamber');
-    const sameAgent = send('debate', annsOther, ann, 'same agent');
-    const beside = others.map(([chamberId, by]) => send('debate', chamberId, by, 'beside'));
-    await vi.waitFor(() => expect(answered.length).toBeGreaterThan(25));
-    expect(new Set(answered)).toEqual(new Set(['beside']));
-    gate.open();
-    expect(await Promise.all(beside)).toEqual(others.map(() => [200, 3]));
-    expect(await Promise.all([first, sameChamber, sameAgent])).toEqual([
-      [200, 4],
-      [200, 5],
-      [200, 3],
-    ]);
+    batches.length = 0;
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      await debate(8);
+      const early = debate(5);
+      await someTurns();
+      expect(batches).toEqual([8]);
+      await Promise.all([early, debate(3)]);
+      const few = debate(2);
+      await someTurns();
+      expect(batches).toEqual([8, 8]);
+      vi.advanceTimersByTime(10);
+      await few;
+      await debate(2);
+      expect(batches).toEqual([8, 8, 2, 2]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
+
+/** Of the event loop: more than a batch takes to begin. */
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+}
 
 describe('a move that a node decides on what it has in memory', () => {
   async function openDebate() {
