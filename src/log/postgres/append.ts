@@ -23,7 +23,7 @@
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { LogEntry, Registration, StreamId } from '../log.ts';
-import { bigintArray, byteaArray, textArray } from './arrays.ts';
+import { BIGINT, BYTEA, bigintArray, byteaArray, type ElementType, encode, LATIN1, TEXT, textArray } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
 
 /** So many statements search for competitors after one was met. */
@@ -89,45 +89,39 @@ async function insert(
   isSearch: boolean,
 ): Promise<readonly Chain[]> {
   const chains = chainsOf(entries);
-  const rows = [...chains.values()].flat();
-  const leads = [...chains].flatMap(([lead, chain]) => chain.map(() => lead));
-  const leases = [...chains.values()].flatMap((chain) => {
-    const { lease = null } = chain.find((entry) => entry.lease !== undefined) ?? {};
-    return chain.map(() => lease);
-  });
-  const before = [...chains.values()].flatMap((chain) =>
-    chain.map((entry, at) => (at === 0 ? predecessor(entry) : null)),
-  );
-  const written = [...derivedRows(rows, leads), ...registrationRows(registrations, chains)];
-  const parts: readonly Part[] = [
-    ...(isSearch ? (['search'] as const) : []),
-    ...(leases.some((lease) => lease !== null) ? (['held'] as const) : []),
-    ...written.map(([table]) => table),
-  ];
+  const rows = rowsOf(chains);
+  const written = [...derivedRows(rows), ...registrationRows(registrations, chains)];
+  const parts: Part[] = written.map(([table]) => table);
+  if (isSearch) parts.push('search');
+  if (rows.some(({ lease }) => lease !== null)) parts.push('held');
+  if (rows.some(({ entry }) => isCreation(entry))) parts.push('creation');
   // The server keeps 63 characters of a statement's name; three of each part tell them apart.
   const { rows: found } = await client.query<{ readonly lead: string }>({
     name: ['append', ...parts.map((part) => part.slice(0, 3))].join(' '),
     text: statementFor(parts),
-    values: [
-      textArray(rows.map(({ stream }) => String(stream))),
-      bigintArray(rows.map(({ eventId }) => eventId)),
-      bigintArray(rows.map(({ at }) => at)),
-      byteaArray(rows.map(({ line }) => line)),
-      byteaArray(rows.map(({ signature }) => (signature === null ? null : Buffer.from(signature, 'latin1')))),
-      byteaArray(rows.map(({ nodes }) => nodes)),
-      bigintArray(rows.map(({ line }) => crc32(line))),
-      bigintArray(rows.map(({ nodes }) => nodes && crc32(nodes))),
-      textArray(leads),
-      textArray(before.map((event) => event && String(event.stream))),
-      bigintArray(before.map((event) => event?.eventId ?? null)),
-      textArray(leases),
-      textArray(rows.map(({ account }) => account?.did ?? null)),
-      bigintArray(rows.map(({ account }) => account?.lastEventId ?? null)),
-      ...written.map(([, json]) => json),
-    ],
+    values: [...columnsFor(parts).map((column) => column.encode(rows)), ...written.map(([, json]) => json)],
   });
   const lost = new Set(found.map(({ lead }) => lead));
   return [...chains].filter(([lead]) => lost.has(lead)).map(([, chain]) => chain);
+}
+
+/** An entry as the statement takes it. */
+interface Row {
+  readonly entry: LogEntry;
+  readonly lead: string;
+  /** The event that has to be there before a chain's lead; null for the rest. */
+  readonly before: Pick<LogEntry, 'stream' | 'eventId'> | null;
+  readonly lease: string | null;
+}
+
+function rowsOf(chains: ReadonlyMap<string, Chain>): readonly Row[] {
+  const rows: Row[] = [];
+  for (const [lead, chain] of chains) {
+    const { lease = null } = chain.find((entry) => entry.lease !== undefined) ?? {};
+    for (const entry of chain)
+      rows.push({ entry, lead, before: entry === chain[0] ? predecessor(entry) : null, lease });
+  }
+  return rows;
 }
 
 /** By the stream of their lead. */
@@ -146,10 +140,14 @@ function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, LogEntry[]>
   return chains;
 }
 
-/** The event that has to be there before a chain's lead; number 0 of a stream always is. */
-function predecessor({ stream, eventId }: LogEntry): Pick<LogEntry, 'stream' | 'eventId'> {
-  const isCreation = typeof stream === 'number' && eventId === 1 && stream > 1;
-  return isCreation ? { stream: stream - 1, eventId: 1 } : { stream, eventId: eventId - 1 };
+/** Number 0 of a stream is always there. */
+function predecessor(lead: LogEntry): Pick<LogEntry, 'stream' | 'eventId'> {
+  if (isCreation(lead) && lead.stream > 1) return { stream: lead.stream - 1, eventId: 1 };
+  return { stream: lead.stream, eventId: lead.eventId - 1 };
+}
+
+function isCreation(entry: LogEntry): entry is LogEntry & { readonly stream: number } {
+  return typeof entry.stream === 'number' && entry.eventId === 1;
 }
 
 function registrationRows(
@@ -209,23 +207,60 @@ async function forgetKnownRegistrations(client: pg.Client, batch: Batch): Promis
   return conflicts;
 }
 
-const EVENT_COLUMNS = 'stream, event_id, at, line, signature, nodes, line_crc, nodes_crc';
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly encode: (rows: readonly Row[]) => Buffer;
+  /** Left out of other batches. */
+  readonly only?: Part;
+}
+
+/** The functions are made once: V8 would compile those of each batch anew. */
+function column<Value>(name: string, type: ElementType<Value>, read: (row: Row) => Value | null, only?: Part): Column {
+  return { name, type: type.name, encode: (rows) => encode(type, rows.map(read)), ...(only && { only }) };
+}
+
+const EVENT_COLUMNS = [
+  column('stream', TEXT, ({ entry }) => String(entry.stream)),
+  column('event_id', BIGINT, ({ entry }) => entry.eventId),
+  column('at', BIGINT, ({ entry }) => entry.at),
+  column('line', BYTEA, ({ entry }) => entry.line),
+  column('signature', LATIN1, ({ entry }) => entry.signature),
+  column('nodes', BYTEA, ({ entry }) => entry.nodes),
+  column('line_crc', BIGINT, ({ entry }) => crc32(entry.line)),
+  column('nodes_crc', BIGINT, ({ entry: { nodes } }) => nodes && crc32(nodes)),
+];
+const EVENT = EVENT_COLUMNS.map(({ name }) => name).join(', ');
+
+const COLUMNS = [
+  ...EVENT_COLUMNS,
+  column('before_event', BIGINT, ({ before }) => before?.eventId ?? null),
+  column('account', TEXT, ({ entry }) => entry.account?.did ?? null),
+  column('account_event', BIGINT, ({ entry }) => entry.account?.lastEventId ?? null),
+  // Without a creation, both are the stream.
+  column('lead', TEXT, ({ lead }) => lead, 'creation'),
+  column('before_stream', TEXT, ({ before }) => before && String(before.stream), 'creation'),
+  column('lease', TEXT, ({ lease }) => lease, 'held'),
+];
+
+function columnsFor(parts: readonly Part[]): readonly Column[] {
+  return COLUMNS.filter(({ only }) => only === undefined || parts.includes(only));
+}
+
 const LOST = 'lead IN (SELECT lead FROM lost)';
 const WON = 'IN (SELECT stream FROM written)';
-
-/** Parameters follow those of the events. */
-const FIRST_TABLE = 15;
 
 /** Returns the leads that were not inserted. Only what a batch needs: each part costs the server as much as an event. */
 function statementFor(parts: readonly Part[]): string {
   const only = (part: Part, text: string) => (parts.includes(part) ? text : '');
+  const columns = columnsFor(parts);
   const tables = parts.filter((part) => part in INSERTS) as readonly WrittenTable[];
-  const inserts = tables.map((table, index) => `, ${INSERTS[table](`$${FIRST_TABLE + index}`, WON)}`);
+  const inserts = tables.map((table, index) => `, ${INSERTS[table](`$${columns.length + 1 + index}`, WON)}`);
   return `
 WITH batch AS MATERIALIZED (
-  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[],
-    $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::bigint[])
-    WITH ORDINALITY AS rows (${EVENT_COLUMNS}, lead, before_stream, before_event, lease, account, account_event, place)
+  SELECT *${parts.includes('creation') ? '' : ', stream AS lead, stream AS before_stream'}
+  FROM unnest(${columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join(', ')})
+    WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)
 )${only('held', HELD)}, lost AS MATERIALIZED (
   SELECT lead FROM batch
   WHERE (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
@@ -233,8 +268,8 @@ WITH batch AS MATERIALIZED (
     ${only('held', 'OR lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)')}
     ${only('search', 'OR (SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL')}
 ), written AS (
-  INSERT INTO events (${EVENT_COLUMNS})
-  SELECT ${EVENT_COLUMNS} FROM batch WHERE NOT ${LOST} ${only('search', 'AND before_event IS NOT NULL')}
+  INSERT INTO events (${EVENT})
+  SELECT ${EVENT} FROM batch WHERE NOT ${LOST} ${only('search', 'AND before_event IS NOT NULL')}
   ORDER BY place
   ${only('search', 'ON CONFLICT DO NOTHING')}
   RETURNING stream
@@ -245,13 +280,13 @@ SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'l
 }
 
 const HELD = `, held AS MATERIALIZED (
-  SELECT holder FROM leases WHERE holder = ANY ($12::text[]) FOR SHARE
+  SELECT holder FROM leases WHERE holder IN (SELECT lease FROM batch) FOR SHARE
 )`;
 
 /** What follows a lead, whose key may be taken. */
 const REST = `, rest AS (
-  INSERT INTO events (${EVENT_COLUMNS})
-  SELECT ${EVENT_COLUMNS} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
+  INSERT INTO events (${EVENT})
+  SELECT ${EVENT} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
 )`;
 
 const INSERTS = {
@@ -270,4 +305,4 @@ const INSERTS = {
 } as const;
 
 type WrittenTable = keyof typeof INSERTS;
-type Part = WrittenTable | 'search' | 'held';
+type Part = WrittenTable | 'search' | 'held' | 'creation';

@@ -13,9 +13,8 @@ type DerivedTable = (typeof DERIVED_TABLES)[number];
 
 /** As JSON, since most batches have few: of each table that has rows, the latest of a key, with its lead. */
 export function derivedRows(
-  entries: readonly Derived[],
-  leads: readonly string[],
-): readonly (readonly [table: DerivedTable, rows: string])[] {
+  rows: readonly { readonly entry: Derived; readonly lead: string }[],
+): readonly (readonly [table: DerivedTable, json: string])[] {
   const tables: Readonly<Record<DerivedTable, Map<string | number, object>>> = {
     chambers: new Map(),
     ideas: new Map(),
@@ -23,8 +22,8 @@ export function derivedRows(
     turns: new Map(),
     snapshots: new Map(),
   };
-  for (const [index, { stream, listings, snapshot }] of entries.entries()) {
-    const lead = leads[index];
+  for (const { entry, lead } of rows) {
+    const { stream, listings, snapshot } = entry;
     for (const row of listings) tables[row.table].set(keyOf(row), { lead, ...columnsOf(row) });
     if (snapshot === undefined) continue;
     const { eventId, state } = snapshot;

@@ -52,14 +52,13 @@ export async function foldLog(client: Client, schema: string, onFault: (fault: F
         const after = verifyRow(before, row);
         const key = registrationKey(after.event);
         if (key !== undefined) registered.set(key.toString('hex'), row);
-        derived.push(...rowsOf(before, after));
+        for (const entry of rowsOf(before, after)) derived.push({ entry, lead: '' });
         before = after;
       } catch (error) {
         fail(row, error instanceof Error ? error.message : String(error));
       }
     }
-    const noLeads = derived.map(() => '');
-    for (const [table, json] of derivedRows(derived, noLeads)) {
+    for (const [table, json] of derivedRows(derived)) {
       await client.query(`WITH ${DERIVED_INSERTS[table]('$1', 'IS NOT NULL')} SELECT`, [json]);
     }
     for (const row of await unremembered(client, registered)) {
