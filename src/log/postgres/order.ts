@@ -2,20 +2,22 @@
 //
 // - Over all nodes, one transaction at a time assigns places, and each begins after the one before has ended. So a reader that
 //   sees a place sees all before it, and places have no gaps.
-// - A chamber's event is committed after the one before it, so a transaction that finds it unplaced finds the one before it unplaced or placed.
+// - A chamber's event is committed after the one before it, so a transaction that finds it unplaced finds the one before it unplaced or
+//   placed. It places all that it finds of a chamber.
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
 import type { Query } from './listings.ts';
 
 /** Any number, the same in every release. */
 const ORDER_LOCK = '4848270582';
+/** Of the events that are looked at; others of their chambers are placed with them. */
 const PLACED_AT_ONCE = 10_000;
 
 /** Gives a place to the lines that have none. */
 export async function placeLines(query: Query, transact: Transact): Promise<void> {
   const [row] = await query<{ readonly any: boolean }>('unplaced', 'SELECT EXISTS (SELECT FROM unplaced) AS any', []);
   if (row?.any !== true) return;
-  for (let placed = PLACED_AT_ONCE; placed === PLACED_AT_ONCE; ) placed = await transact(placeSome);
+  for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await transact(placeSome);
 }
 
 type Transact = <Result>(work: (client: pg.Client) => Promise<Result>) => Promise<Result>;
@@ -34,9 +36,7 @@ const LOCK = `SELECT pg_advisory_xact_lock(${ORDER_LOCK})`;
 
 const PLACE = `
 WITH moved AS (
-  DELETE FROM unplaced WHERE (stream, event_id) IN
-    (SELECT stream, event_id FROM unplaced ORDER BY stream, event_id LIMIT ${PLACED_AT_ONCE})
-  RETURNING stream, event_id
+  DELETE FROM unplaced WHERE stream IN (SELECT stream FROM unplaced LIMIT ${PLACED_AT_ONCE}) RETURNING stream, event_id
 )
 INSERT INTO places SELECT (SELECT coalesce(max(place), 0) FROM places)
   + row_number() OVER (ORDER BY stream, event_id), stream, event_id FROM moved`;

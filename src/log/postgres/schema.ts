@@ -5,7 +5,7 @@ import type { Client } from 'pg';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one migration at a time in a database. */
 const MIGRATION_LOCK = '4848270581';
@@ -36,8 +36,9 @@ CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER events_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON events
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- The order of all chambers, written after the commits; until then an event is in unplaced.
-CREATE TABLE unplaced (stream text COLLATE "C" NOT NULL, event_id bigint NOT NULL, PRIMARY KEY (stream, event_id));
+-- The order of all chambers, written after the commits; until then an event is in unplaced. Every append writes there, and few rows
+-- are there for long: so it has no index.
+CREATE TABLE unplaced (stream text COLLATE "C" NOT NULL, event_id bigint NOT NULL);
 CREATE TABLE places (
   place bigint PRIMARY KEY,
   stream text COLLATE "C" NOT NULL,
@@ -120,7 +121,7 @@ export async function migrate(client: Client): Promise<void> {
     const version = await readVersion(client);
     requireKnown(version);
     if (version === undefined) await create(client);
-    else if (version < SCHEMA_VERSION) await upgrade(client);
+    else if (version < SCHEMA_VERSION) await upgrade(client, version);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
@@ -206,7 +207,8 @@ async function create(client: Client): Promise<void> {
   ]);
 }
 
-async function upgrade(client: Client): Promise<void> {
-  await client.query(LEASES);
+async function upgrade(client: Client, version: number): Promise<void> {
+  if (version < 2) await client.query(LEASES);
+  await client.query('ALTER TABLE unplaced DROP CONSTRAINT unplaced_pkey');
   await client.query("UPDATE meta SET value = $1 WHERE name = 'schema_version'", [String(SCHEMA_VERSION)]);
 }

@@ -44,7 +44,7 @@ describe('a start', () => {
     const url = await temporaryPostgres();
     await (await openLog(url)).close();
     await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
-    expect(await problem(url)).toMatch('schema 99, newer than schema 2');
+    expect(await problem(url)).toMatch('schema 99, newer than schema 3');
   });
 
   it('refuses a log that has moved', async () => {
@@ -55,13 +55,26 @@ describe('a start', () => {
     expect(await problem(url)).toMatch('its log has moved to chambers.db');
   });
 
-  it('upgrades schema 1, which had no leases', async () => {
+  it.each([
+    [1, 'had no leases', 'DROP TABLE leases;'],
+    [2, 'had an index of the events without a place', ''],
+  ])('upgrades schema %i, which %s', async (version, _, sql) => {
     const url = await temporaryPostgres();
     await (await openLog(url)).close();
-    await execute(url, "DROP TABLE leases; UPDATE meta SET value = '1' WHERE name = 'schema_version'");
+    await execute(
+      url,
+      `${sql} ALTER TABLE unplaced ADD PRIMARY KEY (stream, event_id);
+       UPDATE meta SET value = '${version}' WHERE name = 'schema_version'`,
+    );
     const log = await openLog(url);
     expect(await log.append([entry(1, 1, { lease: 'not held' })])).toEqual(new Set([1]));
-    expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '2' }]);
+    expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '3' }]);
+    expect(
+      await execute(
+        url,
+        "SELECT indexname FROM pg_indexes WHERE tablename = 'unplaced' AND schemaname = current_schema()",
+      ),
+    ).toEqual([]);
   });
 
   it('refuses a read-only server, a wrong password and a host that does not answer, without the password', async () => {
