@@ -10,7 +10,7 @@ import type { Query } from './listings.ts';
 
 /** Any number, the same in every release. */
 const ORDER_LOCK = '4848270582';
-/** Of the events that are looked at; others of their chambers are placed with them. */
+/** In one transaction; more if the last chamber among them has more. */
 const PLACED_AT_ONCE = 10_000;
 
 /** Gives a place to the lines that have none. */
@@ -36,7 +36,11 @@ const LOCK = `SELECT pg_advisory_xact_lock(${ORDER_LOCK})`;
 
 const PLACE = `
 WITH moved AS (
-  DELETE FROM unplaced WHERE stream IN (SELECT stream FROM unplaced LIMIT ${PLACED_AT_ONCE}) RETURNING stream, event_id
+  DELETE FROM unplaced WHERE stream IN (
+    SELECT stream FROM (
+      SELECT stream, sum(count(*)) OVER (ORDER BY stream) - count(*) AS before FROM unplaced GROUP BY stream
+    ) AS chambers WHERE before < ${PLACED_AT_ONCE}
+  ) RETURNING stream, event_id
 )
 INSERT INTO places SELECT (SELECT coalesce(max(place), 0) FROM places)
   + row_number() OVER (ORDER BY stream, event_id), stream, event_id FROM moved`;

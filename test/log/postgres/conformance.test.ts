@@ -1,5 +1,7 @@
+import { expect, it } from 'vitest';
 import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
 import { describePort } from '../conformance.ts';
+import { entry } from '../entries.ts';
 
 describePort(async () => {
   const url = await temporaryPostgres();
@@ -10,4 +12,27 @@ describePort(async () => {
     return log;
   };
   return { log, reopen };
+});
+
+it('more events than one transaction places have an order without gaps, each chamber’s in its own', async () => {
+  const log = await openLog(await temporaryPostgres());
+  const chambers = [1, 2, 3];
+  for (let done = 0; done < 9_000; done += 1_000) {
+    const eventIds = Array.from({ length: 1_000 }, (_, index) => done + index + 1);
+    await log.append(chambers.flatMap((chamber) => eventIds.map((eventId) => entry(chamber, eventId))));
+  }
+  expect(await log.lastPlace()).toBe(27_000);
+  const heads = new Map(chambers.map((chamber) => [chamber, 0]));
+  for (let place = 0; place < 27_000; ) {
+    const { ndjson, count, last } = await log.readAll(place, 10_000);
+    expect(last).toBe(place + count);
+    place = last;
+    for (const line of ndjson.toString().trimEnd().split('\n')) {
+      const { chamberId, eventId } = JSON.parse(line);
+      if (heads.get(chamberId) !== eventId - 1)
+        throw new Error(`event ${eventId} of chamber ${chamberId} is out of order`);
+      heads.set(chamberId, eventId);
+    }
+  }
+  expect([...heads.values()]).toEqual([9_000, 9_000, 9_000]);
 });
