@@ -50,8 +50,8 @@ export const BATCH_COMMANDS_MAX = 128;
 /** Of the event loop, in which commands join a batch. */
 const TURNS_PER_BATCH = 2;
 /**
- * On a shared log a batch costs as much as a dozen moves. So it waits for as many commands as the last one had, which are likely to
- * come; but for no more than these, and no longer.
+ * On a shared log a batch costs the server as much as a dozen moves. So it waits for as many commands as the last one had, which are
+ * likely to come; but for no more than these, and no longer.
  */
 const COMMANDS_AWAITED_MAX = 32;
 const GATHER_MS_MAX = 2;
