@@ -47,13 +47,13 @@ import { TodoLists } from './todo-lists.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
-/** Of the event loop, in which commands join a batch. */
+/** Of the event loop, in which commands join a batch of a log that is not shared. */
 const TURNS_PER_BATCH = 2;
 /**
  * On a shared log a batch costs the server as much as a dozen moves. So it waits for as many commands as the last one had, which are
  * likely to come; but for no more than these, and no longer.
  */
-const COMMANDS_AWAITED_MAX = 32;
+const COMMANDS_AWAITED_MAX = 24;
 const GATHER_MS_MAX = 2;
 
 const CLOSE_POLL_MS = 5;
@@ -130,25 +130,29 @@ interface Pending {
 interface Outcome {
   readonly pending: Pending;
   readonly event: ForumEvent | null;
-  readonly answer: () => void;
+  /** Of a rejection. */
+  readonly error?: unknown;
 }
 
-/** A batch while it is decided: each command sees the effects of those before it in the batch. */
-interface Batch {
-  /** For `ts` and phases: never falls. */
-  readonly now: Millis;
-  /** For the age of signatures. */
-  readonly wallClock: Millis;
+/** Commands that are decided one after another, each on the effects of those before it, and then written together. */
+class Batch {
+  readonly outcomes: Outcome[] = [];
   /** The states at their heads, then the staged ones; a stream without events is absent. */
-  readonly streams: Map<StreamId, Chamber | Account>;
+  readonly streams = new Map<StreamId, Chamber | Account>();
+  /** The heads that were taken from memory, without a look at the log. */
+  readonly heads = new Map<StreamId, number>();
   /** Each creator's chambers that are not committed. */
-  readonly openChambers: Map<string, number>;
-  readonly accepted: Map<string, ForumEvent | null>;
-  readonly entries: LogEntry[];
-  readonly registrations: Registration[];
+  readonly openChambers = new Map<string, number>();
+  readonly accepted = new Map<string, ForumEvent | null>();
+  readonly entries: LogEntry[] = [];
+  readonly registrations: Registration[] = [];
   /** Streams with staged events. */
-  readonly touched: Set<StreamId>;
-  lastChamberId: number;
+  readonly touched = new Set<StreamId>();
+  lastChamberId = 0;
+  /** When the latest decision was made: for `ts` and phases, never falls. */
+  now: Millis = 0;
+  /** The same for the age of signatures. */
+  wallClock: Millis = 0;
 }
 
 export class Forum {
@@ -157,7 +161,11 @@ export class Forum {
   readonly #options: ForumOptions;
   readonly #streams: Streams;
   readonly #followers = new Map<StreamId, Set<() => void>>();
+  /** Commands that are not decided yet. */
   readonly #queue: Pending[] = [];
+  /** The batch that is being decided, on the one that is being written. */
+  #open = new Batch();
+  #writing: Batch | undefined;
   #warming = 0;
   #draining: Promise<void> | undefined;
   /** How many commands the next batch waits for, and what ends that when they are there. */
@@ -186,13 +194,14 @@ export class Forum {
   submit<C extends Command>(command: C): Promise<EventOf<C>> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw unavailable('the service is shutting down');
-      if (this.#queue.length + this.#warming >= this.#options.commitQueueMax) {
+      const waiting = this.#queue.length + this.#open.outcomes.length;
+      if (waiting + this.#warming >= this.#options.commitQueueMax) {
         throw unavailable('too many moves are waiting to be committed, retry');
       }
       const { did, signature } = command.operation === 'record' ? SERVICE : command.caller;
       const streams: StreamId[] = did === null ? [] : [did];
       if ('chamberId' in command && command.chamberId !== undefined) streams.push(command.chamberId);
-      this.#queue.push({
+      const pending: Pending = {
         command,
         streams,
         signature,
@@ -201,24 +210,29 @@ export class Forum {
         wasLoaded: false,
         conflicts: 0,
         isCounted: false,
-      });
+      };
+      const isDecided = this.log.isShared && this.#queue.length === 0 && this.#decideOnMemory(pending);
+      if (!isDecided) this.#queue.push(pending);
       this.#draining ??= this.#drain();
-      if (this.#queue.length >= this.#awaited) this.#onGathered?.();
+      if (waiting + 1 >= this.#awaited) this.#onGathered?.();
     });
   }
 
   /** Group commit: batches one after another, each in one transaction. */
   async #drain(): Promise<void> {
-    while (this.#queue.length > 0) {
+    while (this.#queue.length + this.#open.outcomes.length > 0) {
+      if (this.log.isShared) await this.#gather();
       // Commands that arrive in this turn of the event loop join the batch, and if there are any, those of the next turn too:
       // under load a commit costs more than a turn, and a single command does not wait.
-      for (let turns = 0, before = 0; turns < TURNS_PER_BATCH && before < this.#queue.length; turns++) {
-        before = this.#queue.length;
-        await nextTick();
-      }
-      if (this.log.isShared && this.#queue.length < this.#awaited) await this.#gather();
-      const batch = this.#queue.splice(0, BATCH_COMMANDS_MAX);
-      this.#awaited = Math.min(batch.length, COMMANDS_AWAITED_MAX);
+      else
+        for (let turns = 0, before = 0; turns < TURNS_PER_BATCH && before < this.#queue.length; turns++) {
+          before = this.#queue.length;
+          await nextTick();
+        }
+      await this.#decideQueued();
+      const batch = this.#open;
+      this.#open = new Batch();
+      this.#awaited = Math.min(batch.outcomes.length, COMMANDS_AWAITED_MAX);
       await this.#commit(batch);
     }
     this.#draining = undefined;
@@ -226,6 +240,7 @@ export class Forum {
 
   /** Resolves when the awaited commands are there, or have not come in time. */
   async #gather(): Promise<void> {
+    if (this.#queue.length + this.#open.outcomes.length >= this.#awaited) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, GATHER_MS_MAX);
       this.#onGathered = () => {
@@ -237,100 +252,92 @@ export class Forum {
   }
 
   /**
-   * Load the streams at their heads, look retries up, decide and stage each command, append, publish, answer, wake.
-   * Nothing is suspended between the checks and the append, and no response is sent before the commit is on disk.
+   * Decides a move on a shared log without a look at it: on what is in memory, and on the batches before it, which are not written
+   * yet. If that proves not to be the head, or the signature is known, its append finds a conflict. Returns false for other
+   * commands, and for a move that would be rejected: only the log can tell whether the memory is old, or the move a retry.
    */
-  async #commit(queued: readonly Pending[]): Promise<void> {
-    let unanswered = queued;
+  #decideOnMemory(pending: Pending): boolean {
+    const { command, streams, wasLoaded } = pending;
+    if (wasLoaded || !this.#isMemoryCurrent || this.#open.outcomes.length >= BATCH_COMMANDS_MAX) return false;
+    if (!('chamberId' in command) || command.chamberId === undefined || command.operation === 'record') return false;
+    if (this.#open.touched.has(command.caller.did)) return false;
+    for (const stream of streams) {
+      if (this.#open.streams.has(stream)) continue;
+      const staged = this.#writing?.touched.has(stream) ? this.#writing.streams.get(stream) : undefined;
+      const state = staged ?? this.#streams.cached(stream);
+      if (state === undefined) return false;
+      this.#open.streams.set(stream, state);
+      this.#open.heads.set(stream, state.state.lastEventId);
+    }
     try {
-      const { ready, found, unproven, batch } = await this.#load(queued);
-      unanswered = ready;
-      const outcomes: Outcome[] = [];
+      this.#open.outcomes.push({ pending, event: this.#decide(pending) });
+      return true;
+    } catch {
+      pending.wasLoaded = true;
+      return false;
+    }
+  }
+
+  /** Load the streams of the queued commands at their heads, look retries up, decide and stage each. */
+  async #decideQueued(): Promise<void> {
+    const batch = this.#open;
+    let queued: readonly Pending[] = this.#queue.splice(0, BATCH_COMMANDS_MAX - batch.outcomes.length);
+    if (this.log.isShared) queued = queued.filter((pending) => !this.#decideOnMemory(pending));
+    if (queued.length === 0) return;
+    try {
+      const { ready, found, lastEventIds } = await this.#load(queued, batch);
+      // Commands that wait for their streams are decided later, and answered then.
+      queued = ready;
       const postponed: Pending[] = [];
       for (const pending of ready) {
-        const { command, signature, resolve, reject } = pending;
+        const { command, signature } = pending;
         const retried = signature === null ? undefined : found.get(signature);
         // It was decided before it was known to be a retry.
         if (retried !== undefined && pending.isCounted && 'caller' in command) {
           pending.isCounted = false;
           command.caller.rate?.giveBack(command.caller.did);
         }
-        if (retried === undefined && this.log.isShared && dependsOnStagedAccount(command, batch)) {
+        if (retried === undefined && this.log.isShared && mustWait(pending, batch, lastEventIds)) {
           postponed.push(pending);
           continue;
         }
         try {
           if (retried instanceof StreamDamaged) throw retried;
-          const event = retried === undefined ? this.#decide(pending, batch) : fromLine(retried);
-          outcomes.push({ pending, event, answer: resolve.bind(undefined, event) });
+          const event = retried === undefined ? this.#decide(pending) : fromLine(retried);
+          batch.outcomes.push({ pending, event });
         } catch (error) {
-          if (unproven.has(pending)) {
-            // Only the log can tell: the state may be old, and the command a retry.
-            pending.wasLoaded = true;
-            postponed.push(pending);
-          } else outcomes.push({ pending, event: null, answer: reject.bind(undefined, error) });
+          batch.outcomes.push({ pending, event: null, error });
         }
       }
-
-      if (postponed.length > 0) {
-        unanswered = outcomes.map(({ pending }) => pending);
-        this.#queue.unshift(...postponed);
-      }
-      const { conflicts, appendMillis } = await this.#append(batch);
-      const final = conflicts.size === 0 ? outcomes : this.#decideAgain(outcomes, conflicts);
-      for (const stream of batch.touched) this.#streams.publish(stream, batch.streams.get(stream) as Chamber | Account);
-      for (const { answer } of final) answer();
-      for (const { event } of final) {
-        const isArrival = event?.type === 'chamber.created' || event?.type === 'chamber.joined';
-        if (isArrival) for (const wake of this.#followers.get(event.did) ?? []) wake();
-      }
-      for (const stream of [...batch.touched, ALL_CHAMBERS]) {
-        for (const wake of this.#followers.get(stream) ?? []) wake();
-      }
-      const written =
-        conflicts.size === 0 ? batch.entries : batch.entries.filter(({ stream }) => !conflicts.has(stream));
-      this.#options.onBatch?.({
-        commands: ready.length,
-        events: written.length,
-        conflicts: conflicts.size,
-        redecided: outcomes.length - final.length,
-        appendMillis,
-      });
+      this.#queue.unshift(...postponed);
     } catch (error) {
-      // Only these: commands that wait for their streams are committed later, and answered then.
-      for (const { reject } of unanswered) reject(error);
+      for (const { reject } of queued) reject(error);
     }
   }
 
   /** Returns the commands whose streams are in memory at their heads, and the lines that their signatures led to earlier. */
-  async #load(queued: readonly Pending[]) {
+  async #load(queued: readonly Pending[], batch: Batch) {
     const { log } = this;
-    const streams = new Map<StreamId, Chamber | Account>();
-    const openChambers = new Map<string, number>();
     const ready: Pending[] = [];
     const wanted = new Set<StreamId>();
     const signatures: string[] = [];
-    const unproven = new Set<Pending>();
-    for (const pending of queued) {
-      if (log.isShared && this.#isForMemory(pending)) unproven.add(pending);
-      else {
-        if (log.isShared) for (const stream of pending.streams) wanted.add(stream);
-        if (pending.signature !== null) signatures.push(pending.signature);
-      }
+    for (const { streams, signature } of queued) {
+      if (log.isShared) for (const stream of streams) wanted.add(stream);
+      if (signature !== null) signatures.push(signature);
     }
-    const isAsked = unproven.size < queued.length;
-    let { lastEventIds, lastChamberId, found } = isAsked ? await log.lookUp([...wanted], signatures) : NOTHING_ASKED;
-    if (isAsked) this.#isMemoryCurrent = true;
+    let { lastEventIds, lastChamberId, found } = await log.lookUp([...wanted], signatures);
+    batch.lastChamberId = lastChamberId;
+    this.#isMemoryCurrent = true;
     let isLate = false;
     for (const pending of queued) {
       try {
         const behind: StreamId[] = [];
         for (const stream of pending.streams) {
           const head = lastEventIds.get(stream);
-          if (head === 0 || streams.has(stream)) continue;
+          if (head === 0 || batch.streams.has(stream)) continue;
           const state = this.#streams.cached(stream);
           const isAtHead = state !== undefined && (head === undefined || head === state.state.lastEventId);
-          if (isAtHead) streams.set(stream, state);
+          if (isAtHead) batch.streams.set(stream, state);
           else behind.push(stream);
           if (!isAtHead && state !== undefined) this.#isMemoryCurrent = false;
         }
@@ -342,11 +349,11 @@ export class Forum {
         for (const stream of behind) {
           const head = lastEventIds.get(stream);
           const state = await this.#streams.load(stream, { isUrgent: true, head });
-          if (state !== undefined) streams.set(stream, state);
+          if (state !== undefined && !batch.streams.has(stream)) batch.streams.set(stream, state);
           if (log.isShared && state?.state.lastEventId !== head) isLate = true;
         }
         if (pending.command.operation === 'createChamber') {
-          const isFull = await this.#countOpen(pending.command.caller, openChambers);
+          const isFull = await this.#countOpen(pending.command.caller, batch.openChambers);
           if (log.isShared && isFull) isLate = true;
         }
         ready.push(pending);
@@ -361,20 +368,57 @@ export class Forum {
       });
       if (again !== undefined) ({ found } = again);
     }
-    const times = { now: this.now(), wallClock: this.#options.clock() };
-    const staged = { accepted: new Map(), entries: [], registrations: [], touched: new Set<StreamId>() };
-    const batch: Batch = { ...times, streams, openChambers, lastChamberId, ...staged };
-    return { ready, found, unproven, batch };
+    return { ready, found, lastEventIds };
   }
 
-  /**
-   * Whether a move on a shared log is decided on memory alone, without a look at the log before: if that is not the head, or the
-   * signature is known, the append of an acceptance finds a conflict. A rejection is decided again after a look.
-   */
-  #isForMemory({ command, streams, wasLoaded }: Pending): boolean {
-    if (!('chamberId' in command) || command.chamberId === undefined || command.operation === 'record') return false;
-    if (wasLoaded || !this.#isMemoryCurrent) return false;
-    return streams.every((stream) => this.#streams.cached(stream) !== undefined);
+  /** Append, publish, answer, wake: no response is sent before the batch is on disk. */
+  async #commit(batch: Batch): Promise<void> {
+    const { outcomes, entries, registrations, touched } = batch;
+    this.#writing = batch;
+    const startedAt = performance.now();
+    try {
+      const isEmpty = entries.length === 0 && registrations.length === 0;
+      const conflicts = isEmpty ? NO_STREAMS : await this.log.append(entries, registrations);
+      const appendMillis = isEmpty ? 0 : performance.now() - startedAt;
+      // In memory these are as before the batch, and are folded on from there.
+      for (const stream of conflicts) touched.delete(stream);
+      for (const stream of touched) this.#streams.publish(stream, batch.streams.get(stream) as Chamber | Account);
+      const decided = outcomes.length + this.#open.outcomes.length;
+      const final = conflicts.size === 0 ? outcomes : this.#decideAgain(outcomes, conflicts);
+      for (const { pending, event, error } of final) {
+        if (error === undefined) pending.resolve(event);
+        else pending.reject(error);
+      }
+      for (const { event } of final) {
+        const isArrival = event?.type === 'chamber.created' || event?.type === 'chamber.joined';
+        if (isArrival) for (const wake of this.#followers.get(event.did) ?? []) wake();
+      }
+      for (const stream of [...touched, ALL_CHAMBERS]) {
+        for (const wake of this.#followers.get(stream) ?? []) wake();
+      }
+      const written = conflicts.size === 0 ? entries : entries.filter(({ stream }) => !conflicts.has(stream));
+      this.#options.onBatch?.({
+        commands: outcomes.length,
+        events: written.length,
+        conflicts: conflicts.size,
+        redecided: decided - final.length - this.#open.outcomes.length,
+        appendMillis,
+      });
+    } catch (error) {
+      for (const stream of touched) this.#streams.forget(stream);
+      this.#takeBack();
+      for (const { pending } of outcomes) pending.reject(error);
+      if (!(error instanceof ForumError)) this.#options.onFatal(error);
+    } finally {
+      this.#writing = undefined;
+    }
+  }
+
+  /** What was decided on a batch that was not written whole returns to the queue. */
+  #takeBack(): void {
+    const { outcomes } = this.#open;
+    this.#open = new Batch();
+    this.#queue.unshift(...outcomes.map(({ pending }) => pending));
   }
 
   /**
@@ -391,6 +435,7 @@ export class Forum {
       return [...streams, event?.chamberId].some((stream) => stream != null && conflicts.has(stream));
     });
     this.#isMemoryCurrent = false;
+    this.#takeBack();
     for (const { pending } of lost.toReversed()) {
       pending.wasLoaded = true;
       if ('basis' in pending.command) pending.reject(basisPassed());
@@ -401,12 +446,17 @@ export class Forum {
   }
 
   /** The event that answers the command, staged; null when it changes nothing. Throws ForumError, with nothing staged. */
-  #decide(pending: Pending, batch: Batch): ForumEvent | null {
+  #decide(pending: Pending): ForumEvent | null {
     const { command } = pending;
+    const batch = this.#open;
+    batch.now = this.now();
+    batch.wallClock = this.#options.clock();
     if (command.operation === 'record') return this.#record(command, batch);
     const { did, signature, times, rate } = command.caller;
-    const twin = signature === null ? undefined : batch.accepted.get(signature);
-    if (twin !== undefined) return twin;
+    for (const { accepted } of [batch, this.#writing ?? batch]) {
+      const twin = signature === null ? undefined : accepted.get(signature);
+      if (twin !== undefined) return twin;
+    }
     // Not for retries: signed requests are public in the log, and replaying them must not use up the agent's rate.
     const wait = pending.isCounted ? 0 : (rate?.take(did) ?? 0);
     if (wait > 0) throw rateError(wait, 'requests by this agent');
@@ -515,26 +565,6 @@ export class Forum {
     }
   }
 
-  /** Durable when it resolves. After an error the streams are folded again. */
-  async #append({
-    entries,
-    registrations,
-    touched,
-  }: Batch): Promise<{ readonly conflicts: ReadonlySet<StreamId>; readonly appendMillis: Millis }> {
-    if (entries.length === 0 && registrations.length === 0) return { conflicts: touched, appendMillis: 0 };
-    const started = performance.now();
-    try {
-      const conflicts = await this.log.append(entries, registrations);
-      // In memory these are as before the batch, and are folded on from there.
-      for (const stream of conflicts) touched.delete(stream);
-      return { conflicts, appendMillis: performance.now() - started };
-    } catch (error) {
-      for (const stream of touched) this.#streams.forget(stream);
-      if (!(error instanceof ForumError)) this.#options.onFatal(error);
-      throw error;
-    }
-  }
-
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -626,10 +656,17 @@ export class Forum {
   }
 }
 
-const NOTHING_ASKED: LookUp = { lastEventIds: new Map(), lastChamberId: 0, found: new Map() };
+const NO_STREAMS: ReadonlySet<StreamId> = new Set();
 
-/** Another process may append to that account first, and an event of another stream would then refer to one that never existed. */
-function dependsOnStagedAccount(command: Command, { touched }: Batch): boolean {
+/** Whether a command has to be decided after the batch is written. */
+function mustWait(
+  { command, streams }: Pending,
+  { heads, touched }: Batch,
+  lastEventIds: LookUp['lastEventIds'],
+): boolean {
+  // A state from memory may hold an event that the look-up of the signature did not see.
+  if (streams.some((stream) => heads.has(stream) && heads.get(stream) !== lastEventIds.get(stream))) return true;
+  // Another process may append to that account first, and an event of another stream would then refer to one that never existed.
   const isChambers = command.operation === 'createChamber' || 'chamberId' in command;
   return isChambers && command.operation !== 'record' && touched.has(command.caller.did);
 }

@@ -34,6 +34,8 @@ export interface ThreadListener {
 export class SodiumThread {
   /** Whether libsodium is loaded; only then may batches be sent. */
   isReady = false;
+  /** Sent and not answered yet. */
+  batches = 0;
   readonly #worker: Worker;
   readonly #sent: (readonly VerifyJob[])[] = [];
   #reason = 'it ended';
@@ -48,7 +50,7 @@ export class SodiumThread {
         return;
       }
       const batch = this.#sent.shift() ?? [];
-      if (this.#sent.length === 0) this.#worker.unref();
+      if (--this.batches === 0) this.#worker.unref();
       onAnswer();
       for (let index = 0; index < batch.length; index++) settle(batch[index] as VerifyJob, answers[index] === 1);
     });
@@ -61,14 +63,9 @@ export class SodiumThread {
     });
   }
 
-  /** Sent and not answered yet. */
-  get batches(): number {
-    return this.#sent.length;
-  }
-
   /** The whole batch changes threads as one block of bytes, so nothing is cloned. */
   send(batch: readonly VerifyJob[]): void {
-    if (this.#sent.length === 0) this.#worker.ref();
+    if (this.batches++ === 0) this.#worker.ref();
     this.#sent.push(batch);
     let size = 0;
     for (const { message } of batch) size += HEAD_BYTES + message.length;

@@ -1,6 +1,7 @@
 // Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
 import { describe, expect, it, vi } from 'vitest';
 import type { ForumLog } from '../../../src/log/log.ts';
+import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { type Answer, House, type HouseOptions, type Prepared, registrationOf } from '../../kit/house.ts';
@@ -26,7 +27,7 @@ async function openNodes(options: HouseOptions = {}) {
 const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
 
 /** Wraps a log so that `act` runs before each call of the method, and has its arguments. */
-function before<Method extends 'append' | 'countOpenChambers'>(
+function actBefore<Method extends 'append' | 'lookUp' | 'countOpenChambers'>(
   method: Method,
   act: (...args: Parameters<ForumLog[Method]>) => unknown,
 ) {
@@ -46,7 +47,7 @@ function before<Method extends 'append' | 'countOpenChambers'>(
 /** Wraps a log so that the next call of the method, once the gate is closed, waits until it is opened. */
 function gateOf(method: 'append' | 'countOpenChambers') {
   const gate = { isClosed: false, open: () => {} };
-  const wrapLog = before(method, async () => {
+  const wrapLog = actBefore(method, async () => {
     if (!gate.isClosed) return;
     gate.isClosed = false;
     await new Promise<void>((resolve) => {
@@ -180,7 +181,7 @@ it('a move asks the database once, to append, and so do several of a chamber in 
 describe('a batch', () => {
   it('waits for as many moves as the last one had, but not for long', async () => {
     const batches: number[] = [];
-    const wrapLog = before('append', (entries) => batches.push(entries.length));
+    const wrapLog = actBefore('append', (entries) => batches.push(entries.length));
     const house = new House({ log: await openLog(await temporaryPostgres()), wrapLog });
     const by = await house.agent();
     const chamberId = await openChamber(house, [by]);
@@ -265,6 +266,78 @@ describe('a move that a node decides on what it has in memory', () => {
     for (const ticker of tickers) events.push(await submit(first, ticker));
     expect(await Promise.all(tickers.map((ticker) => submit(other, ticker)))).toEqual(events);
     expect(taken).toBe(tickers.length);
+  });
+});
+
+describe('a move that comes while a batch is written', () => {
+  async function openHeld(options: HouseOptions = {}) {
+    const { gate, wrapLog } = gateOf('append');
+    const looks: unknown[] = [];
+    const wrap = actBefore('lookUp', (streams) => looks.push(streams));
+    const url = await temporaryPostgres();
+    const clock = new TestClock();
+    const house = new House({ log: await openLog(url), clock, wrapLog: (log) => wrap(wrapLog(log)), ...options });
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const chamberId = await openChamber(house, [ann, bob]);
+    await enterPhase(house, chamberId, 'DEBATE');
+    const submit = (operation: 'debate' | 'pass', by: Signer, signature: string | null = null) => {
+      const json = operation === 'pass' ? {} : { comment: 'hm' };
+      const caller = { did: by.did, request: null, signature, times: null };
+      return house.forum.submit({ operation, chamberId, body: { json }, caller });
+    };
+    await submit('debate', ann);
+    looks.length = 0;
+    gate.isClosed = true;
+    return { gate, looks, house, url, clock, ann, bob, chamberId, submit };
+  }
+
+  it('is decided on it, without a look at the log, and written by the next append', async () => {
+    const { gate, looks, house, ann, bob, chamberId, submit } = await openHeld();
+    const signature = 'a'.repeat(72);
+    const first = submit('pass', ann, signature);
+    await someTurns();
+    // Only after the first one is it the other agent's turn.
+    const others = [submit('pass', ann, signature), submit('debate', bob), submit('pass', bob), submit('debate', ann)];
+    await someTurns();
+    await expect(house.forum.chamber(chamberId)).resolves.toMatchObject({ state: { lastEventId: 4 } });
+    gate.open();
+    const events = await Promise.all([first, ...others]);
+    expect(events.map(({ eventId }) => eventId)).toEqual([5, 5, 6, 7, 8]);
+    expect(looks).toEqual([]);
+    expect(await house.events(chamberId)).toHaveLength(8);
+  });
+
+  it('is decided again if another node was first', async () => {
+    const { gate, house, url, clock, ann, bob, chamberId, submit } = await openHeld();
+    const moves = [submit('debate', ann)];
+    await someTurns();
+    moves.push(submit('pass', ann), submit('debate', bob));
+    const other = new House({ log: await openLog(url), clock });
+    await other.must('POST', `/chambers/${chamberId}/debate`, { by: ann, body: { comment: 'first' } });
+    gate.open();
+    expect((await Promise.all(moves)).map(({ eventId }) => eventId)).toEqual([6, 7, 8]);
+    await witness(house, chamberId);
+  });
+
+  it('is decided again if that one fails', async () => {
+    let isBroken = false;
+    const wrapLog = actBefore('append', async () => {
+      if (!isBroken) return;
+      await someTurns();
+      isBroken = false;
+      throw new ForumError('FORUM_ERR_UNAVAILABLE', 'broken');
+    });
+    const { house, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
+    isBroken = true;
+    const lost = submit('pass', ann);
+    const refused = expect(lost).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
+    await new Promise(setImmediate);
+    const onTop = submit('debate', bob);
+    const beside = submit('debate', ann);
+    await expect(onTop).rejects.toMatchObject({ code: 'FORUM_ERR_TURN' });
+    await refused;
+    expect(await beside).toMatchObject({ eventId: 5 });
+    await witness(house, chamberId);
   });
 });
 
