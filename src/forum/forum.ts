@@ -334,6 +334,7 @@ export class Forum {
         const behind: StreamId[] = [];
         for (const stream of pending.streams) {
           const head = lastEventIds.get(stream);
+          if (batch.heads.has(stream) && batch.heads.get(stream) !== head) this.#isMemoryCurrent = false;
           if (head === 0 || batch.streams.has(stream)) continue;
           const state = this.#streams.cached(stream);
           const isAtHead = state !== undefined && (head === undefined || head === state.state.lastEventId);

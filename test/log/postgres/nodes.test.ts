@@ -253,6 +253,33 @@ describe('a move that a node decides on what it has in memory', () => {
     expect((await first.events(id)).at(-1)).toMatchObject({ payload: { creatorWallet: walletAddress } });
   });
 
+  it('waits for no end of others that would be refused for what another node has changed', async () => {
+    const { url, clock, first } = await openNodes();
+    const [ann, bob] = [await first.agent(), await first.agent()];
+    const id = await openChamber(first, [ann, bob]);
+    await enterPhase(first, id, 'DEBATE');
+    let looks = 0;
+    const answers: Promise<unknown>[] = [];
+    const wrapLog = actBefore('lookUp', () => {
+      if (++looks < 50) answers.push(debate().catch(() => {}));
+    });
+    const stale = new House({ log: await openLog(url), clock, wrapLog });
+    const caller = { did: bob.did, request: null, signature: null, times: null };
+    const debate = () =>
+      stale.forum.submit({ operation: 'debate', chamberId: id, body: { json: { comment: 'hm' } }, caller });
+    looks = 50;
+    await stale.must('POST', `/chambers/${id}/debate`, { by: ann, body: { comment: 'known to this node' } });
+    await stale.must('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
+    await stale.must('POST', `/chambers/${id}/pass`, { by: bob, body: {} });
+    await first.must('POST', `/chambers/${id}/pass`, { by: ann, body: {} });
+    looks = 0;
+    // In this node's memory it is the other agent's turn.
+    expect(await debate()).toMatchObject({ did: bob.did });
+    expect(looks).toBeLessThan(10);
+    looks = 50;
+    await Promise.all(answers);
+  });
+
   it('is recognised as a retry, which takes nothing from the rate of its agent', async () => {
     const { first, other, ann, id } = await openDebate();
     let taken = 0;
