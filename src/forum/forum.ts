@@ -1,5 +1,6 @@
 // The spine: a command is decided, appended, published and answered; everything else follows the log.
 import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
@@ -45,7 +46,7 @@ import {
 import { Streams } from './streams.ts';
 import { TodoLists } from './todo-lists.ts';
 
-/** Bounds how long one batch keeps the process from doing anything else. */
+/** Bounds how long one batch keeps the process from doing anything else. With commands that were looked up it may hold twice as many. */
 export const BATCH_COMMANDS_MAX = 128;
 /** Of the event loop, in which commands join a batch of a log that is not shared. */
 const TURNS_PER_BATCH = 2;
@@ -63,13 +64,16 @@ const MEMBERSHIPS_PER_PAGE = 200;
 /** Conflicts of one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
 
+/** Of the moves written last on a shared log: whoever sends one of them again causes no conflict. */
+const RECENT_SIGNATURES_MAX = 16_384;
+
 export interface BatchReport {
   readonly commands: number;
   /** Events written. */
   readonly events: number;
-  /** Streams that another process extended first. */
+  /** Streams of which nothing was written, mostly since another process extended them first. */
   readonly conflicts: number;
-  /** Commands that are decided again because of a conflict. */
+  /** Commands that are decided again because of that. */
   readonly redecided: number;
   readonly appendMillis: number;
 }
@@ -121,7 +125,9 @@ interface Pending {
   readonly signature: string | null;
   /** Its streams were loaded once. If the cache has evicted them since, the batch loads them itself. */
   wasLoaded: boolean;
-  /** How often another process appended to its streams first. */
+  /** It can't be decided on what is in memory, without a look at the log. */
+  needsLook: boolean;
+  /** How often it was decided and not written. */
   conflicts: number;
   /** It has taken from its agent's rate. */
   isCounted: boolean;
@@ -137,7 +143,7 @@ interface Outcome {
 /** Commands that are decided one after another, each on the effects of those before it, and then written together. */
 class Batch {
   readonly outcomes: Outcome[] = [];
-  /** The states at their heads, then the staged ones; a stream without events is absent. */
+  /** The states that it is decided on, then the staged ones; a stream without events is absent. */
   readonly streams = new Map<StreamId, Chamber | Account>();
   /** The heads that were taken from memory, without a look at the log. */
   readonly heads = new Map<StreamId, number>();
@@ -151,8 +157,6 @@ class Batch {
   lastChamberId = 0;
   /** When the latest decision was made: for `ts` and phases, never falls. */
   now: Millis = 0;
-  /** The same for the age of signatures. */
-  wallClock: Millis = 0;
 }
 
 export class Forum {
@@ -174,6 +178,7 @@ export class Forum {
   #isClosed = false;
   /** Whether the latest look at a shared log found nothing in memory behind it. */
   #isMemoryCurrent = false;
+  readonly #recentSignatures = new LRUCache<string, true>({ max: RECENT_SIGNATURES_MAX });
   #latest: Millis;
 
   constructor(options: ForumOptions) {
@@ -208,6 +213,7 @@ export class Forum {
         resolve: resolve as Pending['resolve'],
         reject,
         wasLoaded: false,
+        needsLook: false,
         conflicts: 0,
         isCounted: false,
       };
@@ -233,7 +239,8 @@ export class Forum {
       const batch = this.#open;
       this.#open = new Batch();
       this.#awaited = Math.min(batch.outcomes.length, COMMANDS_AWAITED_MAX);
-      await this.#commit(batch);
+      // Maybe all are being loaded, or could not be looked up.
+      if (batch.outcomes.length > 0) await this.#commit(batch);
     }
     this.#draining = undefined;
   }
@@ -252,13 +259,14 @@ export class Forum {
   }
 
   /**
-   * Decides a move on a shared log without a look at it: on what is in memory, and on the batches before it, which are not written
+   * Decides a move on a shared log without a look at it: on what is in memory, and on the batch before it, which is not written
    * yet. If that proves not to be the head, or the signature is known, its append finds a conflict. Returns false for other
    * commands, and for a move that would be rejected: only the log can tell whether the memory is old, or the move a retry.
    */
   #decideOnMemory(pending: Pending): boolean {
-    const { command, streams, wasLoaded } = pending;
-    if (wasLoaded || !this.#isMemoryCurrent || this.#open.outcomes.length >= BATCH_COMMANDS_MAX) return false;
+    const { command, streams, signature } = pending;
+    if (pending.needsLook || !this.#isMemoryCurrent || this.#open.outcomes.length >= BATCH_COMMANDS_MAX) return false;
+    if (signature !== null && this.#recentSignatures.has(signature)) return false;
     if (!('chamberId' in command) || command.chamberId === undefined || command.operation === 'record') return false;
     if (this.#open.touched.has(command.caller.did)) return false;
     for (const stream of streams) {
@@ -273,7 +281,7 @@ export class Forum {
       this.#open.outcomes.push({ pending, event: this.#decide(pending) });
       return true;
     } catch {
-      pending.wasLoaded = true;
+      pending.needsLook = true;
       return false;
     }
   }
@@ -384,8 +392,10 @@ export class Forum {
       // In memory these are as before the batch, and are folded on from there.
       for (const stream of conflicts) touched.delete(stream);
       for (const stream of touched) this.#streams.publish(stream, batch.streams.get(stream) as Chamber | Account);
-      const decided = outcomes.length + this.#open.outcomes.length;
+      if (this.log.isShared) for (const signature of batch.accepted.keys()) this.#recentSignatures.set(signature, true);
+      const waiting = this.#queue.length;
       const final = conflicts.size === 0 ? outcomes : this.#decideAgain(outcomes, conflicts);
+      const redecided = this.#queue.length - waiting;
       for (const { pending, event, error } of final) {
         if (error === undefined) pending.resolve(event);
         else pending.reject(error);
@@ -402,7 +412,7 @@ export class Forum {
         commands: outcomes.length,
         events: written.length,
         conflicts: conflicts.size,
-        redecided: decided - final.length - this.#open.outcomes.length,
+        redecided,
         appendMillis,
       });
     } catch (error) {
@@ -423,8 +433,8 @@ export class Forum {
   }
 
   /**
-   * Other processes appended to these streams first, so the commands decided on them return to the queue; a relayer's are
-   * rejected. Returns the other outcomes.
+   * Nothing of these streams was written: the commands decided on them return to the queue, and with them what was decided on the
+   * whole batch; a relayer's are rejected. Returns the other outcomes.
    */
   #decideAgain(outcomes: readonly Outcome[], conflicts: ReadonlySet<StreamId>): readonly Outcome[] {
     const isCreationLost = outcomes.some(
@@ -433,12 +443,14 @@ export class Forum {
     const lost = outcomes.filter(({ pending: { command, streams }, event }) => {
       // Maybe rejected for the number of open chambers, of which the lost one was counted.
       if (event === null && command.operation === 'createChamber' && isCreationLost) return true;
-      return [...streams, event?.chamberId].some((stream) => stream != null && conflicts.has(stream));
+      // A written event stays, even if the account that it was decided on has changed at the same moment.
+      const decidedOn = event === null ? streams : [event.chamberId ?? event.did];
+      return decidedOn.some((stream) => stream !== null && conflicts.has(stream));
     });
     this.#isMemoryCurrent = false;
     this.#takeBack();
     for (const { pending } of lost.toReversed()) {
-      pending.wasLoaded = true;
+      pending.needsLook = true;
       if ('basis' in pending.command) pending.reject(basisPassed());
       else if (++pending.conflicts > CONFLICTS_MAX) pending.reject(unavailable('the chamber is too busy, retry'));
       else this.#queue.unshift(pending);
@@ -451,7 +463,6 @@ export class Forum {
     const { command } = pending;
     const batch = this.#open;
     batch.now = this.now();
-    batch.wallClock = this.#options.clock();
     if (command.operation === 'record') return this.#record(command, batch);
     const { did, signature, times, rate } = command.caller;
     for (const { accepted } of [batch, this.#writing ?? batch]) {
@@ -466,7 +477,7 @@ export class Forum {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
     }
     if (times !== null) {
-      requireFresh(times, batch.wallClock, this.#options.ages);
+      requireFresh(times, this.#options.clock(), this.#options.ages);
       // The line's `ts` may be ahead of the wall clock, and auditors compare with `ts`.
       requireFresh(times, batch.now, SIGNATURE_AGES.caps);
     }
@@ -557,6 +568,7 @@ export class Forum {
     try {
       for (const stream of cold) await this.#streams.load(stream, { head: heads.get(stream) });
       pending.wasLoaded = true;
+      pending.needsLook = true;
       this.#queue.push(pending);
       this.#draining ??= this.#drain();
     } catch (error) {

@@ -100,7 +100,7 @@ export interface ChamberListQuery {
   readonly now: Millis;
 }
 
-/** What a batch has to know of the log before it is decided, read at one moment. */
+/** What commands need of the log to be decided, read at one moment. */
 export interface LookUp {
   /** Of the streams asked for; 0 for one without events. */
   readonly lastEventIds: ReadonlyMap<StreamId, number>;

@@ -1,4 +1,4 @@
-// What a batch has to know of the log before it is decided, read by one statement, and so at one moment.
+// What commands need of the log to be decided, read by one statement, and so at one moment.
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { LookUp, StreamDamaged, StreamId } from '../log.ts';

@@ -1,6 +1,6 @@
 // Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
 import { describe, expect, it, vi } from 'vitest';
-import type { ForumLog } from '../../../src/log/log.ts';
+import { ALL_CHAMBERS, type ForumLog, type LogEntry, type StreamId } from '../../../src/log/log.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
@@ -27,7 +27,7 @@ async function openNodes(options: HouseOptions = {}) {
 const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
 
 /** Wraps a log so that `act` runs before each call of the method, and has its arguments. */
-function actBefore<Method extends 'append' | 'lookUp' | 'countOpenChambers'>(
+function actBefore<Method extends 'append' | 'lookUp' | 'readPage' | 'countOpenChambers'>(
   method: Method,
   act: (...args: Parameters<ForumLog[Method]>) => unknown,
 ) {
@@ -45,7 +45,7 @@ function actBefore<Method extends 'append' | 'lookUp' | 'countOpenChambers'>(
 }
 
 /** Wraps a log so that the next call of the method, once the gate is closed, waits until it is opened. */
-function gateOf(method: 'append' | 'countOpenChambers') {
+function gateOf(method: 'append' | 'readPage' | 'countOpenChambers') {
   const gate = { isClosed: false, open: () => {} };
   const wrapLog = actBefore(method, async () => {
     if (!gate.isClosed) return;
@@ -179,6 +179,20 @@ it('a move asks the database once, to append, and so do several of a chamber in 
 });
 
 describe('a batch', () => {
+  it('that could not be looked up wakes nobody', async () => {
+    const wrapLog = actBefore('lookUp', () => {
+      throw new ForumError('FORUM_ERR_UNAVAILABLE', 'no database');
+    });
+    const { forum } = new House({ log: await openLog(await temporaryPostgres()), wrapLog });
+    let wakes = 0;
+    forum.follow(ALL_CHAMBERS, () => wakes++);
+    const caller = { did: 'did:key:z6Mk', request: null, signature: null, times: null };
+    const move = forum.submit({ operation: 'createChamber', body: { json: {} }, caller });
+    await expect(move).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
+    await someTurns();
+    expect(wakes).toBe(0);
+  });
+
   it('waits for as many moves as the last one had, but not for long', async () => {
     const batches: number[] = [];
     const wrapLog = actBefore('append', (entries) => batches.push(entries.length));
@@ -251,6 +265,41 @@ describe('a move that a node decides on what it has in memory', () => {
     await first.must('POST', '/register', { by: ann, body: { ...registrationOf(ann), walletAddress } });
     await other.must('POST', `/chambers/${id}/propose`, { by: ann, body: idea('NEW') });
     expect((await first.events(id)).at(-1)).toMatchObject({ payload: { creatorWallet: walletAddress } });
+  });
+
+  it('delays no move of another chamber while many events of its own are read', async () => {
+    const { url, clock, first } = await openNodes();
+    const { gate, wrapLog } = gateOf('readPage');
+    const stale = new House({ log: await openLog(url), clock, wrapLog });
+    const by = await first.agent();
+    const debate = (house: House, id: number) =>
+      house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+    const [behind, other] = [await openChamber(first, [by]), await openChamber(first, [by])];
+    await enterPhase(first, behind, 'DEBATE');
+    for (const id of [behind, other]) await debate(stale, id);
+    // More than are caught up with within a batch.
+    for (let event = 0; event < 65; event++) await debate(first, behind);
+    gate.isClosed = true;
+    const late = debate(stale, behind);
+    await vi.waitFor(() => expect(gate.isClosed).toBe(false));
+    expect(await debate(stale, other)).toMatchObject({ eventId: 4 });
+    gate.open();
+    expect(await late).toMatchObject({ eventId: 69 });
+  });
+
+  it('causes no conflict when it is sent again', async () => {
+    const appended: number[] = [];
+    const wrapLog = actBefore('append', (entries) => appended.push(entries.length));
+    const house = new House({ log: await openLog(await temporaryPostgres()), wrapLog });
+    const by = await house.agent();
+    const id = await openChamber(house, [by]);
+    await enterPhase(house, id, 'DEBATE');
+    await house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'so that it is in memory' } });
+    const request = house.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+    const answer = await house.send(request);
+    appended.length = 0;
+    expect(seen(await house.send(request))).toBe(seen(answer));
+    expect(appended).toEqual([]);
   });
 
   it('waits for no end of others that would be refused for what another node has changed', async () => {
@@ -343,6 +392,46 @@ describe('a move that comes while a batch is written', () => {
     await other.must('POST', `/chambers/${chamberId}/debate`, { by: ann, body: { comment: 'first' } });
     gate.open();
     expect((await Promise.all(moves)).map(({ eventId }) => eventId)).toEqual([6, 7, 8]);
+    await witness(house, chamberId);
+  });
+
+  it('stays written if another node was first with the account that it was decided on', async () => {
+    const isOf = (stream: StreamId) => (entry: LogEntry) => entry.stream === stream;
+    const lost = new Set<StreamId>();
+    // As when the other node commits after the statement's snapshot and before its insert.
+    const wrapLog = (log: ForumLog): ForumLog =>
+      new Proxy(log, {
+        get: (target, name) => {
+          const value = Reflect.get(target, name, target);
+          if (name !== 'append') return typeof value === 'function' ? value.bind(target) : value;
+          return async (entries: readonly LogEntry[], ...rest: []) => {
+            const [did] = [...lost].filter((each) => entries.some(isOf(each)));
+            if (did === undefined) return target.append(entries, ...rest);
+            lost.clear();
+            const conflicts = await target.append(
+              entries.filter((entry) => !isOf(did)(entry)),
+              ...rest,
+            );
+            return new Set([...conflicts, did]);
+          };
+        },
+      });
+    const { gate, house, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
+    const before = submit('debate', ann);
+    await someTurns();
+    lost.add(ann.did);
+    const move = submit('pass', ann);
+    const caller = { did: ann.did, request: null, signature: null, times: null };
+    const change = house.forum.submit({
+      operation: 'changePersonality',
+      body: { json: { patch: { style: 'dry' } } },
+      caller,
+    });
+    gate.open();
+    expect((await Promise.all([before, move])).map(({ eventId }) => eventId)).toEqual([5, 6]);
+    expect(await change).toMatchObject({ payload: { patch: { style: 'dry' } } });
+    expect(lost.size).toBe(0);
+    expect(await submit('debate', bob)).toMatchObject({ eventId: 7 });
     await witness(house, chamberId);
   });
 
