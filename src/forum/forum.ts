@@ -67,6 +67,9 @@ const CONFLICTS_MAX = 50;
 /** Of the moves written last on a shared log: whoever sends one of them again causes no conflict. */
 const RECENT_SIGNATURES_MAX = 16_384;
 
+/** A state that lacks at most this many events is caught up within the batch. With more, its commands wait, and delay no others. */
+const CATCH_UP_EVENTS_MAX = 64;
+
 export interface BatchReport {
   readonly commands: number;
   /** Events written. */
@@ -335,7 +338,7 @@ export class Forum {
     }
     let { lastEventIds, lastChamberId, found } = await log.lookUp([...wanted], signatures);
     batch.lastChamberId = lastChamberId;
-    this.#isMemoryCurrent = true;
+    if (log.isShared) await this.#catchUp(lastEventIds);
     let isLate = false;
     for (const pending of queued) {
       try {
@@ -378,6 +381,19 @@ export class Forum {
       if (again !== undefined) ({ found } = again);
     }
     return { ready, found, lastEventIds };
+  }
+
+  /** Folds the few events that other processes have just appended to states in memory; memory is current if there are none. */
+  async #catchUp(heads: LookUp['lastEventIds']): Promise<void> {
+    const behind = [...heads].filter(([stream, head]) => {
+      const lacking = head - (this.#streams.cached(stream)?.state.lastEventId ?? head);
+      return lacking > 0 && lacking <= CATCH_UP_EVENTS_MAX;
+    });
+    this.#isMemoryCurrent = behind.length === 0;
+    // A stream that can't be read is read again for its commands, which get the error.
+    await Promise.all(
+      behind.map(([stream, head]) => this.#streams.load(stream, { isUrgent: true, head }).catch(() => {})),
+    );
   }
 
   /** Append, publish, answer, wake: no response is sent before the batch is on disk. */
