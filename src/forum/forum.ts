@@ -64,11 +64,15 @@ const MEMBERSHIPS_PER_PAGE = 200;
 /** Conflicts of one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
 
-/** Of the moves written last on a shared log: whoever sends one of them again causes no conflict. */
+/** Of the moves that this process decided last on a shared log: whoever sends one of them again causes no conflict. */
 const RECENT_SIGNATURES_MAX = 16_384;
 
-/** A state that lacks at most this many events is caught up within the batch. With more, its commands wait, and delay no others. */
-const CATCH_UP_EVENTS_MAX = 64;
+/**
+ * States in memory that lack no more events together are caught up within the batch, unless that takes longer. The commands of
+ * other streams that are behind wait for their streams, and delay nobody else's.
+ */
+const CATCH_UP_EVENTS_MAX = 128;
+const CATCH_UP_MS_MAX = 20;
 
 export interface BatchReport {
   readonly commands: number;
@@ -130,7 +134,7 @@ interface Pending {
   wasLoaded: boolean;
   /** It can't be decided on what is in memory, without a look at the log. */
   needsLook: boolean;
-  /** How often it was decided and not written. */
+  /** How often an append gave it back. */
   conflicts: number;
   /** It has taken from its agent's rate. */
   isCounted: boolean;
@@ -272,18 +276,24 @@ export class Forum {
     if (signature !== null && this.#recentSignatures.has(signature)) return false;
     if (!('chamberId' in command) || command.chamberId === undefined || command.operation === 'record') return false;
     if (this.#open.touched.has(command.caller.did)) return false;
-    for (const stream of streams) {
-      if (this.#open.streams.has(stream)) continue;
+    const { streams: states, heads, outcomes } = this.#open;
+    const added = streams.filter((stream) => !states.has(stream));
+    for (const stream of added) {
       const staged = this.#writing?.touched.has(stream) ? this.#writing.streams.get(stream) : undefined;
       const state = staged ?? this.#streams.cached(stream);
       if (state === undefined) return false;
-      this.#open.streams.set(stream, state);
-      this.#open.heads.set(stream, state.state.lastEventId);
+      states.set(stream, state);
+      heads.set(stream, state.state.lastEventId);
     }
     try {
-      this.#open.outcomes.push({ pending, event: this.#decide(pending) });
+      outcomes.push({ pending, event: this.#decide(pending) });
       return true;
     } catch {
+      // Maybe the look finds later heads.
+      for (const stream of added) {
+        states.delete(stream);
+        heads.delete(stream);
+      }
       pending.needsLook = true;
       return false;
     }
@@ -303,6 +313,7 @@ export class Forum {
       for (const pending of ready) {
         const { command, signature } = pending;
         const retried = signature === null ? undefined : found.get(signature);
+        if (retried !== undefined && signature !== null) this.#recentSignatures.set(signature, true);
         // It was decided before it was known to be a retry.
         if (retried !== undefined && pending.isCounted && 'caller' in command) {
           pending.isCounted = false;
@@ -351,7 +362,6 @@ export class Forum {
           const isAtHead = state !== undefined && (head === undefined || head === state.state.lastEventId);
           if (isAtHead) batch.streams.set(stream, state);
           else behind.push(stream);
-          if (!isAtHead && state !== undefined) this.#isMemoryCurrent = false;
         }
         if (behind.length > 0 && !pending.wasLoaded) {
           // It returns to the queue once its streams are folded, and does not delay the others.
@@ -383,17 +393,21 @@ export class Forum {
     return { ready, found, lastEventIds };
   }
 
-  /** Folds the few events that other processes have just appended to states in memory; memory is current if there are none. */
+  /** Folds the few events that other processes have just appended to states in memory; that is current if there are none. */
   async #catchUp(heads: LookUp['lastEventIds']): Promise<void> {
-    const behind = [...heads].filter(([stream, head]) => {
+    const folds: Promise<unknown>[] = [];
+    let eventsLeft = CATCH_UP_EVENTS_MAX;
+    this.#isMemoryCurrent = true;
+    for (const [stream, head] of heads) {
       const lacking = head - (this.#streams.cached(stream)?.state.lastEventId ?? head);
-      return lacking > 0 && lacking <= CATCH_UP_EVENTS_MAX;
-    });
-    this.#isMemoryCurrent = behind.length === 0;
-    // A stream that can't be read is read again for its commands, which get the error.
-    await Promise.all(
-      behind.map(([stream, head]) => this.#streams.load(stream, { isUrgent: true, head }).catch(() => {})),
-    );
+      if (lacking <= 0) continue;
+      this.#isMemoryCurrent = false;
+      if (lacking > eventsLeft) continue;
+      eventsLeft -= lacking;
+      // A stream that can't be read is read again for its commands, which get the error.
+      folds.push(this.#streams.load(stream, { isUrgent: true, head }).catch(() => {}));
+    }
+    if (folds.length > 0) await Promise.race([Promise.all(folds), sleep(CATCH_UP_MS_MAX)]);
   }
 
   /** Append, publish, answer, wake: no response is sent before the batch is on disk. */
@@ -449,8 +463,8 @@ export class Forum {
   }
 
   /**
-   * Nothing of these streams was written: the commands decided on them return to the queue, and with them what was decided on the
-   * whole batch; a relayer's are rejected. Returns the other outcomes.
+   * Nothing of these streams was written: the commands decided on them return to the queue, with everything that was decided
+   * since; a relayer's are rejected. Returns the other outcomes.
    */
   #decideAgain(outcomes: readonly Outcome[], conflicts: ReadonlySet<StreamId>): readonly Outcome[] {
     const isCreationLost = outcomes.some(
