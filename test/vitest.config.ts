@@ -16,7 +16,7 @@ const LONG = [
   'test/simulation.test.ts',
   'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
   'test/forum/{memory,snapshots}.test.ts',
-  'test/log/sqlite/{event-index,signature-filter}.test.ts',
+  'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
   'test/audit/{accepted,hostile}.test.ts',

@@ -1,6 +1,5 @@
 // The spine: a command is decided, appended, published and answered; everything else follows the log.
 import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import { chamberItemView } from '../../projections/listings.ts';
 import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
@@ -13,6 +12,7 @@ import {
   StreamDamaged,
   type StreamId,
 } from '../log/log.ts';
+import { SignatureFilter } from '../log/signature-filter.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
 import { type ChamberLimits, parseBody } from '../moves/move.ts';
@@ -63,9 +63,6 @@ const MEMBERSHIPS_PER_PAGE = 200;
 
 /** Conflicts of one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
-
-/** Of the moves that this process decided last on a shared log: whoever sends one of them again causes no conflict. */
-const RECENT_SIGNATURES_MAX = 16_384;
 
 /**
  * States in memory that lack no more events together are caught up within the batch, unless that takes longer. The commands of
@@ -185,7 +182,8 @@ export class Forum {
   #isClosed = false;
   /** Whether the latest look at a shared log found nothing in memory behind it. */
   #isMemoryCurrent = false;
-  readonly #recentSignatures = new LRUCache<string, true>({ max: RECENT_SIGNATURES_MAX });
+  /** Signatures that this process met in a shared log: whoever sends their moves again causes no conflict. */
+  readonly #known = new SignatureFilter(0);
   #latest: Millis;
 
   constructor(options: ForumOptions) {
@@ -273,7 +271,7 @@ export class Forum {
   #decideOnMemory(pending: Pending): boolean {
     const { command, streams, signature } = pending;
     if (pending.needsLook || !this.#isMemoryCurrent || this.#open.outcomes.length >= BATCH_COMMANDS_MAX) return false;
-    if (signature !== null && this.#recentSignatures.has(signature)) return false;
+    if (signature !== null && this.#known.mayHold(signature)) return false;
     if (!('chamberId' in command) || command.chamberId === undefined || command.operation === 'record') return false;
     if (this.#open.touched.has(command.caller.did)) return false;
     const { streams: states, heads, outcomes } = this.#open;
@@ -313,7 +311,7 @@ export class Forum {
       for (const pending of ready) {
         const { command, signature } = pending;
         const retried = signature === null ? undefined : found.get(signature);
-        if (retried !== undefined && signature !== null) this.#recentSignatures.set(signature, true);
+        if (retried !== undefined && signature !== null) this.#known.add(signature);
         // It was decided before it was known to be a retry.
         if (retried !== undefined && pending.isCounted && 'caller' in command) {
           pending.isCounted = false;
@@ -422,7 +420,7 @@ export class Forum {
       // In memory these are as before the batch, and are folded on from there.
       for (const stream of conflicts) touched.delete(stream);
       for (const stream of touched) this.#streams.publish(stream, batch.streams.get(stream) as Chamber | Account);
-      if (this.log.isShared) for (const signature of batch.accepted.keys()) this.#recentSignatures.set(signature, true);
+      if (this.log.isShared) for (const signature of batch.accepted.keys()) this.#known.add(signature);
       const waiting = this.#queue.length;
       const final = conflicts.size === 0 ? outcomes : this.#decideAgain(outcomes, conflicts);
       const redecided = this.#queue.length - waiting;

@@ -23,7 +23,7 @@
 // The prefix in the table of signatures is not unique: a look-up compares the whole signature with the column in `events`.
 import type { Database } from 'better-sqlite3';
 import type { LogEntry, StreamId } from '../log.ts';
-import { SignatureFilter } from './signature-filter.ts';
+import { SignatureFilter } from '../signature-filter.ts';
 
 const MEMTABLE_EVENTS_MAX = 4_096;
 /** Flushed with each event that is appended, which adds two entries at most. */

@@ -368,7 +368,7 @@ describe('a move that comes while a batch is written', () => {
 
   it('is decided on it, without a look at the log, and written by the next append', async () => {
     const { gate, looks, house, ann, bob, chamberId, submit } = await openHeld();
-    const signature = 'a'.repeat(72);
+    const signature = `\0\0\0\0${'a'.repeat(68)}`;
     const first = submit('pass', ann, signature);
     await someTurns();
     // Only after the first one is it the other agent's turn.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { signatureKey } from '../../../src/crypto/http-signature.ts';
-import { SignatureFilter } from '../../../src/log/sqlite/signature-filter.ts';
+import { signatureKey } from '../../src/crypto/http-signature.ts';
+import { SignatureFilter } from '../../src/log/signature-filter.ts';
 
 const NOW = 1_800_000_000;
 /** More than both generations hold. */

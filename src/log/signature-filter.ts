@@ -1,6 +1,6 @@
 // Whether a signature can be in the log at all, from memory: nearly every signature that arrives is new, and looking each up
 // in the index would cost more than writing it there. Two Bloom filters, of which the older is dropped when the newer is full;
-// event-index.ts argues why neither a restart nor that turn makes a false negative.
+// sqlite/event-index.ts argues why neither a restart nor that turn makes a false negative.
 
 /** Of one filter; two of them take 512 KiB. */
 const BITS = 2 ** 21;
