@@ -46,7 +46,10 @@ import {
 import { Streams } from './streams.ts';
 import { TodoLists } from './todo-lists.ts';
 
-/** Bounds how long one batch keeps the process from doing anything else. With commands that were looked up it may hold twice as many. */
+/**
+ * Bounds how long one batch keeps the process from doing anything else. A batch may hold twice as many if moves were decided on memory
+ * while others were looked up.
+ */
 export const BATCH_COMMANDS_MAX = 128;
 /** Of the event loop, in which commands join a batch of a log that is not shared. */
 const TURNS_PER_BATCH = 2;
@@ -65,8 +68,8 @@ const MEMBERSHIPS_PER_PAGE = 200;
 const CONFLICTS_MAX = 50;
 
 /**
- * States in memory that lack no more events together are caught up within the batch, unless that takes longer. The commands of
- * other streams that are behind wait for their streams, and delay nobody else's.
+ * How many events a batch reads of streams that other processes have extended, and how long it waits for them. Commands on streams
+ * that are still behind wait for their own streams, and delay no others.
  */
 const CATCH_UP_EVENTS_MAX = 128;
 const CATCH_UP_MS_MAX = 20;
@@ -182,7 +185,7 @@ export class Forum {
   #isClosed = false;
   /** Whether the latest look at a shared log found nothing in memory behind it. */
   #isMemoryCurrent = false;
-  /** Signatures that this process met in a shared log: whoever sends their moves again causes no conflict. */
+  /** The signatures that this process has seen in a shared log. Moves with these are looked up, since their append would conflict. */
   readonly #known = new SignatureFilter(0);
   #latest: Millis;
 
@@ -391,7 +394,7 @@ export class Forum {
     return { ready, found, lastEventIds };
   }
 
-  /** Folds the few events that other processes have just appended to states in memory; that is current if there are none. */
+  /** Folds the few events that other processes have just appended to streams in memory, and notes whether memory was current. */
   async #catchUp(heads: LookUp['lastEventIds']): Promise<void> {
     const folds: Promise<unknown>[] = [];
     let eventsLeft = CATCH_UP_EVENTS_MAX;

@@ -76,7 +76,7 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   };
 }
 
-/** Removes the listeners that the package adds for the end of the process: one exits with 0, whatever the result, the other throws. */
+/** Imports the package without its exit listeners: one makes every process exit with status 0, and the other throws. */
 async function importEmbeddedPostgres() {
   const events = ['beforeExit', 'exit'] as const;
   const before = events.map((event) => process.listeners(event as 'exit'));
