@@ -8,7 +8,7 @@ import { toBlockList } from './client-address.ts';
 import { compressionRoutes } from './compression.ts';
 import type { Config } from './config.ts';
 import { Forum } from './forum/forum.ts';
-import { AdmissionControl } from './http/admission.ts';
+import { AdmissionControl, RateLimit } from './http/admission.ts';
 import { createApp, httpRoutes, routeOf } from './http/app.ts';
 import type { HttpOptions } from './http/context.ts';
 import { docsRoutes } from './http/docs/routes.ts';
@@ -67,8 +67,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onProblem: (error) => logger.error({ err: error }, 'access list not read: the previous one stays in force'),
     });
     const permits = access.permits.bind(access);
+    const agentRate = new RateLimit({
+      perSecond: config.RATE_PER_DID_PER_SECOND,
+      burst: config.RATE_PER_DID_BURST,
+    });
     const forum = new Forum({
       log,
+      agentRate,
       clock,
       onFatal,
       permits,
@@ -84,7 +89,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     warnIfClockIsBehind(forum, logger);
     const chain = await openChain(forum, options);
-    return await serve(options, { forum, chain, observation, access }).catch(async (error: unknown) => {
+    return await serve(options, { forum, agentRate, chain, observation, access }).catch(async (error: unknown) => {
       await chain.stop();
       throw error;
     });
@@ -124,12 +129,16 @@ async function openChain(forum: Forum, { config, logger }: ServiceOptions): Prom
 
 interface Parts {
   readonly forum: Forum;
+  readonly agentRate: RateLimit;
   readonly chain: ChainLink;
   readonly observation: Observation;
   readonly access: AccessList;
 }
 
-async function serve(options: ServiceOptions, { forum, chain, observation, access }: Parts): Promise<Service> {
+async function serve(
+  options: ServiceOptions,
+  { forum, agentRate, chain, observation, access }: Parts,
+): Promise<Service> {
   const { config, logger } = options;
   const verifier = createVerifier({
     ...(config.VERIFIER_THREADS === undefined ? {} : { threads: config.VERIFIER_THREADS }),
@@ -160,7 +169,7 @@ async function serve(options: ServiceOptions, { forum, chain, observation, acces
     allowUnsigned: config.DEV_ALLOW_UNSIGNED,
     maxBodyBytes: config.MAX_BODY_BYTES,
     chainStatus: chain.status,
-    ratePerDid: { perSecond: config.RATE_PER_DID_PER_SECOND, burst: config.RATE_PER_DID_BURST },
+    agentRate,
     waitsPerDidMax: config.WAITS_PER_DID_MAX,
     onFailure: (failure) => logFailure(logger, failure),
   };

@@ -4,7 +4,7 @@ import type { ChamberMoveOperation } from '../moves/registry.ts';
 import type { SignatureTimes } from '../moves/rules.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, MoveEvent, RequestEvidence, ServiceEvent, ServiceFact } from '../vocabulary/events.ts';
-import type { Hex, Millis } from '../vocabulary/values.ts';
+import type { Hex } from '../vocabulary/values.ts';
 
 /** The author of a request; its signature, if it has one, has been verified. */
 export interface Caller {
@@ -15,8 +15,6 @@ export interface Caller {
   readonly signature: string | null;
   /** null for unsigned requests. */
   readonly times: SignatureTimes | null;
-  /** Charges the agent's rate limit and returns how long the agent must wait. Absent if the limit does not apply. */
-  readonly rate?: { take(did: string): Millis; giveBack(did: string): void };
 }
 
 interface Signed {

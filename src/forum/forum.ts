@@ -85,10 +85,20 @@ export interface BatchReport {
   readonly appendMillis: number;
 }
 
+/** Limits how often an agent may command. */
+export interface AgentRate {
+  /** Takes one command from the agent's allowance and returns 0, or returns how long the agent must wait. */
+  take(did: string): Millis;
+  /** For a command that proved to be a retry. */
+  giveBack(did: string): void;
+}
+
 export interface ForumOptions {
   readonly log: ForumLog;
   readonly limits: ChamberLimits;
   readonly ages: SignatureAges;
+  /** Charged for each command of an agent that is no retry; without it agents are not limited. */
+  readonly agentRate?: AgentRate;
   /** Whether an agent may register, create a chamber or join one. */
   readonly permits: (did: string) => boolean;
   /** The wall clock in milliseconds; tests move it by hand. */
@@ -318,7 +328,7 @@ export class Forum {
         // It was decided before it was known to be a retry.
         if (retried !== undefined && pending.isCounted && 'caller' in command) {
           pending.isCounted = false;
-          command.caller.rate?.giveBack(command.caller.did);
+          this.#options.agentRate?.giveBack(command.caller.did);
         }
         if (retried === undefined && this.log.isShared && mustWait(pending, batch, lastEventIds)) {
           postponed.push(pending);
@@ -495,13 +505,15 @@ export class Forum {
     const batch = this.#open;
     batch.now = this.now();
     if (command.operation === 'record') return this.#record(command, batch);
-    const { did, signature, times, rate } = command.caller;
+    const { did, signature, times } = command.caller;
     for (const { accepted } of [batch, this.#writing ?? batch]) {
       const twin = signature === null ? undefined : accepted.get(signature);
       if (twin !== undefined) return twin;
     }
-    // Not for retries: signed requests are public in the log, and replaying them must not use up the agent's rate.
-    const wait = pending.isCounted ? 0 : (rate?.take(did) ?? 0);
+    // Not for retries: signed requests are public in the log, and replaying them must not use up the agent's rate. Nor for unsigned
+    // registrations, which anybody can send.
+    const isCounted = pending.isCounted || (command.operation === 'register' && signature === null);
+    const wait = isCounted ? 0 : (this.#options.agentRate?.take(did) ?? 0);
     if (wait > 0) throw rateError(wait, 'requests by this agent');
     pending.isCounted = true;
     if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(did)) {
@@ -743,7 +755,7 @@ export function merklePreview({ state, tree }: Chamber): MerklePreview {
 }
 
 function unavailable(detail: string): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': '1' } });
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: 1 });
 }
 
 function basisPassed(): ForumError {

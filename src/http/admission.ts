@@ -103,10 +103,8 @@ export class AdmissionControl {
 
   /** The error for a request that is not admitted. */
   reject(incoming: IncomingMessage): ForumError | undefined {
-    if (this.#isClosed) {
-      const headers = { 'Retry-After': '1' };
-      return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { headers });
-    }
+    if (this.#isClosed)
+      return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { retryAfterSeconds: 1 });
     const wait = this.#rate.take(this.networkOf(incoming));
     return wait > 0 ? rateError(wait, 'requests from your address') : undefined;
   }

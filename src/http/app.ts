@@ -8,7 +8,7 @@ import type { ForumApp, ForumContext, ForumEnv, HttpOptions, Route } from './con
 import { ideaRoutes } from './ideas.ts';
 import { moveRoutes } from './moves.ts';
 import { proofRoutes } from './proofs.ts';
-import { errorResponse, preflight, requestIdOf } from './response.ts';
+import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
 import { serviceRoutes } from './service.ts';
 import { todoRoutes } from './todo.ts';
 import { transcriptRoutes } from './transcript.ts';
@@ -54,7 +54,7 @@ function noRoute(app: ForumApp, { method, path }: ForumContext['req']): ForumErr
   const methods = ['GET', 'HEAD', 'POST', 'PUT'].filter((each) => routeOf(app, each, path) !== undefined);
   if (methods.length === 0) return new ForumError('FORUM_ERR_NOT_FOUND', `${path} not found`);
   const allow = [...methods, 'OPTIONS'].sort().join(', ');
-  return new ForumError('FORUM_ERR_METHOD', `${path} allows ${allow}, not ${method}`, { headers: { Allow: allow } });
+  return new HttpError('FORUM_ERR_METHOD', `${path} allows ${allow}, not ${method}`, { Allow: allow });
 }
 
 /** The pattern of the route that serves a request, e.g. `/chambers/:id`: what hono's matchedRoutes reads, without a context. */

@@ -13,7 +13,6 @@ import type { Caller } from '../forum/commands.ts';
 import { requireFresh } from '../moves/rules.ts';
 import { type ExpectedSignature, ForumError, rateError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
-import { RateLimit } from './admission.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import { header, type RequestBody, targetUris } from './request.ts';
 
@@ -21,11 +20,9 @@ const DEV_HEADER = 'x-dev-did';
 
 export class Authenticator {
   readonly #options: HttpOptions;
-  readonly #rate: RateLimit;
 
   constructor(options: HttpOptions) {
     this.#options = options;
-    this.#rate = new RateLimit(options.ratePerDid);
   }
 
   /**
@@ -34,7 +31,7 @@ export class Authenticator {
    */
   async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
     const caller = await this.authenticateMove(c, body);
-    const wait = this.#rate.take(caller.did);
+    const wait = this.#options.agentRate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'requests by this agent');
     const { forum } = this.#options;
     if (caller.times !== null) requireFresh(caller.times, forum.wallClock(), forum.ages);
@@ -43,8 +40,7 @@ export class Authenticator {
 
   /** The same for a move. The forum charges the agent's rate once it knows that the move is not a retry. */
   async authenticateMove(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
-    const caller = isSigned(c) ? await this.#verify(c, body, isRegistration) : await this.#unsigned(c, body);
-    return { ...caller, rate: this.#rate };
+    return isSigned(c) ? this.#verify(c, body, isRegistration) : this.#unsigned(c, body);
   }
 
   /** For POST /register: the signer, registered or not; undefined for the usual unsigned registration. */

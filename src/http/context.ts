@@ -6,7 +6,7 @@ import type * as v from 'valibot';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
-import type { RateLimits } from './admission.ts';
+import type { RateLimit } from './admission.ts';
 import type { Authenticator } from './authenticate.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
@@ -44,8 +44,8 @@ export interface HttpOptions {
   readonly chainStatus: () => ChainStatus;
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
-  /** Signed requests of one agent. */
-  readonly ratePerDid: RateLimits;
+  /** Of requests by one agent; the forum charges it for moves. */
+  readonly agentRate: Pick<RateLimit, 'take'>;
   /** Concurrent requests of one agent that wait for a change of GET /me/todo. */
   readonly waitsPerDidMax: number;
   /** Called for every response of 500 and above, with the id that the response carries. */

@@ -1,6 +1,6 @@
 // Responses as bytes: JSON with the headers that every response carries.
 import { randomBytes } from 'node:crypto';
-import { ForumError } from '../vocabulary/errors.ts';
+import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 
 /** Every response may be read by every origin (specification, What the service does, 8). */
 export const CORS_HEADERS = {
@@ -34,13 +34,29 @@ export function jsonText(text: string): Response {
   return new Response(text, { headers: JSON_HEADERS });
 }
 
+/** An error that also tells the client something in a header, e.g. Allow. */
+export class HttpError extends ForumError {
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, detail: string, headers: Readonly<Record<string, string>>) {
+    super(code, detail);
+    this.headers = headers;
+  }
+}
+
 /** The error with its status and `{ error, detail }`; anything but a ForumError is a defect, whose details are not shown. */
 export function errorResponse(error: unknown): Response {
   const known = error instanceof ForumError ? error : new ForumError('FORUM_ERR_INTERNAL', 'internal error');
   return new Response(JSON.stringify(known.toBody()), {
     status: known.status,
-    headers: { ...JSON_HEADERS, ...known.headers },
+    headers: { ...JSON_HEADERS, ...headersOf(known) },
   });
+}
+
+function headersOf(error: ForumError): Readonly<Record<string, string>> {
+  if (error instanceof HttpError) return error.headers;
+  const { retryAfterSeconds } = error;
+  return retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
 }
 
 const PROCESS = randomBytes(6).toString('base64url');

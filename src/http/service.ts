@@ -122,5 +122,5 @@ const { signatureBase, signature } = workedSignature();
 async function requireVerified(verify: SignatureVerifier): Promise<void> {
   const key = parseDid(sample.ALICE) ?? new Uint8Array();
   if (await verify(key, Buffer.from(signatureBase), Buffer.from(signature, 'base64'), PROBE)) return;
-  throw new ForumError('FORUM_ERR_UNAVAILABLE', 'signatures are not verified', { headers: { 'Retry-After': '1' } });
+  throw new ForumError('FORUM_ERR_UNAVAILABLE', 'signatures are not verified', { retryAfterSeconds: 1 });
 }

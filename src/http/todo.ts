@@ -139,7 +139,7 @@ function hold({ waitsPerDidMax }: RouteContext, did: string): () => void {
   const held = waiting.get(did) ?? 0;
   if (held >= waitsPerDidMax) {
     const detail = `too many waiting requests of this agent: at most ${waitsPerDidMax} at a time`;
-    throw new ForumError('FORUM_ERR_RATE', detail, { headers: { 'Retry-After': '5' } });
+    throw new ForumError('FORUM_ERR_RATE', detail, { retryAfterSeconds: 5 });
   }
   waiting.set(did, held + 1);
   let isHeld = true;

@@ -3,10 +3,10 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
-import { ForumError } from '../vocabulary/errors.ts';
+import type { ForumError } from '../vocabulary/errors.ts';
 import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.ts';
 import { type Hardening, headProblem, headTooLarge, invalid, statusOfHead, VERSIONS } from './request-hardening.ts';
-import { errorResponse } from './response.ts';
+import { errorResponse, HttpError } from './response.ts';
 
 const STREAM_TARGET = /^([^?]*\/chambers\/[^/?]+\/stream|\/events)(\?|$)/;
 
@@ -41,8 +41,8 @@ export function hardenSockets(server: Server, { webSockets, admission, headBytes
     void writeResponse(socket, errorResponse(invalid(`handshake: ${error.message}`)));
   });
   server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    const headers = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
-    const problem = new ForumError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', { headers });
+    const allowed = { Allow: 'GET, HEAD, OPTIONS, POST, PUT' };
+    const problem = new HttpError('FORUM_ERR_METHOD', 'CONNECT: this server is not a proxy', allowed);
     afterResponses(socket, () => void writeResponse(socket, errorResponse(problem)));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
@@ -61,8 +61,7 @@ export function hardenSockets(server: Server, { webSockets, admission, headBytes
 /** RFC 6455, 4.4: a client with another version is told the supported one. */
 function versionProblem(headers: IncomingMessage['headers']): ForumError | undefined {
   if (headers['sec-websocket-version'] === '13') return undefined;
-  const options = { headers: { 'Sec-WebSocket-Version': '13' } };
-  return new ForumError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', options);
+  return new HttpError('FORUM_ERR_VALIDATION', 'Sec-WebSocket-Version: must be 13', { 'Sec-WebSocket-Version': '13' });
 }
 
 /**

@@ -23,7 +23,7 @@ export class StreamQuota {
     const open = this.#open.get(network) ?? 0;
     if (open >= this.#perNetworkMax) {
       const detail = `too many streams from your address: at most ${this.#perNetworkMax} may be open`;
-      throw new ForumError('FORUM_ERR_RATE', detail, { headers: { 'Retry-After': '5' } });
+      throw new ForumError('FORUM_ERR_RATE', detail, { retryAfterSeconds: 5 });
     }
     if (incoming.socket.closed) return;
     this.#add(network, 1);

@@ -140,5 +140,5 @@ function tooManyWaiting(): ForumError {
 }
 
 function unavailable(detail: string): ForumError {
-  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS });
 }

@@ -38,8 +38,8 @@ export interface ErrorBody {
 interface ForumErrorOptions {
   /** Sent as members of the body beside `error` and `detail`. */
   readonly expected?: ExpectedSignature;
-  /** Sent as response headers, e.g. Allow or Retry-After. */
-  readonly headers?: Readonly<Record<string, string>>;
+  /** How long the caller should wait before it tries again. */
+  readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
 }
 
@@ -47,14 +47,14 @@ interface ForumErrorOptions {
 export class ForumError extends Error {
   readonly code: ErrorCode;
   readonly expected: ExpectedSignature | undefined;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, detail: string, options: ForumErrorOptions = {}) {
     super(detail, { cause: options.cause });
     this.name = 'ForumError';
     this.code = code;
     this.expected = options.expected;
-    this.headers = options.headers ?? {};
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
   get status(): (typeof STATUS)[ErrorCode] {
@@ -71,10 +71,8 @@ export function statusOf(code: ErrorCode): number {
   return STATUS[code];
 }
 
-/** FORUM_ERR_RATE with Retry-After; `what` is e.g. `requests from your address`. */
+/** FORUM_ERR_RATE; `what` is e.g. `requests from your address`. */
 export function rateError(wait: Millis, what: string): ForumError {
   const seconds = Math.max(1, Math.ceil(wait / 1000));
-  return new ForumError('FORUM_ERR_RATE', `too many ${what}: retry in ${seconds} s`, {
-    headers: { 'Retry-After': String(seconds) },
-  });
+  return new ForumError('FORUM_ERR_RATE', `too many ${what}: retry in ${seconds} s`, { retryAfterSeconds: seconds });
 }

@@ -86,7 +86,7 @@ it('moves beyond COMMIT_QUEUE_MAX that wait get 503 and are not in the log', asy
     ...Array.from({ length: 7 }, () => 'rejected'),
   ]);
   expect(outcomes.at(-1)).toMatchObject({
-    reason: { code: 'FORUM_ERR_UNAVAILABLE', headers: { 'Retry-After': expect.any(String) } },
+    reason: { code: 'FORUM_ERR_UNAVAILABLE', retryAfterSeconds: expect.any(Number) },
   });
   expect(await forum.chambers({ phase: undefined, limit: 200, before: undefined })).toHaveLength(3);
 });

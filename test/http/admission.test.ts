@@ -65,6 +65,6 @@ describe('a token bucket', () => {
     const { limit, takes } = limitOf(0.1, 1);
     takes('a', 1);
     const error = rateError(limit.take('a'), 'this agent');
-    expect(error).toMatchObject({ code: 'FORUM_ERR_RATE', headers: { 'Retry-After': '10' } });
+    expect(error).toMatchObject({ code: 'FORUM_ERR_RATE', retryAfterSeconds: 10 });
   });
 });

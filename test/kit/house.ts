@@ -1,5 +1,6 @@
 // A house: the HTTP edge in process, without a port, over a real forum on a real log, with a clock that the test moves.
-import { Forum } from '../../src/forum/forum.ts';
+import { type AgentRate, Forum } from '../../src/forum/forum.ts';
+import { RateLimit } from '../../src/http/admission.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
 import { CORS_HEADERS } from '../../src/http/response.ts';
@@ -24,6 +25,7 @@ export interface HouseOptions
   readonly limits?: Partial<typeof LIMITS>;
   readonly stateCacheBytesMax?: number;
   readonly commitQueueMax?: number;
+  readonly agentRate?: AgentRate;
   readonly permits?: (did: string) => boolean;
   /** Wraps the log, to make it fail. */
   readonly wrapLog?: (log: ForumLog) => ForumLog;
@@ -85,8 +87,9 @@ export class House {
     const onFatal = (error: unknown) => void this.defects.push(error);
     const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));
     const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
+    const agentRate = options.agentRate ?? new RateLimit(RATE);
     const rules = { limits: { ...LIMITS, ...limits }, ages, permits, stateCacheBytesMax, commitQueueMax };
-    this.forum = new Forum({ log: this.log, clock: clock.read, onFatal, ...rules });
+    this.forum = new Forum({ log: this.log, agentRate, clock: clock.read, onFatal, ...rules });
     const chainStatus = () => ({ ok: true, details: {} });
     const given = { publicUrls, allowUnsigned, maxBodyBytes };
     const settings = {
@@ -95,7 +98,7 @@ export class House {
       env: 'test',
       version: '1.2.3',
       chainStatus,
-      ratePerDid: RATE,
+      agentRate,
       waitsPerDidMax: 2,
       onFailure,
     };

@@ -27,14 +27,19 @@ describe('an error', () => {
     const error = new ForumError('FORUM_ERR_TURN', 'it is the turn of bob');
     expect(error.toBody()).toEqual({ error: 'FORUM_ERR_TURN', detail: 'it is the turn of bob' });
     expect(Object.keys(error.toBody())).toEqual(['error', 'detail']);
-    expect(error).toMatchObject({ name: 'ForumError', headers: {}, expected: undefined, cause: undefined });
+    expect(error).toMatchObject({
+      name: 'ForumError',
+      retryAfterSeconds: undefined,
+      expected: undefined,
+      cause: undefined,
+    });
   });
 
-  it('is sent with the expected signature and its headers, but without its cause', () => {
+  it('is sent with the expected signature and when to retry, but without its cause', () => {
     const expected = { signatureBase: '"@method": POST', contentDigest: 'sha-256=::' };
-    const options = { expected, headers: { Allow: 'GET' }, cause: new Error('inner') };
+    const options = { expected, retryAfterSeconds: 2, cause: new Error('inner') };
     const error = new ForumError('FORUM_ERR_SIGNATURE', 'no', options);
     expect(error.toBody()).toEqual({ error: 'FORUM_ERR_SIGNATURE', detail: 'no', expected });
-    expect([error.headers, error.cause]).toEqual([options.headers, options.cause]);
+    expect([error.retryAfterSeconds, error.cause]).toEqual([options.retryAfterSeconds, options.cause]);
   });
 });

@@ -200,11 +200,11 @@ function isTransient(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !isLost(error) && TRANSIENT.test(error.code ?? '');
 }
 
-const RETRY_AFTER_SECONDS = '1';
+const RETRY_AFTER_SECONDS = 1;
 
 function unavailable(cause: unknown): ForumError {
   return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be reached at the moment, retry', {
-    headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
     cause,
   });
 }

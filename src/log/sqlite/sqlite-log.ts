@@ -485,7 +485,7 @@ class SqliteLog implements ForumLog {
 
 export type { SqliteLog };
 
-const RETRY_AFTER_SECONDS = '1';
+const RETRY_AFTER_SECONDS = 1;
 /** SQLite rolled the whole transaction back: a full disk, or another program that holds the write lock. */
 const NOTHING_WRITTEN = /^SQLITE_(FULL|BUSY|LOCKED|NOMEM|READONLY)/;
 const MEMORY_AND_DISK_DIFFER = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|PROTOCOL|READONLY_DBMOVED)/;
@@ -498,7 +498,7 @@ function toLogError(error: unknown): unknown {
   }
   if (!NOTHING_WRITTEN.test(error.code)) return error;
   return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be written at the moment, retry', {
-    headers: { 'Retry-After': RETRY_AFTER_SECONDS },
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
     cause: error,
   });
 }

@@ -232,8 +232,8 @@ async function someTurns(): Promise<void> {
 }
 
 describe('a move that a node decides on what it has in memory', () => {
-  async function openDebate() {
-    const { nodes, first } = await openNodes();
+  async function openDebate(options: HouseOptions = {}) {
+    const { nodes, first } = await openNodes(options);
     const other = nodes[1] as House;
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
@@ -329,11 +329,12 @@ describe('a move that a node decides on what it has in memory', () => {
   });
 
   it('is recognised as a retry, which takes nothing from the rate of its agent', async () => {
-    const { first, other, ann, id } = await openDebate();
     let taken = 0;
-    const rate = { take: () => 0 * ++taken, giveBack: () => void --taken };
+    const agentRate = { take: () => 0 * ++taken, giveBack: () => void --taken };
+    const { first, other, ann, id } = await openDebate({ agentRate });
+    taken = 0;
     const submit = ({ forum }: House, ticker: string) => {
-      const caller = { did: ann.did, request: null, signature: ticker.repeat(18), times: null, rate };
+      const caller = { did: ann.did, request: null, signature: ticker.repeat(18), times: null };
       return forum.submit({ operation: 'propose', chamberId: id, body: { json: idea(ticker) }, caller });
     };
     const tickers = ['ONCE', 'MORE', 'THEN'];
