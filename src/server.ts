@@ -7,6 +7,8 @@ import type { ChainLink } from './chain.ts';
 import { toBlockList } from './client-address.ts';
 import { compressionRoutes } from './compression.ts';
 import type { Config } from './config.ts';
+import { Liveness } from './connections/liveness.ts';
+import { Quota } from './connections/quota.ts';
 import { Forum } from './forum/forum.ts';
 import { AdmissionControl, RateLimit } from './http/admission.ts';
 import { createApp, httpRoutes, routeOf } from './http/app.ts';
@@ -22,8 +24,6 @@ import { mcpRoutes } from './mcp/routes.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { pageRoutes } from './page/routes.ts';
 import { streamEndpoints } from './stream/endpoints.ts';
-import { Liveness } from './stream/liveness.ts';
-import { StreamQuota } from './stream/quota.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
 import type { Millis } from './vocabulary/values.ts';
@@ -157,7 +157,7 @@ async function serve(
     },
   });
   const networkOf = admissionControl.networkOf.bind(admissionControl);
-  const quota = new StreamQuota(config.STREAMS_PER_ADDRESS_MAX, networkOf);
+  const quota = new Quota(config.STREAMS_PER_ADDRESS_MAX, 'streams from your address');
   const http: HttpOptions = {
     forum,
     verify: verifier.verify,
@@ -177,7 +177,7 @@ async function serve(
     compressionRoutes(first);
     pageRoutes(first, { forum, headers: CORS_HEADERS });
   });
-  const subscriptions = streamRoutes(app, { forum, liveness, quota, headers: CORS_HEADERS });
+  const subscriptions = streamRoutes(app, { forum, liveness, quota, networkOf, headers: CORS_HEADERS });
   mcpRoutes(app, {
     version: options.version,
     publicUrls: config.PUBLIC_URL,

@@ -10,6 +10,7 @@ const SPINE = [...PURE, 'log', 'forum'];
 const SERVER = [
   ...SPINE,
   'verifier',
+  'connections',
   'http',
   'stream',
   'relayer',
@@ -46,9 +47,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   log: ['vocabulary', 'crypto', 'projections'],
   verifier: ['vocabulary', 'crypto'],
   forum: [...PURE, 'log'],
+  connections: ['vocabulary'],
   // The edges never import each other.
-  http: [...SPINE, 'client-address'],
-  stream: SPINE,
+  http: [...SPINE, 'client-address', 'connections'],
+  stream: [...SPINE, 'connections'],
   relayer: SPINE,
   metrics: PURE,
   // Its worker runs the auditor in the browser.

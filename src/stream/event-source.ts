@@ -1,9 +1,9 @@
 // Server-sent events (WHATWG HTML, 9.2): `id` is the cursor and `data` the line, so that a browser resumes by Last-Event-ID.
-import { setMaxListeners } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Liveness } from '../connections/liveness.ts';
 import type { Page } from '../log/log.ts';
 import { serverSentEventsOf } from './frames.ts';
-import type { Liveness } from './liveness.ts';
 import type { Consumer, EndReason, Subscription } from './subscription.ts';
 
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
@@ -13,12 +13,19 @@ interface EventSourceOptions {
   readonly subscribe: (consumer: Consumer) => Subscription;
   /** Exclusive: the eventId where the subscription starts; undefined for all chambers, whose ids are <chamberId>:<eventId>. */
   readonly after: number | undefined;
+  readonly outgoing: ServerResponse;
   /** The response's. */
   readonly socket: Socket;
   readonly liveness: Liveness;
 }
 
-export function eventSource({ subscribe, after, socket, liveness }: EventSourceOptions): ReadableStream<Uint8Array> {
+export function eventSource({
+  subscribe,
+  after,
+  outgoing,
+  socket,
+  liveness,
+}: EventSourceOptions): ReadableStream<Uint8Array> {
   let subscription: Subscription | undefined;
   let eventId = after;
   let isEnded = false;
@@ -39,7 +46,6 @@ export function eventSource({ subscribe, after, socket, liveness }: EventSourceO
       });
     };
     const end = (reason: EndReason) => {
-      socket.off('close', cancel);
       // An error aborts the connection, so that the reader resumes instead of taking the stream for complete.
       if (isEnded) return;
       isEnded = true;
@@ -48,10 +54,8 @@ export function eventSource({ subscribe, after, socket, liveness }: EventSourceO
       else controller.error(reason.error);
     };
     subscription = subscribe({ take, end });
-    liveness.watch({ socket, answersPings: false, ping: () => isPulled && !isEnded && send(KEEP_ALIVE) });
-    // A response that waits for another one before it on the connection is not cancelled when the connection ends.
-    setMaxListeners(0, socket.once('close', cancel));
-    if (socket.closed) cancel();
+    const ping = () => isPulled && !isEnded && send(KEEP_ALIVE);
+    liveness.watch({ socket, carrier: outgoing, answersPings: false, ping });
   }
 
   function pull(): void {

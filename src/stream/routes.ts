@@ -1,8 +1,11 @@
 // GET /chambers/:id/stream, GET /chambers/:id/events and GET /agents/:did/events (specification, Events), and GET /events.
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { isSettled } from '../../projections/listings.ts';
+import { whenClosed } from '../connections/carrier.ts';
+import type { Liveness } from '../connections/liveness.ts';
+import type { Quota } from '../connections/quota.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type Page, type StreamId } from '../log/log.ts';
@@ -12,8 +15,6 @@ import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { eventSource } from './event-source.ts';
-import type { Liveness } from './liveness.ts';
-import type { StreamQuota } from './quota.ts';
 import { type Consumer, type Subscription, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
@@ -26,7 +27,10 @@ const NOT_A_STREAM =
 interface StreamOptions {
   readonly forum: Forum;
   readonly liveness: Liveness;
-  readonly quota: StreamQuota;
+  /** Of the streams of each network. */
+  readonly quota: Quota;
+  /** The network that a request counts against. */
+  readonly networkOf: (incoming: IncomingMessage) => string;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -34,7 +38,7 @@ interface StreamOptions {
 /** Adds the routes and returns the subscriptions that they open. */
 export function streamRoutes(
   app: Hono<{ Bindings: Partial<HttpBindings> }>,
-  { forum, liveness, quota, headers }: StreamOptions,
+  { forum, liveness, quota, networkOf, headers }: StreamOptions,
 ): Subscriptions {
   const subscriptions = new Subscriptions(forum);
   const { log } = forum;
@@ -82,10 +86,10 @@ export function streamRoutes(
   return subscriptions;
 
   async function serve(c: Context, { subscribe, after }: Following): Promise<Response> {
-    const incoming = incomingOf(c);
+    const { incoming, outgoing } = bindingsOf(c);
     const { socket } = incoming;
-    if (kindOf(c) === 'socket') {
-      quota.hold(incoming);
+    if (outgoing === undefined) {
+      whenClosed(socket, quota.hold(networkOf(incoming)));
       const response = await serveWebSocket(c, { subscribe, socket, liveness });
       for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
       return response;
@@ -94,8 +98,8 @@ export function streamRoutes(
     const init = { headers: { ...logHeaders, ...eventHeaders } };
     // The stream of a HEAD would never be read or ended.
     if (c.req.method === 'HEAD') return new Response(null, init);
-    quota.hold(incoming);
-    return new Response(eventSource({ subscribe, after, socket, liveness }), init);
+    whenClosed(outgoing, quota.hold(networkOf(incoming)));
+    return new Response(eventSource({ subscribe, after, outgoing, socket, liveness }), init);
   }
 
   /** `first` is the event before the first one that is published. */
@@ -199,7 +203,7 @@ function storedLines(pages: AsyncGenerator<Page>): ReadableStream<Uint8Array> {
   });
 }
 
-/** Always there: streams are served over sockets. */
-function incomingOf(c: Context): IncomingMessage {
-  return c.env.incoming;
+/** Streams are served over sockets. The request of a WebSocket has no response object. */
+function bindingsOf(c: Context): Pick<HttpBindings, 'incoming'> & { readonly outgoing: ServerResponse | undefined } {
+  return c.env;
 }

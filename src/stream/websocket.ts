@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import { upgradeWebSocket } from '@hono/node-server';
 import type { Context } from 'hono';
 import { WebSocket } from 'ws';
+import type { Liveness } from '../connections/liveness.ts';
 import { framesOf } from './frames.ts';
-import type { Liveness } from './liveness.ts';
 import type { Consumer, Subscription } from './subscription.ts';
 
 const INTERNAL_ERROR = 1011;
@@ -51,7 +51,8 @@ function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketO
     },
   });
   webSocket.once('close', () => subscription.stop());
-  webSocket.on('pong', liveness.watch({ socket, answersPings: true, ping: () => webSocket.ping() }));
+  const ping = () => webSocket.ping();
+  webSocket.on('pong', liveness.watch({ socket, carrier: socket, answersPings: true, ping }));
 }
 
 /** Resolves when the socket has room again or has closed. */

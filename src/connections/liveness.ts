@@ -2,9 +2,12 @@
 // drained. A reader of server-sent events can't answer a ping: it is dead when buffered bytes do not drain for that time, and
 // otherwise when TCP gives up. Silence is counted in checks, not on a clock, so a paused process finds its peers alive.
 import type { Socket } from 'node:net';
+import { type Carrier, whenClosed } from './carrier.ts';
 
 export interface Peer {
   readonly socket: Socket;
+  /** Ends the watch when it closes. */
+  readonly carrier: Carrier;
   readonly answersPings: boolean;
   /** Called only while nothing is buffered: behind a backlog a ping would wait, and the backlog itself shows life. */
   readonly ping: () => void;
@@ -35,12 +38,12 @@ export class Liveness {
     this.#timer = setInterval(() => this.#check(), deadAfterMs / this.#checksPerDeath).unref();
   }
 
-  /** Watches a peer, in place of HTTP's timeouts, until its socket closes; the returned function notes a pong. */
+  /** Watches a peer, in place of HTTP's timeouts, until its carrier closes; the returned function notes a pong. */
   watch(peer: Peer): () => void {
     const watched: WatchedPeer = { ...peer, watchedAt: this.#checks, heardAt: this.#checks, takenBytes: undefined };
     this.#peers.add(watched);
     peer.socket.setTimeout(0).setKeepAlive(true, this.#pingIntervalMs);
-    peer.socket.once('close', () => this.#peers.delete(watched));
+    whenClosed(peer.carrier, () => this.#peers.delete(watched));
     return () => {
       watched.heardAt = this.#checks;
     };

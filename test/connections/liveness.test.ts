@@ -1,9 +1,10 @@
 // When a peer counts as dead; the test makes the checks.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { Liveness } from '../../src/stream/liveness.ts';
+import { Liveness } from '../../src/connections/liveness.ts';
 import { atEnd } from '../kit/temporary.ts';
 
 const PING_MS = 30_000;
@@ -37,7 +38,7 @@ afterEach(() => {
 
 it('pings a peer on time and cuts it when it answers none for long enough, not before', () => {
   const ping = vi.fn();
-  liveness.watch({ socket, answersPings: true, ping });
+  liveness.watch({ socket, carrier: socket, answersPings: true, ping });
   vi.advanceTimersByTime(DEAD_MS);
   expect([ping.mock.calls.length, socket.destroyed]).toEqual([DEAD_MS / PING_MS, false]);
   vi.advanceTimersByTime(CHECK_MS);
@@ -45,21 +46,21 @@ it('pings a peer on time and cuts it when it answers none for long enough, not b
 });
 
 it('keeps a peer that answers', () => {
-  const answer = liveness.watch({ socket, answersPings: true, ping: () => answer() });
+  const answer = liveness.watch({ socket, carrier: socket, answersPings: true, ping: () => answer() });
   vi.advanceTimersByTime(10 * DEAD_MS);
   expect(socket.destroyed).toBe(false);
 });
 
 it('keeps a peer that cannot answer while nothing is buffered for it, and pings it', () => {
   const ping = vi.fn();
-  liveness.watch({ socket, answersPings: false, ping });
+  liveness.watch({ socket, carrier: socket, answersPings: false, ping });
   vi.advanceTimersByTime(10 * DEAD_MS);
   expect([ping.mock.calls.length, socket.destroyed]).toEqual([(10 * DEAD_MS) / PING_MS, false]);
 });
 
 it.each([true, false])('cuts a peer whose buffered bytes do not drain, without pinging it (answers: %s)', (answers) => {
   const ping = vi.fn();
-  liveness.watch({ socket, answersPings: answers, ping });
+  liveness.watch({ socket, carrier: socket, answersPings: answers, ping });
   socket.write(BACKLOG);
   vi.advanceTimersByTime(DEAD_MS);
   expect(socket.destroyed).toBe(false);
@@ -68,7 +69,7 @@ it.each([true, false])('cuts a peer whose buffered bytes do not drain, without p
 });
 
 it.each([true, false])('keeps a peer that drains a part of one large write (answers: %s)', async (answers) => {
-  liveness.watch({ socket, answersPings: answers, ping: () => {} });
+  liveness.watch({ socket, carrier: socket, answersPings: answers, ping: () => {} });
   socket.write(BACKLOG);
   for (let step = 0; step < 6; step++) {
     vi.advanceTimersByTime(DEAD_MS - CHECK_MS);
@@ -82,8 +83,17 @@ it.each([true, false])('keeps a peer that drains a part of one large write (answ
   expect([socket.destroyed, socket.writableLength]).toEqual([false, BACKLOG.length]);
 });
 
+it('forgets a peer whose response has ended, on a connection that is kept', () => {
+  const ping = vi.fn();
+  const carrier = new PassThrough();
+  liveness.watch({ socket, carrier, answersPings: true, ping });
+  carrier.emit('close');
+  vi.advanceTimersByTime(10 * DEAD_MS);
+  expect([ping.mock.calls.length, socket.destroyed]).toEqual([0, false]);
+});
+
 it('counts a check that comes late, after a pause of the process, as one', () => {
-  liveness.watch({ socket, answersPings: true, ping: () => {} });
+  liveness.watch({ socket, carrier: socket, answersPings: true, ping: () => {} });
   vi.advanceTimersByTime(CHECK_MS);
   const later = performance.now() + 10 * DEAD_MS;
   vi.spyOn(performance, 'now').mockReturnValue(later);
