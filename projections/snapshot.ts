@@ -1,17 +1,22 @@
-// A chamber's state as text, so that a cold chamber is folded from there. The log stays the truth: a snapshot can be dropped.
+// The state of a chamber or an account as text, so that a cold one is folded from there. The log stays the truth: a snapshot can be
+// dropped.
 import { canonicalJson } from '../src/vocabulary/json.ts';
+import type { AccountState } from './account.ts';
 import type { ChamberState, Reveal } from './chamber.ts';
 import type { Deployment } from './settlement.ts';
 
-/** Raised whenever ChamberState changes: snapshots of another version are dropped. */
+/** Raised whenever ChamberState or AccountState changes: snapshots of another version are dropped. */
 export const STATE_VERSION = 2;
 
 export const SNAPSHOT_EVERY_EVENTS = 1_000;
+/** A change of an account replaces most of its state, in a line of several times its size. */
+export const ACCOUNT_SNAPSHOT_EVERY_EVENTS = 16;
 /** A state with n times this much text gets a snapshot n times less often, so that the cost per event stays the same. */
 const TEXT_PER_INTERVAL = 1_048_576;
 
 /** Whether a snapshot is made after the state's last event. */
-export function isSnapshotDue(state: ChamberState): boolean {
+export function isSnapshotDue(state: ChamberState | AccountState): boolean {
+  if (!isChamber(state)) return state.lastEventId % ACCOUNT_SNAPSHOT_EVERY_EVENTS === 0;
   if (state.lastEventId % SNAPSHOT_EVERY_EVENTS !== 0) return false;
   const intervals = Math.max(1, Math.ceil(textLength(state) / TEXT_PER_INTERVAL));
   return (state.lastEventId / SNAPSHOT_EVERY_EVENTS) % intervals === 0;
@@ -28,7 +33,8 @@ function textLength({ ideas, settlement }: ChamberState): number {
 }
 
 /** Canonical JSON: equal states have one text. */
-export function encodeState(state: ChamberState): string {
+export function encodeState(state: ChamberState | AccountState): string {
+  if (!isChamber(state)) return canonicalJson(state);
   const { commitments, reveals, settlement, ...rest } = state;
   const maps = { commitments: [...commitments], reveals: [...reveals], deployments: [...settlement.deployments] };
   return canonicalJson({ ...rest, ...maps, settlement: { ...settlement, deployments: null } });
@@ -44,7 +50,16 @@ interface EncodedState extends Omit<ChamberState, 'commitments' | 'reveals' | 's
   readonly settlement: Omit<ChamberState['settlement'], 'deployments'>;
 }
 
-/** Decodes a text that encodeState of the same STATE_VERSION made. */
+function isChamber(state: ChamberState | AccountState): state is ChamberState {
+  return 'chamberId' in state;
+}
+
+/** Decodes a text that encodeState of the same STATE_VERSION made from an account's state. */
+export function decodeAccount(text: string): AccountState {
+  return JSON.parse(text) as AccountState;
+}
+
+/** The same for a chamber's. */
 export function decodeState(text: string): ChamberState {
   const { commitments, reveals, deployments, settlement, ...rest } = JSON.parse(text) as EncodedState;
   return {

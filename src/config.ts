@@ -157,6 +157,16 @@ export const VARIABLES = {
   CHAMBERS_OPEN_PER_DID_MAX: limit(100_000, 100, 'chambers of one creator that are not committed'),
   RATE_PER_DID_PER_SECOND: limit(10_000, 50, 'signed requests of one agent, sustained'),
   RATE_PER_DID_BURST: limit(20_000, 200, 'signed requests of one agent, at once'),
+  ACCOUNT_CHANGES_PER_DID_PER_MINUTE: limit(
+    600_000,
+    10,
+    'changes of the personality and signed registrations of one agent, sustained',
+  ),
+  ACCOUNT_CHANGES_PER_DID_BURST: limit(
+    100_000,
+    30,
+    'changes of the personality and signed registrations of one agent, at once',
+  ),
   RATE_PER_ADDRESS_PER_SECOND: limit(50_000, 500, 'requests of one address, sustained'),
   RATE_PER_ADDRESS_BURST: limit(100_000, 2_000, 'requests of one address, at once'),
   REGISTRATIONS_PER_ADDRESS_PER_MINUTE: limit(

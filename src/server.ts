@@ -74,6 +74,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const forum = new Forum({
       log,
       agentRate,
+      accountChangeRate: new RateLimit({
+        perSecond: config.ACCOUNT_CHANGES_PER_DID_PER_MINUTE / 60,
+        burst: config.ACCOUNT_CHANGES_PER_DID_BURST,
+      }),
       clock,
       onFatal,
       permits,

@@ -45,7 +45,7 @@ const CHAIN = [
  * chambers' lines, is that of one process.
  */
 const ON_BOTH_STORES = [
-  'test/forum/{forum,snapshots}.test.ts',
+  'test/forum/{forum,long-accounts,snapshots}.test.ts',
   'test/http/!(todo).test.ts',
   'test/stream/!(all-chambers).test.ts',
   'test/journey.test.ts',

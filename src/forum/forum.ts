@@ -99,6 +99,8 @@ export interface ForumOptions {
   readonly ages: SignatureAges;
   /** Charged for each command of an agent that is no retry; without it agents are not limited. */
   readonly agentRate?: AgentRate;
+  /** Charged too for each of them that may change the agent's account. */
+  readonly accountChangeRate?: AgentRate;
   /** Whether an agent may register, create a chamber or join one. */
   readonly permits: (did: string) => boolean;
   /** The wall clock in milliseconds; tests move it by hand. */
@@ -123,6 +125,9 @@ export interface MerklePreview {
 /** The operations that a ban prevents. A banned member may finish its chambers. */
 const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
 
+/** Each adds a long line to an account; a registration counts if it is signed. */
+const CHANGE_ACCOUNT: ReadonlySet<Command['operation']> = new Set(['register', 'changePersonality']);
+
 const SERVICE: Author = { did: null, request: null, signature: null };
 
 interface ChamberQuery {
@@ -140,8 +145,8 @@ interface Pending {
   readonly reject: (error: unknown) => void;
   /** The signatureKey of a signed request. */
   readonly signature: string | null;
-  /** Its streams were loaded once. If the cache has evicted them since, the batch loads them itself. */
-  wasLoaded: boolean;
+  /** Its streams were loaded for it, and stay in memory until this is called, when it is answered. */
+  release: (() => void) | undefined;
   /** It can't be decided on what is in memory, without a look at the log. */
   needsLook: boolean;
   /** How often an append gave it back. */
@@ -228,9 +233,15 @@ export class Forum {
         command,
         streams,
         signature,
-        resolve: resolve as Pending['resolve'],
-        reject,
-        wasLoaded: false,
+        resolve: (event) => {
+          pending.release?.();
+          resolve(event as EventOf<C>);
+        },
+        reject: (error) => {
+          pending.release?.();
+          reject(error);
+        },
+        release: undefined,
         needsLook: false,
         conflicts: 0,
         isCounted: false,
@@ -328,7 +339,7 @@ export class Forum {
         // It was decided before it was known to be a retry.
         if (retried !== undefined && pending.isCounted && 'caller' in command) {
           pending.isCounted = false;
-          this.#options.agentRate?.giveBack(command.caller.did);
+          for (const { rate } of this.#ratesOf(command.operation)) rate?.giveBack(command.caller.did);
         }
         if (retried === undefined && this.log.isShared && mustWait(pending, batch, lastEventIds)) {
           postponed.push(pending);
@@ -362,6 +373,7 @@ export class Forum {
     batch.lastChamberId = lastChamberId;
     if (log.isShared) await this.#catchUp(lastEventIds);
     let isLate = false;
+    let eventsLeft = CATCH_UP_EVENTS_MAX;
     for (const pending of queued) {
       try {
         const behind: StreamId[] = [];
@@ -374,10 +386,14 @@ export class Forum {
           if (isAtHead) batch.streams.set(stream, state);
           else behind.push(stream);
         }
-        if (behind.length > 0 && !pending.wasLoaded) {
-          // It returns to the queue once its streams are folded, and does not delay the others.
-          void this.#warm(pending, behind, lastEventIds);
-          continue;
+        if (behind.length > 0) {
+          const lacking = pending.release ? await this.#lacking(behind, lastEventIds) : Number.POSITIVE_INFINITY;
+          if (lacking > eventsLeft) {
+            // It returns to the queue once its streams are folded, and does not delay the others.
+            void this.#warm(pending, behind, lastEventIds);
+            continue;
+          }
+          eventsLeft -= lacking;
         }
         for (const stream of behind) {
           const head = lastEventIds.get(stream);
@@ -513,8 +529,7 @@ export class Forum {
     // Not for retries: signed requests are public in the log, and replaying them must not use up the agent's rate. Nor for unsigned
     // registrations, which anybody can send.
     const isCounted = pending.isCounted || (command.operation === 'register' && signature === null);
-    const wait = isCounted ? 0 : (this.#options.agentRate?.take(did) ?? 0);
-    if (wait > 0) throw rateError(wait, 'requests by this agent');
+    if (!isCounted) this.#charge(command.operation, did);
     pending.isCounted = true;
     if (NEED_PERMISSION.has(command.operation) && !this.#options.permits(did)) {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
@@ -531,6 +546,26 @@ export class Forum {
     else event = this.#move(command, batch);
     if (signature !== null) batch.accepted.set(signature, event);
     return event;
+  }
+
+  #ratesOf(operation: Command['operation']) {
+    const { agentRate, accountChangeRate } = this.#options;
+    const rates = [{ rate: agentRate, what: 'requests by this agent' }];
+    if (CHANGE_ACCOUNT.has(operation)) rates.push({ rate: accountChangeRate, what: 'changes of this account' });
+    return rates;
+  }
+
+  /** Throws FORUM_ERR_RATE with nothing charged. */
+  #charge(operation: Command['operation'], did: string): void {
+    const charged: (AgentRate | undefined)[] = [];
+    for (const { rate, what } of this.#ratesOf(operation)) {
+      const wait = rate?.take(did) ?? 0;
+      if (wait > 0) {
+        for (const other of charged) other?.giveBack(did);
+        throw rateError(wait, what);
+      }
+      charged.push(rate);
+    }
   }
 
   #move({ operation, chamberId, body, caller }: MoveCommand, batch: Batch): ForumEvent {
@@ -606,11 +641,21 @@ export class Forum {
     return open >= openChambersPerDidMax;
   }
 
+  /** How many events of the streams are not folded into the states in memory. */
+  async #lacking(streams: readonly StreamId[], heads: LookUp['lastEventIds']): Promise<number> {
+    let events = 0;
+    for (const stream of streams) {
+      const head = heads.get(stream) ?? (await this.log.lastEventId(stream));
+      events += head - (this.#streams.cached(stream)?.state.lastEventId ?? 0);
+    }
+    return events;
+  }
+
   async #warm(pending: Pending, cold: readonly StreamId[], heads: LookUp['lastEventIds']): Promise<void> {
     this.#warming++;
+    pending.release ??= this.#streams.hold(pending.streams);
     try {
       for (const stream of cold) await this.#streams.load(stream, { head: heads.get(stream) });
-      pending.wasLoaded = true;
       pending.needsLook = true;
       this.#queue.push(pending);
       this.#draining ??= this.#drain();

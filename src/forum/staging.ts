@@ -116,12 +116,13 @@ export function stageAccountEvent(
   // Read back from the line for the order of its members: after a retry or a restart the response has the same bytes.
   const event = fromLine(text) as AccountEvent;
   const line = Buffer.from(text);
-  const after = grownAccount(before, event, { leaf: leafHash(line), lineBytes: line.length });
-  const entry = { stream: did, eventId, at, line, signature, nodes: null, listings: [] };
+  const after = grownAccount(before, event, leafHash(line));
+  const snapshot = isSnapshotDue(after.state) ? snapshotOf(after) : undefined;
+  const entry = { stream: did, eventId, at, line, signature, nodes: null, listings: [], snapshot };
   return { after, event, entry };
 }
 
-interface LineFacts {
+export interface LineFacts {
   readonly leaf: Uint8Array;
   readonly lineBytes: number;
 }
@@ -141,13 +142,9 @@ export function grownChamber(
   return { chamber: { state, tree: grown.tree, headHash: toHex(leaf), bytes }, nodes: grown.nodes };
 }
 
-export function grownAccount(
-  before: Account | undefined,
-  event: AccountEvent,
-  { leaf, lineBytes }: LineFacts,
-): Account {
-  const bytes = (before?.bytes ?? STATE_BYTES_MIN) + MEMORY_BYTES_PER_LINE_BYTE * lineBytes;
-  return { state: evolveAccount(before?.state ?? null, event), headHash: toHex(leaf), bytes };
+export function grownAccount(before: Account | undefined, event: AccountEvent, leaf: Uint8Array): Account {
+  const state = evolveAccount(before?.state ?? null, event);
+  return { state, headHash: toHex(leaf), bytes: accountBytes(state) };
 }
 
 /** A state without texts: objects, maps and the entry in the cache. */
@@ -155,12 +152,25 @@ const STATE_BYTES_MIN = 2_048;
 /** A line in memory: strings of two bytes a character at worst, and the objects that hold them. */
 const MEMORY_BYTES_PER_LINE_BYTE = 2;
 
-/** The estimate for a state that was restored from its snapshot's text. */
+/** The estimate for a chamber that was restored from its snapshot's text. */
 export function restoredBytes(text: string): number {
   return STATE_BYTES_MIN + MEMORY_BYTES_PER_LINE_BYTE * Buffer.byteLength(text);
 }
 
-/** The snapshot of a chamber for which one is due. */
-export function snapshotOf({ state, headHash }: Chamber): Snapshot {
+/** A string in memory: its characters at worst, and what holds it. */
+const BYTES_PER_CHARACTER = 2;
+const BYTES_PER_STRING = 32;
+
+/** Taken from the state, not from its lines: what a change replaces takes no memory any more. */
+export function accountBytes({ personality, registeredPersonality }: AccountState): number {
+  let bytes = STATE_BYTES_MIN;
+  for (const text of [personality, registeredPersonality].flatMap((texts) => Object.values(texts).flat())) {
+    bytes += BYTES_PER_STRING + BYTES_PER_CHARACTER * text.length;
+  }
+  return bytes;
+}
+
+/** The snapshot of a stream for which one is due. */
+export function snapshotOf({ state, headHash }: Chamber | Account): Snapshot {
   return { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) };
 }

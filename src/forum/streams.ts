@@ -1,15 +1,30 @@
 // The streams in memory: each is folded from the log when first needed, a page at a time, and cached within a bound in bytes.
-// A chamber is folded from its latest snapshot on; every line of a fold is checked against the hash of the one before it.
+// A stream is folded from its latest snapshot on; every line of a fold is checked against the hash of the one before it.
 // The log is the truth: a state that is evicted, or dropped after a failed batch, is folded again.
 import { LRUCache } from 'lru-cache';
-import { decodeState, isSnapshotDue } from '../../projections/snapshot.ts';
+import {
+  ACCOUNT_SNAPSHOT_EVERY_EVENTS,
+  decodeAccount,
+  decodeState,
+  isSnapshotDue,
+  SNAPSHOT_EVERY_EVENTS,
+} from '../../projections/snapshot.ts';
 import { leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
 import { type ForumLog, LogCorruption, StreamDamaged, type StreamId } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
-import { type AccountEvent, type ChamberEvent, type ForumEvent, fromLine } from '../vocabulary/events.ts';
+import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { NO_SLOT, type Slot, Slots } from './slots.ts';
-import { type Account, type Chamber, grownAccount, grownChamber, restoredBytes, snapshotOf } from './staging.ts';
+import {
+  type Account,
+  accountBytes,
+  type Chamber,
+  grownAccount,
+  grownChamber,
+  type LineFacts,
+  restoredBytes,
+  snapshotOf,
+} from './staging.ts';
 
 /** What every fold may read at once. Folds of more, each of which holds a large state beside the cache, take a slot. */
 const LIGHT_FOLD_BYTES = 1_048_576;
@@ -24,6 +39,8 @@ interface LoadOptions {
 export class Streams {
   readonly #log: ForumLog;
   readonly #cache: LRUCache<StreamId, Chamber | Account>;
+  /** The states of those that are held, whether the cache keeps them or not. */
+  readonly #held = new Map<StreamId, Held>();
   readonly #loading = new Map<StreamId, Promise<Chamber | Account | undefined>>();
   readonly #heavyFolds = new Slots(HEAVY_FOLDS_MAX);
   #catchUps = 0;
@@ -38,7 +55,32 @@ export class Streams {
   cached(did: string): Account | undefined;
   cached(stream: StreamId): Chamber | Account | undefined;
   cached(stream: StreamId): Chamber | Account | undefined {
-    return this.#log.damageOf(stream) === undefined ? this.#cache.get(stream) : undefined;
+    return this.#log.damageOf(stream) === undefined ? this.#inMemory(stream) : undefined;
+  }
+
+  #inMemory(stream: StreamId): Chamber | Account | undefined {
+    return this.#held.get(stream)?.state ?? this.#cache.get(stream);
+  }
+
+  /** From their next load on, the streams stay in memory until the returned function is called, once. */
+  hold(streams: readonly StreamId[]): () => void {
+    for (const stream of streams) {
+      const held = this.#held.get(stream) ?? { state: this.#cache.get(stream), holders: 0 };
+      held.holders++;
+      this.#held.set(stream, held);
+    }
+    return () => {
+      for (const stream of streams) {
+        const held = this.#held.get(stream);
+        if (held !== undefined && --held.holders === 0) this.#held.delete(stream);
+      }
+    };
+  }
+
+  #keep(stream: StreamId, state: Chamber | Account): void {
+    this.#cache.set(stream, state);
+    const held = this.#held.get(stream);
+    if (held !== undefined) held.state = state;
   }
 
   /** The stream at a head that it had after the call; undefined for a stream without events. */
@@ -59,12 +101,14 @@ export class Streams {
   /** Makes a state whose events are in the log the current one. A fold that was under way is older, and not cached. */
   publish(stream: StreamId, state: Chamber | Account): void {
     this.#loading.delete(stream);
-    this.#cache.set(stream, state);
+    this.#keep(stream, state);
   }
 
   forget(stream: StreamId): void {
     this.#loading.delete(stream);
     this.#cache.delete(stream);
+    const held = this.#held.get(stream);
+    if (held !== undefined) held.state = undefined;
   }
 
   /** Folds of what other processes appended to a state in memory. */
@@ -88,15 +132,14 @@ export class Streams {
     if (damage !== undefined) throw damage;
     const running = this.#loading.get(stream);
     if (running !== undefined && !isUrgent) return running;
-    if (this.#cache.has(stream)) this.#catchUps++;
+    if (this.#inMemory(stream) !== undefined) this.#catchUps++;
     const slot = isUrgent ? NO_SLOT : this.#heavyFolds.open();
-    const fold = { slot, head };
-    const loading = typeof stream === 'number' ? this.#loadChamber(stream, fold) : this.#loadAccount(stream, fold);
+    const loading = this.#load(stream, { slot, head });
     this.#loading.set(stream, loading);
     try {
       const state = await loading;
       // Not when a commit has published a newer state meanwhile.
-      if (state !== undefined && this.#loading.get(stream) === loading) this.#cache.set(stream, state);
+      if (state !== undefined && this.#loading.get(stream) === loading) this.#keep(stream, state);
       return state;
     } finally {
       slot.release();
@@ -104,52 +147,46 @@ export class Streams {
     }
   }
 
-  async #loadChamber(chamberId: number, { slot, head }: FoldLimits): Promise<Chamber | undefined> {
-    let chamber = (this.#cache.get(chamberId) as Chamber | undefined) ?? (await this.#restore(chamberId, slot));
-    let due: Chamber | undefined;
-    await this.#fold({ stream: chamberId, from: chamber, slot, head }, (event, leaf, lineBytes) => {
-      ({ chamber } = grownChamber(chamber, event as ChamberEvent, { leaf, lineBytes }));
-      if (isSnapshotDue(chamber.state)) due = chamber;
-      return chamber.headHash;
+  async #load(stream: StreamId, limits: FoldLimits): Promise<Chamber | Account | undefined> {
+    let state = this.#inMemory(stream) ?? (await this.#restore(stream, limits));
+    let due: Chamber | Account | undefined;
+    await this.#fold({ stream, from: state, ...limits }, (event, leaf, lineBytes) => {
+      state = grown(state, event, { leaf, lineBytes });
+      if (isSnapshotDue(state.state)) due = state;
+      return state.headHash;
     });
     // One that can't be written now is written after another fold.
-    if (due !== undefined) await this.#log.writeSnapshot(chamberId, snapshotOf(due)).catch(() => {});
-    return chamber;
+    if (due !== undefined) await this.#log.writeSnapshot(stream, snapshotOf(due)).catch(() => {});
+    return state;
   }
 
-  /** The chamber after its snapshot, if that belongs to the log. */
-  async #restore(chamberId: number, slot: Slot): Promise<Chamber | undefined> {
-    let snapshot = await this.#log.readSnapshot(chamberId);
+  /** The state after the stream's snapshot, if that belongs to the log. */
+  async #restore(stream: StreamId, { slot, head }: FoldLimits): Promise<Chamber | Account | undefined> {
+    const isChamber = typeof stream === 'number';
+    if (head !== undefined && head < (isChamber ? SNAPSHOT_EVERY_EVENTS : ACCOUNT_SNAPSHOT_EVERY_EVENTS))
+      return undefined;
+    let snapshot = await this.#log.readSnapshot(stream);
     if (snapshot !== undefined && snapshot.state.length > LIGHT_FOLD_BYTES) {
       // Not held while it waits.
       snapshot = undefined;
       await slot.take();
-      snapshot = await this.#log.readSnapshot(chamberId);
+      snapshot = await this.#log.readSnapshot(stream);
     }
     if (snapshot === undefined) return undefined;
     const { eventId, leaf, state: text } = snapshot;
-    const { ndjson } = await this.#log.readPage(chamberId, eventId - 1, 1);
+    const { ndjson } = await this.#log.readPage(stream, eventId - 1, 1);
     if (ndjson.length === 0 || !Buffer.from(leaf).equals(leafHash(ndjson.subarray(0, -1)))) {
-      await this.#log.dropSnapshot(chamberId).catch(() => {});
+      await this.#log.dropSnapshot(stream).catch(() => {});
       return undefined;
     }
+    const headHash = toHex(leaf);
+    if (!isChamber) {
+      const state = decodeAccount(text);
+      return { state, headHash, bytes: accountBytes(state) };
+    }
     const state = decodeState(text);
-    const peaks = await this.#log.readNodes(chamberId, peakRefs(state.moveCount));
-    return {
-      state,
-      tree: restoreTree(state.moveCount, peaks),
-      headHash: toHex(leaf),
-      bytes: restoredBytes(text),
-    };
-  }
-
-  async #loadAccount(did: string, { slot, head }: FoldLimits): Promise<Account | undefined> {
-    let account = this.#cache.get(did) as Account | undefined;
-    await this.#fold({ stream: did, from: account, slot, head }, (event, leaf, lineBytes) => {
-      account = grownAccount(account, event as AccountEvent, { leaf, lineBytes });
-      return account.headHash;
-    });
-    return account;
+    const peaks = await this.#log.readNodes(stream, peakRefs(state.moveCount));
+    return { state, tree: restoreTree(state.moveCount, peaks), headHash, bytes: restoredBytes(text) };
   }
 
   /** Calls `evolve` with every event up to `head`, or without it up to the log's, also with those appended meanwhile; it returns the new hash. */
@@ -190,6 +227,17 @@ export class Streams {
 }
 
 const LINE_BREAK = 0x0a;
+
+interface Held {
+  /** Undefined until it is loaded, and for a stream without events. */
+  state: Chamber | Account | undefined;
+  holders: number;
+}
+
+function grown(before: Chamber | Account | undefined, event: ForumEvent, facts: LineFacts): Chamber | Account {
+  if (event.chamberId === null) return grownAccount(before as Account | undefined, event, facts.leaf);
+  return grownChamber(before as Chamber | undefined, event, facts).chamber;
+}
 
 interface FoldLimits {
   readonly slot: Slot;

@@ -25,7 +25,7 @@ export interface LogEntry {
   readonly nodes: Uint8Array | null;
   /** Rows of the derived tables, written in the same transaction. */
   readonly listings: readonly Listing[];
-  /** Of the chamber after this event; written in the same transaction. */
+  /** Of the stream after this event; written in the same transaction. */
   readonly snapshot?: Snapshot | undefined;
   /** The token of the hold under which it was decided: once that has ended, its stream is in conflict. */
   readonly lease?: string | undefined;
@@ -66,7 +66,7 @@ export class StreamDamaged extends Error {
   }
 }
 
-/** The folded state of a chamber after an event. */
+/** The folded state of a stream after an event. */
 export interface Snapshot {
   readonly eventId: number;
   /** Leaf hash of that event. */
@@ -178,10 +178,10 @@ export interface ForumLog {
   damageOf(stream: StreamId): StreamDamaged | undefined;
   /** Notes damage that a reader of the lines met, and returns it. */
   noteDamage(damage: StreamDamaged): StreamDamaged;
-  /** The latest snapshot of a chamber that is whole and of this version. */
-  readSnapshot(chamberId: number): Promise<Snapshot | undefined>;
-  writeSnapshot(chamberId: number, snapshot: Snapshot): Promise<void>;
-  dropSnapshot(chamberId: number): Promise<void>;
+  /** The latest snapshot of a stream that is whole and of this version. */
+  readSnapshot(stream: StreamId): Promise<Snapshot | undefined>;
+  writeSnapshot(stream: StreamId, snapshot: Snapshot): Promise<void>;
+  dropSnapshot(stream: StreamId): Promise<void>;
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;
   operatorEmail(did: string): Promise<string | undefined>;
 

@@ -1,14 +1,17 @@
-// A cold chamber is folded from its snapshot: the same state, from fewer lines; a snapshot that does not fit changes nothing.
+// A cold stream is folded from its snapshot: the same state, from fewer lines; a snapshot that does not fit changes nothing.
 import { readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
-import { STATE_VERSION } from '../../projections/snapshot.ts';
+import { ACCOUNT_SNAPSHOT_EVERY_EVENTS, STATE_VERSION } from '../../projections/snapshot.ts';
 import { Streams } from '../../src/forum/streams.ts';
+import type { StreamId } from '../../src/log/log.ts';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
 import { LogWriter } from '../bench/logs/log-writer.ts';
+import { House } from '../kit/house.ts';
 import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
+import { asSchema4 } from '../log/entries.ts';
 
 const EVENTS = 2_345;
 
@@ -27,14 +30,14 @@ async function written(): Promise<string> {
   return path;
 }
 
-/** The chamber as it is first loaded, and how many lines that took. */
-async function load(path: string) {
+/** The stream as it is first loaded, and how many lines that took. */
+async function load(path: string, stream: StreamId = 1) {
   const log = openSqliteLog(path);
   const reading = vi.spyOn(log, 'readPage');
-  const chamber = await new Streams(log, 10_000_000).load(1);
+  const state = await new Streams(log, 10_000_000).load(stream);
   const pages = await Promise.all(reading.mock.results.map(({ value }) => value));
   await log.close();
-  return { chamber, lines: pages.reduce((sum, { count }) => sum + count, 0) };
+  return { state, lines: pages.reduce((sum, { count }) => sum + count, 0) };
 }
 
 function change(path: string, sql: string): void {
@@ -57,15 +60,15 @@ describe('a snapshot', () => {
   it('replaces the events before it, and rebuild makes the same one', async () => {
     const path = await written();
     const before = rows(path);
-    expect(before).toMatchObject([{ chamber_id: 1, event_id: 2_000, version: STATE_VERSION }]);
-    const { chamber, lines } = await load(path);
+    expect(before).toMatchObject([{ stream: 1, event_id: 2_000, version: STATE_VERSION }]);
+    const { state, lines } = await load(path);
     expect(lines).toBe(EVENTS - 2_000 + 1);
     expect(faults(path)).toEqual([]);
 
     change(path, 'DELETE FROM snapshots');
     const folded = await load(path);
     expect(folded.lines).toBe(EVENTS);
-    expect(chamber).toEqual({ ...folded.chamber, bytes: expect.any(Number) });
+    expect(state).toEqual({ ...folded.state, bytes: expect.any(Number) });
     // The fold has left one.
     expect(rows(path)).toEqual(before);
     rebuildDatabase(path);
@@ -84,10 +87,60 @@ describe('a snapshot', () => {
     const sound = await load(path);
     change(path, sql);
     expect(faults(path)).toEqual(isFault ? ['table snapshots does not match the log: run chambers rebuild'] : []);
-    const { chamber, lines } = await load(path);
+    const { state, lines } = await load(path);
     expect(lines).toBe(EVENTS);
-    expect(chamber).toEqual({ ...sound.chamber, bytes: expect.any(Number) });
+    expect(state).toEqual({ ...sound.state, bytes: expect.any(Number) });
     expect(faults(path)).toEqual([]);
     expect((await load(path)).lines).toBe(EVENTS - 2_000 + 1);
+  });
+
+  it('of an earlier schema is kept', async () => {
+    const path = await written();
+    const before = rows(path);
+    asSchema4(path);
+    expect((await load(path)).lines).toBe(EVENTS - 2_000 + 1);
+    expect(rows(path)).toEqual(before);
+    expect(faults(path)).toEqual([]);
+  });
+});
+
+describe('a snapshot of an account', () => {
+  const CHANGES = 20;
+
+  async function changed(): Promise<{ readonly path: string; readonly did: string }> {
+    const path = temporaryDatabase();
+    const house = new House({ path });
+    const by = await house.agent();
+    for (let at = 0; at < CHANGES; at++) {
+      await house.must('PUT', '/personality', { by, body: { patch: { style: `change ${at}` } } });
+    }
+    await house.close();
+    return { path, did: by.did };
+  }
+
+  it('is left by a fold after a rebuild, as it was', async () => {
+    const { path, did } = await changed();
+    const before = rows(path);
+    expect(before).toMatchObject([{ stream: did, event_id: ACCOUNT_SNAPSHOT_EVERY_EVENTS }]);
+    rebuildDatabase(path);
+    expect(rows(path)).toEqual([]);
+    expect((await load(path, did)).lines).toBe(CHANGES + 1);
+    expect(rows(path)).toEqual(before);
+    expect((await load(path, did)).lines).toBe(CHANGES + 1 - ACCOUNT_SNAPSHOT_EVERY_EVENTS + 1);
+    expect(faults(path)).toEqual([]);
+  });
+
+  it.each([
+    ['with a changed state', `UPDATE snapshots SET state = replace(state, 'change', 'charge')`],
+    ['beyond the head', 'UPDATE snapshots SET event_id = 9999'],
+  ])('%s is dropped, and the account is folded from its first event', async (_title, sql) => {
+    const { path, did } = await changed();
+    const sound = await load(path, did);
+    change(path, sql);
+    expect(faults(path)).toEqual(['table snapshots does not match the log: run chambers rebuild']);
+    const { state, lines } = await load(path, did);
+    expect(lines).toBe(CHANGES + 1);
+    expect(state).toEqual(sound.state);
+    expect(faults(path)).toEqual([]);
   });
 });

@@ -68,6 +68,26 @@ describe('the rate of an agent', () => {
   });
 });
 
+describe('the changes of an account', () => {
+  it('are limited beside its other requests, in whichever way they are made', async () => {
+    const running = await run({ ACCOUNT_CHANGES_PER_DID_PER_MINUTE: '1', ACCOUNT_CHANGES_PER_DID_BURST: '2' });
+    const { url, clock } = running;
+    const [busy, other] = [await newAgent(running), await newAgent(running)];
+    const change = (by: Signer, style: string) =>
+      prepare('PUT', '/personality', { by, publicUrl: url, now: clock.read(), body: { patch: { style } } });
+    const first = change(busy, 'new');
+    const responses = [await send(url, first), await send(url, first), await send(url, change(busy, 'newer'))];
+    // The registration was signed.
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(responses[2]).toMatchObject(RATE_REFUSAL);
+    const body = { ...registrationOf(busy), personality: { style: 'newest' } };
+    const registration = prepare('POST', '/register', { by: busy, publicUrl: url, now: clock.read(), body });
+    expect(await send(url, registration)).toMatchObject(RATE_REFUSAL);
+    expect((await me(running, busy)).status).toBe(200);
+    expect((await send(url, change(other, 'new'))).status).toBe(200);
+  });
+});
+
 describe('the streams of an address', () => {
   it('are refused beyond the limit, and free again when one ends', async () => {
     const running = await run({ STREAMS_PER_ADDRESS_MAX: '2' });

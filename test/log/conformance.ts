@@ -210,16 +210,19 @@ export function describePort(open: () => Promise<Opened>): void {
     );
   });
 
-  it('keeps the latest snapshot of a chamber', async () => {
+  it.each([
+    ['a chamber', 1, 2],
+    ['an account', ANN, BOB],
+  ])('keeps the latest snapshot of %s', async (_, stream, other) => {
     const { log } = await open();
-    await log.append([created(1), entry(1, 2, { snapshot: snapshot(2) })]);
-    expect(await log.readSnapshot(1)).toEqual(snapshot(2));
-    await log.writeSnapshot(1, snapshot(1));
-    expect(await log.readSnapshot(1)).toEqual(snapshot(2));
-    await log.writeSnapshot(1, snapshot(3));
-    expect(await log.readSnapshot(1)).toEqual(snapshot(3));
-    await log.dropSnapshot(1);
-    expect([await log.readSnapshot(1), await log.readSnapshot(2)]).toEqual([undefined, undefined]);
+    await log.append([stream === 1 ? created(1) : entry(ANN, 1), entry(stream, 2, { snapshot: snapshot(2) })]);
+    expect(await log.readSnapshot(stream)).toEqual(snapshot(2));
+    await log.writeSnapshot(stream, snapshot(1));
+    expect(await log.readSnapshot(stream)).toEqual(snapshot(2));
+    await log.writeSnapshot(stream, snapshot(3));
+    expect(await log.readSnapshot(stream)).toEqual(snapshot(3));
+    await log.dropSnapshot(stream);
+    expect([await log.readSnapshot(stream), await log.readSnapshot(other)]).toEqual([undefined, undefined]);
   });
 
   describe('lists', () => {

@@ -30,7 +30,20 @@ export function intrude(path: string): Database.Database {
   return db;
 }
 
-/** As the release before left it. */
+/** As releases with schema 4 left it. */
+export function asSchema4(path: string): void {
+  const db = new Database(path);
+  db.exec(`
+    ALTER TABLE snapshots RENAME TO later;
+    CREATE TABLE snapshots (chamber_id INTEGER PRIMARY KEY, event_id INTEGER NOT NULL, version INTEGER NOT NULL,
+      leaf BLOB NOT NULL, state TEXT NOT NULL, checksum BLOB NOT NULL) STRICT;
+    INSERT INTO snapshots SELECT * FROM later WHERE typeof(stream) <> 'text'; DROP TABLE later;
+    PRAGMA user_version = 4;
+  `);
+  db.close();
+}
+
+/** As releases with schema 2 left it. */
 export function asSchema2(path: string): void {
   const db = new Database(path);
   db.exec(`

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
+import { evolveAccount } from '../../projections/account.ts';
+import { decodeAccount, decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
 import { fold, HOURS, type Past } from '../kit/given.ts';
 import { ANN, BOB, committed, created, joined, proposed, revealed, settled } from '../kit/pasts.ts';
 
@@ -22,6 +23,22 @@ describe('a snapshot', () => {
     ]);
     expect(decodeState(encodeState(state))).toEqual(state);
     expect(encodeState(decodeState(encodeState(state)))).toBe(encodeState(state));
+  });
+
+  it('holds the whole state of an account', () => {
+    const personality = { loves: ['議'], style: '\u0000' };
+    const payload = { agentId: 'agent-1', pubkeyHex: HASH, walletAddress: '0x1', personality };
+    const common = { did: ANN, chamberId: null, prev: HASH, ts: '2026-01-01T00:00:00.000Z', request: null } as const;
+    const registered = evolveAccount(null, { ...common, eventId: 1, type: 'agent.registered', payload });
+    const patched = { patch: {}, personality: { style: 'new' } };
+    const state = evolveAccount(registered, {
+      ...common,
+      eventId: 16,
+      type: 'agent.personality_changed',
+      payload: patched,
+    });
+    expect(decodeAccount(encodeState(state))).toEqual(state);
+    expect([isSnapshotDue(registered), isSnapshotDue(state)]).toEqual([false, true]);
   });
 
   const LIGHT = fold([created(), ...joined(ANN), proposed(ANN, 1, 'ONE'), proposed(ANN, 2, 'TWO')]);

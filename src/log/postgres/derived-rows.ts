@@ -30,7 +30,7 @@ export function derivedRows(
     const leaf = Buffer.from(snapshot.leaf).toString('hex');
     tables.snapshots.set(stream, {
       lead,
-      chamberId: stream,
+      stream: String(stream),
       eventId,
       version: STATE_VERSION,
       crc: crc32(state),
@@ -104,11 +104,11 @@ export const DERIVED_INSERTS: Readonly<Record<DerivedTable, (rows: string, won: 
   ON CONFLICT (chamber_id) DO UPDATE SET turn = excluded.turn
 )`,
   snapshots: (rows, won) => `new_snapshots AS (
-  INSERT INTO snapshots SELECT "chamberId", "eventId", version, decode(leaf, 'hex'), state, crc
-  FROM json_to_recordset(${rows}::json) AS rows (lead text, "chamberId" bigint, "eventId" bigint, version bigint, leaf text,
+  INSERT INTO snapshots SELECT stream, "eventId", version, decode(leaf, 'hex'), state, crc
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, stream text, "eventId" bigint, version bigint, leaf text,
     state text, crc bigint)
   WHERE lead ${won}
-  ON CONFLICT (chamber_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
+  ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
     state = excluded.state, crc = excluded.crc WHERE snapshots.event_id <= excluded.event_id
 )`,
 };

@@ -52,7 +52,7 @@ export async function foldLog(client: Client, schema: string, onFault: (fault: F
         const after = verifyRow(before, row);
         const key = registrationKey(after.event);
         if (key !== undefined) registered.set(key.toString('hex'), row);
-        for (const entry of rowsOf(before, after)) derived.push({ entry, lead: '' });
+        derived.push({ entry: rowsOf(current, before, after), lead: '' });
         before = after;
       } catch (error) {
         fail(row, error instanceof Error ? error.message : String(error));
@@ -71,19 +71,20 @@ export async function foldLog(client: Client, schema: string, onFault: (fault: F
   return summary;
 }
 
-function rowsOf(before: VerifiedStream, { chamber, headHash }: VerifiedStream) {
-  if (chamber === null) return [];
-  const snapshot = isSnapshotDue(chamber)
-    ? { eventId: chamber.lastEventId, leaf: fromHex(headHash), state: encodeState(chamber) }
-    : undefined;
-  return [{ stream: chamber.chamberId, listings: listingsOf(before.chamber, chamber), snapshot }];
+function rowsOf(stream: StreamId, before: VerifiedStream, { chamber, account, headHash }: VerifiedStream) {
+  const state = chamber ?? account;
+  const snapshot =
+    state !== null && isSnapshotDue(state)
+      ? { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) }
+      : undefined;
+  return { stream, listings: chamber === null ? [] : listingsOf(before.chamber, chamber), snapshot };
 }
 
 interface FoldRow extends StoredEvent {
   readonly at: number;
   readonly line_crc: number;
   readonly nodes_crc: number | null;
-  /** Those of the chamber's snapshot, if it is of this event. */
+  /** Those of the stream's snapshot, if it is of this event. */
   readonly version: number | null;
   readonly leaf: Buffer | null;
   readonly state: string | null;
@@ -92,11 +93,11 @@ interface FoldRow extends StoredEvent {
 
 /** As numbers: bigint would be text. */
 function streamsQuery(schema: string): string {
-  return `SELECT CASE WHEN stream ~ '^[0-9]' THEN stream::float8 END AS chamber_id,
-      CASE WHEN stream !~ '^[0-9]' THEN stream END AS account, e.event_id::float8, at::float8, line, signature, nodes,
+  return `SELECT CASE WHEN e.stream ~ '^[0-9]' THEN e.stream::float8 END AS chamber_id,
+      CASE WHEN e.stream !~ '^[0-9]' THEN e.stream END AS account, e.event_id::float8, at::float8, line, signature, nodes,
       line_crc::float8, nodes_crc::float8, version::float8, leaf, state, crc::float8 AS state_crc
-    FROM events AS e LEFT JOIN ${schema}.snapshots AS s ON s.chamber_id::text = stream AND s.event_id = e.event_id
-    ORDER BY stream, e.event_id`;
+    FROM events AS e LEFT JOIN ${schema}.snapshots AS s ON s.stream = e.stream AND s.event_id = e.event_id
+    ORDER BY e.stream, e.event_id`;
 }
 
 function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
@@ -107,8 +108,9 @@ function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
     throw new Error('its checksums do not match its line and its tree nodes');
   }
   // One of another version is dropped when it is met.
-  if (state === null || after.chamber === null || version !== STATE_VERSION) return after;
-  const isRight = state === encodeState(after.chamber) && leaf && toHex(leaf) === after.headHash;
+  const folded = after.chamber ?? after.account;
+  if (state === null || folded === null || version !== STATE_VERSION) return after;
+  const isRight = state === encodeState(folded) && leaf && toHex(leaf) === after.headHash;
   if (!isRight || row.state_crc !== crc32(state)) {
     throw new Error('table snapshots does not match the log: run chambers rebuild');
   }

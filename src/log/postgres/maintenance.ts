@@ -57,7 +57,7 @@ function differences(schema: string): readonly (readonly [string, string])[] {
     [
       'table snapshots does not match the log: run chambers rebuild',
       `SELECT stream, event_id::float8 FROM
-         (SELECT chamber_id::text AS stream, event_id FROM ${schema}.snapshots EXCEPT SELECT stream, event_id FROM events) AS rows`,
+         (SELECT stream, event_id FROM ${schema}.snapshots EXCEPT SELECT stream, event_id FROM events) AS rows`,
     ],
     [
       'its place in the order of all chambers is missing or another event has it',

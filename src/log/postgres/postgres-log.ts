@@ -244,26 +244,24 @@ class PostgresLog implements ForumLog {
     return this.#damages.note(damage);
   }
 
-  async readSnapshot(chamberId: number): Promise<Snapshot | undefined> {
-    const [row] = await this.#query<SnapshotRow>('snapshot', 'SELECT * FROM snapshots WHERE chamber_id = $1', [
-      chamberId,
-    ]);
+  async readSnapshot(stream: StreamId): Promise<Snapshot | undefined> {
+    const [row] = await this.#query<SnapshotRow>('snapshot', 'SELECT * FROM snapshots WHERE stream = $1', [stream]);
     const isWhole = row && Number(row.version) === STATE_VERSION && Number(row.crc) === crc32(row.state);
     return isWhole ? { eventId: Number(row.event_id), leaf: row.leaf, state: row.state } : undefined;
   }
 
-  async writeSnapshot(chamberId: number, { eventId, leaf, state }: Snapshot): Promise<void> {
+  async writeSnapshot(stream: StreamId, { eventId, leaf, state }: Snapshot): Promise<void> {
     await this.#query(
       'write snapshot',
       `INSERT INTO snapshots VALUES ($1, $2, $3, $4, $5, $6)
-       ON CONFLICT (chamber_id) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
+       ON CONFLICT (stream) DO UPDATE SET event_id = excluded.event_id, version = excluded.version, leaf = excluded.leaf,
          state = excluded.state, crc = excluded.crc WHERE snapshots.event_id <= excluded.event_id`,
-      [chamberId, eventId, STATE_VERSION, Buffer.from(leaf), state, crc32(state)],
+      [stream, eventId, STATE_VERSION, Buffer.from(leaf), state, crc32(state)],
     );
   }
 
-  async dropSnapshot(chamberId: number): Promise<void> {
-    await this.#query('drop snapshot', 'DELETE FROM snapshots WHERE chamber_id = $1', [chamberId]);
+  async dropSnapshot(stream: StreamId): Promise<void> {
+    await this.#query('drop snapshot', 'DELETE FROM snapshots WHERE stream = $1', [stream]);
   }
 
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {

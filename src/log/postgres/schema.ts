@@ -5,7 +5,7 @@ import type { Client } from 'pg';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 
-const SCHEMA_VERSION = 3;
+const SCHEMA_VERSION = 4;
 const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one migration at a time in a database. */
 const MIGRATION_LOCK = '4848270581';
@@ -92,7 +92,7 @@ CREATE INDEX members_open ON members (did, chamber_id) WHERE is_open;
 CREATE INDEX members_by_turn ON members (chamber_id, turn_order);
 CREATE TABLE turns (chamber_id bigint PRIMARY KEY, turn text NOT NULL);
 CREATE TABLE snapshots (
-  chamber_id bigint PRIMARY KEY,
+  stream text COLLATE "C" PRIMARY KEY,
   event_id bigint NOT NULL,
   version bigint NOT NULL,
   leaf bytea NOT NULL,
@@ -107,6 +107,12 @@ CREATE TABLE registrations (
   covers_email boolean NOT NULL
 );
 CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NOT NULL);
+`;
+
+/** Schema 3 had snapshots of chambers only. */
+const SNAPSHOTS_OF_STREAMS = `
+ALTER TABLE snapshots RENAME chamber_id TO stream;
+ALTER TABLE snapshots ALTER stream TYPE text COLLATE "C" USING stream::text;
 `;
 
 /** Since schema 2. */
@@ -209,6 +215,7 @@ async function create(client: Client): Promise<void> {
 
 async function upgrade(client: Client, version: number): Promise<void> {
   if (version < 2) await client.query(LEASES);
-  await client.query('ALTER TABLE unplaced DROP CONSTRAINT unplaced_pkey');
+  if (version < 3) await client.query('ALTER TABLE unplaced DROP CONSTRAINT unplaced_pkey');
+  await client.query(SNAPSHOTS_OF_STREAMS);
   await client.query("UPDATE meta SET value = $1 WHERE name = 'schema_version'", [String(SCHEMA_VERSION)]);
 }

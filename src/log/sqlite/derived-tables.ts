@@ -13,13 +13,16 @@ import { Snapshots } from './snapshots.ts';
 
 /** The tables that the lines alone determine. */
 export const DERIVED_TABLES = ['chambers', 'ideas', 'members', 'turns'] as const;
-/** Derived too, but there are several right contents: a row of a phase may be overdue, and a snapshot may be missing. */
+/**
+ * Derived too, but there are several right contents: a row of a phase may be overdue, and a snapshot may be missing. Those of accounts
+ * are missing here, until the accounts are folded.
+ */
 export const LAGGING_TABLES = ['chamber_phases', 'snapshots'] as const;
 
-/** Of the folded state of a chamber after an event: a cold chamber is folded from here. */
-const SNAPSHOTS = `
+/** Of the folded state of a stream after an event: a cold stream is folded from here. A stream is as in `stream_events`. */
+export const SNAPSHOTS = `
 CREATE TABLE snapshots (
-  chamber_id INTEGER PRIMARY KEY,
+  stream ANY PRIMARY KEY NOT NULL,
   event_id INTEGER NOT NULL,
   version INTEGER NOT NULL,
   leaf BLOB NOT NULL,

@@ -3,10 +3,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
-import type { ChamberState } from '../../../projections/chamber.ts';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, STATE_VERSION } from '../../../projections/snapshot.ts';
-import { type Hex, toHex } from '../../vocabulary/values.ts';
+import { toHex } from '../../vocabulary/values.ts';
 import type { StreamId } from '../log.ts';
 import {
   EMPTY_STREAM,
@@ -64,8 +63,8 @@ class Fsck {
   readonly #schema: number;
   readonly #faults: Fault[] = [];
   readonly #badStreams = new Set<StreamId>();
-  /** The events of those that are not checked yet, by chamber. */
-  readonly #snapshots = new Map<number, number>();
+  /** The events of those that are not checked yet, by stream. */
+  readonly #snapshots = new Map<StreamId, number>();
 
   constructor(db: Database.Database, scratch: Database.Database) {
     this.#db = db;
@@ -90,8 +89,8 @@ class Fsck {
     this.#read('the registrations', () => this.#checkRegistrations());
     this.#read('the derived tables', () => this.#checkTables());
     this.#read('the phases', () => this.#checkPhases());
-    for (const chamberId of this.#snapshots.keys()) {
-      if (!this.#badStreams.has(chamberId)) this.#faults.push(derivedFault('snapshots', chamberId));
+    for (const stream of this.#snapshots.keys()) {
+      if (!this.#badStreams.has(stream)) this.#faults.push(derivedFault('snapshots', stream));
     }
     this.#read('the index', () => this.#checkIndex());
     const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
@@ -131,9 +130,9 @@ class Fsck {
   }
 
   #readSnapshots(): void {
-    if (this.#schema < 3) return;
-    const query = this.#db.prepare<[], [number, number]>('SELECT chamber_id, event_id FROM snapshots');
-    for (const [chamberId, eventId] of query.raw().iterate()) this.#snapshots.set(chamberId, eventId);
+    if (this.#schema < 5) return;
+    const query = this.#db.prepare<[], [StreamId, number]>('SELECT stream, event_id FROM snapshots');
+    for (const [stream, eventId] of query.raw().iterate()) this.#snapshots.set(stream, eventId);
   }
 
   #checkOrder(): void {
@@ -178,9 +177,9 @@ class Fsck {
       if (key !== undefined) this.#requireRemembered(stored, key);
       if (chamber !== null) {
         for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing, chamber.lastAt);
-        if (this.#snapshots.get(chamber.chamberId) === chamber.lastEventId)
-          this.#checkSnapshot(chamber, verified.headHash);
       }
+      const stream = streamOf(stored);
+      if (this.#snapshots.get(stream) === stored.event_id) this.#checkSnapshot(stream, verified);
       return verified;
     } catch (error) {
       this.#badStreams.add(streamOf(stored));
@@ -211,14 +210,15 @@ class Fsck {
   }
 
   /** One of another version is dropped when it is met. */
-  #checkSnapshot(chamber: ChamberState, headHash: Hex): void {
-    this.#snapshots.delete(chamber.chamberId);
-    const query = 'SELECT * FROM snapshots WHERE chamber_id = ?';
-    const row = this.#db.prepare<[number], SnapshotRow>(query).get(chamber.chamberId);
-    if (row === undefined || row.version !== STATE_VERSION) return;
+  #checkSnapshot(stream: StreamId, { chamber, account, headHash }: VerifiedStream): void {
+    this.#snapshots.delete(stream);
+    const query = 'SELECT * FROM snapshots WHERE stream = ?';
+    const row = this.#db.prepare<[StreamId], SnapshotRow>(query).get(stream);
+    const state = chamber ?? account;
+    if (row === undefined || state === null || row.version !== STATE_VERSION) return;
     const isRight =
-      toHex(row.leaf) === headHash && row.state === encodeState(chamber) && row.checksum.equals(checksumOf(row));
-    if (!isRight) this.#faults.push(derivedFault('snapshots', chamber.chamberId));
+      toHex(row.leaf) === headHash && row.state === encodeState(state) && row.checksum.equals(checksumOf(row));
+    if (!isRight) this.#faults.push(derivedFault('snapshots', stream));
   }
 
   /** A row may be overdue, but not ahead of the log's clock. */

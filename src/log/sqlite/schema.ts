@@ -4,10 +4,10 @@ import type { Database } from 'better-sqlite3';
 import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
 import { placeChambers } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
-import { DERIVED, deriveTables } from './derived-tables.ts';
+import { DERIVED, deriveTables, SNAPSHOTS } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** CRC-32 of the line and of the nodes, which a read is compared with; null in events of earlier schemas. */
 const CHECKSUMS = ['line_crc INTEGER', 'nodes_crc INTEGER'] as const;
@@ -93,7 +93,8 @@ export function migrate(db: Database): void {
     if (version === 0) create(db);
     if (version === 1) fromSchema1(db);
     if (version === 1 || version === 2) fromSchema2(db);
-    if (version >= 1) fromSchema3(db);
+    if (version >= 1 && version <= 3) fromSchema3(db);
+    if (version === 4) fromSchema4(db);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
 }
@@ -157,4 +158,14 @@ function fromSchema3(db: Database): void {
   for (const { account, event_id, signature } of signed.all()) {
     remember.run(Buffer.from(hiddenSignatureKey(signature.toString('latin1')), 'latin1'), account, event_id);
   }
+}
+
+/** Schema 4 had snapshots of chambers only. */
+function fromSchema4(db: Database): void {
+  db.exec(`
+    ALTER TABLE snapshots RENAME TO earlier_snapshots;
+    ${SNAPSHOTS}
+    INSERT INTO snapshots SELECT * FROM earlier_snapshots;
+    DROP TABLE earlier_snapshots;
+  `);
 }

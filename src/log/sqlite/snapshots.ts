@@ -1,11 +1,11 @@
-// The latest snapshot of each chamber. One that does not fit is dropped, and the chamber is folded from its first event.
+// The latest snapshot of each stream. One that does not fit is dropped, and the stream is folded from its first event.
 import { createHash } from 'node:crypto';
 import type { Database, Statement } from 'better-sqlite3';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
-import type { Snapshot } from '../log.ts';
+import type { Snapshot, StreamId } from '../log.ts';
 
 export interface SnapshotRow {
-  readonly chamber_id: number;
+  readonly stream: StreamId;
   readonly event_id: number;
   readonly version: number;
   readonly leaf: Buffer;
@@ -15,40 +15,40 @@ export interface SnapshotRow {
 
 export class Snapshots {
   readonly #write: Statement<[SnapshotRow]>;
-  readonly #read: Statement<[number], SnapshotRow>;
-  readonly #drop: Statement<[number]>;
+  readonly #read: Statement<[StreamId], SnapshotRow>;
+  readonly #drop: Statement<[StreamId]>;
 
   constructor(db: Database) {
     this.#write = db.prepare(
-      `INSERT INTO snapshots VALUES (@chamber_id, @event_id, @version, @leaf, @state, @checksum)
+      `INSERT INTO snapshots VALUES (@stream, @event_id, @version, @leaf, @state, @checksum)
        ON CONFLICT DO UPDATE SET event_id = @event_id, version = @version, leaf = @leaf, state = @state, checksum = @checksum
          WHERE event_id <= @event_id`,
     );
-    this.#read = db.prepare('SELECT * FROM snapshots WHERE chamber_id = ?');
-    this.#drop = db.prepare('DELETE FROM snapshots WHERE chamber_id = ?');
+    this.#read = db.prepare('SELECT * FROM snapshots WHERE stream = ?');
+    this.#drop = db.prepare('DELETE FROM snapshots WHERE stream = ?');
   }
 
-  write(chamberId: number, { eventId, leaf, state }: Snapshot): void {
-    const row = { chamber_id: chamberId, event_id: eventId, version: STATE_VERSION, leaf: Buffer.from(leaf), state };
+  write(stream: StreamId, { eventId, leaf, state }: Snapshot): void {
+    const row = { stream, event_id: eventId, version: STATE_VERSION, leaf: Buffer.from(leaf), state };
     this.#write.run({ ...row, checksum: checksumOf(row) });
   }
 
   /** Drops one that is of another version or damaged. */
-  read(chamberId: number): Snapshot | undefined {
-    const row = this.#read.get(chamberId);
+  read(stream: StreamId): Snapshot | undefined {
+    const row = this.#read.get(stream);
     if (row === undefined) return undefined;
     if (row.version !== STATE_VERSION || !row.checksum.equals(checksumOf(row))) {
-      this.drop(chamberId);
+      this.drop(stream);
       return undefined;
     }
     return { eventId: row.event_id, leaf: row.leaf, state: row.state };
   }
 
-  drop(chamberId: number): void {
-    this.#drop.run(chamberId);
+  drop(stream: StreamId): void {
+    this.#drop.run(stream);
   }
 }
 
-export function checksumOf({ chamber_id, event_id, version, leaf, state }: Omit<SnapshotRow, 'checksum'>): Buffer {
-  return createHash('sha256').update(`${chamber_id}:${event_id}:${version}:`).update(leaf).update(state).digest();
+export function checksumOf({ stream, event_id, version, leaf, state }: Omit<SnapshotRow, 'checksum'>): Buffer {
+  return createHash('sha256').update(`${stream}:${event_id}:${version}:`).update(leaf).update(state).digest();
 }

@@ -164,7 +164,7 @@ class SqliteLog implements ForumLog {
         if (listing.table === 'members') this.#memberships.own.delete(listing.did);
       }
       if (chamberId !== null) this.#memberships.known.delete(chamberId);
-      if (snapshot !== undefined && chamberId !== null) this.#snapshots.write(chamberId, snapshot);
+      if (snapshot !== undefined) this.#snapshots.write(stream, snapshot);
     }
     for (const registration of registrations) this.#listings.writeRegistration(registration);
     return this.#index.writeChunk(entries.length);
@@ -290,21 +290,21 @@ class SqliteLog implements ForumLog {
     return damage;
   }
 
-  async readSnapshot(chamberId: number): Promise<Snapshot | undefined> {
-    return this.#run(() => this.#snapshots.read(chamberId));
+  async readSnapshot(stream: StreamId): Promise<Snapshot | undefined> {
+    return this.#run(() => this.#snapshots.read(stream));
   }
 
-  async writeSnapshot(chamberId: number, snapshot: Snapshot): Promise<void> {
+  async writeSnapshot(stream: StreamId, snapshot: Snapshot): Promise<void> {
     this.#run(() => {
       this.#file.requireUnchanged();
-      this.#snapshots.write(chamberId, snapshot);
+      this.#snapshots.write(stream, snapshot);
     });
   }
 
-  async dropSnapshot(chamberId: number): Promise<void> {
+  async dropSnapshot(stream: StreamId): Promise<void> {
     this.#run(() => {
       this.#file.requireUnchanged();
-      this.#snapshots.drop(chamberId);
+      this.#snapshots.drop(stream);
     });
   }
 

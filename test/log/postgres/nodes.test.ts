@@ -286,6 +286,29 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(await late).toMatchObject({ eventId: 4 + events });
   });
 
+  it('delays no other while its chamber, read for it once, is read again after another node’s many moves', async () => {
+    const { url, clock, first } = await openNodes();
+    const { gate, wrapLog } = gateOf('readPage');
+    const cold = new House({ log: await openLog(url), clock, wrapLog });
+    const by = await first.agent();
+    const debate = (house: House, id: number) =>
+      house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+    const [busy, other] = [await openChamber(first, [by]), await openChamber(first, [by])];
+    await enterPhase(first, busy, 'DEBATE');
+    await debate(cold, other);
+    const isHeld = () => vi.waitFor(() => expect(gate.isClosed).toBe(false));
+    gate.isClosed = true;
+    const late = debate(cold, busy);
+    await isHeld();
+    for (let event = 0; event < 129; event++) await debate(first, busy);
+    gate.isClosed = true;
+    gate.open();
+    await isHeld();
+    expect(await debate(cold, other)).toMatchObject({ eventId: 4 });
+    gate.open();
+    expect(await late).toMatchObject({ eventId: 132 });
+  });
+
   it('causes no conflict when it is sent again', async () => {
     const appended: number[] = [];
     const wrapLog = actBefore('append', (entries) => appended.push(entries.length));

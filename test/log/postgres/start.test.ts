@@ -6,6 +6,11 @@ import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
+const ANN = 'did:key:zAnn';
+const SCHEMA_3 =
+  'ALTER TABLE snapshots RENAME stream TO chamber_id; ALTER TABLE snapshots ALTER chamber_id TYPE bigint USING chamber_id::bigint;';
+const SCHEMA_2 = `${SCHEMA_3} ALTER TABLE unplaced ADD PRIMARY KEY (stream, event_id);`;
+
 /** Why a start ends, which is what `chambers doctor` reports. */
 async function problem(url: string): Promise<string> {
   const [start, probe] = [openPostgresLog({ url, connectionsMax: 2 }).then((log) => log.close()), probeDatabase(url)];
@@ -44,7 +49,7 @@ describe('a start', () => {
     const url = await temporaryPostgres();
     await (await openLog(url)).close();
     await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
-    expect(await problem(url)).toMatch('schema 99, newer than schema 3');
+    expect(await problem(url)).toMatch('schema 99, newer than schema 4');
   });
 
   it('refuses a log that has moved', async () => {
@@ -56,19 +61,21 @@ describe('a start', () => {
   });
 
   it.each([
-    [1, 'had no leases', 'DROP TABLE leases;'],
-    [2, 'had an index of the events without a place', ''],
+    [1, 'had no leases', `DROP TABLE leases; ${SCHEMA_2}`],
+    [2, 'had an index of the events without a place', SCHEMA_2],
+    [3, 'had snapshots of chambers only', SCHEMA_3],
   ])('upgrades schema %i, which %s', async (version, _, sql) => {
     const url = await temporaryPostgres();
-    await (await openLog(url)).close();
-    await execute(
-      url,
-      `${sql} ALTER TABLE unplaced ADD PRIMARY KEY (stream, event_id);
-       UPDATE meta SET value = '${version}' WHERE name = 'schema_version'`,
-    );
+    const snapshot = { eventId: 2, leaf: Buffer.alloc(32), state: '{}' };
+    const before = await openLog(url);
+    await before.writeSnapshot(1, snapshot);
+    await before.close();
+    await execute(url, `${sql} UPDATE meta SET value = '${version}' WHERE name = 'schema_version'`);
     const log = await openLog(url);
     expect(await log.append([entry(1, 1, { lease: 'not held' })])).toEqual(new Set([1]));
-    expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '3' }]);
+    await log.writeSnapshot(ANN, snapshot);
+    expect([await log.readSnapshot(1), await log.readSnapshot(ANN)]).toEqual([snapshot, snapshot]);
+    expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '4' }]);
     expect(
       await execute(
         url,
