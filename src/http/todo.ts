@@ -179,7 +179,9 @@ async function* changes({ forum, did, limit, signal }: Watch): AsyncGenerator<Lo
       if (added.length > 0) continue;
       if (seen.todo !== before) yield seen;
       before = seen.todo;
-      const timer = setTimeout(wake, Math.min(LOOK_AGAIN_MS, seen.nextDeadline - forum.now()));
+      // The deadline may have passed since the look.
+      const untilDeadline = Math.max(0, seen.nextDeadline - forum.now());
+      const timer = setTimeout(wake, Math.min(LOOK_AGAIN_MS, untilDeadline));
       if (!isWoken)
         await new Promise<void>((resolve) => {
           onWake = resolve;

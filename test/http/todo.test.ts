@@ -157,6 +157,23 @@ describe('GET /me/todo', () => {
     expect(await arrival).toMatchObject({ todo: [{ chamberId: id }, { chamberId: later }] });
   });
 
+  it('sets no timer in the past for a deadline that passes while it looks', async () => {
+    const house = new House();
+    const ann = await house.agent();
+    await openChamber(house, [ann]);
+    const list = house.log.listMemberships.bind(house.log);
+    let looks = 0;
+    vi.spyOn(house.log, 'listMemberships').mockImplementation(async (...query) => {
+      const memberships = await list(...query);
+      // After the first look it begins to follow the chambers, and looks again.
+      if (++looks === 2) house.clock.advance(1.5 * HOUR);
+      return memberships;
+    });
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    expect(await house.must('GET', '/me/todo?wait=30', { by: ann })).toMatchObject({ todo: [{ phase: 'PROPOSAL' }] });
+    expect(timers.mock.calls.filter(([, millis = 0]) => millis < 0)).toEqual([]);
+  });
+
   it('answers with the same list when the wait is over, and holds as many as it may', async () => {
     const house = new House();
     const by = await house.agent();
