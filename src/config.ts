@@ -211,6 +211,11 @@ export const VARIABLES = {
   METRICS_HOST: variable('127.0.0.1', matching(/^\S+$/, 'must be a host name or address'), 'address of METRICS_PORT'),
   LOG_LEVEL: variable('info', matching(LOG_LEVEL, `must be one of ${LOG_LEVELS}`), LOG_LEVELS),
   LOG_FORMAT: variable('json', matching(/^(json|pretty)$/, 'must be json or pretty'), 'json, or pretty for people'),
+  LOG_BUFFER_BYTES_MAX: variable(
+    1_048_576,
+    integer(16_384, MANY),
+    'log lines that wait while standard error takes none; more are lost',
+  ),
 } as const;
 
 export type Config = { readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'] };

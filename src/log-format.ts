@@ -1,10 +1,28 @@
 // The service's own log on standard error: JSON lines for programs, or text for people.
-import { type DestinationStream, levels, pino } from 'pino';
+import { type Logger, levels, pino } from 'pino';
+import type { Config } from './config.ts';
+import { LogDestination } from './log-destination.ts';
 import { plain } from './terminal.ts';
 
-export function logDestination(format: string): DestinationStream {
-  if (format !== 'pretty') return pino.destination(process.stderr.fd);
-  return { write: (line) => void process.stderr.write(`${prettyLine(line)}\n`) };
+export interface OwnLog {
+  readonly logger: Logger;
+  /** Logs why the process ends, at any LOG_LEVEL. */
+  readonly lastWords: Logger;
+  /** Lines that could not be written, since the start. */
+  readonly lostLines: () => number;
+}
+
+type LogSettings = Pick<Config, 'LOG_LEVEL' | 'LOG_FORMAT' | 'LOG_BUFFER_BYTES_MAX'>;
+
+export function openOwnLog(settings: LogSettings): OwnLog {
+  const destination = new LogDestination(process.stderr, {
+    bufferBytesMax: settings.LOG_BUFFER_BYTES_MAX,
+    onLost: (lines) => logger.error({ lines }, 'lines of this log were lost: it could not be written'),
+  });
+  const pretty = { write: (line: string) => destination.write(`${prettyLine(line)}\n`) };
+  const logger = pino({ level: settings.LOG_LEVEL }, settings.LOG_FORMAT === 'pretty' ? pretty : destination);
+  process.once('exit', () => destination.close());
+  return { logger, lastWords: logger.child({}, { level: 'fatal' }), lostLines: () => destination.lostLines };
 }
 
 /** A line of pino's as `time LEVEL message  name=value …`; an error's stack follows. */

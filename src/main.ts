@@ -2,9 +2,10 @@
 import './require-node.ts';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Logger, pino } from 'pino';
-import { readConfig, VARIABLES } from './config.ts';
-import { logDestination } from './log-format.ts';
+import { type Config, readConfig, VARIABLES } from './config.ts';
+import { LogDestination } from './log-destination.ts';
+import { type OwnLog, openOwnLog } from './log-format.ts';
+import { logProcessEvents } from './process-log.ts';
 import { type Service, startService } from './server.ts';
 import { VERSION } from './version.ts';
 
@@ -12,9 +13,26 @@ const EXIT_FAILURE = 1;
 /** Supervisors kill after ten seconds. */
 const STOP_MS_MAX = 9_000;
 
-async function main(): Promise<void> {
-  const config = readConfig(process.env);
-  const logger = pino({ level: config.LOG_LEVEL }, logDestination(config.LOG_FORMAT));
+function main(): void {
+  let config: Config;
+  try {
+    config = readConfig(process.env);
+  } catch (error) {
+    fail(error, openOwnLog(DEFAULT_LOG));
+  }
+  const ownLog = openOwnLog(config);
+  logProcessEvents(ownLog, EXIT_FAILURE);
+  run(config, ownLog).catch((error: unknown) => fail(error, ownLog));
+}
+
+const DEFAULT_LOG = {
+  LOG_LEVEL: VARIABLES.LOG_LEVEL.fallback,
+  LOG_FORMAT: VARIABLES.LOG_FORMAT.fallback,
+  LOG_BUFFER_BYTES_MAX: VARIABLES.LOG_BUFFER_BYTES_MAX.fallback,
+};
+
+async function run(config: Config, ownLog: OwnLog): Promise<void> {
+  const { logger, lastWords, lostLines } = ownLog;
   if (config.DEV_ALLOW_UNSIGNED) {
     logger.warn(
       'DEV_ALLOW_UNSIGNED=true: requests with X-Dev-Did are accepted without a signature. Never in production.',
@@ -27,25 +45,31 @@ async function main(): Promise<void> {
     config,
     logger,
     version: VERSION,
+    lostLogLines: lostLines,
     onFatal: (error) => {
-      logger.fatal({ err: error }, 'memory and disk may differ: the process stops');
+      lastWords.fatal({ err: error }, 'memory and disk may differ: the process stops');
       process.exit(EXIT_FAILURE);
     },
   });
-  endOnSignal(starting, logger);
+  endOnSignal(starting, ownLog);
   const service = await starting;
-  process.stdout.write(`listening on ${service.url}\n`);
+  const output = new LogDestination(process.stdout, {
+    bufferBytesMax: config.LOG_BUFFER_BYTES_MAX,
+    onLost: () => {},
+  });
+  output.write(`listening on ${service.url}\n`);
 }
 
 /** A signal during start-up stops the service and its chain as soon as they have started. */
-function endOnSignal(starting: Promise<Service>, logger: Logger): void {
+function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
   let isStopping = false;
   const end = (signal: string) => {
     if (isStopping) return;
     isStopping = true;
-    logger.info({ signal }, 'stopping');
-    setTimeout(() => fail(new Error('the service did not stop in time')), STOP_MS_MAX).unref();
-    starting.then((service) => service.stop()).then(() => process.exit(0), fail);
+    ownLog.logger.info({ signal }, 'stopping');
+    const failed = (error: unknown) => fail(error, ownLog);
+    setTimeout(() => failed(new Error('the service did not stop in time')), STOP_MS_MAX).unref();
+    starting.then((service) => service.stop()).then(() => process.exit(0), failed);
   };
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
@@ -59,9 +83,9 @@ function endOnSignal(starting: Promise<Service>, logger: Logger): void {
   );
 }
 
-function fail(error: unknown): never {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+function fail(error: unknown, { lastWords }: OwnLog): never {
+  lastWords.fatal(error instanceof Error ? error.message : String(error));
   process.exit(EXIT_FAILURE);
 }
 
-main().catch(fail);
+main();

@@ -33,6 +33,8 @@ export interface ServiceOptions {
   readonly logger: Logger;
   readonly version: string;
   readonly clock?: () => Millis;
+  /** Lines of the logger that could not be written. */
+  readonly lostLogLines?: () => number;
   /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
 }
@@ -212,6 +214,7 @@ async function serve(
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
       isHealthy: () => chain.status().ok,
+      lostLogLines: options.lostLogLines ?? (() => 0),
       node: () => forum.log.nodeState(),
       catchUps: () => forum.catchUps,
     });

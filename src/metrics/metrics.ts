@@ -21,6 +21,8 @@ export interface Sources {
   readonly catchUps: () => number;
   /** As GET /health reports it. */
   readonly isHealthy: () => boolean;
+  /** Lines of the service's own log that could not be written. */
+  readonly lostLogLines: () => number;
 }
 
 interface NodeState {
@@ -166,6 +168,12 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
   gauge(registry, 'chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
     Number(relayer()?.leads),
+  );
+  counter(
+    registry,
+    'chambers_diagnostic_lines_lost_total',
+    "Lines of the service's own log that were lost, because standard error took none",
+    sources.lostLogLines,
   );
   if (sources.node() !== undefined) addNodeGauges(registry, sources);
 }

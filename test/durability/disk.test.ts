@@ -1,30 +1,18 @@
 // Disks that fail: a full one is waited out, and a damaged one ends the process rather than let memory and disk differ.
 
-import { execFileSync } from 'node:child_process';
-import { appendFileSync, copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { startProcess } from '../kit/service-process.ts';
-import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { fill, smallDisk } from '../kit/small-disk.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
 import { get, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
 import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
 const COMMENT = 'x'.repeat(8_000);
-
-/** A small file system in memory; undefined where this user may not mount one. */
-function smallDisk(size: string): string | undefined {
-  const folder = temporaryFolder();
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' });
-    atEnd(() => void execFileSync('umount', [folder]));
-    return folder;
-  } catch {
-    return undefined;
-  }
-}
 
 async function newPlayer(databasePath: string): Promise<Player> {
   return (await seatPlayers(databasePath, 1))[0] as Player;
@@ -37,7 +25,6 @@ function longDebate(player: Player): Wire {
 describe('a full disk', () => {
   it('refuses moves with 503 while reads go on, and takes them again when there is room', async ({ skip }) => {
     const folder = smallDisk('4m');
-    if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
     const player = await newPlayer(path);
@@ -73,7 +60,6 @@ describe('a full disk', () => {
 
   it('is reported by /ready before a move was tried, and its end too', async ({ skip }) => {
     const folder = smallDisk('4m');
-    if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
     const player = await newPlayer(path);
@@ -93,7 +79,6 @@ describe('a full disk', () => {
 
   it('lets the service start and read', async ({ skip }) => {
     const folder = smallDisk('4m');
-    if (folder === undefined) console.log('skipped: no right to mount a small file system, which only root has');
     if (folder === undefined) return skip();
     const path = join(folder, 'chambers.db');
     const player = await newPlayer(path);
@@ -159,15 +144,6 @@ describe('a damaged disk', () => {
     expect(stderr).toContain(`${path}${suffix} was ${how} while it was open`);
   });
 });
-
-/** Takes what room there is. */
-function fill(path: string): void {
-  try {
-    for (;;) appendFileSync(path, Buffer.alloc(4_096));
-  } catch {
-    // No space left.
-  }
-}
 
 const PAGE_BYTES = 4_096;
 

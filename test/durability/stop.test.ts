@@ -1,11 +1,11 @@
 // SIGTERM: nothing new is let in, what runs is answered, streams end with 1012, and the process is gone within ten seconds.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { isAlive, processTree } from '../kit/process-tree.ts';
 import { ROOT } from '../kit/programs.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
@@ -112,7 +112,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     try {
       for await (const line of createInterface({ input: npm.stdout })) if (line.startsWith('listening on ')) break;
       npm.stdout.resume();
-      const tree = descendants(npm.pid as number);
+      const tree = processTree(npm.pid as number).slice(1);
       expect(tree.length).toBeGreaterThan(0);
       npm.kill('SIGTERM');
       await once(npm, 'exit');
@@ -135,28 +135,4 @@ async function refused(url: string): Promise<void> {
       .then(() => true)
       .catch(() => false);
   while (await isOpen()) await sleep(10);
-}
-
-function descendants(pid: number): readonly number[] {
-  const children = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
-    .map(Number);
-  return [...children, ...children.flatMap(descendants)];
-}
-
-function parentOf(pid: string): number | undefined {
-  try {
-    return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-  } catch {
-    return undefined;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }

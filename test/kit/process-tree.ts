@@ -11,6 +11,15 @@ export function processTree(pid: number): readonly number[] {
   }
 }
 
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Kills all at once, as a power failure would. The process itself comes last, since it may be the caller's. */
 export function killTree(pid: number): void {
   for (const each of processTree(pid).toReversed()) {

@@ -1,7 +1,8 @@
 // The real service in another process: started on a file, and killed or stopped by the test.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { MAIN, ROOT } from './programs.ts';
 import { atEnd } from './temporary.ts';
 
@@ -18,16 +19,19 @@ export interface Exit {
 export interface ServiceProcess {
   readonly url: string;
   readonly pid: number;
+  readonly stderr: Readable;
   kill(signal: NodeJS.Signals): Promise<Exit>;
   /** Resolves when it has exited, for any reason. */
   readonly exited: Promise<Exit>;
 }
 
+type Service = ChildProcessByStdio<null, Readable, Readable>;
+
 /** Runs the service; `wrapper` is a program, with its arguments, that runs node. */
 export async function runService(
   settings: Readonly<Record<string, string>>,
   wrapper: readonly string[] = [],
-): Promise<{ readonly child: ChildProcess; readonly exited: Promise<Exit> }> {
+): Promise<{ readonly child: Service; readonly exited: Promise<Exit> }> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const [program = process.execPath, ...before] = [...wrapper, process.execPath];
   const child = spawn(program, [...before, MAIN], {
@@ -64,11 +68,10 @@ export async function startProcess(
     child.kill(signal);
     return exited;
   };
-  return { url, pid: child.pid as number, kill, exited };
+  return { url, pid: child.pid as number, stderr: child.stderr, kill, exited };
 }
 
-async function listening(child: ChildProcess): Promise<string> {
-  if (child.stdout === null) throw new Error('no standard output');
+async function listening(child: Service): Promise<string> {
   for await (const line of createInterface({ input: child.stdout })) {
     const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
     if (url !== undefined) return url;

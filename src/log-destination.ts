@@ -1,0 +1,83 @@
+// Where the service writes its own log: a file, a pipe or a socket. One that can't be written, because its disk is full or its
+// reader stands still, neither delays nor ends the service: lines wait in a bounded buffer, and those beyond it are lost and counted.
+import { writeSync } from 'node:fs';
+
+export interface LogDestinationOptions {
+  /** Most bytes of lines that wait. */
+  readonly bufferBytesMax: number;
+  /** Called with the number of lines lost, once the destination can be written again. */
+  readonly onLost: (lines: number) => void;
+}
+
+const RETRY_MS = 10;
+const EXIT_RETRIES_MAX = 50;
+
+export class LogDestination {
+  readonly #fd: number;
+  readonly #options: LogDestinationOptions;
+  #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #lost = 0;
+  #reported = 0;
+
+  /** `process.stdout` or `process.stderr`, whose creation has made a pipe or a socket non-blocking. */
+  constructor({ fd }: { readonly fd: number }, options: LogDestinationOptions) {
+    this.#fd = fd;
+    this.#options = options;
+  }
+
+  /** Since the start. */
+  get lostLines(): number {
+    return this.#lost;
+  }
+
+  write(line: string): void {
+    const bytes = Buffer.from(line);
+    if (this.#retry !== undefined && this.#waitingBytes + bytes.length > this.#options.bufferBytesMax) {
+      this.#lost++;
+      return;
+    }
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+    if (this.#retry === undefined) this.#flush();
+  }
+
+  /** Gives a slow reader half a second for the last lines; the process exits next. */
+  close(): void {
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    for (let tries = 0; this.#waitingBytes > 0 && tries < EXIT_RETRIES_MAX; tries++) {
+      Atomics.wait(pause, 0, 0, RETRY_MS);
+      this.#flush();
+    }
+  }
+
+  #flush(): void {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
+    while (this.#waitingBytes > 0) {
+      if (this.#writeSome()) continue;
+      this.#retry = setTimeout(() => this.#flush(), RETRY_MS).unref();
+      return;
+    }
+    const lines = this.#lost - this.#reported;
+    if (lines === 0) return;
+    this.#reported = this.#lost;
+    this.#options.onLost(lines);
+  }
+
+  /** Returns false if nothing can be written now. The rest of a line that was cut stays, so that later lines stay whole. */
+  #writeSome(): boolean {
+    const [first] = this.#waiting;
+    const bytes = this.#waiting.length === 1 ? (first as Buffer) : Buffer.concat(this.#waiting);
+    try {
+      const rest = bytes.subarray(writeSync(this.#fd, bytes));
+      this.#waiting = rest.length > 0 ? [rest] : [];
+      this.#waitingBytes = rest.length;
+      return true;
+    } catch {
+      this.#waiting = [bytes];
+      return false;
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// Everything on standard error is a line of the log, also what Node and libraries would print by themselves.
+import { expect, it } from 'vitest';
+import { runService, startProcess } from '../kit/service-process.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+import { flipBit } from '../log/entries.ts';
+import { seatPlayers } from './players.ts';
+
+/** Code that runs in the service before its own. */
+function preload(code: string): Readonly<Record<string, string>> {
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
+}
+
+interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly err?: { readonly type: string; readonly message: string; readonly stack: string };
+}
+
+/** Throws for a line that is not JSON. */
+function parsed(stderr: string): readonly LogLine[] {
+  const lines = stderr.split('\n');
+  expect(lines.pop()).toBe('');
+  return lines.map((line) => JSON.parse(line));
+}
+
+it('a warning of Node is one line', async () => {
+  const service = await startProcess(':memory:', preload('process.once("SIGUSR2", () => setTimeout(() => {}, -1))'));
+  process.kill(service.pid, 'SIGUSR2');
+  expect((await fetch(`${service.url}/health`)).status).toBe(200);
+  const { code, stderr } = await service.kill('SIGTERM');
+  expect(code).toBe(0);
+  expect(parsed(stderr)).toEqual([
+    expect.objectContaining({ level: 40, err: expect.objectContaining({ name: 'TimeoutNegativeWarning' }) }),
+  ]);
+});
+
+it.each([
+  ['an uncaught exception', 'process.once("SIGUSR2", () => { throw new TypeError("one\\ntwo"); })'],
+  ['a rejection without a handler', 'process.once("SIGUSR2", () => void Promise.reject(new TypeError("one\\ntwo")))'],
+])('%s is the last line, at any level, and the exit code is 1', async (_title, code) => {
+  const service = await startProcess(':memory:', { ...preload(code), LOG_LEVEL: 'silent' });
+  const { code: exitCode, stderr } = await service.kill('SIGUSR2');
+  expect(exitCode).toBe(1);
+  const err = expect.objectContaining({
+    type: 'TypeError',
+    message: 'one\ntwo',
+    stack: expect.stringContaining(' at '),
+  });
+  expect(parsed(stderr)).toEqual([expect.objectContaining({ level: 60, err })]);
+});
+
+it('a stream of server-sent events that fails is one line', async () => {
+  const path = temporaryDatabase();
+  await seatPlayers(path, 1);
+  flipBit(path, { column: 'line', position: 2, bit: 100 });
+  const service = await startProcess(path, { LOG_LEVEL: 'error' });
+  const headers = { accept: 'text/event-stream' };
+  const response = await fetch(`${service.url}/events?after=0`, { headers });
+  await response.text().catch(() => {});
+  expect(parsed((await service.kill('SIGTERM')).stderr)).toMatchObject([
+    { msg: expect.stringMatching(/^alert raised: chamber 1 is damaged/) },
+    { level: 50, source: 'console', msg: expect.stringMatching(/^StreamDamaged: .*\n +at /) },
+  ]);
+});
+
+it('a start that cannot succeed says why in one line, with every wrong variable', async () => {
+  const { exited } = await runService({ PORT: 'x', HEADER_BYTES_MAX: '1', LOG_LEVEL: 'silent' });
+  const { stderr } = await exited;
+  const [line, ...others] = parsed(stderr);
+  expect(others).toEqual([]);
+  expect(line).toMatchObject({
+    level: 60,
+    msg: expect.stringMatching(/^the configuration is wrong:\n {2}PORT: .*\n {2}HEADER_BYTES_MAX: /),
+  });
+});
