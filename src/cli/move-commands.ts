@@ -1,5 +1,7 @@
 // The moves of an agent in a chamber: one command for each slice that describes one, and the two that need the salt store.
 import * as v from 'valibot';
+import type { Agent } from '../client/agent.ts';
+import type { CallOptions } from '../client/exchange.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { signedCall } from './environment.ts';
@@ -26,11 +28,16 @@ export const moveCommands: readonly CommandSpec[] = [
     name: 'move reveal',
     summary: "Reveals the agent's commitment",
     args: CHAMBER_ARGUMENT,
-    options: OPTIONS,
+    options: {
+      '--trust-service': 'although this machine can’t tell that commits are closed, or that they were made there',
+      ...OPTIONS,
+    },
     examples: ['move reveal 1'],
     run: async (input) => {
       const chamberId = toChamberId(input.args[0]);
-      printMembers(input.isJson, await signedCall(input, (agent, call) => agent.reveal(chamberId, call)));
+      const trustService = input.options['trust-service'] !== undefined;
+      const reveal = (agent: Agent, call: CallOptions) => agent.reveal(chamberId, { ...call, trustService });
+      printMembers(input.isJson, await signedCall(input, reveal));
     },
   },
 ];

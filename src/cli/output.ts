@@ -32,6 +32,7 @@ const EXIT_OF: Partial<Record<ClientErrorCode, number>> = {
   FORUM_ERR_SIGNATURE: EXIT.authentication,
   CLIENT_ERR_KEY: EXIT.authentication,
   FORUM_ERR_PHASE: EXIT.conflict,
+  CLIENT_ERR_EARLY: EXIT.conflict,
   FORUM_ERR_TURN: EXIT.conflict,
   FORUM_ERR_MEMBER: EXIT.conflict,
   FORUM_ERR_CONFLICT: EXIT.conflict,

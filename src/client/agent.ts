@@ -11,12 +11,13 @@ import {
   type Phase,
   toHex,
 } from '../vocabulary/values.ts';
+import { bindingFor, readProvenChamber, requireOpens, untilRevealable } from './binding.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import { type Call, type CallOptions, exchange } from './exchange.ts';
 import { ForumClient } from './forum-client.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
-import { type CommitmentStore, folderStore, memoryStore, seedFromFile } from './stores.ts';
+import { type CommitmentStore, folderStore, isCommitment, memoryStore, seedFromFile } from './stores.ts';
 import { type Todo, todoStream } from './todo-stream.ts';
 
 export interface AgentOptions {
@@ -65,6 +66,14 @@ export interface DebateMove {
   readonly comment: string;
   readonly ideaId?: string | null;
   readonly refinement?: JsonObject;
+}
+
+export interface RevealOptions extends CallOptions {
+  /**
+   * Reveals without asking where and when the commitment was made: for one that an earlier version stored, and after this
+   * machine's clock was set. The service then learns the allocations even if commits are open.
+   */
+  readonly trustService?: boolean;
 }
 
 const SALT_BYTES = 32;
@@ -170,8 +179,8 @@ export class Agent {
   }
 
   /**
-   * Commits to the allocations under a new salt, which is in the store before anything is sent. The allocations are checked
-   * first: the service would accept a commitment to allocations that can't be revealed.
+   * Commits to the allocations under a new salt, which is in the store before anything is sent, bound to this service and
+   * chamber. The allocations are checked first: the service would accept a commitment to allocations that can't be revealed.
    */
   async commit(
     chamberId: number,
@@ -180,25 +189,29 @@ export class Agent {
   ): Promise<Readonly<{ ok: boolean }>> {
     const { ideas } = await this.forum.chamber(chamberId, options);
     checkAllocations(allocations, new Set(ideas.map((idea) => idea.ideaId)));
+    const binding = bindingFor(this.forum.service, await readProvenChamber(this.forum.service, chamberId, options));
     const salt = toHex(crypto.getRandomValues(new Uint8Array(SALT_BYTES)));
     const plain = allocations.map(({ ideaId, bps }) => ({ ideaId, bps }));
     const opening = { chamberId, did: this.did, allocations: plain, salt };
     const commitment = commitmentHash(opening);
-    await this.#store.add(commitment, opening);
+    await this.#store.add(commitment, { ...opening, binding });
     return this.#move(chamberId, 'allocate/commit', { commitment }, options);
   }
 
-  /** Reveals this agent's commitment in the chamber: the one that the service holds. */
-  async reveal(chamberId: number, options: CallOptions = {}): Promise<Readonly<{ ok: boolean; verified: boolean }>> {
+  /**
+   * Reveals this agent's commitment in the chamber, once commits are closed: the machine's clock decides, corrected as at the
+   * commit. Throws CLIENT_ERR_EARLY before, whatever phase the service says it is in.
+   */
+  async reveal(chamberId: number, options: RevealOptions = {}): Promise<Readonly<{ ok: boolean; verified: boolean }>> {
     const { committed } = await this.forum.allocations(chamberId, options);
-    const inForce = committed.find(({ did }) => did === this.did);
-    if (inForce === undefined) {
-      throw new ClientError('CLIENT_ERR_COMMITMENT', `this agent has no commitment in chamber ${chamberId}`);
-    }
-    const opening = await this.#store.find(inForce.commitment);
-    if (opening === undefined) {
-      throw new ClientError('CLIENT_ERR_COMMITMENT', `the salt of ${inForce.commitment} is not in this agent's store`);
-    }
+    const commitment = committed.find(({ did }) => did === this.did)?.commitment;
+    const missing = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', problem);
+    if (commitment === undefined) throw missing(`this agent has no commitment in chamber ${chamberId}`);
+    if (!isCommitment(commitment)) throw missing('the service returned a commitment that is not 32 bytes in hex');
+    const opening = await this.#store.find(commitment);
+    if (opening === undefined) throw missing(`the salt of ${commitment} is not in this agent's store`);
+    requireOpens(opening, commitment, { chamberId, did: this.did });
+    if (options.trustService !== true) await untilRevealable(this.forum.service, opening, options);
     return this.#move(chamberId, 'allocate/reveal', { allocations: opening.allocations, salt: opening.salt }, options);
   }
 

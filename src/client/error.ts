@@ -11,8 +11,10 @@ export type ClientErrorCode =
   | 'CLIENT_ERR_CHAIN'
   /** A proof from the service that does not verify. */
   | 'CLIENT_ERR_PROOF'
-  /** Nothing to reveal: no commitment in force, or its salt is in another store. */
+  /** Nothing to reveal: no commitment in force, its salt is in another store, or it was made elsewhere. */
   | 'CLIENT_ERR_COMMITMENT'
+  /** Commits are open as far as the agent knows: what it has committed to stays secret. */
+  | 'CLIENT_ERR_EARLY'
   | 'CLIENT_ERR_KEY'
   | 'CLIENT_ERR_INPUT';
 
@@ -21,6 +23,7 @@ const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([
   'FORUM_ERR_UNAVAILABLE',
   'FORUM_ERR_INTERNAL',
   'CLIENT_ERR_UNREACHABLE',
+  'CLIENT_ERR_EARLY',
 ]);
 
 /** The one error of the client. Programs decide by `code`; the message is for people. */

@@ -43,6 +43,20 @@ const CLOCK_TOLERANCE_MILLIS = 30_000;
  * rejected for its age is signed once more.
  */
 export async function exchange<Result>(service: Service, call: Call, signal?: AbortSignal): Promise<Result> {
+  return (await exchangeWhole<Result>(service, call, signal)).value;
+}
+
+export interface Exchanged<Result> {
+  readonly value: Result;
+  readonly headers: Headers;
+}
+
+/** The same, with the headers of the response. */
+export async function exchangeWhole<Result>(
+  service: Service,
+  call: Call,
+  signal?: AbortSignal,
+): Promise<Exchanged<Result>> {
   const { clock } = service;
   let request = prepare(service, call);
   let isResigned = false;
@@ -50,7 +64,7 @@ export async function exchange<Result>(service: Service, call: Call, signal?: Ab
   const giveUpAt = clock.local.now() + service.patienceMillis;
   for (let attempt = 0; ; attempt++) {
     const outcome = await attemptOnce(service, request, signal);
-    if ('value' in outcome) return outcome.value as Result;
+    if ('value' in outcome) return outcome as Exchanged<Result>;
     const { error, waitMillis = backoffMillis(attempt) } = outcome;
     if (!error.retryable) {
       if (isResigned || call.signer === undefined || !learnTime(clock, error, request.signedAt)) throw error;
@@ -88,7 +102,7 @@ async function attemptOnce(
   service: Service,
   { url, init, isText }: ReturnType<typeof prepare>,
   signal?: AbortSignal,
-): Promise<{ readonly value: unknown } | Failure> {
+): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
   const { baseUrl, clock } = service;
   const sentAt = clock.local.now();
@@ -96,13 +110,14 @@ async function attemptOnce(
   try {
     const response = await service.fetch(url, { ...init, signal: limit.signal });
     const text = await response.text();
+    const { headers } = response;
     // The Date header has whole seconds; browsers show it only if the service exposes it.
-    const earliest = Date.parse(response.headers.get('Date') ?? '');
+    const earliest = Date.parse(headers.get('Date') ?? '');
     const serviceTime = { earliest, latest: earliest + 999, isFromHeader: true };
     if (!Number.isNaN(earliest)) clock.learn(serviceTime, { sentAt, receivedAt: clock.local.now() });
-    if (response.ok && isText) return { value: text };
+    if (response.ok && isText) return { value: text, headers };
     const value = parseJson(text);
-    return response.ok && value !== undefined ? { value } : readFailure(baseUrl, response, value);
+    return response.ok && value !== undefined ? { value, headers } : readFailure(baseUrl, response, value);
   } catch (cause) {
     signal?.throwIfAborted();
     const reason = reasonOf(cause);

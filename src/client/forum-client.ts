@@ -120,8 +120,13 @@ export class ForumClient {
   }
 
   /** The whole view of a chamber: phase, deadlines, members, turn, ideas, root. */
-  chamber(chamberId: number, options?: CallOptions): Promise<ChamberView> {
-    return this.#get(`/chambers/${chamberId}`, options);
+  async chamber(chamberId: number, options?: CallOptions): Promise<ChamberView> {
+    const { clock } = this.service;
+    const sentAt = clock.local.now();
+    const view = await this.#get<ChamberView>(`/chambers/${chamberId}`, options);
+    const now = Date.parse(view.now);
+    if (!Number.isNaN(now)) clock.learn({ earliest: now, latest: now }, { sentAt, receivedAt: clock.local.now() });
+    return view;
   }
 
   /** Ideas with a token, newest graduation first. */

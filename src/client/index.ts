@@ -12,7 +12,7 @@ export {
   type IdeaView,
   ideaViews,
 } from '../../projections/views.ts';
-export { commitmentHash } from '../crypto/commitment.ts';
+export { commitmentHash, type Opening } from '../crypto/commitment.ts';
 export { leafHash } from '../crypto/merkle.ts';
 export { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 export type { AccountEvent, ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events.ts';
@@ -27,12 +27,13 @@ export {
 } from '../vocabulary/values.ts';
 export type * from './agent.ts';
 export { Agent } from './agent.ts';
+export type { Binding, StoredOpening } from './binding.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';
 export { ClientError, type ClientErrorCode } from './error.ts';
 export type { Cursor, FollowAllOptions, FollowOptions, VerifiedLine } from './events.ts';
 export type { CallOptions, Fetch } from './exchange.ts';
 export type * from './forum-client.ts';
 export { ForumClient } from './forum-client.ts';
-export type { CommitmentStore, CursorStore, Opening } from './stores.ts';
+export type { CommitmentStore, CursorStore } from './stores.ts';
 export { fileCursor, folderStore, memoryStore, webStore } from './stores.ts';
 export type { LocalClock } from './time.ts';

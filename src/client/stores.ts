@@ -1,18 +1,26 @@
 // Where keys, commitments and cursors are kept: in memory, in a browser's storage, in files. Node's modules are loaded at
 // run time, so that a browser bundle contains none of them.
-import type { Opening } from '../crypto/commitment.ts';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
+import type { StoredOpening } from './binding.ts';
 import { ClientError } from './error.ts';
 import type { Cursor } from './events.ts';
 import { randomSeed, toSigner } from './signing.ts';
 
-export type { Opening };
-
 /** Openings by their commitment. None is ever replaced, so a later commitment cannot lose the salt of one in force. */
 export interface CommitmentStore {
   /** The opening must be durable when the promise resolves. */
-  add(commitment: Hex, opening: Opening): Promise<void>;
-  find(commitment: Hex): Promise<Opening | undefined>;
+  add(commitment: Hex, opening: StoredOpening): Promise<void>;
+  find(commitment: Hex): Promise<StoredOpening | undefined>;
+}
+
+/** Whether the text, which the service may have named, can be part of a path. */
+export function isCommitment(text: unknown): text is Hex {
+  return typeof text === 'string' && /^0x[0-9a-f]{64}$/.test(text);
+}
+
+function checked(commitment: Hex): Hex {
+  if (isCommitment(commitment)) return commitment;
+  throw new ClientError('CLIENT_ERR_INPUT', 'a commitment is 0x and 64 hex digits in lower case');
 }
 
 /** Keeps the position of a reader. */
@@ -23,7 +31,7 @@ export interface CursorStore {
 
 /** For agents that live no longer than the process. */
 export function memoryStore(): CommitmentStore {
-  const openings = new Map<Hex, Opening>();
+  const openings = new Map<Hex, StoredOpening>();
   return {
     add: async (commitment, opening) => void openings.set(commitment, opening),
     find: async (commitment) => openings.get(commitment),
@@ -35,10 +43,10 @@ export function webStore(storage: {
   getItem(name: string): string | null;
   setItem(name: string, value: string): void;
 }): CommitmentStore {
-  const nameOf = (commitment: Hex) => `chamber-commitment:${commitment}`;
+  const nameOf = (commitment: Hex) => `chamber-commitment:${checked(commitment)}`;
   return {
     add: async (commitment, opening) => storage.setItem(nameOf(commitment), JSON.stringify(opening)),
-    find: async (commitment) => parse<Opening>(storage.getItem(nameOf(commitment))),
+    find: async (commitment) => parse<StoredOpening>(storage.getItem(nameOf(commitment))),
   };
 }
 
@@ -48,13 +56,13 @@ const NEW_AND_DURABLE = { flag: 'wx', mode: 0o600, flush: true } as const;
 /** One file for each commitment, in a folder that only its owner can read. */
 export function folderStore(folder: string): CommitmentStore {
   const { fs } = node();
-  const pathOf = (commitment: Hex) => `${folder}/${commitment}.json`;
+  const pathOf = (commitment: Hex) => `${folder}/${checked(commitment)}.json`;
   return {
     add: async (commitment, opening) => {
       await fs.mkdir(folder, { recursive: true, mode: 0o700 });
       await fs.writeFile(pathOf(commitment), `${JSON.stringify(opening)}\n`, NEW_AND_DURABLE);
     },
-    find: async (commitment) => parse<Opening>(await readIfPresent(pathOf(commitment))),
+    find: async (commitment) => parse<StoredOpening>(await readIfPresent(pathOf(commitment))),
   };
 }
 

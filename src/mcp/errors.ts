@@ -33,7 +33,8 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_ANSWER: { do: 'ask the operator to check --url', when: NEVER },
   CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
   CLIENT_ERR_PROOF: { do: 'report it: the log of the service is broken', when: NEVER },
-  CLIENT_ERR_COMMITMENT: { do: 'ask the operator for the folder of salts beside the key file', when: NEVER },
+  CLIENT_ERR_COMMITMENT: { do: 'tell the operator what the detail says', when: NEVER },
+  CLIENT_ERR_EARLY: { do: 'nothing: it is revealed automatically once commits are closed', when: NEVER },
   CLIENT_ERR_KEY: { do: 'ask the operator to check the key file', when: NEVER },
   CLIENT_ERR_INPUT: { do: 'correct what the detail names', when: NOW },
 };

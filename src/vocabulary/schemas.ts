@@ -7,9 +7,9 @@ import {
   DEADLINES,
   type Deadlines,
   type Hex,
+  instantOf,
   type JsonObject,
   type JsonValue,
-  type Millis,
   toTimestamp,
 } from './values.ts';
 
@@ -93,12 +93,6 @@ function isCalendarDate(text: string): boolean {
   const local = text.slice(0, 'YYYY-MM-DDThh:mm:ss'.length).toUpperCase();
   const millis = Date.parse(`${local}Z`);
   return Number.isFinite(millis) && toTimestamp(millis).startsWith(local);
-}
-
-/** Date.parse accepts fractions of more or fewer than three digits, but is not required to. */
-function instantOf(text: string): Millis {
-  const [, local = '', fraction = '', offset = ''] = /^(.{19})\.?(\d*)(.+)$/.exec(text.toUpperCase()) ?? [];
-  return Date.parse(`${local}.${fraction.slice(0, 3).padEnd(3, '0')}${offset}`);
 }
 
 const strings = v.array(v.string('must be a string'), 'must be an array of strings');

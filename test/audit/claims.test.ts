@@ -5,7 +5,7 @@ import { compareChain } from '../../src/audit/claims.ts';
 import { deployData } from '../../src/audit/contracts.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
-import { Agent } from '../../src/client/index.ts';
+import { Agent, ForumClient } from '../../src/client/index.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
 import { playChamber } from '../client/play-chamber.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => stage.stop());
 
 async function playFailure() {
-  const bob = Agent.generate(stage.forum);
+  const bob = Agent.generate(new ForumClient(stage.baseUrl, stage.sharedTime));
   await bob.register({ ...REGISTRATION, walletAddress: `0x${'0'.repeat(40)}` });
   const { chamberId } = await bob.createChamber(newChamber(stage.now()));
   await bob.joinChamber(chamberId);

@@ -1,8 +1,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { newAgent, newChamber, openStage, type Stage, WALLET } from '../client/stage.ts';
+import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { type Run, run } from './run.ts';
 
 const MINUTE_MILLIS = 60_000;
@@ -16,6 +17,12 @@ beforeAll(async () => {
 afterAll(async () => {
   await stage.stop();
   await rm(folder, { recursive: true });
+});
+
+// The command line runs in this process, by the stage's clock.
+beforeEach(() => {
+  vi.spyOn(Date, 'now').mockImplementation(() => stage.now());
+  vi.stubGlobal('fetch', fetchWithoutDate);
 });
 
 const chambers = (words: string, who = 'ada'): Promise<Run> =>

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent, ClientError, type CommitmentStore, ForumClient, memoryStore } from '../../src/client/index.ts';
+import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage, WALLET } from './stage.ts';
 
 let stage: Stage;
@@ -70,7 +71,7 @@ describe('an agent', () => {
   });
 
   it('signs by the service’s clock after an error shows that its own is wrong', async () => {
-    const agent = await newAgent(stage);
+    const agent = await newAgent(stage, {});
     stage.advance(PHASE_MILLIS);
     expect(await agent.me()).toMatchObject({ did: agent.did });
   });
@@ -104,7 +105,7 @@ describe('a commitment', () => {
     const { agent, chamberId } = await committer();
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     const seed = new Uint8Array(32).fill(9);
-    const known = Agent.fromSeed(stage.baseUrl, seed);
+    const known = Agent.fromSeed(new ForumClient(stage.baseUrl, stage.sharedTime), seed);
     await known.register(REGISTRATION);
     const { chamberId: another } = await inCommitPhase(known);
     await known.commit(another, []);
@@ -127,9 +128,9 @@ async function committer() {
   const sent: { path: string; keptBefore: number }[] = [];
   const record = (url: string, init: RequestInit) => {
     sent.push({ path: new URL(url).pathname, keptBefore: count });
-    return fetch(url, init);
+    return fetchWithoutDate(url, init);
   };
-  const agent = Agent.generate(new ForumClient(stage.baseUrl, { fetch: record }), { store });
+  const agent = Agent.generate(new ForumClient(stage.baseUrl, { ...stage.sharedTime, fetch: record }), { store });
   await agent.register(REGISTRATION);
   const { chamberId } = await inCommitPhase(agent);
   return { agent, chamberId, sent, kept: () => count };

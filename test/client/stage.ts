@@ -1,15 +1,24 @@
 // A real service on a free port for the client's tests: in memory, without a chain, on a clock that tests move ahead.
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '../../src/client/index.ts';
 import { pause } from '../../src/client/time.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/server.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
+import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 
 export const WALLET = `0x${'11'.repeat(20)}`;
 export const REGISTRATION = { walletAddress: WALLET, operatorEmail: 'agent@example.org' };
 
 const HOUR_MILLIS = 3_600_000;
+/** Also where a test replaces Date.now by a stage's clock. */
+const { now: machineNow } = Date;
+const MOVED_CLOCK = import.meta.resolve('../kit/moved-clock.ts');
+const PYTHON_MOVED_CLOCK = fileURLToPath(new URL('../kit/python', import.meta.url));
 
 export interface Stage {
   readonly baseUrl: string;
@@ -17,6 +26,8 @@ export interface Stage {
   readonly forum: ForumClient;
   /** For clients whose clock is the service's, so that advance() also ends their waits. */
   readonly sharedTime: ForumClientOptions;
+  /** Variables of programs, in Node or Python, whose clock is the service's. */
+  readonly sharedTimeEnv: Readonly<Record<string, string>>;
   /** Moves the service's clock ahead. */
   advance(millis: number): void;
   now(): number;
@@ -27,7 +38,14 @@ export interface Stage {
 
 export async function openStage(settings: Readonly<Record<string, string>> = {}): Promise<Stage> {
   let aheadMillis = 0;
-  const now = () => Date.now() + aheadMillis;
+  const folder = mkdtempSync(join(tmpdir(), 'stage-'));
+  const clockFile = join(folder, 'clock');
+  const saveClock = () => {
+    writeFileSync(`${clockFile}.next`, `${aheadMillis}`);
+    renameSync(`${clockFile}.next`, clockFile);
+  };
+  saveClock();
+  const now = () => machineNow() + aheadMillis;
   const env = { PORT: '0', DATABASE_PATH: ':memory:', CHAIN: 'none', LOG_LEVEL: 'silent', ...settings };
   const service = await startService({
     config: readConfig(env),
@@ -51,6 +69,7 @@ export async function openStage(settings: Readonly<Record<string, string>> = {})
   };
   const advance = (millis: number) => {
     aheadMillis += millis;
+    saveClock();
     for (const wakeUp of sleepers) wakeUp();
     sleepers.clear();
   };
@@ -59,25 +78,25 @@ export async function openStage(settings: Readonly<Record<string, string>> = {})
     service,
     forum: new ForumClient(service.url),
     sharedTime: { clock: { now, sleep }, fetch: fetchWithoutDate },
+    sharedTimeEnv: {
+      NODE_OPTIONS: `--import=${MOVED_CLOCK}`,
+      PYTHONPATH: PYTHON_MOVED_CLOCK,
+      TEST_CLOCK_FILE: clockFile,
+    },
     advance,
     now,
     sleeping: async (count) => {
       while (sleepers.size < count) await pause(5);
     },
-    stop: () => service.stop(),
+    stop: async () => {
+      await service.stop();
+      rmSync(folder, { recursive: true });
+    },
   };
 }
 
-/** Node sets the Date header by the machine's clock, not the service's. */
-async function fetchWithoutDate(url: string, init: RequestInit): Promise<Response> {
-  const { status, headers, body } = await fetch(url, init);
-  const kept = new Headers(headers);
-  kept.delete('Date');
-  return new Response(body, { status, headers: kept });
-}
-
-/** A registered agent. */
-export async function newAgent(stage: Stage, options: ForumClientOptions = {}): Promise<Agent> {
+/** A registered agent, by the service's clock unless the options say otherwise. */
+export async function newAgent(stage: Stage, options: ForumClientOptions = stage.sharedTime): Promise<Agent> {
   const agent = Agent.generate(new ForumClient(stage.baseUrl, options));
   await agent.register(REGISTRATION);
   return agent;

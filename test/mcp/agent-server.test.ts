@@ -21,7 +21,7 @@ async function takeSeat(era: Era) {
   const other = await newAgent(stage);
   const { chamberId } = await other.createChamber(newChamber(stage.now()));
   await other.joinChamber(chamberId);
-  const seat = await startSeat(era, stage.baseUrl, keyFile);
+  const seat = await startSeat(era, { url: stage.baseUrl, keyFile, env: stage.sharedTimeEnv });
   return { agent, other, chamberId, keyFile, seat };
 }
 
@@ -151,7 +151,7 @@ it('hostile input gets an error with a code, what to do, and when', async () => 
 it('a key that is not registered learns what to do', async () => {
   const keyFile = join(temporaryFolder(), 'agent.json');
   await Agent.fromKeyFile(stage.baseUrl, keyFile);
-  const seat: SeatProcess = await startSeat('modern', stage.baseUrl, keyFile);
+  const seat: SeatProcess = await startSeat('modern', { url: stage.baseUrl, keyFile, env: stage.sharedTimeEnv });
   expect(await seat.fail('whoami', {})).toMatchObject({
     error: 'FORUM_ERR_SIGNATURE',
     do: expect.stringContaining('chambers agent register'),
@@ -164,7 +164,7 @@ it('an allocation whose salt is lost is reported where it would be revealed', as
   stage.advance(3 * PHASE_MILLIS);
   await agent.move('/chambers/:id/allocate/commit', chamberId, { commitment: `0x${'ab'.repeat(32)}` });
   stage.advance(PHASE_MILLIS);
-  const seat = await startSeat('legacy', stage.baseUrl, keyFile);
+  const seat = await startSeat('legacy', { url: stage.baseUrl, keyFile, env: stage.sharedTimeEnv });
   const reported = async () => (await seat.call<{ todo: { problem?: string }[] }>('todo')).todo[0]?.problem;
   let problem = await reported();
   while (problem === undefined) problem = await reported();

@@ -20,10 +20,17 @@ export interface SeatProcess {
   kill(): Promise<void>;
 }
 
-export async function startSeat(era: Era, url: string, keyFile: string): Promise<SeatProcess> {
+interface SeatOptions {
+  readonly url: string;
+  readonly keyFile: string;
+  /** Variables of the process, such as those that set its clock. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export async function startSeat(era: Era, { url, keyFile, env }: SeatOptions): Promise<SeatProcess> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`], {
-    env: { PATH, NODE_COMPILE_CACHE },
+    env: { PATH, NODE_COMPILE_CACHE, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const exited = once(child, 'exit');

@@ -21,7 +21,9 @@ it('models play a chamber to COMMITTED, and a vote survives kill -9', { timeout:
   for (const agent of agents) await agent.register(REGISTRATION);
   await agents[0]?.createChamber(newChamber(stage.now()));
   const seats = await Promise.all(
-    keyFiles.map((keyFile, n) => startSeat(ERA_OF[n] ?? 'modern', stage.baseUrl, keyFile)),
+    keyFiles.map((keyFile, n) =>
+      startSeat(ERA_OF[n] ?? 'modern', { url: stage.baseUrl, keyFile, env: stage.sharedTimeEnv }),
+    ),
   );
 
   const killed = seats.pop() as SeatProcess;
@@ -38,7 +40,7 @@ it('models play a chamber to COMMITTED, and a vote survives kill -9', { timeout:
   expect(await victim).toBe('killed');
   stage.advance(PHASE_MILLIS);
   await until(stage, 'allocation.revealed', 4);
-  const again = await startSeat('legacy', stage.baseUrl, keyFiles[4] ?? '');
+  const again = await startSeat('legacy', { url: stage.baseUrl, keyFile: keyFiles[4] ?? '', env: stage.sharedTimeEnv });
   await until(stage, 'allocation.revealed', 5);
   stage.advance(PHASE_MILLIS);
 

@@ -21,7 +21,8 @@ import urllib.request
 from datetime import datetime, timezone
 from typing import Any, Iterator, NamedTuple, Optional, Sequence, Tuple
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 REQUEST_SECONDS = 15
@@ -31,10 +32,13 @@ PATIENCE_SECONDS = 60
 BACKOFF_SECONDS = (0.2, 10)
 PAGE_LINES = 1000
 NO_PREVIOUS = "0x" + "0" * 64
+# A reveal that is early by less waits.
+EARLY_SECONDS = 30
+DEADLINES = ("lobbyDeadline", "proposalDeadline", "debateDeadline", "allocateCommitDeadline", "allocateRevealDeadline")
 
 
 class ChamberError(Exception):
-    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _CHAIN, _COMMITMENT or _KEY."""
+    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _CHAIN, _COMMITMENT, _EARLY or _KEY."""
 
     def __init__(self, code: str, detail: str, status: Optional[int] = None, expected: Optional[dict] = None):
         super().__init__(f"{code}: {detail}")
@@ -45,7 +49,7 @@ class ChamberError(Exception):
     @property
     def retryable(self) -> bool:
         """Whether the same call may succeed later, unchanged."""
-        return self.code in {"FORUM_ERR_RATE", "FORUM_ERR_UNAVAILABLE", "FORUM_ERR_INTERNAL", "CLIENT_ERR_UNREACHABLE"}
+        return self.code in {"FORUM_ERR_RATE", "FORUM_ERR_UNAVAILABLE", "FORUM_ERR_INTERNAL", "CLIENT_ERR_UNREACHABLE", "CLIENT_ERR_EARLY"}
 
 
 # (event_id, leaf) of the last line read; a Line is one too.
@@ -69,10 +73,10 @@ class Reader:
         self.patience = patience
 
     def get(self, path: str) -> Any:
-        return json.loads(self._exchange("GET", path))
+        return json.loads(self._exchange("GET", path)[0])
 
     def get_text(self, path: str) -> str:
-        return self._exchange("GET", path).decode()
+        return self._exchange("GET", path)[0].decode()
 
     def chambers(self, **query: Any) -> list:
         """Newest first; query: phase, limit, before, member."""
@@ -122,7 +126,8 @@ class Reader:
     def _learn_time(self, error: ChamberError) -> bool:
         return False
 
-    def _exchange(self, method: str, path: str, body: bytes = b"") -> bytes:
+    def _exchange(self, method: str, path: str, body: bytes = b"") -> Tuple[bytes, Any]:
+        """The body of the response, and its headers."""
         url = self.base_url + path
         headers = self._headers(method, url, body)
         give_up_at = time.monotonic() + self.patience
@@ -130,7 +135,7 @@ class Reader:
         while True:
             try:
                 with _open(method, url, body, headers, REQUEST_SECONDS) as response:
-                    return response.read()
+                    return response.read(), response.headers
             except (OSError, http.client.HTTPException) as cause:
                 error, wait = _failure(self.base_url, cause, attempt)
             if not error.retryable:
@@ -177,6 +182,7 @@ class Agent(Reader):
         self._folder = folder
         self._openings: dict = {}
         self._ahead = 0.0
+        self._signed_at = 0
         self.public_key = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         self.did = did_of(self.public_key)
 
@@ -242,8 +248,11 @@ class Agent(Reader):
         return self.call("POST", f"/chambers/{chamber_id}/pass", {})
 
     def commit(self, chamber_id: int, allocations: Sequence[dict]) -> dict:
-        """Commits to [{"ideaId", "bps"}] under a new salt, which is stored before anything is sent."""
-        ideas = {idea["ideaId"] for idea in self.chamber(chamber_id)["ideas"]}
+        """Commits to [{"ideaId", "bps"}] under a new salt, which is stored before anything is sent, bound to this service and chamber."""
+        sent_at = time.time()
+        view = self.chamber(chamber_id)
+        ahead = _ahead(view.get("now"), sent_at)
+        ideas = {idea["ideaId"] for idea in view["ideas"]}
         plain = [{"ideaId": each["ideaId"], "bps": each["bps"]} for each in allocations]
         ids = [each["ideaId"] for each in plain]
         # The service would accept a commitment to allocations that can't be revealed.
@@ -251,31 +260,64 @@ class Agent(Reader):
             raise ValueError(f"allocations must name ideas of the chamber, each once: {ids}")
         if not all(type(each["bps"]) is int and each["bps"] >= 0 for each in plain) or sum(each["bps"] for each in plain) > 10_000:
             raise ValueError("bps must be integers of at least 0 that add up to at most 10000")
+        created, place = self._proven_chamber(chamber_id)
+        if time.time() + ahead >= commits_closed_at(created):
+            raise ChamberError("FORUM_ERR_PHASE", f"commits in chamber {chamber_id} are closed")
         salt = secrets.token_bytes(32)
         commitment = commitment_hash(chamber_id, self.did, plain, salt)
-        opening = {"chamberId": chamber_id, "did": self.did, "allocations": plain, "salt": f"0x{salt.hex()}"}
+        binding = {**place, "clockAheadMillis": round(ahead * 1000)}
+        opening = {"chamberId": chamber_id, "did": self.did, "allocations": plain, "salt": f"0x{salt.hex()}", "binding": binding}
         self._openings[commitment] = opening
         if self._folder is not None:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             _write_new(os.path.join(self._folder, f"{commitment}.json"), json.dumps(opening))
         return self.call("POST", f"/chambers/{chamber_id}/allocate/commit", {"commitment": commitment})
 
-    def reveal(self, chamber_id: int) -> dict:
-        """Reveals this agent's commitment in the chamber: the one that the service holds."""
+    def reveal(self, chamber_id: int, trust_service: bool = False) -> dict:
+        """Reveals this agent's commitment in the chamber, once commits are closed: this machine's clock decides, corrected as at the
+        commit. Raises CLIENT_ERR_EARLY before. `trust_service` reveals without asking where and when the commitment was made."""
         committed = self.allocations(chamber_id)["committed"]
         commitment = next((each["commitment"] for each in committed if each["did"] == self.did), None)
         opening = None if commitment is None else self._find(commitment)
         if opening is None:
             raise ChamberError("CLIENT_ERR_COMMITMENT", f"nothing to reveal in chamber {chamber_id}: no commitment, or its salt is not stored here")
+        salt = bytes.fromhex(opening["salt"][2:])
+        if commitment_hash(chamber_id, self.did, opening["allocations"], salt) != commitment:
+            raise ChamberError("CLIENT_ERR_COMMITMENT", f"the opening stored under {commitment} is not one of this agent in chamber {chamber_id}")
+        if not trust_service:
+            self._wait_until_revealable(chamber_id, opening.get("binding"))
         body = {"allocations": opening["allocations"], "salt": opening["salt"]}
         return self.call("POST", f"/chambers/{chamber_id}/allocate/reveal", body)
+
+    def _wait_until_revealable(self, chamber_id: int, binding: Optional[dict]) -> None:
+        otherwise = "if you are sure that commits are closed, reveal with trust_service=True"
+        if binding is None:
+            raise ChamberError("CLIENT_ERR_COMMITMENT", f"an earlier version stored this opening without its service and chamber; {otherwise}")
+        created, place = self._proven_chamber(chamber_id)
+        if {**binding, **place} != binding:
+            raise ChamberError("CLIENT_ERR_COMMITMENT", f"chamber {chamber_id} of {self.base_url} is another one than the commitment was made in; {otherwise}")
+        left = commits_closed_at(created) - time.time() - binding["clockAheadMillis"] / 1000
+        if not left <= EARLY_SECONDS:
+            raise ChamberError("CLIENT_ERR_EARLY", f"commits in chamber {chamber_id} are open for {left:.0f} s by this machine's clock; {otherwise}")
+        time.sleep(max(0, left))
+
+    def _proven_chamber(self, chamber_id: int) -> Tuple[dict, dict]:
+        """chamber.created, whose deadlines its creator has signed, and where it is: service, log and leaf."""
+        body, headers = self._exchange("GET", f"/chambers/{chamber_id}/events?after=0&limit=1")
+        line = follow(None, chamber_id, body.decode().split("\n")[0])
+        if line.event["type"] != "chamber.created" or not _are_deadlines_signed(line.event):
+            raise ChamberError("CLIENT_ERR_CHAIN", f"the deadlines of chamber {chamber_id} are not signed by its creator")
+        return line.event, {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf}
 
     def call(self, method: str, path: str, value: Optional[dict] = None) -> Any:
         """Any signed request; returns the response's body."""
         body = b"" if value is None else json.dumps(value, ensure_ascii=False).encode()
-        return json.loads(self._exchange(method, path, body))
+        return json.loads(self._exchange(method, path, body)[0])
 
     def _find(self, commitment: str) -> Optional[dict]:
+        # The service named it, and it becomes part of a path.
+        if not isinstance(commitment, str) or re.fullmatch("0x[0-9a-f]{64}", commitment) is None:
+            raise ChamberError("CLIENT_ERR_COMMITMENT", "the service returned a commitment that is not 32 bytes in hex")
         if commitment in self._openings or self._folder is None:
             return self._openings.get(commitment)
         try:
@@ -286,7 +328,7 @@ class Agent(Reader):
 
     def _headers(self, method: str, url: str, body: bytes) -> dict:
         digest = f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
-        created = int(time.time() + self._ahead)
+        created = self._signed_at = int(time.time() + self._ahead)
         params = (
             f'("@method" "@target-uri" "content-digest");created={created};keyid="{self.did}"'
             f';alg="ed25519";nonce="{secrets.token_urlsafe(16)}"'
@@ -302,7 +344,7 @@ class Agent(Reader):
         if stated is None:
             return False
         service_time = datetime.fromisoformat(stated[1]).replace(tzinfo=timezone.utc).timestamp()
-        if abs(service_time - time.time() - self._ahead) < 30:
+        if abs(service_time - self._signed_at) < 30:
             return False
         self._ahead = service_time - time.time()
         return True
@@ -320,17 +362,69 @@ def follow(before: Position, chamber_id: int, text: str) -> Line:
     return Line(expected, leaf_hash(text), text, event)
 
 
+def commits_closed_at(created: dict) -> float:
+    """The instant from which nobody can commit, in the service's time. It depends on verified lines alone."""
+    return _instant(created["payload"]["deadlines"]["allocateCommitDeadline"])
+
+
+def _are_deadlines_signed(created: dict) -> bool:
+    try:
+        request, did = created["request"], created["did"]
+        body, deadlines = json.loads(request["body"]), created["payload"]["deadlines"]
+        path = urllib.parse.urlsplit(request["targetUri"]).path
+        is_creation = request["method"] == "POST" and path.endswith("/chambers")
+        return is_creation and _is_signed(did, request) and all(_instant(body[name]) == _instant(deadlines[name]) for name in DEADLINES)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError, InvalidSignature):
+        return False
+
+
+def _is_signed(did: str, request: dict) -> bool:
+    """RFC 9421, in the service's profile; raises InvalidSignature."""
+    covered, rest = re.fullmatch(r" *sig1=\(([^()]*)\)(.*)", request["signatureInput"]).groups()
+    components, pairs = covered.split(), re.findall(r';\s*([a-z]+)=("(?:[^"\\]|\\.)*"|\d+)', rest)
+    values = {'"@method"': request["method"], '"@target-uri"': request["targetUri"], '"content-digest"': request["contentDigest"]}
+    digest = base64.b64encode(hashlib.sha256(request["body"].encode()).digest()).decode()
+    if sorted(components) != sorted(values) or dict(pairs).get("keyid") != f'"{did}"' or f"sha-256=:{digest}:" not in request["contentDigest"]:
+        return False
+    params = f"({' '.join(components)})" + "".join(f";{name}={value}" for name, value in pairs)
+    if any(re.search("[\r\n]", value) for value in values.values()):
+        return False
+    lines = [f"{name}: {values[name]}" for name in components] + [f'"@signature-params": {params}']
+    signature = base64.b64decode(re.fullmatch(" *sig1=:([^:]*): *", request["signature"])[1], validate=True)
+    Ed25519PublicKey.from_public_bytes(_key_of(did)).verify(signature, "\n".join(lines).encode())
+    return True
+
+
 def leaf_hash(text: str) -> str:
     """The leaf of a line in its chamber's Merkle tree, which `prev` of the next line names."""
     return f"0x{keccak256(keccak256(text.encode())).hex()}"
+
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 def did_of(public_key: bytes) -> str:
     number, text = int.from_bytes(b"\xed\x01" + public_key, "big"), ""
     while number:
         number, digit = divmod(number, 58)
-        text = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"[digit] + text
+        text = _BASE58[digit] + text
     return f"did:key:z{text}"
+
+
+_P = 2**255 - 19
+_Y_OF_ORDER_8 = int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little")
+
+
+def _key_of(did: str) -> bytes:
+    number = 0
+    for character in did[len("did:key:z") :]:
+        number = number * 58 + _BASE58.index(character)
+    key = number.to_bytes(34, "big")[2:]
+    y = int.from_bytes(key, "little") & ~(1 << 255)
+    # Under a key of small order one signature is valid for every message.
+    if did_of(key) != did or y >= _P or y in (0, 1, _P - 1, _Y_OF_ORDER_8, _P - _Y_OF_ORDER_8):
+        raise ValueError("not the did:key of an Ed25519 key")
+    return key
 
 
 def commitment_hash(chamber_id: int, did: str, allocations: Sequence[dict], salt: bytes) -> str:
@@ -448,6 +542,21 @@ def _parse_events(response: Any) -> Iterator[Tuple[str, str]]:
         elif field == "" and data is not None:
             yield event_id, data
             data = None
+
+
+def _instant(text: str) -> float:
+    """An RFC 3339 date-time, cut to milliseconds."""
+    local, fraction, offset = re.fullmatch(r"(.{19})\.?(\d*)(Z|[+-]\d\d:\d\d)", text.upper()).groups()
+    zone = "+00:00" if offset == "Z" else offset
+    return datetime.fromisoformat(f"{local}.{fraction[:3]:0<3}{zone}").timestamp()
+
+
+def _ahead(stated: Any, sent_at: float) -> float:
+    """How far the service's clock is ahead of this machine's, which counts as right if it may be."""
+    if not isinstance(stated, str):
+        return 0.0
+    now = _instant(stated)
+    return min(now - sent_at, 0.0) + max(now - time.time(), 0.0)
 
 
 def _timestamp(value: datetime) -> str:

@@ -1,0 +1,139 @@
+// What binds a commitment's opening to the service, the chamber and the time at which it may be shown. The service is not trusted
+// with it: it could ask early, or be another one than the agent committed at.
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { commitmentHash, type Opening } from '../crypto/commitment.ts';
+import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
+import { parseDid, weaknessOf } from '../crypto/did-key.ts';
+import { parseSignature, signatureBase } from '../crypto/http-signature.ts';
+import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
+import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
+import { DEADLINES, type Hex, instantOf, type Millis, toTimestamp } from '../vocabulary/values.ts';
+import { ClientError } from './error.ts';
+import { follow, START } from './events.ts';
+import { type CallOptions, exchangeWhole, parseJson, type Service } from './exchange.ts';
+
+/** Stored with the opening when it is committed to. */
+export interface Binding {
+  /** The base URL that the agent used. */
+  readonly service: string;
+  /** The log that the chamber belongs to; null if the service does not say. */
+  readonly logId: string | null;
+  /** The leaf of the chamber's first line, which holds its deadlines. */
+  readonly chamberLeaf: Hex;
+  /** How far the service's clock was ahead of the machine's. */
+  readonly clockAheadMillis: Millis;
+}
+
+/** An opening as it is stored; without a binding if an earlier version stored it. */
+export interface StoredOpening extends Opening {
+  readonly binding?: Binding;
+}
+
+/** The chamber as its lines prove it. */
+export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf'> {
+  readonly state: ChamberState;
+}
+
+/** The instant from which nobody can commit, in the service's time. It depends on verified lines alone. */
+export function commitsClosedAt({ state }: ProvenChamber): Millis {
+  return state.deadlines.allocateCommitDeadline;
+}
+
+/** Reads the chamber's first line; throws CLIENT_ERR_CHAIN unless its creator signed the deadlines. */
+export async function readProvenChamber(
+  service: Service,
+  chamberId: number,
+  { signal }: CallOptions,
+): Promise<ProvenChamber> {
+  const path = `/chambers/${chamberId}/events?after=0&limit=1`;
+  const { value, headers } = await exchangeWhole<string>(service, { method: 'GET', path, isText: true }, signal);
+  const { event, leaf } = follow(START, chamberId, value.split('\n', 1)[0] ?? '');
+  if (event.type !== 'chamber.created' || !areDeadlinesSigned(event)) {
+    throw new ClientError('CLIENT_ERR_CHAIN', `the deadlines of chamber ${chamberId} are not signed by its creator`);
+  }
+  return { state: evolveChamber(null, event), logId: headers.get('Log-Id'), chamberLeaf: leaf };
+}
+
+type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
+
+function areDeadlinesSigned({ did, request, payload }: Created): boolean {
+  try {
+    if (request === null || !isRequestOf(did, request)) return false;
+    const body = parseJson(request.body ?? '') as Readonly<Record<string, string>>;
+    return DEADLINES.every((name) => instantOf(body[name] ?? '') === Date.parse(payload.deadlines[name]));
+  } catch {
+    // A line of another shape is not signed either.
+    return false;
+  }
+}
+
+const utf8 = new TextEncoder();
+
+function isRequestOf(did: string, request: RequestEvidence): boolean {
+  const key = parseDid(did);
+  if (key === undefined || weaknessOf(key) !== undefined) return false;
+  const parsed = parseSignature(request);
+  const isCreation = request.method === 'POST' && new URL(request.targetUri).pathname.endsWith('/chambers');
+  const digest = contentDigestOf(utf8.encode(request.body ?? ''));
+  return (
+    isCreation &&
+    parsed.keyid === did &&
+    digestProblem(request.contentDigest, digest) === undefined &&
+    isSignedBy(toVerifyingKey(key), utf8.encode(signatureBase(parsed, request)), parsed.signature)
+  );
+}
+
+/** Made just before the commitment is sent. Throws FORUM_ERR_PHASE if commits are closed already. */
+export function bindingFor({ baseUrl, clock }: Service, chamber: ProvenChamber): Binding {
+  const closedAt = commitsClosedAt(chamber);
+  if (!(clock.now() < closedAt)) {
+    const { chamberId } = chamber.state;
+    throw new ClientError('FORUM_ERR_PHASE', `commits in chamber ${chamberId} are closed since ${textOf(closedAt)}`);
+  }
+  const clockAheadMillis = clock.now() - clock.local.now();
+  return { service: baseUrl, logId: chamber.logId, chamberLeaf: chamber.chamberLeaf, clockAheadMillis };
+}
+
+/** Throws CLIENT_ERR_COMMITMENT unless the opening is this agent's, for this chamber, and hashes to the commitment. */
+export function requireOpens(opening: Opening, commitment: Hex, owner: Pick<Opening, 'chamberId' | 'did'>): void {
+  const isOwn = opening.chamberId === owner.chamberId && opening.did === owner.did;
+  if (isOwn && commitmentHash(opening) === commitment) return;
+  const problem = `the opening stored under ${commitment} is not one of this agent in chamber ${owner.chamberId}`;
+  throw new ClientError('CLIENT_ERR_COMMITMENT', problem);
+}
+
+/** A service's clock is known to a second or so: a reveal that is early by less waits. */
+const EARLY_MILLIS_MAX = 30_000;
+const OTHERWISE = 'if you are sure that commits are closed, reveal with trustService (--trust-service)';
+
+/**
+ * Resolves once the opening may be shown. Throws CLIENT_ERR_COMMITMENT if it was committed to elsewhere, or by a version that
+ * recorded no place, and CLIENT_ERR_EARLY as long as commits are open: by this machine's clock, corrected as at the commit.
+ */
+export async function untilRevealable(
+  service: Service,
+  { chamberId, binding }: StoredOpening,
+  { signal }: CallOptions,
+): Promise<void> {
+  const { baseUrl, clock } = service;
+  const misplaced = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', `${problem}; ${OTHERWISE}`);
+  if (binding === undefined) throw misplaced('an earlier version stored this opening without its service and chamber');
+  if (binding.service !== baseUrl) throw misplaced(`the commitment was made at ${binding.service}, not at ${baseUrl}`);
+  const chamber = await readProvenChamber(service, chamberId, { ...(signal && { signal }) });
+  if (chamber.logId !== binding.logId || chamber.chamberLeaf !== binding.chamberLeaf) {
+    throw misplaced(`chamber ${chamberId} of ${baseUrl} is another one than the commitment was made in`);
+  }
+  const closedAt = commitsClosedAt(chamber);
+  const left = () => closedAt - (clock.local.now() + binding.clockAheadMillis);
+  if (!(left() <= EARLY_MILLIS_MAX)) {
+    const seconds = Math.ceil(left() / 1000);
+    const problem = `commits in chamber ${chamberId} are open until ${textOf(closedAt)}, for ${seconds} s by this machine’s clock`;
+    throw new ClientError('CLIENT_ERR_EARLY', `${problem}; ${OTHERWISE}`);
+  }
+  while (left() > 0) await clock.local.sleep(left(), signal);
+}
+
+/** A hostile line may hold no instant at all. */
+function textOf(at: Millis): string {
+  return Number.isFinite(at) ? toTimestamp(at) : 'an unknown time';
+}

@@ -1,0 +1,58 @@
+// Stands before a real service and answers what the test says instead of it: a service that lies, or that never ends.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer, text } from 'node:stream/consumers';
+
+export interface HostileService {
+  readonly url: string;
+  /** Method, path and body of every request so far. */
+  readonly received: string[];
+  /** Returns the body to respond with instead of the real one. */
+  alter: (path: string, body: string) => string;
+  /** Responds by itself where it returns true; the real service is then not asked. */
+  answer: (request: IncomingMessage, response: ServerResponse) => boolean;
+  close(): void;
+}
+
+export async function openHostileService(real: string): Promise<HostileService> {
+  const server = createServer(async (request, response) => {
+    const { method, url = '/', headers } = request;
+    const body = await buffer(request);
+    hostile.received.push(`${method} ${url} ${body}`);
+    if (hostile.answer(request, response)) return;
+    // With the Host of the hostile one, which the signatures cover.
+    const forwarding = send(real + url, { method, headers: { ...headers, 'accept-encoding': 'identity' } }).end(body);
+    response.once('close', () => forwarding.destroy());
+    try {
+      const [answer] = (await once(forwarding, 'response')) as [IncomingMessage];
+      const { 'log-id': logId, 'content-type': type = 'application/json' } = answer.headers;
+      const kept = { 'Content-Type': type, ...(logId !== undefined && { 'Log-Id': logId }) };
+      response.writeHead(answer.statusCode ?? 500, kept);
+      // An event is one chunk.
+      if (type.startsWith('text/event-stream'))
+        for await (const event of answer) response.write(hostile.alter(url, `${event}`));
+      else response.write(hostile.alter(url, await text(answer)));
+      response.end();
+    } catch {
+      response.destroy();
+    }
+  });
+  // Its own clock is the one that it states in bodies.
+  server.on('request', (_, response) => {
+    response.sendDate = false;
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const hostile: HostileService = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received: [],
+    alter: (_path, body) => body,
+    answer: () => false,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+  return hostile;
+}

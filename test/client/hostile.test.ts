@@ -1,0 +1,311 @@
+// A hostile service learns nothing from an agent but what the agent meant to tell it: no allocation before commits are closed, no file.
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Agent, type ChamberEvent, ForumClient, folderStore, type StoredOpening } from '../../src/client/index.ts';
+import { toLine } from '../../src/vocabulary/events.ts';
+import { run } from '../cli/run.ts';
+import { ROOT } from '../kit/programs.ts';
+import { python } from '../kit/python.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { startSeat } from '../mcp/seat-process.ts';
+import { type HostileService, openHostileService } from './hostile-service.ts';
+import { newAgent, newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from './stage.ts';
+
+const CHAMBER_ID = 1;
+const SECRET = [{ ideaId: 'idea-1', bps: 1234 }];
+
+let stage: Stage;
+let hostile: HostileService;
+let folder: string;
+let keyFile: string;
+beforeEach(async () => {
+  stage = await openStage();
+  hostile = await openHostileService(stage.baseUrl);
+  folder = temporaryFolder();
+  keyFile = join(folder, 'agent.json');
+});
+afterEach(async () => {
+  hostile.close();
+  await stage.stop();
+});
+
+/** An agent in chamber 1, which has an idea and is in ALLOCATE_COMMIT. */
+async function inCommitPhase(): Promise<Agent> {
+  const agent = await agentAt(hostile.url);
+  await agent.register(REGISTRATION);
+  const creator = await newAgent(stage);
+  await creator.createChamber(newChamber(stage.now()));
+  for (const each of [creator, agent]) await each.joinChamber(CHAMBER_ID);
+  stage.advance(PHASE_MILLIS);
+  await creator.propose(CHAMBER_ID, { name: 'Garden', ticker: 'GRDN' });
+  stage.advance(2 * PHASE_MILLIS);
+  return agent;
+}
+
+function agentAt(url: string, options = stage.sharedTime): Promise<Agent> {
+  return Agent.fromKeyFile(new ForumClient(url, options), keyFile);
+}
+
+/** From now on every clock of the service is two hours ahead: the reveal phase has begun, it says. */
+function claimRevealPhase(): void {
+  const late = new Date(stage.now() + 2 * PHASE_MILLIS).toISOString();
+  hostile.alter = (path, body) => {
+    if (path.includes('/events')) return body;
+    const claimed = body.replaceAll('ALLOCATE_COMMIT', 'ALLOCATE_REVEAL').replace(/"now":"[^"]*"/, `"now":"${late}"`);
+    return claimed.replace('"must":"wait"', '"must":"reveal"');
+  };
+}
+
+/** Serves another first line of the chamber. */
+function replaceCreation(change: (created: Created) => ChamberEvent): void {
+  hostile.alter = (path, body) => {
+    if (!path.includes('/events?after=0')) return body;
+    const [first = '', ...rest] = body.split('\n');
+    return [toLine(change(JSON.parse(first) as Created)), ...rest].join('\n');
+  };
+}
+
+type Created = Extract<ChamberEvent, { type: 'chamber.created' }>;
+
+const isToldTheSecret = () => hostile.received.some((request) => request.includes('1234') || request.includes('salt'));
+
+describe('an agent of the JavaScript client', () => {
+  it('reveals nothing while commits are open, whatever phase and time the service claims', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    claimRevealPhase();
+    expect((await agent.forum.chamber(CHAMBER_ID)).phase).toBe('ALLOCATE_REVEAL');
+    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
+    expect(isToldTheSecret()).toBe(false);
+    stage.advance(PHASE_MILLIS);
+    expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
+  });
+
+  it('waits with a reveal that is early by seconds', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    stage.advance(PHASE_MILLIS - 20_000);
+    claimRevealPhase();
+    const revealed = agent.reveal(CHAMBER_ID);
+    await stage.sleeping(1);
+    expect(isToldTheSecret()).toBe(false);
+    stage.advance(20_000);
+    expect(await revealed).toEqual({ ok: true, verified: true });
+  });
+
+  it.each([-3, 3])('reveals in time by a clock that is wrong by %d hours', async (hours) => {
+    await inCommitPhase();
+    const now = () => stage.now() + hours * PHASE_MILLIS;
+    const agent = await agentAt(hostile.url, { ...stage.sharedTime, clock: { now, sleep: async () => {} } });
+    await agent.commit(CHAMBER_ID, SECRET);
+    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
+    stage.advance(PHASE_MILLIS);
+    expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
+  });
+
+  it('reveals nothing to another service than it committed at', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    stage.advance(PHASE_MILLIS);
+    const elsewhere = await openHostileService(stage.baseUrl);
+    atEnd(elsewhere.close);
+    const lost = await agentAt(elsewhere.url);
+    await expect(lost.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    expect(elsewhere.received.some((request) => request.includes('salt'))).toBe(false);
+  });
+
+  it('reveals nothing in another chamber of the same id', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    stage.advance(PHASE_MILLIS);
+    const { chamberId } = await (await newAgent(stage)).createChamber(newChamber(stage.now()));
+    const [first] = await collect(stage.forum.history(chamberId));
+    // Signed by its creator, though for another chamber.
+    replaceCreation(() => ({ ...(first?.event as Created), chamberId: CHAMBER_ID }));
+    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    expect(isToldTheSecret()).toBe(false);
+  });
+
+  it.each<readonly [string, (created: Created) => ChamberEvent, string]>([
+    ['altered deadlines', (created) => ({ ...created, payload: inThePast(created) }), 'CLIENT_ERR_CHAIN'],
+    ['no signature', (created) => ({ ...created, request: null }), 'CLIENT_ERR_CHAIN'],
+    ['another creator', (created) => ({ ...created, did: Agent.generate(stage.baseUrl).did }), 'CLIENT_ERR_CHAIN'],
+    ['a predecessor', (created) => ({ ...created, prev: `0x${'11'.repeat(32)}` }), 'CLIENT_ERR_CHAIN'],
+  ])('commits to nothing in a chamber whose first line has %s', async (_, change, code) => {
+    const agent = await inCommitPhase();
+    replaceCreation(change);
+    await expect(agent.commit(CHAMBER_ID, SECRET)).rejects.toMatchObject({ code });
+    expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
+  });
+
+  it('commits to nothing in a chamber whose signed deadline for commits has passed', async () => {
+    const agent = await inCommitPhase();
+    stage.advance(PHASE_MILLIS);
+    hostile.alter = (_, body) => body.replaceAll('ALLOCATE_REVEAL', 'ALLOCATE_COMMIT');
+    await expect(agent.commit(CHAMBER_ID, SECRET)).rejects.toMatchObject({ code: 'FORUM_ERR_PHASE' });
+    expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
+  });
+
+  it('reads no file that the service names', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    stage.advance(PHASE_MILLIS);
+    const [stored = ''] = readdirSync(`${keyFile}.commitments`);
+    writeFileSync(join(folder, 'other.json'), readFileSync(join(`${keyFile}.commitments`, stored)));
+    hostile.alter = (path, body) =>
+      path.endsWith('/allocations') ? body.replace(/"commitment":"[^"]*"/, '"commitment":"../other"') : body;
+    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    expect(isToldTheSecret()).toBe(false);
+    const store = folderStore(`${keyFile}.commitments`);
+    await expect(Promise.resolve().then(() => store.find('../other' as '0x'))).rejects.toMatchObject({
+      code: 'CLIENT_ERR_INPUT',
+    });
+  });
+
+  it('reveals no opening that does not hash to its commitment', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    stage.advance(PHASE_MILLIS);
+    editOpening((opening) => ({ ...opening, allocations: [] }));
+    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
+    expect(isToldTheSecret()).toBe(false);
+  });
+
+  it('reveals what an earlier version stored only when it is told to trust the service', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    stage.advance(PHASE_MILLIS);
+    editOpening(({ binding: _, ...opening }) => opening);
+    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({
+      code: 'CLIENT_ERR_COMMITMENT',
+      detail: expect.stringContaining('--trust-service'),
+    });
+    expect(isToldTheSecret()).toBe(false);
+    expect(await agent.reveal(CHAMBER_ID, { trustService: true })).toEqual({ ok: true, verified: true });
+  });
+});
+
+describe('an agent of the Python client', () => {
+  python('reveals nothing while commits are open, whatever phase and time the service claims', async () => {
+    await inCommitPhase();
+    expect(await runPython(hostile.url, keyFile, 'commit')).toBe('{"ok": true}');
+    claimRevealPhase();
+    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_EARLY');
+    expect(isToldTheSecret()).toBe(false);
+    stage.advance(PHASE_MILLIS);
+    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('{"ok": true, "verified": true}');
+  });
+
+  python('reveals nothing elsewhere, and what an earlier version stored only when it is told to', async () => {
+    await inCommitPhase();
+    await runPython(hostile.url, keyFile, 'commit');
+    stage.advance(PHASE_MILLIS);
+    expect(await runPython(stage.baseUrl, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+    editOpening(({ binding: _, ...opening }) => opening);
+    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+    expect(isToldTheSecret()).toBe(false);
+    expect(await runPython(hostile.url, keyFile, 'trust')).toBe('{"ok": true, "verified": true}');
+  });
+
+  python('shares its openings with the JavaScript client', async () => {
+    const agent = await inCommitPhase();
+    await runPython(hostile.url, keyFile, 'commit');
+    await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
+    stage.advance(PHASE_MILLIS);
+    expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
+  });
+
+  python('commits to nothing in a chamber whose creator did not sign its deadlines', async () => {
+    await inCommitPhase();
+    replaceCreation((created) => ({ ...created, payload: inThePast(created) }));
+    expect(await runPython(hostile.url, keyFile, 'commit')).toBe('CLIENT_ERR_CHAIN');
+    replaceCreation((created) => ({ ...created, request: null }));
+    expect(await runPython(hostile.url, keyFile, 'commit')).toBe('CLIENT_ERR_CHAIN');
+    expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
+  });
+
+  python('reads no file that the service names', async () => {
+    await inCommitPhase();
+    await runPython(hostile.url, keyFile, 'commit');
+    stage.advance(PHASE_MILLIS);
+    const [stored = ''] = readdirSync(`${keyFile}.commitments`);
+    writeFileSync(join(folder, 'other.json'), readFileSync(join(`${keyFile}.commitments`, stored)));
+    hostile.alter = (path, body) =>
+      path.endsWith('/allocations') ? body.replace(/"commitment":"[^"]*"/, '"commitment":"../other"') : body;
+    expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+    expect(isToldTheSecret()).toBe(false);
+  });
+});
+
+describe('a seat for a model', () => {
+  it('reveals nothing while commits are open, and by itself once they are closed', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    claimRevealPhase();
+    const seat = await startSeat('modern', { url: hostile.url, keyFile, env: stage.sharedTimeEnv });
+    await vi.waitFor(() => expect(seat.bytes()).toContain('not revealed in chamber 1'), { timeout: 60_000 });
+    expect(isToldTheSecret()).toBe(false);
+    stage.advance(PHASE_MILLIS);
+    await vi.waitFor(() => expect(seat.bytes()).toContain('revealed in chamber 1\n'), { timeout: 60_000 });
+  });
+});
+
+describe('the command line', () => {
+  it('reveals nothing while commits are open, unless it is told to trust the service', async () => {
+    const agent = await inCommitPhase();
+    await agent.commit(CHAMBER_ID, SECRET);
+    claimRevealPhase();
+    const words = ['move', 'reveal', `${CHAMBER_ID}`, `--url=${hostile.url}`, `--key=${keyFile}`];
+    const early = await run(words);
+    expect(early).toMatchObject({ exitCode: 5, err: expect.stringContaining('CLIENT_ERR_EARLY') });
+    expect(isToldTheSecret()).toBe(false);
+    stage.advance(PHASE_MILLIS);
+    // By this machine's clock, commits are still open.
+    expect(await run(words)).toMatchObject({ exitCode: 5 });
+    expect(await run([...words, '--trust-service'])).toMatchObject({ exitCode: 0 });
+  });
+});
+
+function inThePast({ payload }: Created): Created['payload'] {
+  const earlier = Object.entries(payload.deadlines).map(([name, at]) => {
+    return [name, new Date(Date.parse(at) - PHASE_MILLIS / 2).toISOString()];
+  });
+  return { ...payload, deadlines: Object.fromEntries(earlier) };
+}
+
+/** The one opening in the agent's folder. */
+function editOpening(change: (opening: StoredOpening) => object): void {
+  const [name = ''] = readdirSync(`${keyFile}.commitments`);
+  const path = join(`${keyFile}.commitments`, name);
+  writeFileSync(path, JSON.stringify(change(JSON.parse(readFileSync(path, 'utf8')))));
+}
+
+async function collect<Item>(items: AsyncIterable<Item>): Promise<readonly Item[]> {
+  const collected: Item[] = [];
+  for await (const item of items) collected.push(item);
+  return collected;
+}
+
+const PYTHON = `
+import json, sys
+from chambers import Agent, ChamberError
+agent = Agent.from_key_file(sys.argv[1], sys.argv[2])
+try:
+    if sys.argv[3] == "commit":
+        print(json.dumps(agent.commit(1, [{"ideaId": "idea-1", "bps": 1234}])))
+    else:
+        print(json.dumps(agent.reveal(1, trust_service=sys.argv[3] == "trust")))
+except ChamberError as error:
+    print(error.code)
+`;
+
+/** Runs it by the service's clock. */
+async function runPython(...args: readonly string[]): Promise<string> {
+  const { PYTHONPATH = '' } = stage.sharedTimeEnv;
+  const env = { ...process.env, ...stage.sharedTimeEnv, PYTHONPATH: `${PYTHONPATH}:${ROOT}/src/client/python` };
+  const { stdout } = await promisify(execFile)('python3', ['-c', PYTHON, ...args], { env });
+  return stdout.trim();
+}

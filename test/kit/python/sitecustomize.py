@@ -1,0 +1,15 @@
+"""Loaded before a program: its clock is ahead by as many milliseconds as a file says, less TEST_CLOCK_BEHIND."""
+
+import os
+import time
+
+_real = time.time
+
+
+def _moved() -> float:
+    with open(os.environ["TEST_CLOCK_FILE"], encoding="utf-8") as file:
+        return _real() + (int(file.read()) - int(os.environ.get("TEST_CLOCK_BEHIND", "0"))) / 1000
+
+
+if "TEST_CLOCK_FILE" in os.environ:
+    time.time = _moved
