@@ -1,6 +1,6 @@
 // The chain that the service commits to: the one behind RPC_URL, or its own development chain.
 import type { Logger } from 'pino';
-import type { Config } from './config.ts';
+import { type Config, ConfigError, readConfigured } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';
 import type { ChainStatus } from './http/context.ts';
 import { type Lease, StreamDamaged } from './log/log.ts';
@@ -30,7 +30,12 @@ interface ChainOptions {
 /** Throws when the chain is reached and contradicts the configuration or the database. */
 export async function openChain(options: ChainOptions): Promise<ChainLink> {
   const { config, logger } = options;
-  if (config.RPC_URL !== undefined) return openRelayer(options, configuredChain(config, config.RPC_URL));
+  const { RPC_URL: rpcUrl } = config;
+  if (rpcUrl !== undefined)
+    return openRelayer(
+      options,
+      readConfigured(() => configuredChain(config, rpcUrl)),
+    );
   const stateFile = config.DATABASE_PATH === ':memory:' ? undefined : `${config.DATABASE_PATH}.chain.json`;
   const devChain = await startDevChain({ stateFile, chainId: config.CHAIN_ID, logger });
   try {
@@ -69,7 +74,7 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
   const remembered = await log.recall(CHAIN_ID);
   const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
   if (remembered !== undefined && chainId !== Number(remembered)) {
-    throw new Error(`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`);
+    throw new ConfigError([`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`]);
   }
   const report = await probeChain({ ...wanted, chainId }, openAccount(wanted.privateKey).address);
   if (report.mismatches.length > 0) {

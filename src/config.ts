@@ -231,6 +231,15 @@ export class ConfigError extends Error {
   }
 }
 
+/** Runs what reads a file that a variable names; throws ConfigError if it can't be read or is wrong. */
+export function readConfigured<Value>(read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+  }
+}
+
 type Environment = Readonly<Record<string, string | undefined>> & { readonly NODE_ENV?: string | undefined };
 
 /** Reads the environment; throws ConfigError. */

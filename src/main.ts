@@ -2,37 +2,38 @@
 import './require-node.ts';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Config, readConfig, VARIABLES } from './config.ts';
+import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { LogDestination } from './log-destination.ts';
 import { type OwnLog, openOwnLog } from './log-format.ts';
+import { requireOpenFiles } from './open-files.ts';
 import { logProcessEvents } from './process-log.ts';
 import { type Service, startService } from './server.ts';
 import { VERSION } from './version.ts';
 
 const EXIT_FAILURE = 1;
+/** EX_CONFIG of sysexits.h. Supervisors need not start the service again. */
+const EXIT_CONFIG = 78;
 /** Supervisors kill after ten seconds. */
 const STOP_MS_MAX = 9_000;
+/** Of a log whose own limit is not known. */
+const { fallback: LOG_BUFFER_BYTES_MAX } = VARIABLES.LOG_BUFFER_BYTES_MAX;
 
 function main(): void {
   let config: Config;
   try {
     config = readConfig(process.env);
   } catch (error) {
-    fail(error, openOwnLog(DEFAULT_LOG));
+    const { LOG_FORMAT = VARIABLES.LOG_FORMAT.fallback } = process.env;
+    fail(error, openOwnLog({ LOG_LEVEL: 'fatal', LOG_FORMAT, LOG_BUFFER_BYTES_MAX }));
   }
   const ownLog = openOwnLog(config);
   logProcessEvents(ownLog, EXIT_FAILURE);
   run(config, ownLog).catch((error: unknown) => fail(error, ownLog));
 }
 
-const DEFAULT_LOG = {
-  LOG_LEVEL: VARIABLES.LOG_LEVEL.fallback,
-  LOG_FORMAT: VARIABLES.LOG_FORMAT.fallback,
-  LOG_BUFFER_BYTES_MAX: VARIABLES.LOG_BUFFER_BYTES_MAX.fallback,
-};
-
 async function run(config: Config, ownLog: OwnLog): Promise<void> {
   const { logger, lastWords, lostLines } = ownLog;
+  requireOpenFiles();
   if (config.DEV_ALLOW_UNSIGNED) {
     logger.warn(
       'DEV_ALLOW_UNSIGNED=true: requests with X-Dev-Did are accepted without a signature. Never in production.',
@@ -85,7 +86,7 @@ function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
 
 function fail(error: unknown, { lastWords }: OwnLog): never {
   lastWords.fatal(error instanceof Error ? error.message : String(error));
-  process.exit(EXIT_FAILURE);
+  process.exit(error instanceof ConfigError ? EXIT_CONFIG : EXIT_FAILURE);
 }
 
 main();

@@ -6,7 +6,7 @@ import { AccessList } from './access-list.ts';
 import type { ChainLink } from './chain.ts';
 import { toBlockList } from './client-address.ts';
 import { compressionRoutes } from './compression.ts';
-import type { Config } from './config.ts';
+import { type Config, readConfigured } from './config.ts';
 import { Liveness } from './connections/liveness.ts';
 import { Quota } from './connections/quota.ts';
 import { Forum } from './forum/forum.ts';
@@ -63,11 +63,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const observation = openObservation(config, logger);
     const { onBatch } = observation;
-    const access = new AccessList({
-      allowFile: config.ALLOW_LIST_FILE,
-      banFile: config.BAN_LIST_FILE,
-      onProblem: (error) => logger.error({ err: error }, 'access list not read: the previous one stays in force'),
-    });
+    const access = readConfigured(() => openAccessList(options));
     const permits = access.permits.bind(access);
     const agentRate = new RateLimit({
       perSecond: config.RATE_PER_DID_PER_SECOND,
@@ -103,6 +99,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await log.close();
     throw error;
   }
+}
+
+function openAccessList({ config, logger }: ServiceOptions): AccessList {
+  return new AccessList({
+    allowFile: config.ALLOW_LIST_FILE,
+    banFile: config.BAN_LIST_FILE,
+    onProblem: (error) => logger.error({ err: error }, 'access list not read: the previous one stays in force'),
+  });
 }
 
 async function openLog({ config, logger, onFatal }: ServiceOptions) {

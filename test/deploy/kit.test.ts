@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { readConfig, VARIABLES } from '../../src/config.ts';
 import { ROOT } from '../kit/programs.ts';
 import { run } from '../kit/service.ts';
+import { runService } from '../kit/service-process.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { freePort, isInstalled } from './recipes.ts';
 
@@ -83,6 +84,11 @@ describe('the unit', () => {
   it('sets variables of the service', () => {
     const names = [...UNIT.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
     expect(names).toEqual(['NODE_ENV', 'DATABASE_PATH']);
+  });
+
+  it('does not start a service again whose configuration is wrong', async () => {
+    const { exited } = await runService({ PORT: 'x' });
+    expect(UNIT).toContain(`\nRestartPreventExitStatus=${(await exited).code}\n`);
   });
 
   it('is valid and confined', ({ skip }) => {

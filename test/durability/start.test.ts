@@ -1,4 +1,4 @@
-// What the service says when it cannot start: one clear line and exit code 1. It prints the error of the log as it is, so most
+// What the service says when it cannot start: one clear line, and exit code 1, or 78 for a wrong configuration. It prints the error of the log as it is, so most
 // rows only ask the log.
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -13,14 +13,28 @@ async function refusal(databasePath: string, wrapper: readonly string[] = []): P
   return exited;
 }
 
+/** Of a service with quorum contracts, but without their file. */
+const QUORUM = {
+  CHAIN: '',
+  RPC_URL: 'http://127.0.0.1:1',
+  RELAYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`,
+  CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
+  IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
+  CONTRACTS: 'quorum',
+  CONTRACTS_FILE: '/nowhere/quorum.json',
+};
+
 /** Root may write everywhere, so it runs the service as another user. */
 function asOtherUser(): readonly string[] {
   const isRoot = process.getuid?.() === 0;
   return isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : [];
 }
 
-function expectOneLine({ code, stdout, stderr }: Exit, text: string): void {
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+/** EX_CONFIG of sysexits.h. */
+const EXIT_CONFIG = 78;
+
+function expectOneLine({ code, stdout, stderr }: Exit, text: string, expected = 1): void {
+  expect({ code, stdout }).toEqual({ code: expected, stdout: '' });
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(text)]);
 }
 
@@ -179,12 +193,18 @@ describe('a start that cannot succeed', () => {
   });
 
   it.each([
-    [33, ''],
-    [25, 'none'],
-  ])('says so in one line with %i descriptors (CHAIN=%s)', async (descriptors, CHAIN) => {
-    const wrapper = ['/bin/sh', '-c', `ulimit -n ${descriptors}; exec "$0" "$@"`];
-    const { exited } = await runService({ DATABASE_PATH: temporaryDatabase(), LOG_LEVEL: 'fatal', CHAIN }, wrapper);
-    expectOneLine(await exited, 'cannot ');
+    ['a variable', { PORT: 'x' }, 'PORT: must be an integer'],
+    ['a ban list that is missing', { BAN_LIST_FILE: '/nowhere/banned' }, 'cannot read the access list /nowhere/banned'],
+    ['settings of contracts that are missing', QUORUM, 'CONTRACTS_FILE'],
+  ])('names %s, with an exit code of its own', async (_title, settings, text) => {
+    const { exited } = await runService({ DATABASE_PATH: ':memory:', ...settings });
+    expectOneLine(await exited, text, EXIT_CONFIG);
+  });
+
+  it.each([24, 100])('names a limit of %i open files', async (limit) => {
+    const wrapper = ['/bin/sh', '-c', `ulimit -n ${limit}; exec "$0" "$@"`];
+    const { exited } = await runService({ DATABASE_PATH: temporaryDatabase() }, wrapper);
+    expectOneLine(await exited, `the limit of open files is ${limit}`, EXIT_CONFIG);
   });
 
   it('names what is in the way of the port', async () => {
