@@ -17,6 +17,7 @@ import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer, listen } from './http/http-server.ts';
 import { readBody } from './http/request.ts';
 import { CORS_HEADERS } from './http/response.ts';
+import { TodoWatches } from './http/todo-watches.ts';
 import type { StreamDamaged } from './log/log.ts';
 import { describeDatabase } from './log/postgres/database-url.ts';
 import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
@@ -168,6 +169,7 @@ async function serve(
   });
   const networkOf = admissionControl.networkOf.bind(admissionControl);
   const quota = new Quota(config.STREAMS_PER_ADDRESS_MAX, 'streams from your address');
+  const todoWatches = new TodoWatches(forum);
   const http: HttpOptions = {
     forum,
     verify: verifier.verify,
@@ -180,7 +182,9 @@ async function serve(
     maxBodyBytes: config.MAX_BODY_BYTES,
     chainStatus: chain.status,
     agentRate,
-    waitsPerDidMax: config.WAITS_PER_DID_MAX,
+    todoWatches,
+    waits: new Quota(config.WAITS_PER_DID_MAX, 'waiting requests of this agent'),
+    liveness,
     onFailure: (failure) => logFailure(logger, failure),
   };
   const app = createApp(http, (first) => {
@@ -250,6 +254,7 @@ async function serve(
     const closed = new Promise((resolve) => server.close(resolve));
     const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
     subscriptions.stop();
+    todoWatches.close();
     const relayed = chain.stop();
     const grace = setTimeout(STOP_GRACE_MS, undefined, { ref: false });
     await Promise.race([Promise.all([closed, relayed]), grace]);

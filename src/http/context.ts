@@ -3,11 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import type * as v from 'valibot';
+import type { Liveness } from '../connections/liveness.ts';
+import type { Quota } from '../connections/quota.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
 import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { RateLimit } from './admission.ts';
 import type { Authenticator } from './authenticate.ts';
+import type { TodoWatches } from './todo-watches.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
 export type ForumContext = Context<ForumEnv>;
@@ -46,8 +49,10 @@ export interface HttpOptions {
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
   /** Of requests by one agent; the forum charges it for moves. */
   readonly agentRate: Pick<RateLimit, 'take'>;
+  readonly todoWatches: TodoWatches;
   /** Concurrent requests of one agent that wait for a change of GET /me/todo. */
-  readonly waitsPerDidMax: number;
+  readonly waits: Quota;
+  readonly liveness: Liveness;
   /** Called for every response of 500 and above, with the id that the response carries. */
   readonly onFailure: (failure: Failure) => void;
 }

@@ -29,11 +29,6 @@ export function json(body: unknown, headers?: Readonly<Record<string, string>>):
   return new Response(JSON.stringify(body), { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
 }
 
-/** The same for a value that is JSON already. */
-export function jsonText(text: string): Response {
-  return new Response(text, { headers: JSON_HEADERS });
-}
-
 /** An error that also tells the client something in a header, e.g. Allow. */
 export class HttpError extends ForumError {
   readonly headers: Readonly<Record<string, string>>;

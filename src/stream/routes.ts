@@ -4,6 +4,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { isSettled } from '../../projections/listings.ts';
 import { whenClosed } from '../connections/carrier.ts';
+import { EVENT_SOURCE_HEADERS, type EventSink, eventSource } from '../connections/event-source.ts';
 import type { Liveness } from '../connections/liveness.ts';
 import type { Quota } from '../connections/quota.ts';
 import { parseDid } from '../crypto/did-key.ts';
@@ -14,8 +15,8 @@ import { accepts } from '../vocabulary/accept.ts';
 import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
-import { eventSource } from './event-source.ts';
-import { type Consumer, type Subscription, Subscriptions } from './subscription.ts';
+import { type Following, sendLines } from './event-source.ts';
+import { type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
 /** A response of at most this many lines does not wait behind readers of whole logs. */
@@ -85,21 +86,21 @@ export function streamRoutes(
   });
   return subscriptions;
 
-  async function serve(c: Context, { subscribe, after }: Following): Promise<Response> {
+  async function serve(c: Context, following: Following): Promise<Response> {
     const { incoming, outgoing } = bindingsOf(c);
-    const { socket } = incoming;
     if (outgoing === undefined) {
+      const { socket } = incoming;
       whenClosed(socket, quota.hold(networkOf(incoming)));
-      const response = await serveWebSocket(c, { subscribe, socket, liveness });
+      const response = await serveWebSocket(c, { ...following, socket, liveness });
       for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
       return response;
     }
-    const eventHeaders = { 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' };
-    const init = { headers: { ...logHeaders, ...eventHeaders } };
+    const init = { headers: { ...logHeaders, ...EVENT_SOURCE_HEADERS } };
     // The stream of a HEAD would never be read or ended.
     if (c.req.method === 'HEAD') return new Response(null, init);
     whenClosed(outgoing, quota.hold(networkOf(incoming)));
-    return new Response(eventSource({ subscribe, after, outgoing, socket, liveness }), init);
+    const open = (sink: EventSink) => sendLines(sink, following);
+    return new Response(eventSource({ incoming, outgoing, liveness, open }), init);
   }
 
   /** `first` is the event before the first one that is published. */
@@ -113,12 +114,6 @@ export function streamRoutes(
     const headers = { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' };
     return new Response(storedLines(pages), { headers });
   }
-}
-
-interface Following {
-  readonly subscribe: (consumer: Consumer) => Subscription;
-  /** The eventId where a chamber's stream starts; undefined for all chambers. */
-  readonly after: number | undefined;
 }
 
 /** Without `Connection: Upgrade` Node sees an ordinary request, which has a response object and no socket. */

@@ -112,7 +112,7 @@ async function* readEvents(chunks: ReadableStream<string>): AsyncGenerator<Serve
 }
 
 function parseEvent(event: string): ServerSent {
-  const [, id = '', data = ''] = /^id: ([\d:]+)\ndata: (.*)$/.exec(event) ?? [];
+  const [, id = '', data = ''] = /^(?:id: ([\d:]+)\n)?data: (.*)$/.exec(event) ?? [];
   return { id, data };
 }
 

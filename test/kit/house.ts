@@ -1,9 +1,12 @@
 // A house: the HTTP edge in process, without a port, over a real forum on a real log, with a clock that the test moves.
+import { Liveness } from '../../src/connections/liveness.ts';
+import { Quota } from '../../src/connections/quota.ts';
 import { type AgentRate, Forum } from '../../src/forum/forum.ts';
 import { RateLimit } from '../../src/http/admission.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
 import { CORS_HEADERS } from '../../src/http/response.ts';
+import { TodoWatches } from '../../src/http/todo-watches.ts';
 import type { ForumLog } from '../../src/log/log.ts';
 import { pageRoutes } from '../../src/page/routes.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
@@ -99,7 +102,9 @@ export class House {
       version: '1.2.3',
       chainStatus,
       agentRate,
-      waitsPerDidMax: 2,
+      todoWatches: new TodoWatches(this.forum),
+      waits: new Quota(2, 'waiting requests of this agent'),
+      liveness: new Liveness({ pingIntervalMs: 30_000, deadAfterMs: 60_000 }),
       onFailure,
     };
     this.app = createApp({ forum: this.forum, verify, ...given, ...settings }, (first) =>

@@ -14,14 +14,12 @@ import { type ChamberRow, fromRow } from './listings.ts';
 /** About 700 bytes each. */
 const CHAMBERS_KNOWN_MAX = 32_768;
 
-/** Memberships, of about 700 bytes each with their items of the list. */
+/** Memberships, of all agents together. */
 const OWN_SIZE_MAX = 32_768;
 
 interface OwnMembership {
   readonly chamberId: number;
   readonly member: Membership['member'];
-  /** Made of both parts at the last list. */
-  whole?: Membership;
 }
 
 interface KnownChamber extends Omit<Membership, 'member'> {
@@ -51,12 +49,11 @@ export class Memberships {
     const unknown = own.flatMap(({ chamberId }) => (this.known.has(chamberId) ? [] : [chamberId]));
     if (unknown.length > 0) this.#read(unknown);
     const memberships: Membership[] = [];
-    for (const part of own) {
-      const known = this.known.get(part.chamberId);
+    for (const { chamberId, member } of own) {
+      const known = this.known.get(chamberId);
       if (known === undefined || known.chamber.isCommitted) continue;
       const { chamber, turn, lastEventId } = known;
-      if (part.whole?.chamber !== chamber) part.whole = { chamber, member: part.member, turn, lastEventId };
-      memberships.push(part.whole);
+      memberships.push({ chamber, member, turn, lastEventId });
     }
     return memberships.slice(0, limit);
   }

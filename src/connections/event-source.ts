@@ -1,0 +1,77 @@
+// Server-sent events (WHATWG HTML, 9.2): a response that stays open, is written as fast as its reader takes it, and is kept alive.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Liveness } from './liveness.ts';
+
+export const EVENT_SOURCE_HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store',
+} as const;
+
+const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+
+export interface EventSink {
+  /** Sends whole events. Resolves when the socket has room for more, or the reader is gone. */
+  readonly send: (events: Uint8Array) => Promise<void>;
+  /** Ends the stream, after these events. */
+  readonly end: (last?: Uint8Array) => void;
+  /** Aborts the connection, so that the reader resumes instead of taking the stream for complete. */
+  readonly fail: (error: unknown) => void;
+}
+
+interface EventSourceOptions {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly liveness: Liveness;
+  /** Starts the events; the returned function stops them, once the reader is gone. */
+  readonly open: (sink: EventSink) => () => void;
+}
+
+/** The body of the response. */
+export function eventSource({ incoming, outgoing, liveness, open }: EventSourceOptions): ReadableStream<Uint8Array> {
+  let isEnded = false;
+  // The socket has taken everything and asks for more.
+  let isPulled = false;
+  let onRoom = () => {};
+  let stop = () => {};
+
+  function start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    const send = (events: Uint8Array) => {
+      isPulled = false;
+      if (!isEnded) controller.enqueue(events);
+    };
+    const finish = (act: () => void) => {
+      if (!isEnded) act();
+      isEnded = true;
+    };
+    stop = open({
+      send: (events) => {
+        send(events);
+        return new Promise((resolve) => {
+          onRoom = resolve;
+        });
+      },
+      end: (last) =>
+        finish(() => {
+          if (last !== undefined) controller.enqueue(last);
+          controller.close();
+        }),
+      fail: (error) => finish(() => controller.error(error)),
+    });
+    const ping = () => isPulled && send(KEEP_ALIVE);
+    liveness.watch({ socket: incoming.socket, carrier: outgoing, answersPings: false, ping });
+  }
+
+  function pull(): void {
+    isPulled = true;
+    onRoom();
+  }
+
+  function cancel(): void {
+    isEnded = true;
+    stop();
+    onRoom();
+  }
+
+  // The socket has a queue: a second one before it would only hold more for a stalled reader.
+  return new ReadableStream<Uint8Array>({ start, pull, cancel }, { highWaterMark: 0 });
+}

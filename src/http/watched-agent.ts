@@ -1,0 +1,116 @@
+// An agent whose list (GET /me/todo) is watched. Its chambers are followed once and its list is read once, however many of its
+// requests wait. What makes it correct:
+//
+// - No change is missed. A list is handed out only if everything that can change it was followed before it was read. A wake-up
+//   during a read causes another read.
+// - No list is older than the request that gets it: it goes to those watchers only that were there when its read began.
+import type { Forum } from '../forum/forum.ts';
+import type { TodoList } from '../forum/todo-lists.ts';
+import type { StreamId } from '../log/log.ts';
+import type { Millis } from '../vocabulary/values.ts';
+
+/** After the first of several events, so that a burst costs one read. */
+const BURST_MS = 50;
+/** A deadline later than this is looked at again first: the clock may be changed. */
+const LOOK_AGAIN_MS = 60_000;
+
+/** Somebody who waits for a list. */
+export interface Watcher {
+  readonly take: (list: TodoList) => void;
+  readonly fail: (error: unknown) => void;
+  readonly end: () => void;
+}
+
+export class WatchedAgent {
+  readonly #forum: Forum;
+  readonly #did: string;
+  readonly #onEmpty: () => void;
+  readonly #watchers = new Set<Watcher>();
+  readonly #followed = new Map<StreamId, () => void>();
+  /** Of the first event of a burst. */
+  #burst: NodeJS.Timeout | undefined;
+  #isReading = false;
+  #isWoken = false;
+  #onWake = () => {};
+
+  constructor(forum: Forum, did: string, onEmpty: () => void) {
+    this.#forum = forum;
+    this.#did = did;
+    this.#onEmpty = onEmpty;
+  }
+
+  /** Returns what removes it. */
+  add(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    if (this.#isReading) this.#wake();
+    else void this.#readOn();
+    return () => {
+      this.#watchers.delete(watcher);
+      if (this.#watchers.size === 0) this.#wake();
+    };
+  }
+
+  end(): void {
+    for (const { end } of this.#watchers) end();
+  }
+
+  /** Reads the list for as long as somebody waits for it. */
+  async #readOn(): Promise<void> {
+    this.#isReading = true;
+    try {
+      this.#follow(new Set([this.#did]));
+      while (this.#watchers.size > 0) {
+        this.#isWoken = false;
+        const watchers = [...this.#watchers];
+        const list = await this.#forum.todoLists.of(this.#did, this.#forum.now());
+        const chamberIds = list.items.map(({ membership }) => membership.chamber.chamberId);
+        const hasNew = this.#follow(new Set([this.#did, ...chamberIds]));
+        if (hasNew) continue;
+        for (const { take } of watchers) take(list);
+        await this.#untilWoken(list.validUntil);
+      }
+    } catch (error) {
+      for (const { fail } of this.#watchers) fail(error);
+    }
+    this.#isReading = false;
+    clearTimeout(this.#burst);
+    this.#follow(new Set());
+    this.#onEmpty();
+  }
+
+  /** Follows these streams and no others; returns whether one of them was not followed before. */
+  #follow(streams: ReadonlySet<StreamId>): boolean {
+    for (const [stream, unfollow] of this.#followed) {
+      if (streams.has(stream)) continue;
+      unfollow();
+      this.#followed.delete(stream);
+    }
+    const before = this.#followed.size;
+    const onGrowth = () => {
+      this.#burst ??= setTimeout(() => this.#wake(), BURST_MS);
+    };
+    for (const stream of streams) {
+      if (!this.#followed.has(stream)) this.#followed.set(stream, this.#forum.follow(stream, onGrowth));
+    }
+    return this.#followed.size > before;
+  }
+
+  #wake(): void {
+    clearTimeout(this.#burst);
+    this.#burst = undefined;
+    this.#isWoken = true;
+    this.#onWake();
+  }
+
+  async #untilWoken(deadline: Millis): Promise<void> {
+    if (this.#isWoken) return;
+    await new Promise<void>((resolve) => {
+      const left = Math.max(0, deadline - this.#forum.now());
+      const timer = setTimeout(resolve, Math.min(LOOK_AGAIN_MS, left));
+      this.#onWake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

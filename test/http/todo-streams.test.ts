@@ -1,0 +1,105 @@
+// GET /me/todo over sockets: server-sent events, and the end of the service.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it, vi } from 'vitest';
+import { deadlinesFrom } from '../kit/chambers.ts';
+import { openSource, take } from '../kit/consumers.ts';
+import { call, newAgent, type Running, run } from '../kit/service.ts';
+import type { Signer } from '../kit/signer.ts';
+
+const TODO = '/me/todo';
+
+function openTodo(running: Running, by: Signer) {
+  const { url, clock } = running;
+  return openSource(
+    running,
+    TODO,
+    by.sign({ method: 'GET', url: url + TODO, body: undefined, created: clock.seconds }),
+  );
+}
+
+/** A chamber in PROPOSAL, where it is the first agent's turn. */
+async function proposing(running: Running) {
+  const [ann, bob] = [await newAgent(running), await newAgent(running)];
+  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
+  const { chamberId } = await call(running, ann, ['POST', '/chambers', body]);
+  for (const by of [ann, bob]) await call(running, by, ['POST', `/chambers/${chamberId}/join`]);
+  running.clock.set(Date.parse(body.lobbyDeadline));
+  return { ann, bob, pass: (by: Signer) => call(running, by, ['POST', `/chambers/${chamberId}/pass`]) };
+}
+
+async function next(source: Awaited<ReturnType<typeof openTodo>>) {
+  const [event] = await take(source, 1);
+  return JSON.parse(event?.data ?? '');
+}
+
+describe('server-sent events of /me/todo', () => {
+  it('carry the whole response at once and again on each change, with its version', async () => {
+    const running = await run();
+    const { ann, bob, pass } = await proposing(running);
+    const source = await openTodo(running, bob);
+    expect(await next(source)).toEqual(await call(running, bob, ['GET', TODO]));
+    await pass(ann);
+    expect(await next(source)).toMatchObject({ todo: [{ must: 'pass' }] });
+    await pass(bob);
+    expect(await next(source)).toEqual(await call(running, bob, ['GET', TODO]));
+  });
+
+  it('count as waiting requests until they end', async () => {
+    const running = await run({ WAITS_PER_DID_MAX: '1' });
+    const { bob } = await proposing(running);
+    const source = await openTodo(running, bob);
+    await next(source);
+    await expect(openTodo(running, bob)).rejects.toThrow('429');
+    await source.return(undefined);
+    await vi.waitFor(() => openTodo(running, bob));
+  });
+
+  it('hold nothing more after thousands of keep-alives', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const running = await run({ STREAM_PING_SECONDS: '30', STREAM_DEAD_SECONDS: '60' });
+    const { bob } = await proposing(running);
+    const source = await openTodo(running, bob);
+    await next(source);
+    const keepAlives = async (count: number) => {
+      for (let sent = 0; sent < count; sent++) {
+        vi.advanceTimersByTime(30_000);
+        expect(await take(source, 1)).toEqual([{ id: '', data: '' }]);
+      }
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = await keepAlives(500);
+    // It was 300 bytes for each.
+    expect((await keepAlives(5_000)) - before).toBeLessThan(500_000);
+    vi.useRealTimers();
+  });
+
+  it('end with the service', async () => {
+    const running = await run();
+    const { bob } = await proposing(running);
+    const source = await openTodo(running, bob);
+    await next(source);
+    const [end] = await Promise.all([source.next(), running.stop()]);
+    expect(end.done).toBe(true);
+  });
+});
+
+describe('a wait at /me/todo', () => {
+  it('is answered with the list as it is when the service stops, on a connection that ends', async () => {
+    const running = await run();
+    const { bob } = await proposing(running);
+    const { version } = await call(running, bob, ['GET', TODO]);
+    const url = `${running.url}${TODO}?wait=60&since=${version}`;
+    const reads = vi.spyOn(running.service.forum.todoLists, 'of');
+    const headers = bob.sign({ method: 'GET', url, body: undefined, created: running.clock.seconds });
+    const waiting = fetch(url, { headers });
+    // The first read finds the chamber, the second one follows it.
+    await vi.waitFor(() => expect(reads.mock.calls.length).toBeGreaterThanOrEqual(2));
+    const [response] = await Promise.all([waiting, running.stop()]);
+    expect(response.headers.get('connection')).toBe('close');
+    expect(await response.json()).toMatchObject({ todo: [{ must: 'wait' }], version });
+  });
+});
