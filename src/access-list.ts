@@ -14,20 +14,23 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { parseDid } from './crypto/did-key.ts';
+import { RepeatedLog, type Repeats } from './repeated-log.ts';
 
 const CHECK_INTERVAL_MS = 2_000;
+const UNREADABLE = 'unreadable';
 const OWNER_ONLY = 0o600;
 const IF_PRESENT = { throwIfNoEntry: false } as const;
 
 export interface AccessListOptions {
   readonly allowFile: string | undefined;
   readonly banFile: string | undefined;
-  /** Called when a list can't be read while the service runs; the previous one stays in force. */
-  readonly onProblem: (error: Error) => void;
+  /** Called at growing intervals while a list can't be read, and at each forced reload; the previous one stays in force. */
+  readonly onProblem: (error: Error, repeats: Repeats) => void;
 }
 
 export class AccessList {
   readonly #options: AccessListOptions;
+  readonly #repeats = new RepeatedLog();
   readonly #timer: NodeJS.Timeout | undefined;
   #allowed: ReadonlySet<string> | undefined;
   #banned: ReadonlySet<string> = new Set();
@@ -46,10 +49,14 @@ export class AccessList {
   }
 
   reload({ isForced }: { readonly isForced: boolean }): void {
+    const { onProblem } = this.#options;
     try {
       if (isForced || this.#version !== this.#currentVersion()) this.#read();
+      this.#repeats.end(UNREADABLE);
     } catch (error) {
-      this.#options.onProblem(error as Error);
+      const { message } = error as Error;
+      if (isForced) onProblem(error as Error, {});
+      else this.#repeats.report(UNREADABLE, message, (repeats) => onProblem(error as Error, repeats));
     }
   }
 

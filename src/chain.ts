@@ -130,12 +130,14 @@ export function relayerForum(forum: Forum, lease: Lease): RelayerForum {
 }
 
 function statusOf(relayer: Relayer, config: RelayerConfig, devChain: DevChain | undefined): ChainStatus {
-  const { ok, ...state } = relayer.status();
+  const { ok, ...rest } = relayer.status();
+  const problem = devChain?.problem;
+  const state = problem === undefined ? rest : { ...rest, reason: problem };
   const { chainId, registryAddress, factoryAddress } = config;
   // Only the development chain's own address is public: a configured one may hold an API key.
   const address = devChain === undefined ? {} : { rpcUrl: devChain.config.rpcUrl };
   return {
-    ok,
+    ok: ok && problem === undefined,
     relayer: state,
     details: { chain: { chainId: chainId ?? null, registryAddress, factoryAddress, ...address, relayer: state } },
   };

@@ -24,6 +24,7 @@ import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { pageRoutes } from './page/routes.ts';
+import { RepeatedLog } from './repeated-log.ts';
 import { streamEndpoints } from './stream/endpoints.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
@@ -106,7 +107,8 @@ function openAccessList({ config, logger }: ServiceOptions): AccessList {
   return new AccessList({
     allowFile: config.ALLOW_LIST_FILE,
     banFile: config.BAN_LIST_FILE,
-    onProblem: (error) => logger.error({ err: error }, 'access list not read: the previous one stays in force'),
+    onProblem: (error, repeats) =>
+      logger.error({ err: error, ...repeats }, 'access list not read: the previous one stays in force'),
   });
 }
 
@@ -119,8 +121,14 @@ async function openLog({ config, logger, onFatal }: ServiceOptions) {
   }
   // Loaded only when used: it would slow every other start.
   const { openPostgresLog } = await import('./log/postgres/postgres-log.ts');
+  const drifts = new RepeatedLog();
   const onDrift = (driftMillis: Millis) =>
-    logger.warn({ driftMillis }, "this machine's clock drifted from the database's, which the service uses");
+    drifts.report('drift', '', (repeats) => {
+      logger.warn(
+        { driftMillis, ...repeats },
+        "this machine's clock drifted from the database's, which the service uses",
+      );
+    });
   const log = await openPostgresLog({ url, connectionsMax, onDamage, onDrift });
   return { log, now: log.now };
 }
@@ -151,9 +159,13 @@ async function serve(
   { forum, agentRate, chain, observation, access }: Parts,
 ): Promise<Service> {
   const { config, logger } = options;
+  const losses = new RepeatedLog();
   const verifier = createVerifier({
     ...(config.VERIFIER_THREADS === undefined ? {} : { threads: config.VERIFIER_THREADS }),
-    onThreadLost: (reason) => logger.warn({ reason }, 'a verifier thread ended; node:crypto verifies in its place'),
+    onThreadLost: (reason) =>
+      losses.report('thread', reason, (repeats) => {
+        logger.warn({ reason, ...repeats }, 'a verifier thread ended; node:crypto verifies in its place');
+      }),
   });
   const liveness = new Liveness({
     pingIntervalMs: config.STREAM_PING_SECONDS * 1000,

@@ -60,6 +60,15 @@ describe('an access list', () => {
     ]);
   });
 
+  it('reports a file that stays invalid once, and again on request', () => {
+    const { list, problems, folder } = listOf({ ban: '' });
+    writeFileSync(join(folder, 'ban'), 'did:key:nonsense\n');
+    for (let check = 0; check < 10; check++) list.reload({ isForced: false });
+    expect(problems).toHaveLength(1);
+    list.reload({ isForced: true });
+    expect(problems).toHaveLength(2);
+  });
+
   it('fails the start when a file is missing or wrong', () => {
     expect(() => listOf({ ban: 'nonsense' })).toThrow('line 1');
     const missing = { allowFile: '/nowhere/allow', banFile: undefined, onProblem: () => {} };

@@ -21,6 +21,8 @@ const SERVER = [
   'client-address',
   'access-list',
   'compression',
+  'child-output',
+  'repeated-log',
   'chain',
   'observation',
 ];
@@ -54,7 +56,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The edges never import each other.
   http: [...SPINE, 'client-address', 'connections'],
   stream: [...SPINE, 'connections'],
-  relayer: SPINE,
+  relayer: [...SPINE, 'child-output', 'repeated-log'],
   metrics: PURE,
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'audit'],
@@ -65,8 +67,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   mcp: [...PURE, 'client'],
   config: ['vocabulary', 'client-address', 'log'],
   'client-address': ['vocabulary'],
-  'access-list': ['crypto'],
+  'access-list': ['crypto', 'repeated-log'],
   compression: [],
+  'child-output': [],
+  'repeated-log': ['vocabulary'],
   terminal: [],
   'log-destination': [],
   'log-format': ['terminal', 'config', 'log-destination'],

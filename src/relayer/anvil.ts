@@ -2,7 +2,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { createInterface } from 'node:readline';
+import { findLine } from '../child-output.ts';
+import type { Millis } from '../vocabulary/values.ts';
 
 export interface Anvil {
   readonly rpcUrl: string;
@@ -13,15 +14,24 @@ export interface Anvil {
   readonly kill: () => Promise<void>;
 }
 
-const READY_TIMEOUT_MILLIS = 20_000;
+export interface AnvilOptions {
+  /** 0 picks a free one. */
+  readonly port?: number;
+  /** Ends a start that is under way; afterwards it has no effect. */
+  readonly signal?: AbortSignal | undefined;
+  /** How long Anvil may take until it listens. */
+  readonly startMillisMax?: Millis;
+}
+
+const START_MILLIS_MAX = 20_000;
 const STDERR_CHARS_MAX = 500;
 
 /**
- * Starts Anvil on the loopback interface (port 0 picks a free one) and resolves when it listens. Throws when the
- * platform has no Anvil, or with Anvil's own error when it exits before that.
+ * Starts Anvil on the loopback interface and resolves when it listens. Throws when the platform has no Anvil, or with Anvil's own
+ * error when it exits before that.
  */
-export async function spawnAnvil(args: readonly string[], wantedPort = 0): Promise<Anvil> {
-  const child = spawnGuarded(['--host', '127.0.0.1', '--no-cors', '--port', String(wantedPort), ...args]);
+export async function spawnAnvil(args: readonly string[], options: AnvilOptions = {}): Promise<Anvil> {
+  const child = spawnGuarded(['--host', '127.0.0.1', '--no-cors', '--port', String(options.port ?? 0), ...args]);
   if (child.pid === undefined) {
     const [error] = await once(child, 'error');
     throw new Error(`cannot start Anvil: ${error.message}`, { cause: error });
@@ -31,14 +41,9 @@ export async function spawnAnvil(args: readonly string[], wantedPort = 0): Promi
     child.kill('SIGKILL');
     await exited;
   };
-  try {
-    const port = await listeningPort(child, exited);
-    const isRunning = () => child.exitCode === null && child.signalCode === null;
-    return { rpcUrl: `http://127.0.0.1:${port}`, port, pid: child.pid ?? 0, isRunning, kill };
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
-  }
+  const port = await listeningPort(child, options);
+  const isRunning = () => child.exitCode === null && child.signalCode === null;
+  return { rpcUrl: `http://127.0.0.1:${port}`, port, pid: child.pid, isRunning, kill };
 }
 
 /**
@@ -70,20 +75,31 @@ function anvilBinary(): string {
   }
 }
 
-async function listeningPort({ stdout, stderr }: ChildProcessWithoutNullStreams, exited: Promise<void>) {
+async function listeningPort(
+  child: ChildProcessWithoutNullStreams,
+  { signal, startMillisMax = START_MILLIS_MAX }: AnvilOptions,
+): Promise<number> {
   let errors = '';
-  stderr.on('data', (chunk) => {
+  child.stderr.on('data', (chunk) => {
     errors = `${errors}${chunk}`.slice(-STDERR_CHARS_MAX);
   });
-  const signal = AbortSignal.timeout(READY_TIMEOUT_MILLIS);
-  for await (const line of createInterface({ input: stdout, signal })) {
-    const port = /^Listening on \S+:(\d+)$/.exec(line)?.[1];
-    if (port === undefined) continue;
-    // Its log of requests is drained for as long as it runs: a full pipe would block it.
-    setImmediate(() => stdout.resume());
+  const closed = new Promise((resolve) => child.once('close', resolve));
+  let problem: string | undefined;
+  const giveUp = (reason: string) => {
+    problem = reason;
+    child.kill('SIGKILL');
+  };
+  const onAbort = () => giveUp('the start of Anvil was stopped');
+  const timer = setTimeout(() => giveUp('Anvil did not listen in time'), startMillisMax);
+  signal?.addEventListener('abort', onAbort);
+  try {
+    const [, port] = await findLine(child.stdout, /^Listening on \S+:(\d+)$/);
     return Number(port);
+  } catch {
+    await closed;
+    throw new Error(problem ?? `Anvil exited at its start: ${errors.trim().split('\n', 1)[0]}`);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
   }
-  if (signal.aborted) throw new Error('Anvil did not listen in time');
-  await exited;
-  throw new Error(`Anvil exited at its start: ${errors.trim().split('\n', 1)[0]}`);
 }

@@ -3,6 +3,7 @@
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { RecordBasis } from '../forum/commands.ts';
+import type { RepeatedLog } from '../repeated-log.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
@@ -55,6 +56,7 @@ export interface RelayerContext {
   readonly forum: RelayerForum;
   readonly logger: Logger;
   readonly alerts: Alerts;
+  readonly repeats: RepeatedLog;
   readonly stopwatches: Stopwatches;
   /** Deployments that failed since the start. */
   readonly failed: { count: number };
@@ -78,30 +80,27 @@ export function lowestFreeNonce({ nonce, usedNonces }: RoundContext): number {
   return free;
 }
 
-const ALERT_REPEAT_MILLIS = 60_000;
-
 /** What stops the relayer and needs an operator: in the service's log and in /health until it is cleared. */
 export class Alerts {
   readonly #logger: Logger;
-  readonly #clock: () => Millis;
-  readonly #raised = new Map<string, { readonly reason: string; readonly loggedAt: Millis }>();
+  readonly #repeats: RepeatedLog;
+  readonly #raised = new Map<string, string>();
 
-  constructor(logger: Logger, clock: () => Millis) {
+  constructor(logger: Logger, repeats: RepeatedLog) {
     this.#logger = logger;
-    this.#clock = clock;
+    this.#repeats = repeats;
   }
 
-  /** Logged at once when new or changed, and again each minute that it lasts. */
   raise(subject: string, reason: string): void {
-    const before = this.#raised.get(subject);
-    const now = this.#clock();
-    if (before?.reason === reason && now - before.loggedAt < ALERT_REPEAT_MILLIS) return;
-    this.#raised.set(subject, { reason, loggedAt: now });
-    this.#logger.error({ subject, reason }, 'relayer alert raised');
+    this.#raised.set(subject, reason);
+    this.#repeats.report(`alert ${subject}`, reason, (repeats) => {
+      this.#logger.error({ subject, reason, ...repeats }, 'relayer alert raised');
+    });
   }
 
   clear(subject: string): void {
-    if (this.#raised.delete(subject)) this.#logger.info({ subject }, 'relayer alert cleared');
+    if (!this.#raised.delete(subject)) return;
+    this.#repeats.end(`alert ${subject}`, () => this.#logger.info({ subject }, 'relayer alert cleared'));
   }
 
   get count(): number {
@@ -111,7 +110,7 @@ export class Alerts {
   /** The oldest, in a sentence. */
   get reason(): string | undefined {
     const [first] = this.#raised;
-    return first && `${first[0]}: ${first[1].reason}`;
+    return first?.join(': ');
   }
 }
 

@@ -6,8 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Address, getContractAddress, type Hex } from 'viem';
-import { type Anvil, spawnAnvil } from './anvil.ts';
-import { hasCode, readHead } from './chain-client.ts';
+import { RepeatedLog } from '../repeated-log.ts';
+import { type Anvil, type AnvilOptions, spawnAnvil } from './anvil.ts';
+import { type Block, hasCode, readHead } from './chain-client.ts';
 import type { Logger, RelayerConfig } from './context.ts';
 import { creationCode, REFERENCE } from './contracts.ts';
 import { openRpc, type Rpc } from './rpc.ts';
@@ -21,9 +22,13 @@ export interface DevChainOptions {
 }
 
 const DEV_CHAIN_ID = 31_337;
-const SAVE_INTERVAL_MILLIS = 250;
+const LOOK_MILLIS = 250;
 const RESTART_MILLIS = 500;
 const RPC_TIMEOUT_MILLIS = 3_000;
+/** A chain that responds to none of this many requests in a row is replaced: a frozen one after ten seconds. */
+const MISSED_MAX = 3;
+/** What can't be saved at the stop the relayer sends again after the next start. */
+const LAST_SAVE_MILLIS_MAX = 1_000;
 /** Anvil mines at once, but not before it responds. */
 const MINING_POLL_MILLIS = 10;
 const MINING_POLLS_MAX = 300;
@@ -47,15 +52,18 @@ export async function startDevChain(options: DevChainOptions): Promise<DevChain>
   return new DevChain(options, await launch(options));
 }
 
-/** Keeps one Anvil running and its state saved: an Anvil that dies is restarted on the same port. */
+/** Keeps one Anvil running and its state saved: an Anvil that dies or freezes is replaced on the same port. */
 export class DevChain {
   /** It mines a block for each transaction and none without, so there is never more than one confirmation. */
   readonly config: Omit<RelayerConfig, 'feeBumpSeconds'> & { readonly chainId: number };
   readonly #options: DevChainOptions;
+  readonly #repeats = new RepeatedLog();
   readonly #rpc: Rpc;
   readonly #stopping = new AbortController();
   readonly #supervising: Promise<void>;
   #anvil: Anvil;
+  /** Requests without a response since the last one that had one. */
+  #missed = 0;
   #savedBlock: Hex | undefined;
   #stopped: Promise<void> | undefined;
 
@@ -73,7 +81,13 @@ export class DevChain {
     return this.#anvil.pid;
   }
 
-  /** Saves the state and ends Anvil. */
+  /** Why the chain can't be used now, in a sentence; undefined while it can. */
+  get problem(): string | undefined {
+    if (!this.#anvil.isRunning()) return 'the development chain exited';
+    return this.#missed > 0 ? 'the development chain does not respond' : undefined;
+  }
+
+  /** Saves the state, if the chain responds, and ends Anvil. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -81,55 +95,85 @@ export class DevChain {
 
   async #stop(): Promise<void> {
     this.#stopping.abort();
+    this.#rpc.close();
     await this.#supervising;
-    await this.#attempt(() => this.#save());
+    await this.#save(openRpc(this.config.rpcUrl, LAST_SAVE_MILLIS_MAX)).catch((error) => this.#logFailure(error));
     await this.#anvil.kill();
   }
 
   async #supervise(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      await pause(SAVE_INTERVAL_MILLIS, undefined, { signal }).catch(() => {});
-      if (!signal.aborted) await this.#attempt(() => (this.#anvil.isRunning() ? this.#save() : this.#restart()));
+      await pause(LOOK_MILLIS, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      await this.#look().catch((error) => signal.aborted || this.#logFailure(error));
     }
   }
 
-  async #restart(): Promise<void> {
-    const { pid, port } = this.#anvil;
-    this.#options.logger.error({ pid }, 'development chain exited, restarting');
-    await pause(RESTART_MILLIS);
-    this.#anvil = await launch(this.#options, port);
+  async #look(): Promise<void> {
+    if (!this.#anvil.isRunning() || this.#missed >= MISSED_MAX) await this.#replace();
+    await this.#save(this.#rpc);
+    this.#repeats.end(FAILURE);
   }
 
-  async #save(): Promise<void> {
+  async #replace(): Promise<void> {
+    const { logger } = this.#options;
+    const { pid, port, kill } = this.#anvil;
+    const { signal } = this.#stopping;
+    const { problem = '' } = this;
+    this.#repeats.report(REPLACEMENT, problem, (repeats) =>
+      logger.error({ pid, ...repeats }, `${problem}, restarting`),
+    );
+    await kill();
+    await pause(RESTART_MILLIS, undefined, { signal });
+    this.#anvil = await launch(this.#options, { port, signal });
+    this.#missed = 0;
+    this.#repeats.end(REPLACEMENT, () => logger.info({ pid: this.pid }, 'development chain restarted'));
+  }
+
+  async #save(rpc: Rpc): Promise<void> {
     const { stateFile } = this.#options;
-    if (stateFile === undefined) return;
-    const { hash } = await readHead(this.#rpc);
-    if (hash === this.#savedBlock) return;
-    await saveState(this.#rpc, stateFile);
+    const { hash } = await this.#readHead(rpc);
+    if (stateFile === undefined || hash === this.#savedBlock) return;
+    await saveState(rpc, stateFile);
     this.#savedBlock = hash;
   }
 
-  async #attempt(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.#options.logger.error({ reason }, 'development chain not restarted or not saved');
-    }
+  async #readHead(rpc: Rpc): Promise<Block> {
+    const head = await readHead(rpc).catch((error: unknown) => {
+      this.#missed++;
+      throw error;
+    });
+    this.#missed = 0;
+    return head;
+  }
+
+  #logFailure(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#repeats.report(FAILURE, reason, (repeats) => {
+      this.#options.logger.error({ reason, ...repeats }, 'development chain not restarted or not saved');
+    });
   }
 }
 
+/** Conditions of the log. */
+const REPLACEMENT = 'replacement';
+const FAILURE = 'failure';
+
 /** An Anvil with the saved state and the contracts. */
-async function launch({ stateFile, chainId = DEV_CHAIN_ID }: DevChainOptions, port = 0): Promise<Anvil> {
+async function launch(
+  { stateFile, chainId = DEV_CHAIN_ID }: DevChainOptions,
+  options: Pick<AnvilOptions, 'port' | 'signal'> = {},
+): Promise<Anvil> {
   const load = stateFile !== undefined && existsSync(stateFile) ? ['--load-state', stateFile] : [];
-  const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], port).catch((error: Error) => {
+  const anvil = await spawnAnvil(['--chain-id', String(chainId), ...load], options).catch((error: Error) => {
     // Anvil names the option whose file it can't read.
     if (!error.message.includes("'--load-state")) throw error;
     const problem = `the development chain's state is damaged: move ${stateFile} away, and the next start creates a new chain`;
     throw new Error(problem, { cause: error });
   });
   const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
+  options.signal?.addEventListener('abort', rpc.close);
   try {
     const { registryAddress, factoryAddress } = CONTRACTS;
     await requireContract(rpc, registryAddress, creationCode('ChamberRegistry', RELAYER));
@@ -138,6 +182,8 @@ async function launch({ stateFile, chainId = DEV_CHAIN_ID }: DevChainOptions, po
   } catch (error) {
     await anvil.kill();
     throw error;
+  } finally {
+    options.signal?.removeEventListener('abort', rpc.close);
   }
   return anvil;
 }

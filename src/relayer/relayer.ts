@@ -2,6 +2,7 @@
 // crashes and faults. Of the nodes on a log, the one that holds the lease works and the others stand by. This is its loop, its
 // backoff and its status; a round is in round.ts, a job in state-machine.ts.
 import { setTimeout as pause } from 'node:timers/promises';
+import { RepeatedLog } from '../repeated-log.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import {
@@ -19,7 +20,7 @@ import { openAccount } from './transactions.ts';
 export interface RelayerStatus {
   /** Whether it relays; if not, another node on the same log does, or is about to. */
   readonly leads: boolean;
-  /** Whether it works without help; an RPC that is unavailable may come back and does not count. */
+  /** Whether it works without help; an RPC that is unavailable for less than 30 s may come back by itself and does not count. */
   readonly ok: boolean;
   /** Why it is blocked, in a sentence without secrets. */
   readonly reason?: string;
@@ -46,8 +47,10 @@ const BACKOFF_MILLIS = 100;
 const BACKOFF_MILLIS_MAX = 5_000;
 /** How often the chain is read when there is nothing to do: for reorganizations, and for the status. */
 const HEARTBEAT_MILLIS = 5_000;
-/** How often the same reason is logged again. */
-const LOG_REPEAT_MILLIS = 60_000;
+/** An outage that lasts longer raises an alert. */
+const OUTAGE_MILLIS_MAX = 30_000;
+/** The subject of that alert, and the name of the outage's line in the log. */
+const OUTAGE = 'every round fails';
 
 export class Relayer {
   readonly #clock: () => Millis;
@@ -58,13 +61,15 @@ export class Relayer {
 
   constructor({ config, forum, logger, clock = () => performance.now(), rpcTimeoutMillis }: RelayerOptions) {
     this.#clock = clock;
+    const repeats = new RepeatedLog(clock);
     this.#context = {
       rpc: openRpc(config.rpcUrl, rpcTimeoutMillis),
       account: openAccount(config.privateKey),
       config,
       forum,
       logger,
-      alerts: new Alerts(logger, clock),
+      alerts: new Alerts(logger, repeats),
+      repeats,
       stopwatches: new Stopwatches(clock),
       failed: { count: 0 },
     };
@@ -101,16 +106,18 @@ export class Relayer {
     if (lease !== this.#hold.lease) this.#changeHold(lease);
     if (lease === undefined) return IDLE_MILLIS;
     const hold = this.#hold;
+    const startedAt = this.#clock();
     try {
       // Chambers with an alert are not counted, so they do not delay others.
       const chamberIds = await forum.unsettledChambers(CHAMBERS_PER_ROUND + alerts.count);
       if (!this.#isDue(chamberIds)) return IDLE_MILLIS;
       const result = await playRound(chamberIds, { ...this.#context, lease }, hold.memory);
+      this.#endOutage();
       hold.pending = result?.pending ?? 0;
       if (result !== undefined) return this.#plan(result);
     } catch (error) {
       if (this.#stopping.signal.aborted || forum.lease() !== lease) return 0;
-      this.#logOutage(describe(error));
+      this.#noteOutage(describe(error), startedAt);
     }
     return Math.min(BACKOFF_MILLIS_MAX, BACKOFF_MILLIS * 2 ** hold.failures++);
   }
@@ -118,10 +125,12 @@ export class Relayer {
   /** Another node may have acted between two holds, so nothing is remembered from the last one. */
   #changeHold(lease: string | undefined): void {
     const { logger } = this.#context;
+    const repeats = new RepeatedLog(this.#clock);
     this.#hold = openHold(lease);
     this.#context = {
       ...this.#context,
-      alerts: new Alerts(logger, this.#clock),
+      alerts: new Alerts(logger, repeats),
+      repeats,
       stopwatches: new Stopwatches(this.#clock),
     };
     logger.info(
@@ -142,8 +151,6 @@ export class Relayer {
   /** Waits longer after each round without progress. */
   #plan({ isProgress, pending }: RoundResult): Millis {
     const hold = this.#hold;
-    if (hold.outage !== undefined) this.#context.logger.info({}, 'relayer resumed');
-    hold.outage = undefined;
     hold.failures = 0;
     hold.delay = Math.min(DELAY_MILLIS_MAX, (isProgress ? 0 : hold.delay * 1.5) + FIRST_DELAY_MILLIS);
     const delay = isProgress || pending > 0 ? hold.delay : HEARTBEAT_MILLIS;
@@ -151,12 +158,20 @@ export class Relayer {
     return Math.min(IDLE_MILLIS, delay);
   }
 
-  #logOutage(reason: string): void {
-    const now = this.#clock();
-    const { outage } = this.#hold;
-    if (reason === outage?.reason && now - outage.loggedAt < LOG_REPEAT_MILLIS) return;
-    this.#hold.outage = { reason, loggedAt: now };
-    this.#context.logger.warn({ reason }, 'round failed, relayer retrying');
+  #noteOutage(reason: string, startedAt: Millis): void {
+    const { alerts, logger, repeats } = this.#context;
+    const { since } = this.#hold.outage ?? { since: startedAt };
+    this.#hold.outage = { reason, since };
+    repeats.report(OUTAGE, reason, (more) => logger.warn({ reason, ...more }, 'round failed, relayer retrying'));
+    if (this.#clock() - since >= OUTAGE_MILLIS_MAX) alerts.raise(OUTAGE, reason);
+  }
+
+  #endOutage(): void {
+    const { alerts, logger, repeats } = this.#context;
+    if (this.#hold.outage === undefined) return;
+    this.#hold.outage = undefined;
+    alerts.clear(OUTAGE);
+    repeats.end(OUTAGE, () => logger.info({}, 'relayer resumed'));
   }
 }
 
@@ -169,7 +184,7 @@ interface Hold {
   nextAt: Millis;
   delay: Millis;
   failures: number;
-  outage: { readonly reason: string; readonly loggedAt: Millis } | undefined;
+  outage: { readonly reason: string; readonly since: Millis } | undefined;
   pending: number;
 }
 

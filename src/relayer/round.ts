@@ -95,17 +95,19 @@ async function advanceChamber(
 
 /** A rejection by the node affects this job only; an unavailable node ends the round. */
 async function advanceAlone(job: Job, round: RoundContext): Promise<Step> {
-  const { alerts, stopwatches, logger } = round;
+  const { alerts, repeats, stopwatches, logger } = round;
   const subject = `${job.name} (RPC)`;
   try {
     const step = await advance(job, round);
     stopwatches.stop(subject);
     alerts.clear(subject);
+    repeats.end(subject);
     return step;
   } catch (error) {
     if (!isRejection(error)) throw error;
-    logger.warn({ job: job.name, reason: error.message }, 'RPC request rejected');
-    if (stopwatches.elapsed(subject) >= REJECTION_MILLIS) alerts.raise(subject, error.message);
+    const { message: reason } = error;
+    repeats.report(subject, reason, (more) => logger.warn({ job: job.name, reason, ...more }, 'RPC request rejected'));
+    if (stopwatches.elapsed(subject) >= REJECTION_MILLIS) alerts.raise(subject, reason);
     return 'waiting';
   }
 }

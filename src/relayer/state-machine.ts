@@ -60,7 +60,6 @@ const NONCE_SETTLING_MILLIS = 3_000;
 const RETRY_MILLIS = 5_000;
 /** Transactions of different nonces that may revert without a reason before a deployment has failed. */
 const UNEXPLAINED_REVERTS_MAX = 3;
-const LOST_REPEAT_MILLIS = 60_000;
 const ZERO = /^0x0*$/;
 
 /** A missing receipt means unknown, never failed. */
@@ -263,21 +262,21 @@ async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise
 
 /** recorded: a reorganization, or a development chain that lost its last second, may take it off the chain again. */
 async function keepOnChain(job: Job, round: RoundContext): Promise<Step> {
-  const { stopwatches, logger } = round;
+  const { stopwatches, repeats, logger } = round;
   const lost = key('lost', job);
   if (!isLost(job, round.nonce)) {
     const mined = job.submitted.filter(({ nonce }) => nonce < round.nonce);
-    stopwatches.stop(lost, key('nonce gap', job), ...mined.map(({ txHash }) => txHash));
+    stopwatches.stop(key('nonce gap', job), ...mined.map(({ txHash }) => txHash));
+    repeats.end(lost);
     return rebroadcast(job, round);
   }
-  if (!stopwatches.isWithin(lost, LOST_REPEAT_MILLIS)) {
-    stopwatches.start(lost);
-    logger.warn({ job: job.name }, 'recorded transaction lost from the chain, rebroadcasting');
-  }
+  repeats.report(lost, '', (more) => {
+    logger.warn({ job: job.name, ...more }, 'recorded transaction lost from the chain, rebroadcasting');
+  });
   return bringOnChain(job, round);
 }
 
-/** The name of a stopwatch. */
+/** The name of a stopwatch or a repeated line. */
 function key(what: 'nonce consumed' | 'nonce gap' | 'retry' | 'lost', { name }: Job): string {
   return `${what} ${name}`;
 }

@@ -262,6 +262,7 @@ test('a node that rejects one job holds up no other, and a lasting rejection rai
   stage.clock.ahead += 31_000;
   await until(() => !relayer.status().ok);
   expect(relayer.status()).toMatchObject({ reason: 'chamber 1 (RPC): eth_estimateGas: no luck today', pending: 1 });
+  expect(stage.lines.filter((line) => line.includes('RPC request rejected'))).toHaveLength(1);
   proxy.fault = () => undefined;
   await until(() => isSettled(forum));
   await until(() => relayer.status().ok);

@@ -4,6 +4,7 @@ import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hasCode } from '../../src/relayer/chain-client.ts';
@@ -14,11 +15,13 @@ import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { addChamber } from './chambers.ts';
 import { MemoryForum } from './memory-forum.ts';
-import { isSettled, onChain, recordingLogger, until } from './stage.ts';
+import { expectRecordedOnce, isSettled, onChain, recordingLogger, until } from './stage.ts';
 
 let folder: string;
 let stateFile: string;
 const chains: DevChain[] = [];
+/** Less than the time after which a request to the chain is given up. */
+const STOP_MILLIS_MAX = 2_800;
 const lines: string[] = [];
 const logger = recordingLogger(lines);
 
@@ -27,6 +30,7 @@ beforeEach(async () => {
   stateFile = join(folder, 'chain.json');
 });
 afterEach(async () => {
+  lines.length = 0;
   await Promise.all(chains.splice(0).map((chain) => chain.stop()));
   await rm(folder, { recursive: true });
 });
@@ -123,6 +127,46 @@ test('an Anvil that dies is restarted at the same address, with its state', asyn
   rpc.close();
 });
 
+test('a frozen Anvil is replaced from its saved state, chambers are committed once, and each failure is logged once', async () => {
+  const chain = await start({ stateFile });
+  const forum = new MemoryForum();
+  addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  await settle(chain, forum);
+  const { pid } = chain;
+  process.kill(pid, 'SIGSTOP');
+  addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
+  const relayer = relayerOf(chain, forum);
+  await until(() => chain.problem !== undefined);
+  expect(chain.problem).toBe('the development chain does not respond');
+  await until(() => isSettled(forum));
+  await until(async () => (await look(chain, 1)).deployments.length === 1);
+  await relayer.stop();
+  expect(chain.pid).not.toBe(pid);
+  expect(chain.problem).toBeUndefined();
+  const rpc = openRpc(chain.config.rpcUrl);
+  await expectRecordedOnce({ chain, rpc, forum });
+  rpc.close();
+  expect(messages().filter((message) => message.includes('development chain'))).toEqual([
+    'development chain not restarted or not saved',
+    'the development chain does not respond, restarting',
+    'development chain restarted',
+  ]);
+});
+
+test('stopping a frozen chain does not wait for it', async () => {
+  const chain = await start({ stateFile });
+  process.kill(chain.pid, 'SIGSTOP');
+  expect(await Promise.race([chain.stop(), sleep(STOP_MILLIS_MAX, 'late')])).toBeUndefined();
+  expect(isAlive(chain.pid)).toBe(false);
+});
+
+test('stopping a chain that is being restarted does not wait for it', async () => {
+  const chain = await start({ stateFile });
+  process.kill(chain.pid, 'SIGKILL');
+  await until(() => messages().includes('the development chain exited, restarting'));
+  expect(await Promise.race([chain.stop(), sleep(STOP_MILLIS_MAX, 'late')])).toBeUndefined();
+});
+
 test('stopping the chain stops Anvil', async () => {
   const chain = await start();
   expect(isAlive(chain.pid)).toBe(true);
@@ -149,6 +193,10 @@ async function start(options: { readonly stateFile?: string } = {}): Promise<Dev
   const chain = await startDevChain({ logger, ...options });
   chains.push(chain);
   return chain;
+}
+
+function messages(): readonly string[] {
+  return lines.map((line) => JSON.parse(line).message);
 }
 
 function relayerOf(chain: DevChain, forum: MemoryForum): Relayer {

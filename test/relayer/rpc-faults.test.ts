@@ -16,6 +16,8 @@ afterEach(async () => {
   for (const secret of [API_KEY, proxy.url, stage.chain.config.privateKey]) expect(log).not.toContain(secret);
 });
 
+const HEARTBEAT_MILLIS = 5_000;
+const OUTAGE_MILLIS_MAX = 30_000;
 const HTML = '<html>502 Bad Gateway</html>';
 const FAULTS: readonly (readonly [string, Fault])[] = [
   ['does not answer in time', { kind: 'hang' }],
@@ -39,6 +41,29 @@ describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
     await until(() => isSettled(stage.forum));
     await expectOnce();
   });
+});
+
+test('an RPC that is away while nothing is pending raises an alert after half a minute, which ends with the outage', async () => {
+  const { clock, lines } = stage;
+  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  await until(() => proxy.requests.length >= 3);
+  proxy.fault = () => ({ kind: 'status', status: 503, body: '' });
+  clock.ahead += HEARTBEAT_MILLIS;
+  await until(() => relayer.status().reason !== undefined);
+  const rest = { pending: 0, failed: 0, leads: true };
+  expect(relayer.status()).toEqual({ ok: true, reason: 'the RPC returned HTTP 503', ...rest });
+  clock.ahead += OUTAGE_MILLIS_MAX;
+  await until(() => !relayer.status().ok);
+  expect(relayer.status()).toEqual({ ok: false, reason: 'every round fails: the RPC returned HTTP 503', ...rest });
+  proxy.fault = () => undefined;
+  await until(() => relayer.status().ok);
+  expect(relayer.status()).toEqual({ ok: true, ...rest });
+  expect(lines.map((line) => JSON.parse(line).message)).toEqual([
+    'round failed, relayer retrying',
+    'relayer alert raised',
+    'relayer alert cleared',
+    'relayer resumed',
+  ]);
 });
 
 test.each(FAULTS.slice(1, 4))(

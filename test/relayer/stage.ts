@@ -123,7 +123,7 @@ export async function sendForeign(stage: Stage, nonce: number): Promise<void> {
 }
 
 /** For every chamber the chain has one commitment and one deployment for each graduate: those that the log names. */
-export async function expectRecordedOnce(stage: Stage): Promise<void> {
+export async function expectRecordedOnce(stage: Pick<Stage, 'chain' | 'rpc' | 'forum'>): Promise<void> {
   for (const chamberId of stage.forum.events.keys()) {
     const { committed, deployments } = stage.forum.state(chamberId).settlement;
     expect(await onChain(stage, chamberId)).toEqual({

@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, test } from 'vitest';
+import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+
+const START_MILLIS_MAX = 3_000;
+/** Anvil writes a line for each, and its pipe holds some 5,000 lines. */
+const REQUESTS = 20_000;
+const REQUESTS_PER_BATCH = 500;
+
+let anvil: Anvil | undefined;
+afterEach(() => anvil?.kill());
+
+test('Anvil responds to any number of requests, long after the time that its start may take', async () => {
+  anvil = await spawnAnvil([], { startMillisMax: START_MILLIS_MAX });
+  await sleep(START_MILLIS_MAX);
+  const ids = Array.from({ length: REQUESTS_PER_BATCH }, (_, id) => id);
+  const body = JSON.stringify(ids.map((id) => ({ jsonrpc: '2.0', id, method: 'eth_chainId', params: [] })));
+  const headers = { 'content-type': 'application/json' };
+  let responses = 0;
+  while (responses < REQUESTS) {
+    const signal = AbortSignal.timeout(30_000);
+    const batch = await (await fetch(anvil.rpcUrl, { method: 'POST', headers, body, signal })).json();
+    responses += (batch as unknown[]).length;
+  }
+  expect(responses).toBe(REQUESTS);
+});
+
+test('a start that takes too long, or is stopped, fails', async () => {
+  await expect(spawnAnvil([], { startMillisMax: 0 })).rejects.toThrow('Anvil did not listen in time');
+  const stopping = new AbortController();
+  const starting = spawnAnvil([], { signal: stopping.signal });
+  stopping.abort();
+  await expect(starting).rejects.toThrow('the start of Anvil was stopped');
+});
+
+test('an Anvil that exits at its start is reported with its own error', async () => {
+  await expect(spawnAnvil(['--no-such-option'])).rejects.toThrow(/Anvil exited at its start: .*--no-such-option/);
+});
