@@ -5,12 +5,12 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createPublicClient, http, parseAbi } from 'viem';
 import { graduates } from '../../projections/allocations.ts';
 import { type ChamberState, evolveChamber, type Idea } from '../../projections/chamber.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
+import { findLine } from '../child-output.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../crypto/merkle.ts';
 import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
@@ -116,15 +116,13 @@ async function startNode(folder: string, settings: Readonly<Record<string, strin
   service.stderr.on('data', (chunk: Buffer) => {
     errors = (errors + chunk.toString()).slice(-4_000);
   });
-  for await (const line of createInterface({ input: service.stdout })) {
-    const [, url] = /listening on (http:\/\/\S+)/.exec(line) ?? [];
-    if (url === undefined) continue;
-    // Later output must not fill the pipe.
-    service.stdout.resume();
+  try {
+    const [, url = ''] = await findLine(service.stdout, /listening on (http:\/\/\S+)/);
     return { url, stop };
+  } catch {
+    await stop('SIGTERM');
+    throw new Error(`the service did not start: ${errors.trim()}`);
   }
-  await stop('SIGTERM');
-  throw new Error(`the service did not start: ${errors.trim()}`);
 }
 
 export interface Testimony {
