@@ -3,6 +3,7 @@ import './require-node.ts';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
+import { EXIT_CONFIG, EXIT_FAILURE, exit } from './exit.ts';
 import { LogDestination } from './log-destination.ts';
 import { type OwnLog, openOwnLog } from './log-format.ts';
 import { requireOpenFiles } from './open-files.ts';
@@ -10,10 +11,7 @@ import { logProcessEvents } from './process-log.ts';
 import { type Service, startService } from './server.ts';
 import { VERSION } from './version.ts';
 
-const EXIT_FAILURE = 1;
-/** EX_CONFIG of sysexits.h. Supervisors need not start the service again. */
-const EXIT_CONFIG = 78;
-/** Supervisors kill after ten seconds. */
+/** From the signal on; supervisors kill after ten seconds. */
 const STOP_MS_MAX = 9_000;
 /** Of a log whose own limit is not known. */
 const { fallback: LOG_BUFFER_BYTES_MAX } = VARIABLES.LOG_BUFFER_BYTES_MAX;
@@ -27,7 +25,7 @@ function main(): void {
     fail(error, openOwnLog({ LOG_LEVEL: 'fatal', LOG_FORMAT, LOG_BUFFER_BYTES_MAX }));
   }
   const ownLog = openOwnLog(config);
-  logProcessEvents(ownLog, EXIT_FAILURE);
+  logProcessEvents(ownLog);
   run(config, ownLog).catch((error: unknown) => fail(error, ownLog));
 }
 
@@ -49,7 +47,7 @@ async function run(config: Config, ownLog: OwnLog): Promise<void> {
     lostLogLines: lostLines,
     onFatal: (error) => {
       lastWords.fatal({ err: error }, 'memory and disk may differ: the process stops');
-      process.exit(EXIT_FAILURE);
+      exit(EXIT_FAILURE);
     },
   });
   endOnSignal(starting, ownLog);
@@ -70,7 +68,7 @@ function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
     ownLog.logger.info({ signal }, 'stopping');
     const failed = (error: unknown) => fail(error, ownLog);
     setTimeout(() => failed(new Error('the service did not stop in time')), STOP_MS_MAX).unref();
-    starting.then((service) => service.stop()).then(() => process.exit(0), failed);
+    starting.then((service) => service.stop()).then(() => exit(0), failed);
   };
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
@@ -86,7 +84,7 @@ function endOnSignal(starting: Promise<Service>, ownLog: OwnLog): void {
 
 function fail(error: unknown, { lastWords }: OwnLog): never {
   lastWords.fatal(error instanceof Error ? error.message : String(error));
-  process.exit(error instanceof ConfigError ? EXIT_CONFIG : EXIT_FAILURE);
+  exit(error instanceof ConfigError ? EXIT_CONFIG : EXIT_FAILURE);
 }
 
 main();

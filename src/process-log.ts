@@ -1,17 +1,18 @@
 // What Node and libraries would print by themselves, in lines of no format, becomes lines of the service's own log.
 import { format } from 'node:util';
+import { EXIT_FAILURE, exit } from './exit.ts';
 import type { OwnLog } from './log-format.ts';
 
 const CONSOLE_LEVELS = { debug: 'debug', log: 'info', info: 'info', warn: 'warn', error: 'error' } as const;
 
-/** For the process as a whole: warnings, the console, and the error that ends it with the exit code. */
-export function logProcessEvents({ logger, lastWords }: OwnLog, exitCode: number): void {
+/** For the process as a whole: warnings, the console, and an error that nobody catches, which ends it. */
+export function logProcessEvents({ logger, lastWords }: OwnLog): void {
   // Node's own listener prints them.
   process.removeAllListeners('warning').on('warning', (warning) => logger.warn({ err: warning }, 'warning of Node'));
   // A promise rejected without a handler comes here too.
   process.on('uncaughtException', (error, origin) => {
     lastWords.fatal({ err: error, origin }, 'unexpected error: the process stops');
-    process.exit(exitCode);
+    exit(EXIT_FAILURE);
   });
   for (const [method, level] of Object.entries(CONSOLE_LEVELS)) {
     console[method as keyof typeof CONSOLE_LEVELS] = (...words) =>

@@ -51,8 +51,12 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-/** How long requests in progress and stream peers have to finish. */
+/** From the beginning of a stop on: for requests under way, stream peers, and the relayer with its chain. */
 const STOP_GRACE_MS = 5_000;
+/** From the beginning of a stop on: for moves under way to be written. */
+const COMMITS_MS_MAX = 6_500;
+/** For the clock to be persisted, which the next start does without. */
+const CLOCK_MS_MAX = 1_000;
 /** While stopping: a keep-alive connection becomes idle only once its last response is out. */
 const IDLE_SWEEP_MS = 20;
 /** The most that the service's clock can go back in a crash. */
@@ -259,28 +263,35 @@ async function serve(
   const clockTimer = setInterval(() => persistClock(forum), CLOCK_PERSIST_INTERVAL_MS).unref();
   return { forum, url, reloadAccess: () => access.reload({ isForced: true }), stop };
 
-  /** Rejects new requests, then finishes those under way, and closes the log last. */
+  /**
+   * Rejects new requests, then finishes those under way, and closes the log last. What stands still is left behind, as a crash would leave it:
+   * the relayer's next start continues from there. Throws when moves under way were not written in time.
+   */
   async function stop(): Promise<void> {
+    const [grace, commitsEnd] = [pause(STOP_GRACE_MS), pause(COMMITS_MS_MAX)];
     admissionControl.close();
     access.close();
     const closed = new Promise((resolve) => server.close(resolve));
     const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
     subscriptions.stop();
     todoWatches.close();
-    const relayed = chain.stop();
-    const grace = setTimeout(STOP_GRACE_MS, undefined, { ref: false });
-    await Promise.race([Promise.all([closed, relayed]), grace]);
+    await Promise.race([Promise.all([closed, chain.stop()]), grace]);
     clearInterval(sweeping);
     liveness.close();
     server.closeAllConnections();
-    await relayed;
     metrics?.close();
     await verifier.close();
-    await forum.close();
+    const isLate = await Promise.race([forum.close(), commitsEnd.then(() => true)]);
     clearInterval(clockTimer);
-    await persistClock(forum);
+    await Promise.race([persistClock(forum), pause(CLOCK_MS_MAX)]);
     await forum.log.close();
+    if (isLate) throw new Error('stopped without a response to moves under way: they were not written in time');
   }
+}
+
+/** Does not keep the process alive. */
+function pause(millis: Millis): Promise<void> {
+  return setTimeout(millis, undefined, { ref: false });
 }
 
 /** A time that can't be written, on a full disk for example, is written with a later event or at the next interval. */

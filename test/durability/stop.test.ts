@@ -1,6 +1,9 @@
 // SIGTERM: nothing new is let in, what runs is answered, streams end with 1012, and the process is gone within ten seconds.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -8,23 +11,50 @@ import { WebSocket } from 'ws';
 import { isAlive, processTree } from '../kit/process-tree.ts';
 import { ROOT } from '../kit/programs.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
-import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
+import { type Exit, type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
-import { temporaryDatabase } from '../kit/temporary.ts';
+import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { registrationOf } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
 import { debateOf, Load, must, type Player, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
 const STOP_MS_MAX = 10_000;
+const CONTRACTS = {
+  RELAYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`,
+  CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
+  IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
+};
 /** Moves that the service has answered before it is stopped. */
 const ANSWERS = 100;
+const HANDSHAKE =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
 const HEALTH = 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n';
 
 async function expectGoodEnd(service: ServiceProcess): Promise<void> {
-  const stopped = service.kill('SIGTERM');
-  const late = sleep(STOP_MS_MAX, 'it did not end', { ref: false });
-  expect(await Promise.race([stopped, late])).toMatchObject({ code: 0, signal: null });
+  expect(await inTime(service.kill('SIGTERM'))).toMatchObject({ code: 0, signal: null });
+}
+
+async function inTime(stopped: Promise<Exit>): Promise<Exit> {
+  const late = sleep(STOP_MS_MAX, undefined, { ref: false }).then(() => Promise.reject(new Error('it did not end')));
+  return Promise.race([stopped, late]);
+}
+
+/** A port 53 that never answers, and the words that run a program with it as its name server; undefined where that is not allowed. */
+async function silentNameServer(): Promise<readonly string[] | undefined> {
+  const address = '127.0.5.3';
+  const socket = createSocket('udp4');
+  try {
+    execFileSync('unshare', ['--mount', 'true'], { stdio: 'ignore' });
+    await new Promise<void>((resolve, reject) => socket.once('error', reject).bind(53, address, resolve));
+  } catch {
+    return undefined;
+  }
+  atEnd(() => void socket.close());
+  const file = join(temporaryFolder(), 'resolv.conf');
+  writeFileSync(file, `nameserver ${address}\noptions timeout:30\n`);
+  const mounted = `mount --bind ${file} /etc/resolv.conf && exec "$0" "$@"`;
+  return ['unshare', '--mount', '/bin/sh', '-c', mounted];
 }
 
 /** A service with a chamber in DEBATE. */
@@ -90,12 +120,14 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     const { service, chamberId, player } = await withChamber();
     const refinement = { bulk: 'x'.repeat(60_000) };
     for (let move = 0; move < 60; move++) await must(service.url, debateOf(player, { comment: 'hm', refinement }));
+    const stream = `GET /chambers/${chamberId}/stream?after=0 HTTP/1.1\r\nHost: x\r\n`;
     const hangers = {
       'an idle connection that was kept': HEALTH,
       'a connection that never spoke': '',
       'half a request head': 'GET /health HTTP/1.1\r\nHost:',
       'a body that does not come': 'POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
-      'a reader that reads nothing': `GET /chambers/${chamberId}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`,
+      'a reader of events that reads nothing': `${stream}Accept: text/event-stream\r\n\r\n`,
+      'a WebSocket that reads nothing': `${stream}${HANDSHAKE}\r\n\r\n`,
     };
     for (const bytes of Object.values(hangers)) {
       const socket = await RawSocket.open(service.url);
@@ -104,6 +136,24 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     }
     await settled(service.url);
     await expectGoodEnd(service);
+  });
+
+  it('is not delayed by a development chain that stands still, and leaves none behind', async () => {
+    const service = await startProcess(temporaryDatabase(), { CHAIN: '' });
+    const anvil = processTree(service.pid).find((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'anvil\n') ?? 0;
+    process.kill(anvil, 'SIGSTOP');
+    await expectGoodEnd(service);
+    await expect.poll(() => isAlive(anvil)).toBe(false);
+  });
+
+  it('is not delayed by a name server that is silent', async ({ skip }) => {
+    const resolver = await silentNameServer();
+    if (resolver === undefined) console.log('skipped: no right to set a name server, which only root has');
+    if (resolver === undefined) return skip();
+    const chain = { CHAIN: '', RPC_URL: 'http://rpc.example.org', ...CONTRACTS };
+    const service = await startProcess(temporaryDatabase(), chain, resolver);
+    const { code, signal } = await inTime(service.kill('SIGTERM'));
+    expect(code ?? signal).toBe('SIGTERM');
   });
 
   it('to npm start ends the whole process tree', async () => {

@@ -1,0 +1,56 @@
+// SIGTERM while the database stands still: the stop has an end, and says what it left behind.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { deadlinesFrom } from '../../kit/chambers.ts';
+import { startPostgres } from '../../kit/postgres-server.ts';
+import { processTree } from '../../kit/process-tree.ts';
+import { type Exit, PUBLIC_URL, type ServiceProcess, startProcess } from '../../kit/service-process.ts';
+import { Signer } from '../../kit/signer.ts';
+import { atEnd } from '../../kit/temporary.ts';
+import { prepare, registrationOf, send } from '../../kit/wire.ts';
+
+const STOP_MS_MAX = 10_000;
+
+/** A service on a PostgreSQL server of its own, and what makes that server stand still. */
+async function start() {
+  const server = await startPostgres();
+  const service = await startProcess('', { DATABASE_URL: server.url });
+  const signalAll = (signal: NodeJS.Signals) => {
+    for (const pid of processTree(server.pid())) process.kill(pid, signal);
+  };
+  atEnd(async () => {
+    signalAll('SIGCONT');
+    await server.stop();
+  });
+  return { service, freeze: () => signalAll('SIGSTOP') };
+}
+
+async function stopped(service: ServiceProcess): Promise<Exit> {
+  const late = sleep(STOP_MS_MAX, undefined, { ref: false }).then(() => Promise.reject(new Error('it did not end')));
+  return Promise.race([service.kill('SIGTERM'), late]);
+}
+
+it('ends with 0 without a move under way', async () => {
+  const { service, freeze } = await start();
+  freeze();
+  expect(await stopped(service)).toMatchObject({ code: 0, signal: null, stderr: '' });
+});
+
+it('ends with 1 and says so where a move has no response', async () => {
+  const { service, freeze } = await start();
+  const by = new Signer();
+  const must = async (path: string, body?: object) => {
+    const { status } = await send(service.url, prepare('POST', path, { by, body, publicUrl: PUBLIC_URL }));
+    expect(status).toBe(200);
+  };
+  await must('/register', registrationOf(by));
+  await must('/chambers', { name: 'Test', ...deadlinesFrom(Date.now()) });
+  freeze();
+  const join = must('/chambers/1/join').catch((error: unknown) => error);
+  // Nothing tells when it waits for the database, after its signature was verified.
+  await sleep(500);
+  const { code, stderr } = await stopped(service);
+  expect(code).toBe(1);
+  expect(stderr.trimEnd().split('\n').at(-1)).toContain('without a response to moves under way');
+  expect(await join).toBeInstanceOf(TypeError);
+});
