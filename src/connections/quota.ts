@@ -19,13 +19,16 @@ export class Quota {
     return this.#total;
   }
 
+  /** Throws FORUM_ERR_RATE if the caller holds as many as it may. */
+  require(caller: string): void {
+    if ((this.#held.get(caller) ?? 0) < this.#perCallerMax) return;
+    const detail = `too many ${this.#what}: at most ${this.#perCallerMax} at a time`;
+    throw new ForumError('FORUM_ERR_RATE', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+  }
+
   /** Counts one more of the caller until the returned function is called; throws FORUM_ERR_RATE. */
   hold(caller: string): () => void {
-    const held = this.#held.get(caller) ?? 0;
-    if (held >= this.#perCallerMax) {
-      const detail = `too many ${this.#what}: at most ${this.#perCallerMax} at a time`;
-      throw new ForumError('FORUM_ERR_RATE', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS });
-    }
+    this.require(caller);
     this.#add(caller, 1);
     let isHeld = true;
     return () => {

@@ -48,10 +48,14 @@ export function streamRoutes(
 
   app.get('/chambers/:id/stream', async (c) => {
     const kind = kindOf(c);
-    if (kind === 'pages') throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
     const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
     const after = readCursor(c, { logId, lastEventId, known: ['after', 'log', 'end'] }) ?? lastEventId;
     const overAt = endsWhenSettled(c) ? () => settledAt(forum, chamberId) : undefined;
+    if (kind === 'pages') {
+      // WebSockets do not say why a handshake was rejected; the same URL by plain GET does.
+      quota.require(networkOf(bindingsOf(c).incoming));
+      throw new ForumError('FORUM_ERR_VALIDATION', NOT_A_STREAM);
+    }
     const isOver = kind === 'source' && after === (await overAt?.());
     if (isOver) return new Response(null, { status: 204, headers: logHeaders });
     const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, { ...consumer, overAt });
@@ -96,9 +100,11 @@ export function streamRoutes(
       return response;
     }
     const init = { headers: { ...logHeaders, ...EVENT_SOURCE_HEADERS } };
+    const network = networkOf(incoming);
+    quota.require(network);
     // The stream of a HEAD would never be read or ended.
     if (c.req.method === 'HEAD') return new Response(null, init);
-    whenClosed(outgoing, quota.hold(networkOf(incoming)));
+    whenClosed(outgoing, quota.hold(network));
     const open = (sink: EventSink) => sendLines(sink, following);
     return new Response(eventSource({ incoming, outgoing, liveness, open }), init);
   }

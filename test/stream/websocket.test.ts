@@ -132,6 +132,52 @@ describe('a handshake', () => {
   });
 });
 
+describe('a plain GET of the same URL', () => {
+  it.each([
+    ['/chambers/999/stream?after=0', 404],
+    ['/chambers/:id/stream?after=-1', 400],
+    ['/chambers/:id/stream?after=3', 400],
+    ['/chambers/:id/stream?end=never', 400],
+    ['/chambers/:id/stream?before=3', 400],
+    ['/chambers/:id/stream?after=1&log=another', 409],
+    ['/events?after=1:3', 400],
+    ['/events?after=1:1&log=another', 409],
+  ])('of %s returns why the handshake was rejected: %i', async (pattern, status) => {
+    const running = await run();
+    const { id } = await debating(running);
+    const path = pattern.replace(':id', String(id));
+    const rejected = await subscribe(running, path);
+    expect(rejected).toMatchObject({ refusal: { status } });
+    const response = await fetch(running.url + path);
+    expect(rejected).toMatchObject({ refusal: { status: response.status, body: await response.json() } });
+  });
+
+  it('returns 429 while the address may open no other stream', async () => {
+    const running = await run({ STREAMS_PER_ADDRESS_MAX: '1' });
+    const { id } = await debating(running);
+    const path = `/chambers/${id}/stream?after=0`;
+    await consume(running, path);
+    for (const accept of ['*/*', 'text/event-stream']) {
+      const response = await fetch(running.url + path, { headers: { accept } });
+      expect({ status: response.status, body: await response.json() }).toMatchObject({
+        status: 429,
+        body: { error: 'FORUM_ERR_RATE' },
+      });
+      expect(response.headers.get('retry-after')).toBe('5');
+    }
+    const events = await fetch(`${running.url}/events`, { headers: { accept: 'text/event-stream' } });
+    expect(events.status).toBe(429);
+  });
+
+  it('whose handshake would be accepted names the missing handshake', async () => {
+    const running = await run();
+    const { id } = await debating(running);
+    const response = await fetch(`${running.url}/chambers/${id}/stream?after=2&end=settled`);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining('needs a WebSocket handshake') });
+  });
+});
+
 describe('the head of a handshake', () => {
   const KEY = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
 
