@@ -48,8 +48,7 @@ export async function* lines(
 ): AsyncGenerator<VerifiedLine, void, undefined> {
   let cursor = (await cursorStore?.load()) ?? toCursor(after);
   const path = () => `/chambers/${chamberId}/stream?after=${cursor.eventId}`;
-  const probe = () => readPage(service, `/chambers/${chamberId}`, { after: cursor, limit: 1, signal });
-  for await (const text of messages(service, { path, probe, signal })) {
+  for await (const text of messages(service, { path, signal })) {
     const line = follow(cursor, chamberId, text);
     cursor = { eventId: line.eventId, leaf: line.leaf };
     yield line;
@@ -74,8 +73,7 @@ export async function* allLines(
   const heads = new Map<number, Cursor>();
   let cursor = after;
   const path = () => `/events?after=${encodeURIComponent(cursor)}`;
-  const probe = () => exchange<string>(service, { method: 'GET', path: `${path()}&limit=1`, isText: true }, signal);
-  for await (const text of messages(service, { path, probe, signal })) {
+  for await (const text of messages(service, { path, signal })) {
     const { chamberId = 0, eventId = 0 } = (parseJson(text) ?? {}) as Partial<ChamberEvent>;
     const unread = after === '0' ? START : { eventId: eventId - 1, leaf: null };
     const line = follow(heads.get(chamberId) ?? unread, chamberId, text);
@@ -88,16 +86,16 @@ export async function* allLines(
 interface Connecting {
   /** The path of the next connection. */
   readonly path: () => string;
-  /** The same request over HTTP, which returns the reason of a failed handshake: a WebSocket does not say it. */
-  readonly probe: () => Promise<unknown>;
   readonly signal: AbortSignal;
 }
 
+const NO_WEBSOCKET =
+  'the service would accept the stream, but no WebSocket handshake reaches it: is a proxy in between?';
+
 /** The messages of one connection after another. */
-async function* messages(
-  service: Service,
-  { path, probe, signal }: Connecting,
-): AsyncGenerator<string, void, undefined> {
+async function* messages(service: Service, { path, signal }: Connecting): AsyncGenerator<string, void, undefined> {
+  const { local } = service.clock;
+  const giveUpAt = local.now() + service.patienceMillis;
   let wasReached = false;
   const baseUrl = service.baseUrl.replace(/^http/, 'ws');
   for (let attempt = 0; ; attempt++) {
@@ -110,8 +108,13 @@ async function* messages(
     }
     signal.throwIfAborted();
     wasReached ||= isOpen;
-    if (!isOpen) await (wasReached ? probe().catch(nullIfRetryable) : probe());
-    await service.clock.local.sleep(backoffMillis(attempt), signal);
+    if (!isOpen) {
+      // A WebSocket does not say why its handshake failed. The same request as a stream over HTTP does.
+      const probing = exchange<void>(service, { method: 'GET', path: path(), isProbe: true }, signal);
+      await (wasReached ? probing.catch(nullIfRetryable) : probing);
+      if (!wasReached && local.now() > giveUpAt) throw new ClientError('CLIENT_ERR_UNREACHABLE', NO_WEBSOCKET);
+    }
+    await local.sleep(backoffMillis(attempt), signal);
   }
 }
 

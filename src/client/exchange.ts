@@ -31,6 +31,8 @@ export interface Call {
   readonly signer?: Signer;
   /** Whether the response is plain text; JSON by default. */
   readonly isText?: boolean;
+  /** Asks whether a stream would be accepted: the response, if it is one, is not read. */
+  readonly isProbe?: boolean;
 }
 
 const ATTEMPT_MILLIS = 15_000;
@@ -78,17 +80,18 @@ export async function exchangeWhole<Result>(
   }
 }
 
-function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isText }: Call) {
+function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isText, isProbe }: Call) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
   const signedAt = clock.now();
   const headers = {
     ...(signer && signatureHeaders(signer, { method, targetUri: url, body: text }, signedAt)),
     ...(body && { 'Content-Type': 'application/json' }),
+    ...(isProbe && { Accept: 'text/event-stream' }),
   };
   // A redirect would lead to a URL that was not signed.
   const init: RequestInit = { method, redirect: 'manual', headers, ...(body && { body: text }) };
-  return { url, init, isText, signedAt };
+  return { url, init, isText, isProbe, signedAt };
 }
 
 interface Failure {
@@ -100,7 +103,7 @@ interface Failure {
 
 async function attemptOnce(
   service: Service,
-  { url, init, isText }: ReturnType<typeof prepare>,
+  { url, init, isText, isProbe }: ReturnType<typeof prepare>,
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
@@ -109,6 +112,10 @@ async function attemptOnce(
   const limit = linkedSignal(signal, ATTEMPT_MILLIS);
   try {
     const response = await service.fetch(url, { ...init, signal: limit.signal });
+    if (isProbe && response.ok) {
+      await response.body?.cancel();
+      return { value: undefined, headers: response.headers };
+    }
     const text = await response.text();
     const { headers } = response;
     // The Date header has whole seconds; browsers show it only if the service exposes it.

@@ -44,7 +44,7 @@ export const streamEndpoints: readonly Endpoint[] = [
     tag: 'Events',
     summary: 'Follow a chamber: WebSocket or server-sent events',
     description:
-      'With a WebSocket handshake (ws:// or wss:// on the same path) each text message is one event; with `Accept: text/event-stream` each server-sent event has the eventId as id and the event as data. Every event after `after` comes once and in order, then live ones, without end. After a disconnect, resume with the eventId of the last event received.',
+      'With a WebSocket handshake (ws:// or wss:// on the same path) each text message is one event; with `Accept: text/event-stream` each server-sent event has the eventId as id and the event as data. Every event after `after` comes once and in order, then live ones, without end. After a disconnect, resume with the eventId of the last event received. A plain GET returns why a handshake is rejected, which WebSockets do not show, or 400 for the missing handshake if it would be accepted.',
     parameters: [
       {
         ...query('after', 'the last eventId received: 0 for everything, absent for future events only', NATURAL),

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -106,6 +107,46 @@ describe('events', () => {
   it('of an unknown chamber are not found', async () => {
     await expect(take(stage.forum.lines(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
     await expect(take(stage.forum.history(999), 1)).rejects.toMatchObject({ code: 'FORUM_ERR_NOT_FOUND' });
+  });
+
+  it('after a cursor beyond the head are rejected with the reason', async () => {
+    const chamberId = await talkingChamber();
+    await expect(take(stage.forum.lines(chamberId, { after: 99 }), 1)).rejects.toMatchObject({
+      code: 'FORUM_ERR_VALIDATION',
+      detail: expect.stringContaining('beyond the head'),
+    });
+  });
+
+  it('of too many streams are rejected with the reason', async () => {
+    const small = await openStage({ STREAMS_PER_ADDRESS_MAX: '1' });
+    const { chamberId } = await (await newAgent(small)).createChamber(newChamber(small.now()));
+    const open = small.forum.lines(chamberId);
+    await open.next();
+    const impatient = new ForumClient(small.baseUrl, { patienceMillis: 0 });
+    for (const refused of [impatient.lines(chamberId), impatient.allLines()]) {
+      await expect(refused.next()).rejects.toMatchObject({ code: 'FORUM_ERR_RATE' });
+    }
+    await open.return(undefined);
+    await small.stop();
+  });
+
+  it('are unreachable where HTTP gets through and WebSockets do not', async () => {
+    const chamberId = await talkingChamber();
+    const withoutUpgrades = createServer(async (request, response) => {
+      const { status, headers, body } = await fetch(stage.baseUrl + request.url, {
+        headers: { accept: request.headers.accept ?? '' },
+      });
+      response.writeHead(status, { 'content-type': headers.get('content-type') ?? '' }).flushHeaders();
+      response.once('close', () => void body?.cancel());
+    });
+    await once(withoutUpgrades.listen(0, '127.0.0.1'), 'listening');
+    const { port } = withoutUpgrades.address() as AddressInfo;
+    const forum = new ForumClient(`http://127.0.0.1:${port}`, { patienceMillis: 0 });
+    await expect(take(forum.lines(chamberId), 1)).rejects.toMatchObject({
+      code: 'CLIENT_ERR_UNREACHABLE',
+      detail: expect.stringContaining('proxy'),
+    });
+    withoutUpgrades.close().closeAllConnections();
   });
 
   it('of a service that never responded are unreachable', async () => {
