@@ -11,6 +11,7 @@ import { deadlinesFrom } from '../kit/chambers.ts';
 import { Consumer } from '../kit/consumers.ts';
 import { registrationOf } from '../kit/house.ts';
 import { type Running, run } from '../kit/service.ts';
+import { startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { freePort, isInstalled, PROXIES, type ProxyName, startProxy } from './recipes.ts';
@@ -146,6 +147,36 @@ describe.each(PROXIES)('behind %s', SLOW, (name) => {
     expect(await register('127.0.0.2', { forwarded: 'for=192.0.2.7' })).toBe(429);
     expect(await register('127.0.0.2', { 'x-forwarded-for': '192.0.2.7' })).toBe(429);
     expect(await register('127.0.0.3')).toBe(200);
+  });
+
+  it("a process counts each client's own address, and its metrics have a port that the proxy does not serve", async () => {
+    const [port, metricsPort] = [await freePort(), await freePort()];
+    const limits = { RATE_PER_ADDRESS_PER_SECOND: '1', RATE_PER_ADDRESS_BURST: '5' };
+    const ports = { PORT: String(port), METRICS_PORT: String(metricsPort) };
+    const { url } = await startProcess(':memory:', { ...ports, ...limits, TRUSTED_PROXIES: '127.0.0.1' });
+    const [httpPort, httpsPort] = [await freePort(), await freePort()];
+    const authority = await startProxy(name, { http: httpPort, https: httpsPort, service: port });
+    const statusFor = async (from: string, path: string) => {
+      const options = {
+        port: httpsPort,
+        host: 'localhost',
+        ca: authority,
+        agent: false,
+        localAddress: from,
+        family: 4,
+      };
+      const [response] = await once(secureRequest({ ...options, path }).end(), 'response');
+      response.resume();
+      return response.statusCode as number;
+    };
+    const flood = await Promise.all(Array.from({ length: 20 }, () => statusFor('127.0.0.2', '/health')));
+    const rejected = flood.filter((status) => status === 429).length;
+    expect(rejected).toBeGreaterThan(0);
+    expect(await statusFor('127.0.0.3', '/health')).toBe(200);
+    expect(await statusFor('127.0.0.4', '/metrics')).toBe(404);
+    expect((await fetch(`${url}/metrics`)).status).toBe(404);
+    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    expect(metrics).toContain(`chambers_requests_rejected_total{reason="address_rate"} ${rejected}\n`);
   });
 
   it('plain HTTP is redirected, target and all', async () => {
