@@ -134,7 +134,7 @@ async function openLog({ config, logger, onFatal }: ServiceOptions) {
       );
     });
   const log = await openPostgresLog({ url, connectionsMax, onDamage, onDrift });
-  return { log, now: log.now };
+  return { log, now: () => log.clock.now() };
 }
 
 const NO_CHAIN: ChainLink = {

@@ -20,11 +20,16 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Kills all at once, as a power failure would. The process itself comes last, since it may be the caller's. */
+/** Kills all at once, as a power failure would. */
 export function killTree(pid: number): void {
+  signalTree(pid, 'SIGKILL');
+}
+
+/** The process itself comes last, since it may be the caller's. */
+export function signalTree(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
   for (const each of processTree(pid).toReversed()) {
     try {
-      process.kill(each, 'SIGKILL');
+      process.kill(each, signal);
     } catch {
       // It has exited by itself.
     }

@@ -26,6 +26,7 @@ import type {
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { Appender } from './append.ts';
 import { Connections } from './connections.ts';
+import { DatabaseClock } from './database-clock.ts';
 import { describeDatabase } from './database-url.ts';
 import { Growth } from './growth.ts';
 import { PostgresLease } from './lease.ts';
@@ -46,9 +47,6 @@ export interface PostgresLogOptions {
   readonly onDrift?: (driftMillis: Millis) => void;
 }
 
-const CLOCK_INTERVAL_MS = 60_000;
-const DRIFT_MS_MIN = 100;
-
 /** Opens the log, and creates or migrates its schema. Throws an Error of one line, without the password. */
 export async function openPostgresLog(options: PostgresLogOptions): Promise<PostgresLog> {
   const connections = new Connections(options.url, options.connectionsMax);
@@ -65,7 +63,7 @@ export async function openPostgresLog(options: PostgresLogOptions): Promise<Post
     );
     const lastAt = Math.max(clock, Number(newest.rows[0]?.at ?? 0));
     const log = new PostgresLog(connections, options, { logId: meta.get('log_id') ?? '', lastAt });
-    await log.readDatabaseClock();
+    await log.clock.start();
     return log;
   });
 }
@@ -103,20 +101,18 @@ interface MetaRow {
 class PostgresLog implements ForumLog {
   readonly logId: string;
   readonly isShared = true;
+  readonly clock: DatabaseClock;
   readonly #connections: Connections;
   /**
    * For look-ups and appends, one after another. To plan them anew for each batch would cost more than to run them; the plans
    * of lists depend on their parameters.
    */
   readonly #batches: Connections;
-  readonly #options: PostgresLogOptions;
   readonly #appender = new Appender();
   readonly #growth: Growth;
   readonly #leases: PostgresLease[] = [];
   readonly #damages: Damages;
   readonly #reads: Reads;
-  readonly #clockTimer: NodeJS.Timeout;
-  #clockOffset: Millis | undefined;
   #lastAt: Millis;
   #writeFailure: ForumError | undefined;
 
@@ -129,7 +125,7 @@ class PostgresLog implements ForumLog {
     this.#lastAt = lastAt;
     this.#connections = connections;
     this.#batches = new Connections(options.url, 1, { planCacheMode: 'force_generic_plan' });
-    this.#options = options;
+    this.clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift: options.onDrift });
     this.#damages = new Damages(options.onDamage);
     this.#reads = { query: this.#query, damages: this.#damages };
     this.#growth = new Growth({
@@ -141,7 +137,6 @@ class PostgresLog implements ForumLog {
         return (await connections.run((client) => lookUp(client, asked, this.#damages))).lastEventIds;
       },
     });
-    this.#clockTimer = setInterval(() => void this.readDatabaseClock().catch(() => {}), CLOCK_INTERVAL_MS).unref();
   }
 
   get lastAt(): Millis {
@@ -154,23 +149,6 @@ class PostgresLog implements ForumLog {
 
   get damagedStreams(): number {
     return this.#damages.size;
-  }
-
-  /** The database's time, which is the same for all nodes. */
-  readonly now = (): Millis => Math.round(Date.now() + (this.#clockOffset ?? 0));
-
-  /** Takes the answer for as old as half of the time that it took. */
-  async readDatabaseClock(): Promise<void> {
-    const asked = Date.now();
-    const [row] = await this.#query<{ readonly now: string }>(
-      'clock',
-      'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
-      [],
-    );
-    const offset = Number(row?.now) - (asked + Date.now()) / 2;
-    const drift = offset - (this.#clockOffset ?? 0);
-    this.#clockOffset = offset;
-    if (Math.abs(drift) >= DRIFT_MS_MIN) this.#options.onDrift?.(Math.round(drift));
   }
 
   async append(
@@ -354,7 +332,7 @@ class PostgresLog implements ForumLog {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#clockTimer);
+    this.clock.close();
     this.#growth.close();
     for (const lease of this.#leases) lease.stop();
     await Promise.all([this.#connections.close(), this.#batches.close()]);

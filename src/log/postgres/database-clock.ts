@@ -1,0 +1,97 @@
+// The database's time, by which all nodes live. A node that was ahead of it would end phases early. Why none is:
+//
+// 1. The database reads its clock after it was asked and before its answer is there. So its time is ahead of this process's
+//    monotonic clock by at least (time - answeredAt), and by at most (time - askedAt).
+// 2. A node takes the least that is proved. Its clock is then behind the database's by no more than the round trip took.
+// 3. Several readings in a row are all right, so the highest of what they prove at least counts, and the lowest at most.
+// 4. A long round trip proves little: of it a node takes no more than what shows its clock to be wrong.
+// 5. In between, the monotonic clock goes on: it follows no change of the machine's time, and stops with a suspended machine.
+import type { Client } from 'pg';
+import type { Millis } from '../../vocabulary/values.ts';
+
+const READINGS = 4;
+/** Round trips are no longer, unless the network or a process between hangs. */
+const ROUND_TRIP_MS_MAX = 250;
+const INTERVAL_MS = 60_000;
+/** After a measurement that proved little. */
+const RETRY_MS = 5_000;
+const DRIFT_MS_MIN = 100;
+
+interface DatabaseClockOptions {
+  readonly run: (work: (client: Client) => Promise<Lead>) => Promise<Lead>;
+  readonly onDrift?: ((driftMillis: Millis) => void) | undefined;
+}
+
+/** How far the database's time is ahead of performance.now(). */
+interface Lead {
+  readonly least: Millis;
+  readonly most: Millis;
+}
+
+export class DatabaseClock {
+  readonly #options: DatabaseClockOptions;
+  /** The machine's, until the first measurement. */
+  #lead: Millis = Date.now() - performance.now();
+  #isMeasured = false;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: DatabaseClockOptions) {
+    this.#options = options;
+  }
+
+  now(): Millis {
+    return Math.floor(performance.now() + this.#lead);
+  }
+
+  /** Measures now, and again from time to time; throws if the first measurement fails. */
+  async start(): Promise<void> {
+    await this.measure();
+    this.#measureLater(INTERVAL_MS);
+  }
+
+  #measureLater(millis: Millis): void {
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(async () => {
+      const isExact = await this.measure().catch(() => false);
+      this.#measureLater(isExact ? INTERVAL_MS : RETRY_MS);
+    }, millis).unref();
+  }
+
+  /** Returns whether the clock is now behind the database's by no more than a short round trip. */
+  async measure(): Promise<boolean> {
+    const { least, most } = await this.#options.run(readLead);
+    // The database's clock was set in between.
+    if (least > most) return false;
+    const isExact = most - least <= ROUND_TRIP_MS_MAX;
+    const before = this.#lead;
+    this.#lead = isExact || !this.#isMeasured ? least : Math.min(Math.max(before, least), most);
+    this.#isMeasured = true;
+    const drift = Math.round(this.#lead - before);
+    if (Math.abs(drift) >= DRIFT_MS_MIN) this.#options.onDrift?.(drift);
+    return isExact;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+const READ = {
+  name: 'clock',
+  text: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time',
+};
+
+async function readLead(client: Client): Promise<Lead> {
+  let least = Number.NEGATIVE_INFINITY;
+  let most = Number.POSITIVE_INFINITY;
+  for (let reading = 0; reading < READINGS; reading++) {
+    const askedAt = performance.now();
+    const { rows } = await client.query<{ readonly time: Millis }>(READ);
+    const [{ time }] = rows as [{ readonly time: Millis }];
+    least = Math.max(least, time - performance.now());
+    most = Math.min(most, time - askedAt);
+  }
+  return { least, most };
+}

@@ -1,0 +1,60 @@
+// A node's clock is the database's, and never ahead of it, whatever happens to the answers.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { startPostgres } from '../../kit/postgres-server.ts';
+import { signalTree } from '../../kit/process-tree.ts';
+import { atEnd } from '../../kit/temporary.ts';
+
+const FROZEN_MS = 1_000;
+/** An answer that took longer would prove too little. */
+const ROUND_TRIP_MS_MAX = 250;
+
+/** The node's clock between two readings of the database's. */
+async function expectRight(log: Awaited<ReturnType<typeof openLog>>, url: string): Promise<void> {
+  const time = async () => {
+    const [row] = await execute(url, 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time');
+    return row?.['time'] as number;
+  };
+  const before = await time();
+  const now = log.clock.now();
+  expect(now).toBeLessThanOrEqual(await time());
+  expect(now).toBeGreaterThanOrEqual(before - ROUND_TRIP_MS_MAX);
+}
+
+it('is right after the database was frozen while it was asked', { timeout: 120_000 }, async () => {
+  const server = await startPostgres();
+  atEnd(server.stop);
+  const url = await temporaryPostgres(server.url);
+  const log = await openLog(url);
+  await expectRight(log, url);
+  signalTree(server.pid(), 'SIGSTOP');
+  const reading = log.clock.measure();
+  await sleep(FROZEN_MS);
+  signalTree(server.pid(), 'SIGCONT');
+  await reading;
+  await expectRight(log, url);
+});
+
+it('follows the database’s clock when that is set, and reports it', async () => {
+  const url = await temporaryPostgres();
+  const { searchParams } = new URL(url);
+  const schema = /search_path=(\w+)/.exec(searchParams.get('options') ?? '')?.[1];
+  await (await openLog(url)).close();
+  await execute(
+    url,
+    `CREATE TABLE setting (millis int); INSERT INTO setting VALUES (0);
+     CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+       'SELECT pg_catalog.clock_timestamp() + millis * interval ''1 millisecond'' FROM ${schema}.setting'`,
+  );
+  const adjustable = new URL(url);
+  adjustable.searchParams.set('options', `-c search_path=${schema},pg_catalog`);
+  const drifts: number[] = [];
+  const log = await openLog(adjustable.href, { onDrift: (millis) => void drifts.push(Math.round(millis / 1_000)) });
+  for (const millis of [5_000, -3_000]) {
+    await execute(url, `UPDATE setting SET millis = ${millis}`);
+    await log.clock.measure();
+    await expectRight(log, adjustable.href);
+  }
+  expect(drifts).toEqual([5, -8]);
+});
