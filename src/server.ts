@@ -205,7 +205,7 @@ async function serve(
   };
   const app = createApp(http, (first) => {
     compressionRoutes(first);
-    pageRoutes(first, { forum, headers: CORS_HEADERS });
+    pageRoutes(first, { forum, headers: CORS_HEADERS, relayerProblem: () => chain.status().relayer?.reason });
   });
   const subscriptions = streamRoutes(app, { forum, liveness, quota, networkOf, headers: CORS_HEADERS });
   mcpRoutes(app, {

@@ -24,7 +24,7 @@ const SERVICE = [
   'test/client/{agent,browser,events,exchange,hostile,python,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests,todo-streams}.test.ts',
-  'test/page/{browser,hostile,verify}.test.ts',
+  'test/page/{browser,hostile,verify,waiting}.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
   'test/log/{damage,old-release}.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',

@@ -22,7 +22,13 @@ export interface ChainStatus {
   /** Extensions of GET /health, e.g. contract addresses and why it is not ok. */
   readonly details: Readonly<Record<string, unknown>>;
   /** Transactions to be done, deployments that failed, and whether this node relays; absent without a relayer. */
-  readonly relayer?: { readonly pending: number; readonly failed: number; readonly leads: boolean };
+  readonly relayer?: {
+    readonly pending: number;
+    readonly failed: number;
+    readonly leads: boolean;
+    /** Why it can't work now. */
+    readonly reason?: string;
+  };
 }
 
 export interface Failure {

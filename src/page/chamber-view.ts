@@ -16,6 +16,8 @@ export interface ChamberModel extends Cast {
   /** Those at hand, ascending: all of them in the browser, the last ones in the service. */
   readonly events: readonly ChamberEvent[];
   readonly now: Millis;
+  /** Why the relayer can't work now, as GET /health says; undefined while it can. */
+  readonly relayerProblem?: string | undefined;
   /** Only in the browser. */
   readonly live?: LiveModel;
 }
@@ -80,7 +82,7 @@ function phaseLine({ state, now, live }: ChamberModel, phase: Phase): Element {
 
 /** One sentence: what happens now. */
 function situation(model: ChamberModel, phase: Phase): readonly Child[] {
-  const { state, now, live } = model;
+  const { state, now, live, relayerProblem } = model;
   const { members, commitments, reveals } = state;
   const turn = turnAt(state, now);
   const holder = turn === null ? undefined : members[turn.turnOrder];
@@ -103,7 +105,11 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
     case 'ALLOCATE_COMMIT':
       return [`${commitments.size} of ${plural(members.length, 'member')} have sealed an allocation.`];
     case 'ALLOCATE_REVEAL':
-      if (isClosed(state, now)) return ['All moves are made. The root of the log is on its way to the chain.'];
+      if (isClosed(state, now)) {
+        if (relayerProblem === undefined)
+          return ['All moves are made. The root of the log is on its way to the chain.'];
+        return ['All moves are made. The root of the log waits for the chain: ', foreign(relayerProblem), '.'];
+      }
       return [`${reveals.size} of ${plural(commitments.size, 'sealed allocation')} opened.`];
     case 'COMMITTED':
       return [

@@ -16,6 +16,8 @@ interface PageOptions {
   readonly forum: Forum;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Why the relayer can't work now; undefined while it can. */
+  readonly relayerProblem: () => string | undefined;
 }
 
 type App = Hono<{ Bindings: Partial<HttpBindings> }>;
@@ -25,12 +27,14 @@ const CHAMBERS_LISTED_MAX = 50;
 const EVENTS_RENDERED_MAX = 100;
 
 /** Must be registered before the routes of the same paths. */
-export function pageRoutes(app: App, { forum, headers }: PageOptions): void {
+export function pageRoutes(app: App, { forum, headers, relayerProblem }: PageOptions): void {
   const assets = new Assets();
   const asset = assets.pathOf.bind(assets);
 
   app.get('/', (c, next) => negotiate(c, next, async () => pageHtml(await listPage(c, forum, asset))));
-  app.get('/chambers/:id', (c, next) => negotiate(c, next, async () => pageHtml(await chamberPage(c, forum, asset))));
+  app.get('/chambers/:id', (c, next) =>
+    negotiate(c, next, async () => pageHtml({ ...(await chamberPage(c, forum, relayerProblem())), asset })),
+  );
   app.get('/assets/:name', (c) => {
     const name = c.req.param('name');
     const security = { ...headers, ...SECURITY_HEADERS, 'Content-Security-Policy': pagePolicy(c.req.query('rpc')) };
@@ -76,7 +80,7 @@ async function listPage(c: Context, forum: Forum, asset: PathOf) {
   return { title: 'Chambers', base: './', view, live, asset } as const;
 }
 
-async function chamberPage(c: Context, forum: Forum, asset: PathOf) {
+async function chamberPage(c: Context, forum: Forum, relayerProblem: string | undefined) {
   const { state } = await forum.findChamber(c.req.param('id'));
   const { chamberId, lastEventId, name } = state;
   const events: ChamberEvent[] = [];
@@ -88,7 +92,7 @@ async function chamberPage(c: Context, forum: Forum, asset: PathOf) {
   }
   const now = forum.now();
   const labels = await labelsOf(forum, [state.creatorDid, ...state.members]);
-  const view = chamberView({ state, events, now, labels });
+  const view = chamberView({ state, events, now, labels, relayerProblem });
   const live = {
     tag: 'live-chamber',
     attributes: {
@@ -96,9 +100,10 @@ async function chamberPage(c: Context, forum: Forum, asset: PathOf) {
       'data-now': now,
       'data-events': lastEventId,
       'data-labels': JSON.stringify([...labels]),
+      'data-problem': relayerProblem,
     },
   };
-  return { title: `${name} · Chamber ${chamberId}`, base: '../', view, live, asset } as const;
+  return { title: `${name} · Chamber ${chamberId}`, base: '../', view, live } as const;
 }
 
 /** What the agents call themselves, by DID. */

@@ -108,7 +108,7 @@ export class House {
       onFailure,
     };
     this.app = createApp({ forum: this.forum, verify, ...given, ...settings }, (first) =>
-      pageRoutes(first, { forum: this.forum, headers: CORS_HEADERS }),
+      pageRoutes(first, { forum: this.forum, headers: CORS_HEADERS, relayerProblem: () => undefined }),
     );
     this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
     atEnd(async () => {

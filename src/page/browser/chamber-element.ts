@@ -1,5 +1,6 @@
 // <live-chamber>: follows a chamber's log, or reads a file, folds it, shows it as of any event, and has every line audited.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
+import { isClosed } from '../../../projections/phase.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { chamberView } from '../chamber-view.ts';
 import { h } from '../element.ts';
@@ -11,6 +12,11 @@ import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
 
+/** The part of GET /health that is shown. */
+interface Health {
+  readonly chain?: { readonly relayer: { readonly reason?: string } } | null;
+}
+
 /** The chamber after a line; a line that can't be folded is not an event and changes nothing. */
 interface Step {
   readonly state: ChamberState | null;
@@ -18,6 +24,7 @@ interface Step {
 }
 
 const TICK_MILLIS = 1_000;
+const HEALTH_MILLIS = 5_000;
 const PLAY_MILLIS = 500;
 const JUMP_FRAMES = 20;
 
@@ -37,12 +44,14 @@ export class LiveChamber extends HTMLElement {
   #player: ReturnType<typeof setInterval> | undefined;
   #speed = 1;
   #isConnected = false;
+  #relayerProblem: string | undefined;
   #isScheduled = false;
   /** A jump to the event in the address takes several frames, because the chunks around it are drawn meanwhile. */
   #jump: { readonly eventId: number; framesLeft: number } | undefined;
 
   connectedCallback(): void {
-    const { now = '', labels = '[]' } = this.dataset;
+    const { now = '', labels = '[]', problem } = this.dataset;
+    this.#relayerProblem = problem;
     this.#clock = new ServerClock(Number(now));
     for (const [did, label] of JSON.parse(labels) as readonly [string, string][]) this.#labels.set(did, label);
     this.#jumpToLinked();
@@ -78,8 +87,11 @@ export class LiveChamber extends HTMLElement {
       this.#schedule();
     };
     followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onConnection, signal });
-    const ticks = setInterval(() => this.#schedule(), TICK_MILLIS);
-    signal.addEventListener('abort', () => clearInterval(ticks));
+    const timers = [
+      setInterval(() => this.#schedule(), TICK_MILLIS),
+      setInterval(() => void this.#askHealth(), HEALTH_MILLIS),
+    ];
+    signal.addEventListener('abort', () => timers.forEach(clearInterval));
   }
 
   async #read(file: File): Promise<void> {
@@ -103,6 +115,19 @@ export class LiveChamber extends HTMLElement {
     if (!response?.ok) return;
     const { label } = (await response.json()) as { readonly label: string | null };
     if (label !== null) this.#labels.set(did, label);
+    this.#schedule();
+  }
+
+  /** While the root is awaited, the service says what keeps its relayer from working. */
+  async #askHealth(): Promise<void> {
+    const state = this.#steps.at(-1)?.state ?? null;
+    if (document.hidden || state === null || !isClosed(state, this.#clock.now())) return;
+    if (state.settlement.committed !== null) return;
+    const { base = '../' } = this.dataset;
+    const response = await fetch(`${base}health`).catch(() => undefined);
+    if (!response?.ok) return;
+    const { chain } = (await response.json()) as Health;
+    this.#relayerProblem = chain?.relayer.reason;
     this.#schedule();
   }
 
@@ -228,7 +253,8 @@ export class LiveChamber extends HTMLElement {
     const now = isPast && state !== null ? state.lastAt : this.#clock.now();
     try {
       if (state === null) throw new Error('the chamber was not created');
-      patchChildren(this, [chamberView({ state, events, now, labels: this.#labels, live })]);
+      const relayerProblem = this.#relayerProblem;
+      patchChildren(this, [chamberView({ state, events, now, labels: this.#labels, relayerProblem, live })]);
     } catch {
       // Altered lines may fold into what can't be shown; the findings say why.
       const chamberId = Number(this.dataset['chamber']);

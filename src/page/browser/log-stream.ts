@@ -15,10 +15,11 @@ export interface LogListener {
 export function followLog(address: string, { onLine, onConnection, signal }: LogListener): void {
   let received = 0;
   let wait = RETRY_MILLIS_MIN;
+  let socket: WebSocket | undefined;
+  signal.addEventListener('abort', () => socket?.close());
   const open = () => {
     if (signal.aborted) return;
-    const socket = new WebSocket(`${address}?after=${received}`);
-    signal.addEventListener('abort', () => socket.close(), { once: true });
+    socket = new WebSocket(`${address}?after=${received}`);
     socket.onmessage = ({ data }) => {
       received++;
       wait = RETRY_MILLIS_MIN;
