@@ -2,7 +2,7 @@
 import { type Logger, levels, pino } from 'pino';
 import type { Config } from './config.ts';
 import { LogDestination } from './log-destination.ts';
-import { plain } from './terminal.ts';
+import { visibleLine } from './vocabulary/visible.ts';
 
 export interface OwnLog {
   readonly logger: Logger;
@@ -37,10 +37,10 @@ export function prettyLine(line: string): string {
     ...rest
   } = JSON.parse(line) as Readonly<Record<string, unknown>>;
   const label = (levels.labels[Number(level)] ?? '').toUpperCase().padEnd(5);
-  const values = Object.entries(rest).map(([name, value]) => `  ${name}=${plain(asText(value))}`);
+  const values = Object.entries(rest).map(([name, value]) => `  ${name}=${visibleLine(asText(value))}`);
   const { stack } = (err ?? {}) as { readonly stack?: string };
-  const trace = stack === undefined ? '' : `\n${stack.split('\n').map(plain).join('\n')}`;
-  return `${new Date(Number(time)).toISOString()} ${label} ${plain(String(msg ?? ''))}${values.join('')}${trace}`;
+  const trace = stack === undefined ? '' : `\n${stack.split('\n').map(visibleLine).join('\n')}`;
+  return `${new Date(Number(time)).toISOString()} ${label} ${visibleLine(String(msg ?? ''))}${values.join('')}${trace}`;
 }
 
 function asText(value: unknown): string {

@@ -1,4 +1,4 @@
-// Text for people: colours if they are wanted, and remote text without control characters.
+// Text for people: colours if they are wanted, and the end of their output.
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];
@@ -8,11 +8,6 @@ export function paint(style: Style, text: string): string {
   const { NO_COLOR = '' } = process.env;
   const isWanted = process.stdout.isTTY === true && NO_COLOR === '';
   return isWanted ? styleText(style, text) : text;
-}
-
-/** Remote text on one line: control characters, those of escape sequences included, and direction overrides become spaces. */
-export function plain(text: string): string {
-  return text.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]+/gu, ' ');
 }
 
 /** Ends the process when its output ends: quietly after `head` has seen enough, with one sentence on a full disk. */

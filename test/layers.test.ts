@@ -74,7 +74,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'repeated-log': ['vocabulary'],
   terminal: [],
   'log-destination': [],
-  'log-format': ['terminal', 'config', 'log-destination'],
+  'log-format': ['vocabulary', 'config', 'log-destination'],
   exit: [],
   'process-log': ['log-format', 'exit'],
   'open-files': ['config'],

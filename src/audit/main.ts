@@ -3,10 +3,10 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setFlagsFromString } from 'node:v8';
-import { plain } from '../terminal.ts';
 import { createVerifier } from '../verifier/verifier.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
+import { visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './accounts.ts';
 import type { AuditedChain } from './chain.ts';
 import { ChamberAudit, type SetAside } from './chamber-audit.ts';
@@ -68,14 +68,16 @@ export async function auditMain(args: AuditArguments): Promise<number> {
     progress.clear();
     const report = toAuditReport(target, audited);
     await args.keep?.(report);
-    console.log(json ? JSON.stringify(report) : toText(report, args.verbose === true));
+    console.log(json ? visibleJson(report) : toText(report, args.verbose === true));
     return AUDIT_EXIT[report.verdict];
   } catch (error) {
     progress.clear();
     if (!(error instanceof UnusableInput || error instanceof Unreachable)) throw error;
     const detail = error.code === 'usage' ? `${target}: ${error.message}` : error.message;
     const exitCode = AUDIT_EXIT[error.code];
-    console.error(json ? JSON.stringify({ error: error.code, detail, exitCode }) : `${error.code}: ${plain(detail)}`);
+    console.error(
+      json ? visibleJson({ error: error.code, detail, exitCode }) : `${error.code}: ${visibleLine(detail)}`,
+    );
     return exitCode;
   }
 }

@@ -1,5 +1,6 @@
 // The report for people, in lines of 80 characters: the verdict first, then what is broken or undecided and why.
-import { paint, plain } from '../terminal.ts';
+import { paint } from '../terminal.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 import { CHECK_NAMES } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck } from './report-types.ts';
 
@@ -112,7 +113,7 @@ function count(number: number, noun: string): string {
 
 /** Breaks the text between words; longer words stay whole. */
 function wrapped(text: string, indent = 0): string {
-  const [, start = '', rest = ''] = /^(\s*)(.*)$/su.exec(plain(text)) ?? [];
+  const [, start = '', rest = ''] = /^(\s*)(.*)$/su.exec(visibleLine(text)) ?? [];
   const lines: string[] = [];
   let line = start;
   for (const [word] of rest.matchAll(/\S+ */g)) {

@@ -1,7 +1,7 @@
 // Commands about the agent whose key is in the key file.
 import { Agent } from '../client/agent.ts';
-import { plain } from '../terminal.ts';
 import { VERSION } from '../version.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
 import { CommandError, print, printMembers, table } from './output.ts';
@@ -71,7 +71,7 @@ async function serveMcp(input: Input): Promise<void> {
   // Loaded only here: it would slow every other command.
   const { serveAgent } = await import('../mcp/agent-server.ts');
   const agent = await agentOf(input);
-  const report = (line: string) => console.error(plain(line));
+  const report = (line: string) => console.error(visibleLine(line));
   await interruptible(new Error('interrupted'), (signal) => serveAgent({ agent, version: VERSION, report }, signal));
 }
 

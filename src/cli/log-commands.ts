@@ -5,11 +5,12 @@ import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { ClientError } from '../client/error.ts';
 import { type Cursor, follow, START } from '../client/events.ts';
 import type { ForumClient } from '../client/forum-client.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 import { auditCommand } from './audit-command.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
 import { forumOf, interruptible } from './environment.ts';
 import { narrate } from './narrate.ts';
-import { CommandError } from './output.ts';
+import { CommandError, toPrintedLine } from './output.ts';
 import { toChamberId, toInteger } from './values.ts';
 import { isRegularFile, writeWhole } from './write-whole.ts';
 
@@ -75,7 +76,8 @@ async function tailAll(input: Input): Promise<void> {
   await untilInterrupted(async (signal) => {
     for await (const { line, event, cursor } of forumOf(input).allLines({ after, signal })) {
       const { did, type } = event;
-      console.log(input.isJson ? line : `${cursor.padStart(10)}  ${(did?.slice(-8) ?? 'relayer').padEnd(8)} ${type}`);
+      const text = `${cursor.padStart(10)}  ${(did?.slice(-8) ?? 'relayer').padEnd(8)} ${type}`;
+      console.log(input.isJson ? toPrintedLine(line) : visibleLine(text));
     }
   });
 }
@@ -100,7 +102,7 @@ async function tailToTerminal(target: Target, after: number, isJson: boolean): P
   let state: ChamberState | null = null;
   for await (const { line, event } of forum.lines(chamberId, { after: isJson ? after : 0, signal })) {
     if (isJson) {
-      console.log(line);
+      console.log(toPrintedLine(line));
       continue;
     }
     state = evolveChamber(state, event);
@@ -178,7 +180,10 @@ async function exportLines(input: Input): Promise<void> {
   const accounts = async function* () {
     for (const did of dids) for await (const { line } of forum.accountHistory(did)) yield `${line}\n`;
   };
-  if (out === undefined) await pipeline(texts, process.stdout, { end: false });
+  const printed = async function* () {
+    for await (const text of texts()) yield toPrintedLine(text);
+  };
+  if (out === undefined) await pipeline(printed, process.stdout, { end: false });
   else await writeWhole(out, texts, force !== undefined);
   // After the lines, so that every account line that they name is there.
   if (accountsPath !== undefined) await writeWhole(accountsPath, accounts, force !== undefined);

@@ -2,8 +2,9 @@
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Names } from '../moves/move.ts';
 import { narrateEvent } from '../moves/narrate.ts';
-import { paint, plain } from '../terminal.ts';
+import { paint } from '../terminal.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 
 /** `state` is the chamber's after the event. */
 export function narrate(event: ChamberEvent, state: ChamberState, agent: Names['agent']): string {
@@ -13,7 +14,7 @@ export function narrate(event: ChamberEvent, state: ChamberState, agent: Names['
     words: (words) => `“${words}”`,
   });
   const who = event.did === null ? 'relayer' : agent(event.did);
-  return `${paint('dim', String(event.eventId).padStart(4))}  ${paint('cyan', who.padEnd(8))} ${plain(text)}`;
+  return `${paint('dim', String(event.eventId).padStart(4))}  ${paint('cyan', visibleLine(who).padEnd(8))} ${visibleLine(text)}`;
 }
 
 export function tickerOf(state: ChamberState, ideaId: string | null): string {

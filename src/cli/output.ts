@@ -1,8 +1,9 @@
 // What commands print: one JSON value for programs or lines for people, and errors as one sentence with an exit code, never
 // a stack trace. Remote text cannot control the terminal.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
-import { paint, plain } from '../terminal.ts';
+import { paint } from '../terminal.ts';
 import { ForumError } from '../vocabulary/errors.ts';
+import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
 
 export const EXIT = {
   ok: 0,
@@ -48,18 +49,23 @@ export function printError(isJson: boolean, error: unknown): number {
   const detail = error instanceof Error ? error.message : String(error);
   const expected = isCoded ? error.expected : undefined;
   console.error(
-    isJson ? JSON.stringify({ error: code, detail, exitCode, expected }) : `${paint('red', code)}: ${plain(detail)}`,
+    isJson ? visibleJson({ error: code, detail, exitCode, expected }) : `${paint('red', code)}: ${visibleLine(detail)}`,
   );
   return exitCode;
 }
 
 /** A notice on standard error, so that standard output holds only what was asked for. */
 export function printNotice(isJson: boolean, notice: string): void {
-  console.error(isJson ? JSON.stringify({ notice }) : notice);
+  console.error(isJson ? visibleJson({ notice }) : notice);
 }
 
 export function print(isJson: boolean, value: unknown, forPeople: readonly string[]): void {
-  console.log(isJson ? JSON.stringify(value) : forPeople.join('\n'));
+  console.log(isJson ? visibleJson(value) : forPeople.join('\n'));
+}
+
+/** A line of a log as it is stored; on a terminal, its invisible characters are escaped. */
+export function toPrintedLine(line: string): string {
+  return process.stdout.isTTY ? escapeInvisible(line) : line;
 }
 
 export function printMembers(isJson: boolean, value: object): void {
@@ -84,5 +90,5 @@ export function table(titles: readonly string[], rows: readonly (readonly unknow
 
 function asText(value: unknown): string {
   if (value === null || value === undefined) return '–';
-  return plain(typeof value === 'object' ? JSON.stringify(value) : String(value));
+  return visibleLine(typeof value === 'object' ? JSON.stringify(value) : String(value));
 }

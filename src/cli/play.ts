@@ -4,6 +4,7 @@ import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import { BPS_TOTAL } from '../vocabulary/schemas.ts';
 import type { Allocation } from '../vocabulary/values.ts';
+import { visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import type { Input } from './command.ts';
 import { agentOf, interruptible } from './environment.ts';
 import { CommandError } from './output.ts';
@@ -13,7 +14,8 @@ export async function play(input: Input): Promise<void> {
   const chamberId = toChamberId(input.args[0]);
   const given = input.args.slice(1).map(toAllocation);
   const agent = await agentOf(input);
-  const say = (text: string) => console.log(input.isJson ? JSON.stringify({ chamberId, did: agent.did, text }) : text);
+  const say = (text: string) =>
+    console.log(input.isJson ? visibleJson({ chamberId, did: agent.did, text }) : visibleLine(text));
   const interrupted = new CommandError('failure', 'interrupted: start it again to continue');
   await interruptible(interrupted, (signal) => playChamber(agent, chamberId, { given, say, signal }));
 }

@@ -2,7 +2,8 @@
 import { readConfig } from '../config.ts';
 import { isPostgres } from '../log/postgres/database-url.ts';
 import type { Fault } from '../log/stored-stream.ts';
-import { paint, plain } from '../terminal.ts';
+import { paint } from '../terminal.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, EXIT, members, print, printMembers, printNotice, table } from './output.ts';
 import { toInteger } from './values.ts';
@@ -144,7 +145,7 @@ async function fsck({ args, options, isJson }: Input): Promise<number> {
     faults.push(fault);
     const { stream, eventId, problem } = fault;
     const place = stream === null ? 'database' : `${stream}, event ${eventId}`;
-    if (!isJson) console.log(`${paint('red', plain(place))}: ${plain(problem)}`);
+    if (!isJson) console.log(`${paint('red', visibleLine(place))}: ${visibleLine(problem)}`);
   };
   const summary = isPostgres(database) ? await fsckPostgres(database, report) : fsckDatabase(database, report);
   const result = { ...summary, ...repair };

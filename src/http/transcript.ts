@@ -14,6 +14,7 @@ import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { count, did, id } from '../vocabulary/schemas.ts';
 import { PHASES } from '../vocabulary/values.ts';
+import { visibleLine, visibleText } from '../vocabulary/visible.ts';
 import type { Route } from './context.ts';
 import { header } from './request.ts';
 import { CORS_HEADERS, JSON_HEADERS } from './response.ts';
@@ -184,11 +185,11 @@ function turnOf(
     agent,
     idea: (ideaId) => (ideaId === null ? 'everything' : (tickers.get(ideaId) ?? ideaId)),
     words: (text) => {
-      words.push(text);
+      words.push(visibleText(text));
       return '';
     },
   };
-  const text = narrateEvent(event, shown).trim().replace(HASHES, '$1…');
+  const text = visibleLine(narrateEvent(event, shown)).trim().replace(HASHES, '$1…');
   const cut = (whole: string) => (whole.length > charsMax ? `${whole.slice(0, charsMax).toWellFormed()} […]` : whole);
   const isCommitted = previous?.phase === 'COMMITTED' || AFTER_COMMIT.has(event.type);
   const turn = {
@@ -238,14 +239,9 @@ function markdownExample(): string {
   return head(example.chamberId, agents) + example.turns.map((each) => turn(each, undefined)).join('') + tail(4, false);
 }
 
-const LINE_BREAKS = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
-/** Control characters, direction overrides, and tag characters, which are invisible to people and not to models. */
-const INVISIBLE = /[\p{Cc}\p{Bidi_Control}\u{E0000}-\u{E007F}]/gu;
-
 /** A fenced block in a block quote: the fence is longer than any in the text, and every line has the quote's mark. */
 function quote(text: string): string {
   const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map(({ length }) => length));
   const fence = '`'.repeat(longest + 1);
-  const lines = text.split(LINE_BREAKS).map((line) => line.replace(INVISIBLE, ' '));
-  return [fence, ...lines, fence].map((line) => `> ${line}\n`).join('');
+  return [fence, ...text.split('\n'), fence].map((line) => `> ${line}\n`).join('');
 }

@@ -3,9 +3,8 @@ import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { BPS_TOTAL, characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { DEADLINES, type DeadlineName } from '../vocabulary/values.ts';
-import { id } from './reading.ts';
 import type { Seat } from './seat.ts';
-import { ADDS, type AnyTool, NOTE, READS, tool } from './tool.ts';
+import { ADDS, type AnyTool, id, NOTE, READS, tool } from './tool.ts';
 import { todoItems, waitTool } from './wait.ts';
 
 const PHASE_SECONDS = { min: 1, max: 31_536_000 } as const;

@@ -6,14 +6,14 @@ import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { integer } from '../vocabulary/schemas.ts';
 import { PHASES } from '../vocabulary/values.ts';
+import { visibleLine, visibleText, visibleValue } from '../vocabulary/visible.ts';
 import { errorBody } from './errors.ts';
-import { type AnyTool, NOTE, READS, tool } from './tool.ts';
+import { readTool } from './read-tool.ts';
+import { type AnyTool, id, NOTE, READS, tool } from './tool.ts';
 
 const CHAMBERS = { max: 50, fallback: 20 } as const;
-const READ_BYTES = { min: 2_000, max: 65_536, fallback: 16_384 } as const;
 
-export const id = integer(1, Number.MAX_SAFE_INTEGER);
-export const phase = v.picklist(PHASES, `must be one of ${PHASES.join(', ')}`);
+const phase = v.picklist(PHASES, `must be one of ${PHASES.join(', ')}`);
 
 export function readingTools(forum: ForumClient): readonly AnyTool[] {
   return [
@@ -32,41 +32,8 @@ export function readingTools(forum: ForumClient): readonly AnyTool[] {
         return { note: NOTE, chambers: await forum.chambers({ phase, limit, before }, { signal }) };
       },
     }),
-    tool({
-      name: 'read',
-      title: 'Read a chamber',
-      description:
-        'State, ideas and transcript of a chamber. `after`: the `next` of the part before, to read only what is new.',
-      annotations: READS,
-      input: v.strictObject({
-        chamberId: id,
-        after: v.optional(integer(0, Number.MAX_SAFE_INTEGER)),
-        maxBytes: v.optional(integer(READ_BYTES.min, READ_BYTES.max)),
-      }),
-      output: v.object({
-        phase: v.string(),
-        ideas: v.array(v.object({ ideaId: v.string() })),
-        transcript: v.string(),
-        next: v.number(),
-        more: v.boolean(),
-      }),
-      run: async ({ chamberId, after = 0, maxBytes = READ_BYTES.fallback }, { signal }) => {
-        const chamber = await forum.chamber(chamberId, { signal });
-        const transcript = await forum.transcript(chamberId, { after, maxBytes }, { signal });
-        const { name, topic, phase, now, phaseEndsAt, turnEndsAt, currentTurnAgent, members, ideas } = chamber;
-        const state = { chamberId, phase, now, phaseEndsAt, turnEndsAt, turnHolder: currentTurnAgent, name, topic };
-        return { note: NOTE, ...state, memberCount: members.length, ideas, transcript, ...endOf(transcript) };
-      },
-    }),
+    readTool(forum),
   ];
-}
-
-const END = /\n(?<more>Continue with after=|The end so far: )(?<next>\d+)\n$/;
-
-/** The transcript's last line. An agent can't forge it, because every line of an agent's text has the quote's mark. */
-function endOf(transcript: string) {
-  const { more = '', next = '0' } = END.exec(transcript)?.groups ?? {};
-  return { next: Number(next), more: more.startsWith('Continue') };
 }
 
 export function uriOf(chamberId: number): string {
@@ -81,14 +48,18 @@ export function addChamberResource(
 ): void {
   const offered = async () => {
     const resources = (await coded(list())).map(({ chamberId, phase }) => {
-      return { uri: uriOf(chamberId), name: `chamber-${chamberId}`, title: `Chamber ${chamberId}, ${phase}` };
+      return {
+        uri: uriOf(chamberId),
+        name: `chamber-${chamberId}`,
+        title: visibleLine(`Chamber ${chamberId}, ${phase}`),
+      };
     });
     return { resources };
   };
   const config = { title: 'Chamber', description: `Transcript of a chamber. ${NOTE}`, mimeType: 'text/markdown' };
   const template = new ResourceTemplate('chamber://{chamberId}', { list: offered });
   server.registerResource('chamber', template, config, async (uri, { chamberId }) => {
-    const text = await coded(forum.transcript(toId(chamberId)));
+    const text = visibleText(await coded(forum.transcript(toId(chamberId))));
     return { contents: [{ uri: uri.href, mimeType: 'text/markdown', text }] };
   });
 }
@@ -107,7 +78,7 @@ async function coded<Result>(pending: Promise<Result>): Promise<Result> {
 }
 
 function toProtocolError(error: unknown): ProtocolError {
-  const body = errorBody(error);
+  const body = visibleValue(errorBody(error));
   const isAsked = error instanceof ClientError && !error.retryable;
   const code = isAsked ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError;
   return new ProtocolError(code, `${body.error}: ${body.detail}`, body);

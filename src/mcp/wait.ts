@@ -4,9 +4,8 @@ import type { TodoView } from '../../projections/todo.ts';
 import { ClientError } from '../client/error.ts';
 import { pause } from '../client/time.ts';
 import { integer } from '../vocabulary/schemas.ts';
-import { id } from './reading.ts';
 import type { Seat } from './seat.ts';
-import { type AnyTool, NOTE, READS, type ToolCall, tool } from './tool.ts';
+import { type AnyTool, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
 const WAIT_SECONDS = { min: 1, max: 300, fallback: 25 } as const;
 /** How often to report progress, and to ask the service in case a change was missed. */

@@ -1,6 +1,8 @@
 // Elements as data: the service writes them as HTML, the browser brings its document in line with them, so that a page has
 // one source. Text is always text: there is no way to pass markup.
 
+import { visibleText } from '../vocabulary/visible.ts';
+
 export interface Element {
   readonly tag: string;
   readonly attributes: Attributes;
@@ -10,11 +12,21 @@ export interface Element {
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 export type Child = Element | string | number | null | undefined | false | readonly Child[];
 
-/** An attribute that is undefined or false is absent, one that is true is empty. Neighbouring texts become one. */
+/**
+ * An attribute that is undefined or false is absent, one that is true is empty. Neighbouring texts become one. What is invisible in
+ * a text is left out.
+ */
 export function h(tag: string, attributes: Attributes = {}, ...children: readonly Child[]): Element {
   const flat: (Element | string)[] = [];
   flatten(children, flat);
-  return { tag, attributes, children: flat };
+  return { tag, attributes: visibleAttributes(attributes), children: flat };
+}
+
+function visibleAttributes(attributes: Attributes): Attributes {
+  const pairs = Object.entries(attributes);
+  return Object.fromEntries(
+    pairs.map(([name, value]) => [name, typeof value === 'string' ? visibleText(value) : value]),
+  );
 }
 
 function flatten(children: readonly Child[], flat: (Element | string)[]): void {
@@ -24,8 +36,11 @@ function flatten(children: readonly Child[], flat: (Element | string)[]): void {
     if (typeof child === 'object') {
       if ('tag' in child) flat.push(child);
       else flatten(child, flat);
-    } else if (typeof last === 'string') flat[flat.length - 1] = last + child;
-    else flat.push(String(child));
+    } else {
+      const text = visibleText(String(child));
+      if (typeof last === 'string') flat[flat.length - 1] = last + text;
+      else flat.push(text);
+    }
   }
 }
 
@@ -56,11 +71,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
-  // A parser would drop the first and take the second for a line feed.
-  '\0': '\u{fffd}',
-  '\r': '&#13;',
 };
 
 function escapeHtml(text: string): string {
-  return text.replace(/[&<>"\0\r]/g, (character) => ENTITIES[character] ?? '');
+  return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
 }

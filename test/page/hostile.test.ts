@@ -2,6 +2,7 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { visibleText } from '../../src/vocabulary/visible.ts';
 import { newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOSTILE } from './hostile.ts';
@@ -29,24 +30,30 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
     await stage.stop();
   });
 
-  it.each([DESK, PHONE])('every text is shown as it is, and the layout of $width px holds', async (viewport) => {
-    const look = { viewport };
-    const list = await reader.open('/', { look });
-    await shows(list, '.search', '');
-    const open = (await textsOf(list, 'section:first-of-type .name bdi')).toReversed();
-    expect(open).toEqual(HOSTILE.map((text) => cut(text, NAME_CHARS_MAX)).toSpliced(2, 1));
-    expect(await misplaced(list)).toEqual([]);
-    const page = await reader.open('/chambers/1', { look });
-    await shows(page, '.verify.good', 'nothing is broken.');
-    const names = HOSTILE.map((text) => cut(text, NAME_CHARS_MAX));
-    expect(await textsOf(page, '.members .label')).toEqual(HOSTILE.map((text) => cut(text, LABEL_CHARS_MAX)));
-    expect(await textsOf(page, '.idea h3 bdi')).toEqual(names);
-    expect(await textsOf(page, '.idea > .text')).toEqual(HOSTILE);
-    expect(await textsOf(page, '.said > .text')).toEqual([...HOSTILE, 'long']);
-    const refinements = (await textsOf(page, '.said pre')).map((text) => JSON.parse(text));
-    expect(refinements).toEqual([...HOSTILE.map((text) => ({ [`key ${text}`]: text })), { LONG }]);
-    expect(await misplaced(page)).toEqual([]);
-  });
+  it.each([DESK, PHONE])(
+    'every visible text is shown as it is, and the layout of $width px holds',
+    async (viewport) => {
+      const look = { viewport };
+      const list = await reader.open('/', { look });
+      await shows(list, '.search', '');
+      const open = (await textsOf(list, 'section:first-of-type .name bdi')).toReversed();
+      expect(open).toEqual(HOSTILE.map((text) => visibleText(cut(text, NAME_CHARS_MAX))).toSpliced(2, 1));
+      expect(await misplaced(list)).toEqual([]);
+      const page = await reader.open('/chambers/1', { look });
+      await shows(page, '.verify.good', 'nothing is broken.');
+      const names = HOSTILE.map((text) => visibleText(cut(text, NAME_CHARS_MAX)));
+      const labels = HOSTILE.map((text) => visibleText(cut(text, LABEL_CHARS_MAX)));
+      const texts = HOSTILE.map(visibleText);
+      expect(await textsOf(page, '.members .label')).toEqual(labels);
+      expect(await textsOf(page, '.idea h3 bdi')).toEqual(names);
+      expect(await textsOf(page, '.idea > .text')).toEqual(texts);
+      expect(await textsOf(page, '.said > .text')).toEqual([...texts, 'long']);
+      const refinements = (await textsOf(page, '.said pre')).map((text) => JSON.parse(text));
+      const sent = HOSTILE.map((text) => JSON.stringify({ [`key ${text}`]: text }));
+      expect(refinements).toEqual([...sent.map((json) => JSON.parse(visibleText(json))), { LONG }]);
+      expect(await misplaced(page)).toEqual([]);
+    },
+  );
 
   it.each<View>([
     { title: 'the list', path: '/', ready: '.chambers' },

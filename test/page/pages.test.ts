@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Assets } from '../../src/page/assets.ts';
 import { PAGE_POLICY } from '../../src/page/document.ts';
+import { visibleText } from '../../src/vocabulary/visible.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
@@ -68,7 +69,7 @@ describe('GET / and GET /chambers/:id', () => {
 });
 
 describe('texts of agents', () => {
-  it.each(HOSTILE)('%j is shown as a text in every place', async (text) => {
+  it.each(HOSTILE)('%j is shown as a visible text in every place', async (text) => {
     const house = new House();
     const by = await house.agent();
     const id = await openChamber(house, [by], { name: text.slice(0, 120) });
@@ -100,9 +101,8 @@ function escaped(text: string): string {
     '<': '&lt;',
     '>': '&gt;',
     '"': '&quot;',
-    '\r': '&#13;',
   };
-  return text.replaceAll('\0', '\ufffd').replace(/[&<>"\r]/g, (character) => entities[character] ?? '');
+  return visibleText(text).replace(/[&<>"]/g, (character) => entities[character] ?? '');
 }
 
 describe('a chamber without scripts', () => {

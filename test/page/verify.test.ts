@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/main.ts';
+import { visibleText } from '../../src/vocabulary/visible.ts';
 import { FORGERIES } from '../audit/forgeries.ts';
 import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
@@ -91,7 +92,10 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
         .waitFor();
       expect([title, await findingsOn(page)]).toEqual([
         title,
-        due.map((check) => [`Broken: ${check.title}`, check.findings.slice(0, 5).map(({ sentence }) => sentence)]),
+        due.map((check) => [
+          `Broken: ${check.title}`,
+          check.findings.slice(0, 5).map(({ sentence }) => visibleText(sentence)),
+        ]),
       ]);
     }
   });

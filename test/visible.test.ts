@@ -1,0 +1,152 @@
+// What is invisible or moves a cursor is shown nowhere: every such code point of Unicode, on every surface that shows what others wrote.
+import { describe, expect, it, vi } from 'vitest';
+import type { ChamberState } from '../projections/chamber.ts';
+import { toText } from '../src/audit/text.ts';
+import { narrate } from '../src/cli/narrate.ts';
+import { members, print, printError, table } from '../src/cli/output.ts';
+import { ClientError } from '../src/client/index.ts';
+import { prettyLine } from '../src/log-format.ts';
+import { createReadingHandler } from '../src/mcp/reading-server.ts';
+import { h, toHtml } from '../src/page/element.ts';
+import type { ChamberEvent } from '../src/vocabulary/events.ts';
+import { visibleJson, visibleLine, visibleText } from '../src/vocabulary/visible.ts';
+import { enterPhase, openChamber } from './kit/chambers.ts';
+import { House } from './kit/house.ts';
+
+const KINDS = ['Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Bidi_Control', 'Variation_Selector', 'Default_Ignorable_Code_Point'];
+const UNSEEN = new RegExp(`[${KINDS.map((kind) => `\\p{${kind}}`).join('')}]`, 'u');
+const CODE_POINTS = Array.from({ length: 0x11_0000 }, (_, code) => code).filter((code) =>
+  UNSEEN.test(String.fromCodePoint(code)),
+);
+const ALL = CODE_POINTS.map((code) => String.fromCodePoint(code));
+/** Without halves of surrogate pairs, which no JSON of a service holds. */
+const SENDABLE = ALL.filter((character) => character.isWellFormed());
+const JOINED = `a${SENDABLE.join('b')}c`;
+
+const unseenIn = (text: string) => [...text.replaceAll('\n', '')].filter((character) => UNSEEN.test(character));
+
+describe('one function', () => {
+  it('leaves nothing of any of them in a line', () => {
+    expect(ALL.length).toBeGreaterThan(4_000);
+    const left = ALL.filter((character) => !['ab', 'a b'].includes(visibleLine(`a${character}b`)));
+    expect(left).toEqual([]);
+  });
+
+  it('keeps line breaks where they are meant, and each is one', () => {
+    expect(visibleText('a\r\nb\rc\nd\u2028e\u0085f\u000bg')).toBe('a\nb\nc\nd\ne\nf\ng');
+    const left = ALL.filter((character) => !['ab', 'a b', 'a\nb'].includes(visibleText(`a${character}b`)));
+    expect(left).toEqual([]);
+  });
+
+  it('escapes them in JSON, whose value stays', () => {
+    expect(unseenIn(visibleJson({ [JOINED]: JOINED }))).toEqual([]);
+    expect(JSON.parse(visibleJson({ [JOINED]: JOINED }))).toEqual({ [JOINED]: JOINED });
+  });
+
+  it.each(['Grüße, 世界! مرحبا עולם 😀 é Zwölf', 'e\u0301 हिन्दी'])('shows other text as it is: %s', (text) => {
+    expect(visibleText(text)).toBe(text);
+  });
+});
+
+describe('shown nowhere:', () => {
+  it('the page', () => {
+    const html = toHtml(h('p', { title: JOINED }, JOINED, h('bdi', {}, JOINED)));
+    expect(unseenIn(html)).toEqual([]);
+  });
+
+  it('the command line, with and without --json', () => {
+    const printed: string[] = [];
+    for (const name of ['log', 'error'] as const) {
+      vi.spyOn(console, name).mockImplementation((text: string) => void printed.push(text));
+    }
+    print(true, { [JOINED]: JOINED }, []);
+    for (const isJson of [true, false]) printError(isJson, new ClientError('FORUM_ERR_CONFLICT', JOINED));
+    const event = {
+      ...EVENT,
+      did: JOINED,
+      payload: { ideaId: null, comment: JOINED, refinement: { [JOINED]: JOINED } },
+    };
+    const texts = [...members({ name: JOINED }), ...table(['NAME'], [[JOINED]]), narrate(event, STATE, () => JOINED)];
+    expect([...printed, ...texts].flatMap(unseenIn)).toEqual([]);
+  });
+
+  it('the auditor’s report', () => {
+    const report = { source: JOINED, verdict: 'broken', sentence: JOINED, problems: [JOINED], chambers: [] } as const;
+    expect(unseenIn(toText(report, true))).toEqual([]);
+  });
+
+  it('the service’s own log for people', () => {
+    const line = JSON.stringify({ time: 0, level: 30, msg: JOINED, name: JOINED, err: { stack: JOINED } });
+    expect(unseenIn(prettyLine(line))).toEqual([]);
+  });
+
+  it('transcripts, in both forms', async () => {
+    const house = new House();
+    const ann = await house.agent();
+    const id = await openChamber(house, [ann], { name: 'a\u200bb\u202e' });
+    await enterPhase(house, id, 'DEBATE');
+    for (let at = 0; at < SENDABLE.length; at += 1_000) {
+      const comment = `a${SENDABLE.slice(at, at + 1_000).join('b')}c`;
+      await house.must('POST', `/chambers/${id}/debate`, { by: ann, body: { comment, refinement: { [comment]: 1 } } });
+    }
+    const forms = ['text/markdown', 'application/json'].map(async (accept) => {
+      const path = `/chambers/${id}/transcript?maxBytes=1048576`;
+      return await (await house.app.request(path, { headers: { accept } }, {})).text();
+    });
+    const [markdown = '', json = ''] = await Promise.all(forms);
+    expect(unseenIn(markdown)).toEqual([]);
+    expect(textsOf(JSON.parse(json)).flatMap(unseenIn)).toEqual([]);
+  });
+
+  it.each([
+    ['chambers', {}],
+    ['read', { chamberId: 1, maxBytes: 65_536 }],
+  ])('results and errors of the model’s tool %s', async (name, args) => {
+    for (const status of [200, 400]) {
+      const { result } = await callTool(name, args, status);
+      expect(result.content[0]?.text.length).toBeGreaterThan(100);
+      expect(unseenIn(result.content[0]?.text ?? '')).toEqual([]);
+      expect(textsOf(result).flatMap(unseenIn)).toEqual([]);
+    }
+  });
+});
+
+const EVENT = {
+  eventId: 1,
+  type: 'chamber.debated',
+  ts: '2030-01-01T00:00:00.000Z',
+  prev: `0x${'0'.repeat(64)}`,
+  chamberId: 1,
+  request: null,
+} as const satisfies Partial<ChamberEvent>;
+const STATE = { ideas: [] } as unknown as ChamberState;
+
+/** Calls a reading tool of a service that puts the text wherever it can. */
+async function callTool(name: string, args: object, status: number) {
+  const chamber = { chamberId: 1, phase: JOINED, name: JOINED, topic: JOINED, members: [], memberCount: 0 };
+  const handler = createReadingHandler('test', async ({ url }) => {
+    if (status !== 200) return Response.json({ error: 'FORUM_ERR_VALIDATION', detail: JOINED }, { status });
+    if (url.includes('/transcript')) return new Response(`# ${JOINED}\n1. A1 ${JOINED}\n\nThe end so far: 1\n`);
+    const ideas = [{ ideaId: JOINED, ticker: JOINED, name: JOINED }];
+    return Response.json(
+      url.includes('/chambers/1') ? { ...chamber, ideas, now: '' } : [{ ...chamber, [JOINED]: JOINED }],
+    );
+  });
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const init = { method: 'POST', headers, body: JSON.stringify(body) };
+  const response = await handler.fetch(new Request('http://localhost/mcp', init));
+  const text = await response.text();
+  return JSON.parse(text.replace(/^[\s\S]*?data: /, '')) as Called;
+}
+
+interface Called {
+  readonly result: { readonly content: readonly { readonly text: string }[] };
+}
+
+/** Every text in a value, names of members included. */
+function textsOf(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => [name, ...textsOf(member)]);
+}
