@@ -32,7 +32,7 @@ const SERVICE = [
   'test/mcp/{agent-server,routes}.test.ts',
 ];
 const CHAIN = [
-  'test/{demo,relayer}/**/*.test.ts',
+  'test/{demo,relayer,soak}/**/*.test.ts',
   'test/audit/{claims,honest,mutations,service}.test.ts',
   'test/mcp/take-part.test.ts',
   'test/http/proofs.test.ts',
@@ -48,7 +48,7 @@ const ON_BOTH_STORES = [
   'test/forum/{forum,long-accounts,snapshots}.test.ts',
   'test/http/!(todo|todo-waits).test.ts',
   'test/stream/!(all-chambers).test.ts',
-  'test/journey.test.ts',
+  'test/{journey,soak/soak}.test.ts',
 ];
 const { TEST_STORE } = process.env;
 /** Left to `npm run test:postgres`, as `npm test` is to end within minutes. */
@@ -64,7 +64,7 @@ const POSTGRES =
 const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url));
 
 /** They mostly wait, for a minute: begun later, they would run alone at the end. */
-const LONGEST = ['test/deploy/manual.test.ts', 'test/demo/demo.test.ts'];
+const LONGEST = ['test/deploy/manual.test.ts', 'test/demo/demo.test.ts', 'test/soak/soak.test.ts'];
 
 /**
  * After the longest, the files of a project follow each other, so that a worker keeps its modules. Quick files fill the end, when

@@ -1,0 +1,105 @@
+// What the service's process holds, and how much of it may come in the second half of a run.
+
+/** Once the process is quiet and its garbage is collected. */
+export interface Figures {
+  /** V8's heap and what is allocated for its objects outside of it. */
+  readonly heapBytes: number;
+  /** Only shown: the allocators keep freed memory. */
+  readonly residentBytes: number;
+  /** What keeps the event loop alive, timers and sockets apart. */
+  readonly handles: number;
+  readonly sockets: number;
+  /** Of sockets and of the process. */
+  readonly listeners: number;
+  /** Of streams of the log. */
+  readonly followers: number;
+  readonly timers: number;
+  readonly promises: number;
+  /** Open file descriptors. */
+  readonly files: number;
+}
+
+/** What was done. */
+export interface Work {
+  readonly chambers: number;
+  /** At /me/todo. */
+  readonly waits: number;
+  readonly streams: number;
+  readonly pageLoads: number;
+}
+
+/** Of a quarter: medians of its rounds' figures, and sums of their work. */
+export interface Row extends Figures, Work {
+  readonly seconds: number;
+  readonly rpcCalls: number;
+  readonly logLines: number;
+}
+
+const JUDGED = {
+  heapBytes: 'heap',
+  handles: 'handles',
+  sockets: 'sockets',
+  listeners: 'listeners',
+  followers: 'followers',
+  timers: 'timers',
+  promises: 'promises',
+  files: 'files',
+  logLines: 'log lines',
+} as const satisfies Partial<Record<keyof Row, string>>;
+
+const GROWTH_MAX = 0.05;
+/** How many lines a fault of the chain takes depends on the moment. */
+const LINES_SPARE = 6;
+
+/** What grew from the second quarter to the last, of four. */
+export function growthProblems(rows: readonly Row[]): readonly string[] {
+  const [, second, , last] = rows;
+  if (second === undefined || last === undefined) return ['the run did not reach its last quarter'];
+  return Object.entries(JUDGED).flatMap(([key, name]) => {
+    const [before, after] = [second[key as keyof typeof JUDGED], last[key as keyof typeof JUDGED]];
+    const spare = key === 'logLines' ? LINES_SPARE : 0;
+    return after <= before * (1 + GROWTH_MAX) + spare ? [] : [`${name} grew from ${before} to ${after}`];
+  });
+}
+
+export function rowOf(rounds: readonly Row[]): Row {
+  // Of two in the middle the lower one: the other may hold what ends within seconds.
+  const middle = (key: keyof Row) =>
+    rounds.map((round) => round[key]).toSorted((a, b) => a - b)[(rounds.length - 1) >> 1] ?? 0;
+  const sum = (key: keyof Row) => rounds.reduce((total, round) => total + round[key], 0);
+  return {
+    ...{ seconds: sum('seconds'), chambers: sum('chambers'), rpcCalls: sum('rpcCalls'), waits: sum('waits') },
+    ...{ streams: sum('streams'), pageLoads: sum('pageLoads'), logLines: sum('logLines') },
+    ...{ heapBytes: middle('heapBytes'), residentBytes: middle('residentBytes'), handles: middle('handles') },
+    ...{ sockets: middle('sockets'), listeners: middle('listeners'), timers: middle('timers') },
+    ...{ followers: middle('followers'), promises: middle('promises'), files: middle('files') },
+  };
+}
+
+const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => string])[] = [
+  ['s', ({ seconds }) => seconds.toFixed(0)],
+  ['chambers', ({ chambers }) => `${chambers}`],
+  ['RPC calls', ({ rpcCalls }) => `${rpcCalls}`],
+  ['waits', ({ waits }) => `${waits}`],
+  ['streams', ({ streams }) => `${streams}`],
+  ['pages', ({ pageLoads }) => `${pageLoads}`],
+  ['heap MB', ({ heapBytes }) => (heapBytes / 1e6).toFixed(2)],
+  ['RSS MB', ({ residentBytes }) => (residentBytes / 1e6).toFixed(0)],
+  ['handles', ({ handles }) => `${handles}`],
+  ['sockets', ({ sockets }) => `${sockets}`],
+  ['listeners', ({ listeners }) => `${listeners}`],
+  ['followers', ({ followers }) => `${followers}`],
+  ['timers', ({ timers }) => `${timers}`],
+  ['promises', ({ promises }) => `${promises}`],
+  ['files', ({ files }) => `${files}`],
+  ['log lines', ({ logLines }) => `${logLines}`],
+];
+
+export const TABLE_HEAD: string = ['quarter', ...COLUMNS.map(([head]) => head)].join('  ');
+
+/** Its cells stand under those of TABLE_HEAD. */
+export function tableLine(quarter: string, row: Row): string {
+  return [quarter.padStart('quarter'.length), ...COLUMNS.map(([head, cell]) => cell(row).padStart(head.length))].join(
+    '  ',
+  );
+}

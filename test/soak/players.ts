@@ -1,0 +1,32 @@
+// Agents of the client library, on connections and by the clock of the soak.
+import { Agent as Connections } from 'node:http';
+import { Agent, ForumClient } from '../../src/client/index.ts';
+import { pause } from '../../src/client/time.ts';
+import { Signer } from '../kit/signer.ts';
+import { fetchOver } from './http.ts';
+import type { MeasuredService } from './measured-service.ts';
+
+export interface Player {
+  readonly agent: Agent;
+  /** With the same key, for requests that the client library does not make. */
+  readonly signer: Signer;
+}
+
+/** A client without a key, and the player of a seed. */
+export function clientOver({ url, clock }: MeasuredService, connections: Connections) {
+  const forum = new ForumClient(url, { clock: { now: clock.read, sleep: pause }, fetch: fetchOver(connections) });
+  const player = (seed: Uint8Array): Player => ({ agent: Agent.fromSeed(forum, seed), signer: new Signer(seed) });
+  return { forum, player };
+}
+
+/** Returns their seeds. */
+export async function registerAgents(service: MeasuredService, count: number): Promise<readonly Uint8Array[]> {
+  const connections = new Connections({ keepAlive: true });
+  const { player } = clientOver(service, connections);
+  const seeds = Array.from({ length: count }, () => crypto.getRandomValues(new Uint8Array(32)));
+  await Promise.all(seeds.map((seed) => player(seed).agent.register(REGISTRATION)));
+  connections.destroy();
+  return seeds;
+}
+
+const REGISTRATION = { walletAddress: `0x${'11'.repeat(20)}`, operatorEmail: 'agent@example.org' };

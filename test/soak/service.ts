@@ -1,0 +1,123 @@
+// The program that a soak measures: the service as it is shipped, in a process of its own, with a clock that its parent moves.
+// It reports what the process holds when it is asked, and stops when its parent disconnects.
+import { subscribe } from 'node:diagnostics_channel';
+import type { EventEmitter } from 'node:events';
+import { mkdirSync, readdirSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { queryObjects, writeHeapSnapshot } from 'node:v8';
+import { readConfig } from '../../src/config.ts';
+import type { Forum } from '../../src/forum/forum.ts';
+import { openOwnLog } from '../../src/log-format.ts';
+import { logProcessEvents } from '../../src/process-log.ts';
+import { startService } from '../../src/server.ts';
+import { TestClock } from '../kit/clock.ts';
+import type { Figures } from './figures.ts';
+
+/** What the parent sends; the response is undefined, or Figures and how many RPC calls there have been. */
+export type Order = { readonly time: number } | { readonly snapshot: string | undefined };
+
+export interface Measured {
+  readonly figures: Figures;
+  readonly rpcCalls: number;
+}
+
+const Timeout = setTimeout(() => {}, 0).constructor as NewableFunction;
+const QUIET_MS = 100;
+/** The number of sockets has not changed for so many looks. */
+const QUIET_LOOKS = 8;
+
+// The development chain's state is kept there when the log is in PostgreSQL.
+mkdirSync('data', { recursive: true });
+const sockets = watchSockets();
+let rpcCalls = 0;
+subscribe('undici:request:create', () => rpcCalls++);
+const clock = new TestClock();
+const config = readConfig(process.env);
+const ownLog = openOwnLog(config);
+logProcessEvents(ownLog);
+const service = await startService({
+  config,
+  logger: ownLog.logger,
+  version: 'soak',
+  lostLogLines: ownLog.lostLines,
+  clock: clock.read,
+  onFatal: (error) => {
+    throw error;
+  },
+});
+const followers = countFollowers(service.forum);
+
+process.on('message', async (order: Order) => {
+  if ('time' in order) clock.set(order.time);
+  process.send?.('time' in order ? {} : await measure(order.snapshot));
+});
+process.once('disconnect', () => service.stop().then(() => process.exit(0)));
+process.send?.(service.url);
+
+function watchSockets(): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  const watch = (message: unknown) => {
+    const { socket } = message as { readonly socket: Socket };
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  };
+  subscribe('net.server.socket', watch);
+  subscribe('net.client.socket', watch);
+  return open;
+}
+
+/** Their number can't be read otherwise. */
+function countFollowers(forum: Forum): () => number {
+  let count = 0;
+  const follow = forum.follow.bind(forum);
+  forum.follow = (stream, wake) => {
+    const unfollow = follow(stream, wake);
+    let isFollowing = true;
+    count++;
+    return () => {
+      if (isFollowing) count--;
+      isFollowing = false;
+      unfollow();
+    };
+  };
+  return () => count;
+}
+
+async function measure(snapshot: string | undefined): Promise<Measured> {
+  for (let looks = 0, before = -1; looks < QUIET_LOOKS; looks++) {
+    if (sockets.size !== before) looks = 0;
+    before = sockets.size;
+    await sleep(QUIET_MS);
+  }
+  for (let round = 0; round < 2; round++) {
+    globalThis.gc?.();
+    await sleep(0);
+  }
+  const { heapUsed, external, rss } = process.memoryUsage();
+  const others = process
+    .getActiveResourcesInfo()
+    .filter((name) => !/^(Timeout|Immediate|TCPSocketWrap)$|Req/.test(name));
+  const figures: Figures = {
+    heapBytes: heapUsed + external,
+    residentBytes: rss,
+    handles: others.length,
+    sockets: sockets.size,
+    listeners: [process, ...sockets].reduce((sum, each) => sum + listenersOf(each), 0),
+    followers: followers(),
+    timers: count(Timeout),
+    promises: count(Promise),
+    files: readdirSync('/proc/self/fd').length,
+  };
+  if (snapshot !== undefined) writeHeapSnapshot(snapshot);
+  return { figures, rpcCalls };
+}
+
+function listenersOf(emitter: EventEmitter): number {
+  return emitter.eventNames().reduce((sum, name) => sum + emitter.listenerCount(name), 0);
+}
+
+/** How many of its instances are on the heap. */
+function count(type: NewableFunction): number {
+  return queryObjects(type, { format: 'count' });
+}

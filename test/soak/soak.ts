@@ -1,0 +1,91 @@
+// A soak: rounds of play in four quarters against a service in another process, which is measured after each round. Chambers and
+// traffic are the same in every quarter, so what the process holds must be the same, too.
+import { Agent as Connections } from 'node:http';
+import { ChainCalls } from './chain-calls.ts';
+import { type Companions, openCompanions } from './companions.ts';
+import { growthProblems, type Row, rowOf } from './figures.ts';
+import { type MeasuredService, startMeasured } from './measured-service.ts';
+import { registerAgents } from './players.ts';
+import { playRound } from './round.ts';
+
+export interface SoakOptions {
+  /** Where the service runs: an empty one. */
+  readonly folder: string;
+  /** Settings of the service that name its store. */
+  readonly store: Readonly<Record<string, string>>;
+  /** At least one in each quarter. */
+  readonly roundsPerQuarter: number;
+  readonly chambersPerRound: number;
+  /** In the whole run, of the service and of others on its chain. */
+  readonly rpcCalls: number;
+  readonly pageLoadsPerRound: number;
+  /** How long the chain is frozen in the two quarters that are compared, before it is killed. */
+  readonly freezeMillis: number;
+  /** A folder for snapshots of the heap after the second quarter and at the end. */
+  readonly snapshots?: string | undefined;
+  readonly onQuarter?: (quarter: number, row: Row) => void;
+}
+
+const QUARTERS = 4;
+const REGULARS = 16;
+const IDLE_AGENTS = 16;
+/** In one round: what lasts is not logged again and again. */
+const LINE_REPEATS_MAX = 2;
+
+/** Returns the problems. */
+export async function runSoak({ folder, store, onQuarter, ...plan }: SoakOptions): Promise<readonly string[]> {
+  const service = await startMeasured(folder, store);
+  const kept = Array.from({ length: plan.chambersPerRound }, () => new Connections({ keepAlive: true, maxSockets: 1 }));
+  const problems: string[] = [];
+  let companions: Companions | undefined;
+  try {
+    const seeds = await registerAgents(service, REGULARS + IDLE_AGENTS);
+    companions = openCompanions(service, seeds);
+    const chain = await ChainCalls.open(service.url);
+    const stage: Stage = { ...plan, service, kept, chain, regulars: seeds.slice(0, REGULARS), problems };
+    const rows: Row[] = [];
+    for (let quarter = 1; quarter <= QUARTERS; quarter++) {
+      const row = await playQuarter(stage, quarter);
+      rows.push(row);
+      onQuarter?.(quarter, row);
+    }
+    problems.push(...companions.problems(), ...growthProblems(rows));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error;
+    problems.push(`the run broke off: ${reason}; the last line of the log: ${service.log.last}`);
+  }
+  companions?.close();
+  for (const each of kept) each.destroy();
+  const exit = await service.stop();
+  return exit === 0 ? problems : [...problems, `the service ended with ${exit}: ${service.log.last}`];
+}
+
+interface Stage extends Omit<SoakOptions, 'folder' | 'store' | 'onQuarter'> {
+  readonly service: MeasuredService;
+  readonly regulars: readonly Uint8Array[];
+  readonly kept: readonly Connections[];
+  readonly chain: ChainCalls;
+  readonly problems: string[];
+}
+
+async function playQuarter(stage: Stage, quarter: number): Promise<Row> {
+  const { roundsPerQuarter, freezeMillis, service, snapshots, problems } = stage;
+  const rounds: Row[] = [];
+  for (let round = 1; round <= roundsPerQuarter; round++) {
+    const isLast = round === roundsPerQuarter;
+    const startedAt = performance.now();
+    const linesBefore = service.log.lines;
+    const isCompared = quarter % 2 === 0;
+    const faults = { freezeMillis: isCompared && round === 1 ? freezeMillis : 0, isKilled: isCompared && isLast };
+    const work = await playRound({ ...stage, ...faults });
+    const isShown = isCompared && isLast && snapshots !== undefined;
+    const measured = await service.measure(isShown ? `${snapshots}/quarter-${quarter}.heapsnapshot` : undefined);
+    const share = (quarter - 1 + round / roundsPerQuarter) / QUARTERS;
+    const callsBefore = stage.chain.total;
+    const rpcCalls = (await stage.chain.complete(share * stage.rpcCalls, measured.rpcCalls)) - callsBefore;
+    problems.push(...service.log.takeRepeated(LINE_REPEATS_MAX));
+    const seconds = (performance.now() - startedAt) / 1_000;
+    rounds.push({ ...work, ...measured.figures, rpcCalls, logLines: service.log.lines - linesBefore, seconds });
+  }
+  return rowOf(rounds);
+}
