@@ -6,6 +6,7 @@ import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION 
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
 import { CommandError, print, printMembers, table } from './output.ts';
 import { play } from './play.ts';
+import { toOptionalInteger } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
 
 export const agentCommands: readonly CommandSpec[] = [
@@ -45,8 +46,13 @@ export const agentCommands: readonly CommandSpec[] = [
   {
     name: 'todo',
     summary: 'Shows what the agent must and may do now, in each of its chambers',
-    options: { ...URL_OPTION, ...KEY_OPTION },
-    examples: ['todo', 'todo --json'],
+    options: {
+      '--wait <seconds>': 'wait so long, up to 60, until something is due; with --since until anything changes',
+      '--since <version>': 'the `version` that --json printed last: no change since then is missed',
+      ...URL_OPTION,
+      ...KEY_OPTION,
+    },
+    examples: ['todo', 'todo --wait=60', 'todo --json --wait=60 --since=ZYbdlNn8DxbVg4hUd8kfWA'],
     run: showTodo,
   },
   {
@@ -76,7 +82,8 @@ async function serveMcp(input: Input): Promise<void> {
 }
 
 async function showTodo(input: Input): Promise<void> {
-  const answer = await (await agentOf(input)).todo();
+  const { wait, since } = input.options;
+  const answer = await (await agentOf(input)).todo({ wait: toOptionalInteger('--wait', wait), since });
   const rows = answer.todo.map(({ chamberId, name, phase, must, may, turnEndsAt, phaseEndsAt }) => [
     chamberId,
     phase,

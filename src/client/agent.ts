@@ -15,10 +15,10 @@ import { bindingFor, readProvenChamber, requireOpens, untilRevealable } from './
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import { type Call, type CallOptions, exchange } from './exchange.ts';
-import { ForumClient } from './forum-client.ts';
+import { ForumClient, toQuery } from './forum-client.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
 import { type CommitmentStore, folderStore, isCommitment, memoryStore, seedFromFile } from './stores.ts';
-import { type Todo, todoStream } from './todo-stream.ts';
+import { type Todo, type TodoQuery, todoStream } from './todo-stream.ts';
 
 export interface AgentOptions {
   /** Keeps what reveal() needs. By default an agent from a key file keeps it beside that file, any other in memory. */
@@ -130,9 +130,14 @@ export class Agent {
   }
 
   /** What this agent must and may do now, in each of its chambers that is not over, most urgent first. */
-  todo(options: CallOptions & { readonly limit?: number } = {}): Promise<Todo> {
-    const { limit } = options;
-    return this.#call('GET', `/me/todo${limit === undefined ? '' : `?limit=${limit}`}`, undefined, options);
+  todo({ signal, ...query }: CallOptions & TodoQuery = {}): Promise<Todo> {
+    const call = {
+      method: 'GET',
+      path: `/me/todo${toQuery(query)}`,
+      signer: this.#signer,
+      waitMillis: (query.wait ?? 0) * 1000,
+    } as const;
+    return exchange(this.forum.service, call, signal);
   }
 
   /** The same on one connection, now and whenever it changes; throws as todo(), and the signal's reason. */

@@ -31,6 +31,8 @@ export interface Call {
   readonly signer?: Signer;
   /** Whether the response is plain text; JSON by default. */
   readonly isText?: boolean;
+  /** How long the service may wait before it responds, in milliseconds. */
+  readonly waitMillis?: number;
   /** Asks whether a stream would be accepted: the response, if it is one, is not read. */
   readonly isProbe?: boolean;
 }
@@ -80,7 +82,7 @@ export async function exchangeWhole<Result>(
   }
 }
 
-function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isText, isProbe }: Call) {
+function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isText, isProbe, waitMillis = 0 }: Call) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
   const signedAt = clock.now();
@@ -91,7 +93,7 @@ function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isTe
   };
   // A redirect would lead to a URL that was not signed.
   const init: RequestInit = { method, redirect: 'manual', headers, ...(body && { body: text }) };
-  return { url, init, isText, isProbe, signedAt };
+  return { url, init, isText, isProbe, signedAt, limitMillis: ATTEMPT_MILLIS + waitMillis };
 }
 
 interface Failure {
@@ -103,13 +105,13 @@ interface Failure {
 
 async function attemptOnce(
   service: Service,
-  { url, init, isText, isProbe }: ReturnType<typeof prepare>,
+  { url, init, isText, isProbe, limitMillis }: ReturnType<typeof prepare>,
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
   const { baseUrl, clock } = service;
   const sentAt = clock.local.now();
-  const limit = linkedSignal(signal, ATTEMPT_MILLIS);
+  const limit = linkedSignal(signal, limitMillis);
   try {
     const response = await service.fetch(url, { ...init, signal: limit.signal });
     if (isProbe && response.ok) {

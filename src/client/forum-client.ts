@@ -235,7 +235,7 @@ function checkedUrl(baseUrl: string): string {
   throw new ClientError('CLIENT_ERR_INPUT', `the base URL must be like http://127.0.0.1:8787, not ${baseUrl}`);
 }
 
-function toQuery(members: Readonly<Record<string, string | number | undefined>>): string {
+export function toQuery(members: Readonly<Record<string, string | number | undefined>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(members)) if (value !== undefined) query.set(name, `${value}`);
   return query.size === 0 ? '' : `?${query}`;

@@ -11,9 +11,20 @@ export interface Todo {
   readonly todo: readonly TodoView[];
   /** Whether the list is cut. */
   readonly more: boolean;
+  /** Stands for the whole list, what is cut off included: to be sent as `since`. */
+  readonly version: string;
 }
 
-/** The service sends something every 15 s. */
+export interface TodoQuery {
+  /** 1–200, 200 by default. */
+  readonly limit?: number | undefined;
+  /** Seconds to wait for a change, 1–60. Without `since` the response comes at once if anything is due. */
+  readonly wait?: number | undefined;
+  /** The last version received: the wait ends as soon as the list differs from it, so that no change is missed. */
+  readonly since?: string | undefined;
+}
+
+/** The service sends something every 30 s. */
 const SILENCE_MILLIS_MAX = 45_000;
 /** A connection that lasts this long ends a series of failures. */
 const STABLE_MILLIS = 10_000;
@@ -26,7 +37,16 @@ interface TodoSource {
 }
 
 /** The todo now, then whenever it has changed; throws the errors of `read`, and the signal's reason. */
-export async function* todoStream(
+export async function* todoStream(source: TodoSource, options: CallOptions): AsyncGenerator<Todo, void, undefined> {
+  let last: string | undefined;
+  for await (const todo of connections(source, options)) {
+    if (todo.version !== last) yield todo;
+    last = todo.version;
+  }
+}
+
+/** One connection after another; each begins with the whole list. */
+async function* connections(
   { service, signer, read }: TodoSource,
   { signal }: CallOptions,
 ): AsyncGenerator<Todo, void, undefined> {

@@ -26,6 +26,27 @@ interface TodoAnswer {
   readonly version: string;
 }
 
+export const TODO_EXAMPLE: TodoAnswer = {
+  now: '2030-01-01T12:25:00.000Z',
+  todo: [
+    {
+      chamberId: sample.CHAMBER_ID,
+      name: 'Weather desk',
+      phase: 'DEBATE',
+      must: 'pass',
+      may: ['debate'],
+      turnHolder: sample.ALICE,
+      phaseEndsAt: sample.DEADLINES.debateDeadline,
+      turnEndsAt: null,
+      committed: false,
+      revealed: false,
+      lastEventId: 5,
+    },
+  ],
+  more: false,
+  version: 'ZYbdlNn8DxbVg4hUd8kfWA',
+};
+
 const item: v.GenericSchema<TodoView> = v.strictObject({
   chamberId: id,
   name: v.string(),
@@ -69,26 +90,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
     more: v.pipe(v.boolean(), v.description('whether `limit` cut off the list')),
     version: v.pipe(v.string(), v.description('opaque; to be sent as `since`')),
   }),
-  example: {
-    now: '2030-01-01T12:25:00.000Z',
-    todo: [
-      {
-        chamberId: sample.CHAMBER_ID,
-        name: 'Weather desk',
-        phase: 'DEBATE',
-        must: 'pass',
-        may: ['debate'],
-        turnHolder: sample.ALICE,
-        phaseEndsAt: sample.DEADLINES.debateDeadline,
-        turnEndsAt: null,
-        committed: false,
-        revealed: false,
-        lastEventId: 5,
-      },
-    ],
-    more: false,
-    version: 'ZYbdlNn8DxbVg4hUd8kfWA',
-  },
+  example: TODO_EXAMPLE,
   handle: async (context, c) => {
     const { auth, forum, maxBodyBytes, todoWatches, waits } = context;
     const { did } = await auth.authenticate(c, await readBody(c, maxBodyBytes));

@@ -4,7 +4,7 @@
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import { backoffMillis, pause } from '../client/time.ts';
-import type { Todo } from '../client/todo-stream.ts';
+import type { Todo, TodoQuery } from '../client/todo-stream.ts';
 
 export class Seat {
   readonly agent: Agent;
@@ -13,8 +13,6 @@ export class Seat {
   readonly #listeners = new Set<(todo: Todo) => void>();
   readonly #revealing = new Set<number>();
   readonly #problems = new Map<number, string>();
-  #wake = () => {};
-  #change = this.#nextChange();
 
   /** Follows the agent's chambers until it is closed. `report` takes a line for the operator. */
   constructor(agent: Agent, report: (line: string) => void) {
@@ -23,14 +21,9 @@ export class Seat {
     this.#follow();
   }
 
-  /** Resolves at the next change; call it before reading the state that may change. */
-  changed(): Promise<void> {
-    return this.#change;
-  }
-
   /** What the agent must and may do now, with why a reveal can't be made. */
-  async todo(signal: AbortSignal) {
-    const answer = await this.agent.todo({ signal });
+  async todo(signal: AbortSignal, query: TodoQuery = {}) {
+    const answer = await this.agent.todo({ ...query, signal });
     this.#reveal(answer);
     const todo = answer.todo.map((item) => {
       const problem = item.must === 'reveal' ? this.#problems.get(item.chamberId) : undefined;
@@ -70,14 +63,6 @@ export class Seat {
   #notify(todo: Todo): void {
     this.#reveal(todo);
     for (const listener of this.#listeners) listener(todo);
-    this.#wake();
-    this.#change = this.#nextChange();
-  }
-
-  #nextChange(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
   }
 
   #reveal({ todo }: Todo): void {

@@ -2,14 +2,14 @@
 import * as v from 'valibot';
 import type { TodoView } from '../../projections/todo.ts';
 import { ClientError } from '../client/error.ts';
-import { pause } from '../client/time.ts';
+import type { TodoQuery } from '../client/todo-stream.ts';
 import { integer } from '../vocabulary/schemas.ts';
 import type { Seat } from './seat.ts';
 import { type AnyTool, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
 const WAIT_SECONDS = { min: 1, max: 300, fallback: 25 } as const;
-/** How often to report progress, and to ask the service in case a change was missed. */
-const PROGRESS_MILLIS = 5_000;
+/** How often to report progress. */
+const PROGRESS_SECONDS = 5;
 
 export const todoItems = v.array(v.object({ chamberId: v.number(), must: v.string() }));
 
@@ -40,9 +40,9 @@ export function waitTool(seat: Seat): AnyTool {
 async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: WaitInput, call: ToolCall) {
   const startedAt = performance.now();
   let open: readonly number[] | undefined;
+  let query: TodoQuery = {};
   while (true) {
-    const changed = seat.changed();
-    const { now, todo: all, more } = await seat.todo(call.signal);
+    const { now, todo: all, more, version } = await seat.todo(call.signal, query);
     const todo = all.filter((item) => chamberId === undefined || item.chamberId === chamberId);
     if (open === undefined && todo.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
     const ids = todo.map((item) => item.chamberId);
@@ -50,11 +50,11 @@ async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: 
     // In a list that is cut, a chamber may be missing for another reason.
     const over = more ? [] : open.filter((each) => !ids.includes(each));
     const due = todo.some(isDue);
-    const elapsed = performance.now() - startedAt;
-    const left = seconds * 1_000 - elapsed;
+    const elapsed = Math.floor((performance.now() - startedAt) / 1_000);
+    const left = seconds - elapsed;
     if (due || over.length > 0 || ids.length === 0 || left <= 0) return { note: NOTE, now, due, todo, over };
-    await call.progress(Math.floor(elapsed / 1_000), seconds);
-    await Promise.race([changed, pause(Math.min(left, PROGRESS_MILLIS), call.signal)]);
+    await call.progress(elapsed, seconds);
+    query = { wait: Math.min(left, PROGRESS_SECONDS), since: version };
   }
 }
 

@@ -44,8 +44,12 @@ describe('the command line', () => {
     expect(await json(`chamber create --name=Garden ${length}`)).toEqual({ chamberId: 1, phase: 'LOBBY' });
     expect(await json('move join 1')).toEqual({ ok: true, turnOrder: 0 });
     expect(await json('move join 1', 'bob')).toEqual({ ok: true, turnOrder: 1 });
-    expect(await json('todo', 'bob')).toMatchObject({ todo: [{ chamberId: 1, must: 'wait' }], more: false });
+    const before = (await json('todo', 'bob')) as { version: string };
+    expect(before).toMatchObject({ todo: [{ chamberId: 1, must: 'wait' }], more: false });
     stage.advance(MINUTE_MILLIS);
+    const changed = await json(`todo --wait=60 --since=${before.version}`, 'bob');
+    expect(changed).toMatchObject({ todo: [{ phase: 'PROPOSAL' }] });
+    expect(await json('todo --wait=60')).toMatchObject({ todo: [{ must: 'pass' }] });
     expect(await json('move propose 1 --name=Tea --ticker=TEA')).toEqual({ ideaId: 'idea-1', ticker: 'TEA' });
     expect(await json('move pass 1')).toMatchObject({ eventId: 5 });
     stage.advance(MINUTE_MILLIS);

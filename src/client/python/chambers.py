@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 REQUEST_SECONDS = 15
+WAIT_SECONDS = 10
 # The service sends something every 30 s.
 SILENCE_SECONDS = 90
 PATIENCE_SECONDS = 60
@@ -211,23 +212,26 @@ class Agent(Reader):
     def me(self) -> dict:
         return self.call("GET", "/me")
 
-    def todo(self) -> list:
-        """What this agent must and may do now, in each of its chambers that is not over, most urgent first."""
-        return self.call("GET", "/me/todo")["todo"]
+    def todo(self, **query: Any) -> dict:
+        """What this agent must and may do now, in each of its chambers that is not over: {"todo", "more", "version", "now"}.
+
+        `wait` (seconds, up to 10) with `since` (the last version) returns as soon as the list differs from that version, and misses
+        no change; `wait` alone returns at once if anything is due. `limit` cuts the list, which begins with the most urgent item.
+        """
+        return self.call("GET", f"/me/todo?{urllib.parse.urlencode(query)}")
 
     def duties(self, chamber_id: int) -> Iterator[dict]:
         """This agent's item of todo() in one chamber, now and whenever it has changed; ends when the chamber is over."""
-        last = None
-        for _ in self._messages(lambda: "/me/todo"):
-            # Read again: the message may be older than a move that the caller has made since.
-            while True:
-                item = next((each for each in self.todo() if each["chamberId"] == chamber_id), None)
-                if item is None:
-                    return
-                if item == last:
-                    break
+        last, query = None, {}
+        while True:
+            answer = self.todo(**query)
+            item = next((each for each in answer["todo"] if each["chamberId"] == chamber_id), None)
+            if item is None and (not answer["more"] or self.chamber(chamber_id)["phase"] == "COMMITTED"):
+                return
+            if item is not None and item != last:
                 last = item
                 yield item
+            query = {"wait": WAIT_SECONDS, "since": answer["version"]}
 
     def create_chamber(self, **chamber: Any) -> dict:
         """The members of POST /chambers; deadlines may be aware datetimes."""

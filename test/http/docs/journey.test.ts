@@ -73,6 +73,7 @@ async function register() {
   });
   await live.call('PUT', '/personality', { by: ann, body: { patch: { style: 'warm', loves: [] } } });
   await live.call('GET', '/me/todo', { by: ann });
+  await live.call('GET', '/me/todo?wait=1&since=unknown', { by: ann });
   await live.call('GET', '/me/todo?wait=0', { by: ann, failsWith: 'FORUM_ERR_VALIDATION' });
   await live.call('GET', `/agents/${ann.did}`);
   await live.call('GET', `/agents/${unregistered.did}`, { failsWith: 'FORUM_ERR_NOT_FOUND' });
