@@ -3,7 +3,8 @@ import type { Logger } from 'pino';
 import { type Config, ConfigError, readConfigured } from './config.ts';
 import { type Forum, merklePreview } from './forum/forum.ts';
 import type { ChainStatus } from './http/context.ts';
-import { type Lease, StreamDamaged } from './log/log.ts';
+import { StreamDamaged } from './log/damage.ts';
+import { type Lease, SOLE_LEASE } from './log/store.ts';
 import type { RelayerConfig, RelayerForum } from './relayer/context.ts';
 import { type ContractProfile, quorumProfile, REFERENCE } from './relayer/contracts.ts';
 import { type DevChain, startDevChain } from './relayer/dev-chain.ts';
@@ -52,7 +53,7 @@ async function openRelayer(
   devChain?: DevChain,
 ): Promise<ChainLink> {
   const config = await requireChain(wanted, forum);
-  const lease = forum.log.lease('relayer');
+  const lease = forum.store.nodes?.lease('relayer') ?? SOLE_LEASE;
   const relayer = new Relayer({ config, forum: relayerForum(forum, lease), logger });
   relayer.start();
   return {
@@ -70,8 +71,8 @@ async function openRelayer(
 const CHAIN_ID = 'chain_id';
 
 /** The chain first used with a database is stored in it, and another one is rejected. */
-async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<RelayerConfig> {
-  const remembered = await log.recall(CHAIN_ID);
+async function requireChain(wanted: RelayerConfig, { store: { meta } }: Forum): Promise<RelayerConfig> {
+  const remembered = await meta.recall(CHAIN_ID);
   const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
   if (remembered !== undefined && chainId !== Number(remembered)) {
     throw new ConfigError([`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`]);
@@ -80,7 +81,7 @@ async function requireChain(wanted: RelayerConfig, { log }: Forum): Promise<Rela
   if (report.mismatches.length > 0) {
     throw new Error(report.mismatches.map(({ variable, problem }) => `${variable}: ${problem}`).join('\n'));
   }
-  if (report.chainId !== undefined) await log.remember(CHAIN_ID, String(report.chainId));
+  if (report.chainId !== undefined) await meta.remember(CHAIN_ID, String(report.chainId));
   return { ...wanted, chainId: report.chainId ?? chainId };
 }
 
@@ -113,8 +114,8 @@ export function relayerForum(forum: Forum, lease: Lease): RelayerForum {
   return {
     now: () => forum.now(),
     lease: () => lease.token,
-    unsettledChambers: (limit) => forum.log.listUnsettled(forum.now(), limit),
-    settledChambers: (limit) => forum.log.listSettled(limit),
+    unsettledChambers: (limit) => forum.store.lists.listUnsettled(forum.now(), limit),
+    settledChambers: (limit) => forum.store.lists.listSettled(limit),
     chamber: async (chamberId) => {
       // A damaged chamber is not relayed and does not delay the others.
       const chamber = await forum.chamber(chamberId).catch((error: unknown) => {

@@ -90,7 +90,7 @@ async function examineDisk({ DATABASE_PATH, DATABASE_URL }: Config): Promise<rea
 }
 
 async function examineServer(databaseUrl: string): Promise<Finding> {
-  const { probeDatabase } = await import('./log/postgres/postgres-log.ts');
+  const { probeDatabase } = await import('./log/postgres/store.ts');
   return probeDatabase(databaseUrl).then(
     (detail) => ok('disk', detail),
     (error: Error) => problem('disk', error.message, 'DATABASE_URL'),

@@ -2,7 +2,7 @@
 // neither, nothing is measured.
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import type { BatchReport } from './forum/forum.ts';
+import type { BatchReport } from './forum/pipeline.ts';
 import type { Failure } from './http/context.ts';
 import { listen } from './http/http-server.ts';
 import type { Admission, Fetch } from './http/request-hardening.ts';

@@ -18,9 +18,9 @@ import { createHttpServer, listen } from './http/http-server.ts';
 import { readBody } from './http/request.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { TodoWatches } from './http/todo-watches.ts';
-import type { StreamDamaged } from './log/log.ts';
+import type { StreamDamaged } from './log/damage.ts';
 import { describeDatabase } from './log/postgres/database-url.ts';
-import { openSqliteLog } from './log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from './log/sqlite/store.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { logFailure, type Observation, openObservation } from './observation.ts';
 import { pageRoutes } from './page/routes.ts';
@@ -64,7 +64,7 @@ const CLOCK_PERSIST_INTERVAL_MS = 5_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, onFatal } = options;
-  const { log, now } = await openLog(options);
+  const { store, now } = await openStore(options);
   const clock = options.clock ?? now;
   try {
     const observation = openObservation(config, logger);
@@ -76,7 +76,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       burst: config.RATE_PER_DID_BURST,
     });
     const forum = new Forum({
-      log,
+      store,
       agentRate,
       accountChangeRate: new RateLimit({
         perSecond: config.ACCOUNT_CHANGES_PER_DID_PER_MINUTE / 60,
@@ -102,7 +102,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       throw error;
     });
   } catch (error) {
-    await log.close();
+    await store.close();
     throw error;
   }
 }
@@ -116,15 +116,15 @@ function openAccessList({ config, logger }: ServiceOptions): AccessList {
   });
 }
 
-async function openLog({ config, logger, onFatal }: ServiceOptions) {
+async function openStore({ config, logger, onFatal }: ServiceOptions) {
   const onDamage = ({ stream, eventId, message }: StreamDamaged) =>
     logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`);
   const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax } = config;
   if (url === undefined) {
-    return { log: openSqliteLog(config.DATABASE_PATH, { onCorruption: onFatal, onDamage }), now: Date.now };
+    return { store: openSqliteStore(config.DATABASE_PATH, { onCorruption: onFatal, onDamage }), now: Date.now };
   }
   // Loaded only when used: it would slow every other start.
-  const { openPostgresLog } = await import('./log/postgres/postgres-log.ts');
+  const { openPostgresStore } = await import('./log/postgres/store.ts');
   const drifts = new RepeatedLog();
   const onDrift = (driftMillis: Millis) =>
     drifts.report('drift', '', (repeats) => {
@@ -133,8 +133,8 @@ async function openLog({ config, logger, onFatal }: ServiceOptions) {
         "this machine's clock drifted from the database's, which the service uses",
       );
     });
-  const log = await openPostgresLog({ url, connectionsMax, onDamage, onDrift });
-  return { log, now: () => log.clock.now() };
+  const store = await openPostgresStore({ url, connectionsMax, onDamage, onDrift });
+  return { store, now: () => store.clock.now() };
 }
 
 const NO_CHAIN: ChainLink = {
@@ -233,13 +233,13 @@ async function serve(
       streams: () => quota.total,
       streamLag: () => subscriptions.lag(),
       stateCacheBytes: () => forum.cachedBytes,
-      isWritable: () => forum.log.writeFailure === undefined,
-      damagedStreams: () => forum.log.damagedStreams,
+      isWritable: () => forum.store.meta.writeFailure === undefined,
+      damagedStreams: () => forum.store.log.damages.size,
       connections: () => promisify(server.getConnections).call(server),
       relayer: () => chain.status().relayer,
       isHealthy: () => chain.status().ok,
       lostLogLines: options.lostLogLines ?? (() => 0),
-      node: () => forum.log.nodeState(),
+      node: () => forum.store.nodes?.state(),
       catchUps: () => forum.catchUps,
     });
     url = await listen(server, config.PORT, config.HOST);
@@ -284,7 +284,7 @@ async function serve(
     const isLate = await Promise.race([forum.close(), commitsEnd.then(() => true)]);
     clearInterval(clockTimer);
     await Promise.race([persistClock(forum), pause(CLOCK_MS_MAX)]);
-    await forum.log.close();
+    await forum.store.close();
     if (isLate) throw new Error('stopped without a response to moves under way: they were not written in time');
   }
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { examine, examineService, type Finding } from '../src/doctor.ts';
-import { openSqliteLog } from '../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../src/log/sqlite/store.ts';
 import { run } from './cli/run.ts';
 import { run as runService } from './kit/service.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
@@ -48,14 +48,14 @@ describe('doctor', () => {
     ['that is a folder', (file: string) => dirname(file)],
   ])('finds a database %s', async (_where, path) => {
     const file = temporaryDatabase();
-    await openSqliteLog(file).close();
+    await openSqliteStore(file).close();
     const [finding] = await complaints({ CHAIN: 'none', DATABASE_PATH: path(file) });
     expect(finding).toMatchObject({ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH' });
   });
 
   it('finds a log that has moved', async () => {
     const path = temporaryDatabase();
-    await openSqliteLog(path).close();
+    await openSqliteStore(path).close();
     const sound = { CHAIN: 'none', DATABASE_PATH: path };
     expect(await complaints(sound)).toEqual([]);
     const target = temporaryDatabase();
@@ -66,10 +66,10 @@ describe('doctor', () => {
 
   it('finds a clock that is behind the log', async () => {
     const path = temporaryDatabase();
-    const log = openSqliteLog(path);
+    const store = openSqliteStore(path);
     const ts = new Date(Date.now() + 3_600_000).toISOString();
-    await log.append([entry(1, 1, { line: Buffer.from(JSON.stringify({ eventId: 1, ts })) })]);
-    await log.close();
+    await store.log.append({ entries: [entry(1, 1, { line: Buffer.from(JSON.stringify({ eventId: 1, ts })) })] });
+    await store.close();
     const [finding] = await complaints({ CHAIN: 'none', DATABASE_PATH: path });
     expect(finding).toMatchObject({ subject: 'clock', level: 'problem', detail: expect.stringMatching(/3[56]\d\d s/) });
   });

@@ -66,3 +66,8 @@ export type EventOf<C extends Command> = C extends MoveCommand | CreateCommand
 export function chamberNotFound(): ForumError {
   return new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
 }
+
+/** A relayer's command is not decided again: what it acted on has passed. */
+export function basisPassed(): ForumError {
+  return new ForumError('FORUM_ERR_CONFLICT', 'the chamber has grown, or another node acts for it now');
+}

@@ -7,9 +7,6 @@ export interface Slot {
   release(): void;
 }
 
-/** For work that never waits. */
-export const NO_SLOT: Slot = { take: async () => {}, release: () => {} };
-
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -41,5 +38,20 @@ export class Slots {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free++;
     else next();
+  }
+}
+
+/** One piece of work for each key at a time, in the order of arrival. */
+export class TurnsByKey {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  /** Resolves when it is the caller's turn, which ends when `work` has settled. */
+  async take(key: string, work: Promise<unknown>): Promise<void> {
+    const before = this.#last.get(key);
+    const turn = Promise.allSettled([work]).then(() => {
+      if (this.#last.get(key) === turn) this.#last.delete(key);
+    });
+    this.#last.set(key, turn);
+    await before;
   }
 }

@@ -36,6 +36,9 @@ export interface Account {
   readonly bytes: number;
 }
 
+/** What a stream's events have led to. */
+export type State = Chamber | Account;
+
 /** The author of an event; `did` is null for the service, which may act under a lease. */
 export type Author = Pick<Caller, 'request' | 'signature'> & {
   readonly did: string | null;
@@ -49,8 +52,8 @@ export interface Circumstances {
   readonly now: Millis;
 }
 
-interface Staged<State> {
-  readonly after: State;
+interface Staged<After> {
+  readonly after: After;
   readonly event: ForumEvent;
   readonly entry: LogEntry;
 }
@@ -171,6 +174,6 @@ export function accountBytes({ personality, registeredPersonality }: AccountStat
 }
 
 /** The snapshot of a stream for which one is due. */
-export function snapshotOf({ state, headHash }: Chamber | Account): Snapshot {
+export function snapshotOf({ state, headHash }: State): Snapshot {
   return { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) };
 }

@@ -1,6 +1,6 @@
 // The streams in memory: each is folded from the log when first needed, a page at a time, and cached within a bound in bytes.
 // A stream is folded from its latest snapshot on; every line of a fold is checked against the hash of the one before it.
-// The log is the truth: a state that is evicted, or dropped after a failed batch, is folded again.
+// The log is the truth: a state that is evicted is folded again, and one that another process has left behind is folded on.
 import { LRUCache } from 'lru-cache';
 import {
   ACCOUNT_SNAPSHOT_EVERY_EVENTS,
@@ -10,11 +10,12 @@ import {
   SNAPSHOT_EVERY_EVENTS,
 } from '../../projections/snapshot.ts';
 import { leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
-import { type ForumLog, LogCorruption, StreamDamaged, type StreamId } from '../log/log.ts';
+import { LogCorruption, StreamDamaged } from '../log/damage.ts';
+import type { EventLog, StreamId } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
-import { NO_SLOT, type Slot, Slots } from './slots.ts';
+import { type Slot, Slots } from './slots.ts';
 import {
   type Account,
   accountBytes,
@@ -23,6 +24,7 @@ import {
   grownChamber,
   type LineFacts,
   restoredBytes,
+  type State,
   snapshotOf,
 } from './staging.ts';
 
@@ -30,42 +32,39 @@ import {
 const LIGHT_FOLD_BYTES = 1_048_576;
 const HEAVY_FOLDS_MAX = 4;
 
-interface LoadOptions {
-  readonly isUrgent?: boolean;
-  /** Where the fold may end, as the log has just said; else the log is asked. */
-  readonly head?: number | undefined;
-}
-
 export class Streams {
-  readonly #log: ForumLog;
-  readonly #cache: LRUCache<StreamId, Chamber | Account>;
+  readonly #log: EventLog;
+  readonly #cache: LRUCache<StreamId, State>;
   /** The states of those that are held, whether the cache keeps them or not. */
   readonly #held = new Map<StreamId, Held>();
-  readonly #loading = new Map<StreamId, Promise<Chamber | Account | undefined>>();
+  /** Heads that an append reported, of streams whose state in memory is older. */
+  readonly #behind = new Map<StreamId, number>();
+  readonly #loading = new Map<StreamId, Promise<State | undefined>>();
   readonly #heavyFolds = new Slots(HEAVY_FOLDS_MAX);
   #catchUps = 0;
 
-  constructor(log: ForumLog, bytesMax: number) {
+  constructor(log: EventLog, bytesMax: number) {
     this.#log = log;
     this.#cache = new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes });
   }
 
-  /** The state in memory, if it is there and no damage of the stream is known. */
-  cached(chamberId: number): Chamber | undefined;
-  cached(did: string): Account | undefined;
-  cached(stream: StreamId): Chamber | Account | undefined;
-  cached(stream: StreamId): Chamber | Account | undefined {
-    return this.#log.damageOf(stream) === undefined ? this.#inMemory(stream) : undefined;
+  /**
+   * The state in memory; null for a stream that is held and had no events when it was loaded. Undefined if the stream has to be loaded
+   * first: it is not in memory, known to be behind its head, or damaged.
+   */
+  current(stream: StreamId): State | null | undefined {
+    const { damages } = this.#log;
+    if (damages.size > 0 && damages.of(stream) !== undefined) return undefined;
+    const held = this.#held.get(stream);
+    const state = held?.state ?? this.#cache.get(stream);
+    if (state === undefined) return held?.isLoaded ? null : undefined;
+    return this.#behind.has(stream) ? undefined : state;
   }
 
-  #inMemory(stream: StreamId): Chamber | Account | undefined {
-    return this.#held.get(stream)?.state ?? this.#cache.get(stream);
-  }
-
-  /** From their next load on, the streams stay in memory until the returned function is called, once. */
+  /** Until the returned function is called, once, the streams stay in memory from their next load on. */
   hold(streams: readonly StreamId[]): () => void {
     for (const stream of streams) {
-      const held = this.#held.get(stream) ?? { state: this.#cache.get(stream), holders: 0 };
+      const held = this.#held.get(stream) ?? { state: this.#cache.get(stream), isLoaded: false, holders: 0 };
       held.holders++;
       this.#held.set(stream, held);
     }
@@ -77,38 +76,23 @@ export class Streams {
     };
   }
 
-  #keep(stream: StreamId, state: Chamber | Account): void {
+  /** Takes a state whose events are in the log. A fold that was under way is older, and not kept. */
+  publish(stream: StreamId, state: State): void {
+    this.#loading.delete(stream);
     this.#cache.set(stream, state);
     const held = this.#held.get(stream);
-    if (held !== undefined) held.state = state;
+    if (held !== undefined) Object.assign(held, { state, isLoaded: true });
+    const head = this.#behind.get(stream);
+    if (head !== undefined && state.state.lastEventId >= head) this.#behind.delete(stream);
   }
 
-  /** The stream at a head that it had after the call; undefined for a stream without events. */
-  at(chamberId: number): Promise<Chamber | undefined>;
-  at(did: string): Promise<Account | undefined>;
-  at(stream: StreamId): Promise<Chamber | Account | undefined>;
-  async at(stream: StreamId): Promise<Chamber | Account | undefined> {
-    const head = this.#log.isShared ? await this.#log.lastEventId(stream) : undefined;
-    for (;;) {
-      const cached = this.cached(stream);
-      if (head === undefined ? cached !== undefined : (cached?.state.lastEventId ?? 0) >= head) return cached;
-      const state = await this.load(stream, { head });
-      // It may be that of a fold under way, which ends before that head.
-      if ((state?.state.lastEventId ?? 0) >= (head ?? 0)) return state;
-    }
-  }
-
-  /** Makes a state whose events are in the log the current one. A fold that was under way is older, and not cached. */
-  publish(stream: StreamId, state: Chamber | Account): void {
-    this.#loading.delete(stream);
-    this.#keep(stream, state);
-  }
-
-  forget(stream: StreamId): void {
-    this.#loading.delete(stream);
-    this.#cache.delete(stream);
+  /** Another process has extended the stream up to this head: a state before it decides nothing any more. */
+  noteHead(stream: StreamId, head: number): void {
     const held = this.#held.get(stream);
-    if (held !== undefined) held.state = undefined;
+    const state = held?.state ?? this.#cache.get(stream);
+    if (state === undefined) {
+      if (held !== undefined) held.isLoaded = false;
+    } else if (state.state.lastEventId < head) this.#behind.set(stream, head);
   }
 
   /** Folds of what other processes appended to a state in memory. */
@@ -121,25 +105,40 @@ export class Streams {
   }
 
   /**
-   * Folds the stream and caches it; undefined for a stream without events. Concurrent calls share one fold, except an urgent
-   * one, for which everybody's moves wait: it does not join a fold that may wait for a slot, and takes none.
+   * The stream at `head` or later, by default the log's at the moment of the call: a state in memory if it is as new, else folded on
+   * or from the beginning. Undefined for a stream without events. Throws StreamDamaged and FORUM_ERR_UNAVAILABLE.
    */
-  load(chamberId: number): Promise<Chamber | undefined>;
-  load(did: string): Promise<Account | undefined>;
-  load(stream: StreamId, options?: LoadOptions): Promise<Chamber | Account | undefined>;
-  async load(stream: StreamId, { isUrgent = false, head }: LoadOptions = {}): Promise<Chamber | Account | undefined> {
-    const damage = this.#log.damageOf(stream);
+  at(chamberId: number, head?: number): Promise<Chamber | undefined>;
+  at(did: string, head?: number): Promise<Account | undefined>;
+  at(stream: StreamId, head?: number): Promise<State | undefined>;
+  async at(stream: StreamId, head?: number): Promise<State | undefined> {
+    const damage = this.#log.damages.of(stream);
     if (damage !== undefined) throw damage;
+    const least = head ?? (await this.#log.lastEventId(stream));
+    let state = this.current(stream) ?? undefined;
+    // A fold that was under way may end before that head.
+    while ((state?.state.lastEventId ?? 0) < least) state = await this.#load(stream, least);
+    const held = this.#held.get(stream);
+    if (state === undefined && held !== undefined) held.isLoaded = true;
+    return state;
+  }
+
+  /** Brings the stream into memory, so that `current` has it. */
+  async load(stream: StreamId): Promise<void> {
+    if (this.current(stream) === undefined) await this.at(stream, this.#behind.get(stream));
+  }
+
+  /** Concurrent calls share one fold. */
+  async #load(stream: StreamId, head: number): Promise<State | undefined> {
     const running = this.#loading.get(stream);
-    if (running !== undefined && !isUrgent) return running;
-    if (this.#inMemory(stream) !== undefined) this.#catchUps++;
-    const slot = isUrgent ? NO_SLOT : this.#heavyFolds.open();
-    const loading = this.#load(stream, { slot, head });
+    if (running !== undefined) return running;
+    const slot = this.#heavyFolds.open();
+    const loading = this.#foldTo(stream, Math.max(head, this.#behind.get(stream) ?? 0), slot);
     this.#loading.set(stream, loading);
     try {
       const state = await loading;
       // Not when a commit has published a newer state meanwhile.
-      if (state !== undefined && this.#loading.get(stream) === loading) this.#keep(stream, state);
+      if (state !== undefined && this.#loading.get(stream) === loading) this.publish(stream, state);
       return state;
     } finally {
       slot.release();
@@ -147,10 +146,12 @@ export class Streams {
     }
   }
 
-  async #load(stream: StreamId, limits: FoldLimits): Promise<Chamber | Account | undefined> {
-    let state = this.#inMemory(stream) ?? (await this.#restore(stream, limits));
-    let due: Chamber | Account | undefined;
-    await this.#fold({ stream, from: state, ...limits }, (event, leaf, lineBytes) => {
+  async #foldTo(stream: StreamId, head: number, slot: Slot): Promise<State | undefined> {
+    const known = this.#held.get(stream)?.state ?? this.#cache.get(stream);
+    if (known !== undefined) this.#catchUps++;
+    let state = known ?? (await this.#restore(stream, head, slot));
+    let due: State | undefined;
+    await this.#fold({ stream, from: state, head, slot }, (event, leaf, lineBytes) => {
       state = grown(state, event, { leaf, lineBytes });
       if (isSnapshotDue(state.state)) due = state;
       return state.headHash;
@@ -161,10 +162,9 @@ export class Streams {
   }
 
   /** The state after the stream's snapshot, if that belongs to the log. */
-  async #restore(stream: StreamId, { slot, head }: FoldLimits): Promise<Chamber | Account | undefined> {
+  async #restore(stream: StreamId, head: number, slot: Slot): Promise<State | undefined> {
     const isChamber = typeof stream === 'number';
-    if (head !== undefined && head < (isChamber ? SNAPSHOT_EVERY_EVENTS : ACCOUNT_SNAPSHOT_EVERY_EVENTS))
-      return undefined;
+    if (head < (isChamber ? SNAPSHOT_EVERY_EVENTS : ACCOUNT_SNAPSHOT_EVERY_EVENTS)) return undefined;
     let snapshot = await this.#log.readSnapshot(stream);
     if (snapshot !== undefined && snapshot.state.length > LIGHT_FOLD_BYTES) {
       // Not held while it waits.
@@ -189,40 +189,32 @@ export class Streams {
     return { state, tree: restoreTree(state.moveCount, peaks), headHash, bytes: restoredBytes(text) };
   }
 
-  /** Calls `evolve` with every event up to `head`, or without it up to the log's, also with those appended meanwhile; it returns the new hash. */
+  /** Calls `evolve` with every event up to the head; it returns the hash of the event's line. */
   async #fold(
-    { stream, from, slot, head: known }: FoldOptions,
+    { stream, from, head: until, slot }: FoldRange,
     evolve: (event: ForumEvent, leaf: Uint8Array, lineBytes: number) => Hex,
   ): Promise<void> {
     let after = from?.state.lastEventId ?? 0;
-    let head = from?.headHash ?? NO_PREVIOUS;
+    let headHash = from?.headHash ?? NO_PREVIOUS;
     let bytes = 0;
-    for (let until = known; ; until = undefined) {
-      // A head that was read before may be behind a snapshot, or a state that was published meanwhile.
-      if (until === undefined || until < after) until = await this.#log.lastEventId(stream);
-      if (until < after) {
-        this.forget(stream);
-        throw new LogCorruption(`stream ${stream} ends at event ${until} and had ${after} before`);
-      }
-      if (until === after) return;
-      for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
-        bytes += ndjson.length;
-        if (bytes > LIGHT_FOLD_BYTES) await slot.take();
-        for (let start = 0; start < ndjson.length; ) {
-          const end = ndjson.indexOf(LINE_BREAK, start);
-          const line = ndjson.subarray(start, end);
-          start = end + 1;
-          try {
-            const event = fromLine(line.toString());
-            requireNext(event, { stream, eventId: ++after, prev: head });
-            head = evolve(event, leafHash(line), line.length);
-          } catch (error) {
-            throw this.#log.noteDamage(new StreamDamaged(stream, after, `event ${after}: ${(error as Error).message}`));
-          }
+    for await (const { ndjson } of readPages(this.#log, { stream, after, until, lane: 'foreground' })) {
+      bytes += ndjson.length;
+      if (bytes > LIGHT_FOLD_BYTES) await slot.take();
+      for (let start = 0; start < ndjson.length; ) {
+        const end = ndjson.indexOf(LINE_BREAK, start);
+        const line = ndjson.subarray(start, end);
+        start = end + 1;
+        try {
+          const event = fromLine(line.toString());
+          requireNext(event, { stream, eventId: ++after, prev: headHash });
+          headHash = evolve(event, leafHash(line), line.length);
+        } catch (error) {
+          const damage = new StreamDamaged(stream, after, `event ${after}: ${(error as Error).message}`);
+          throw this.#log.damages.note(damage);
         }
       }
-      if (known !== undefined && after >= known) return;
     }
+    if (after < until) throw new LogCorruption(`stream ${stream} ends at event ${after} and had ${until} before`);
   }
 }
 
@@ -230,23 +222,21 @@ const LINE_BREAK = 0x0a;
 
 interface Held {
   /** Undefined until it is loaded, and for a stream without events. */
-  state: Chamber | Account | undefined;
+  state: State | undefined;
+  isLoaded: boolean;
   holders: number;
 }
 
-function grown(before: Chamber | Account | undefined, event: ForumEvent, facts: LineFacts): Chamber | Account {
+function grown(before: State | undefined, event: ForumEvent, facts: LineFacts): State {
   if (event.chamberId === null) return grownAccount(before as Account | undefined, event, facts.leaf);
   return grownChamber(before as Chamber | undefined, event, facts).chamber;
 }
 
-interface FoldLimits {
-  readonly slot: Slot;
-  readonly head: number | undefined;
-}
-
-interface FoldOptions extends FoldLimits {
+interface FoldRange {
   readonly stream: StreamId;
-  readonly from: Chamber | Account | undefined;
+  readonly from: State | undefined;
+  readonly head: number;
+  readonly slot: Slot;
 }
 
 interface Expected {

@@ -1,7 +1,7 @@
 // What agents have to do in their chambers, for GET /me/todo: most urgent first, each list with a version of its own.
 import { hash } from 'node:crypto';
 import { byUrgency, nextDeadline, type Todo, type TodoView, todoOf, todoView } from '../../projections/todo.ts';
-import type { ForumLog } from '../log/log.ts';
+import type { ReadModel } from '../log/read-model.ts';
 import type { ChamberLimits } from '../moves/move.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
@@ -23,17 +23,17 @@ export interface TodoList {
 }
 
 export class TodoLists {
-  readonly #log: ForumLog;
+  readonly #lists: ReadModel;
   readonly #limits: ChamberLimits;
 
-  constructor(log: ForumLog, limits: ChamberLimits) {
-    this.#log = log;
+  constructor(lists: ReadModel, limits: ChamberLimits) {
+    this.#lists = lists;
     this.#limits = limits;
   }
 
   /** The chambers of the agent that are not committed. */
   async of(did: string, now: Millis): Promise<TodoList> {
-    const memberships = await this.#log.listMemberships(did, MEMBERSHIPS_MAX);
+    const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
     const { membersMax } = this.#limits;
     const items = memberships.map((membership) => todoOf(membership, { now, membersMax })).sort(byUrgency);
     const ahead = items.map(nextDeadline).filter((deadline) => deadline > now);
@@ -43,7 +43,7 @@ export class TodoLists {
   /** The first items of a list, as they are shown. */
   async views({ items }: TodoList, limit: number): Promise<readonly TodoView[]> {
     const shown = items.slice(0, limit);
-    const holders = await this.#log.listMembersAt(
+    const holders = await this.#lists.listMembersAt(
       shown.map(({ membership, holderTurnOrder }) => [membership.chamber.chamberId, holderTurnOrder]),
     );
     return shown.map((item, index) => todoView(item, holders[index] ?? null));

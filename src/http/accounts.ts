@@ -92,7 +92,7 @@ const agentRoute = readRoute({
   handle: async ({ forum }, c) => {
     const account = await forum.account(c.req.param('did') ?? '');
     if (account === undefined) throw new ForumError('FORUM_ERR_NOT_FOUND', 'agent not found');
-    return json(agentView(account.state, await forum.log.agentRecord(account.state.did)));
+    return json(agentView(account.state, await forum.store.lists.agentRecord(account.state.did)));
   },
 });
 

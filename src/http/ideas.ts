@@ -2,8 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
 import { type IdeaView, ideaViews } from '../../projections/views.ts';
-import type { ForumLog, GraduatedQuery } from '../log/log.ts';
 import { takeTurn } from '../log/pages.ts';
+import type { GraduatedQuery, ReadModel } from '../log/read-model.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
@@ -72,8 +72,8 @@ export const ideaRoutes: readonly Route[] = [
     handle: async ({ forum }, c) => {
       requireQuery(c.req.url, ['limit']);
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
-      const first = await readGraduated(forum.log, { limit: Math.min(limit, IDEAS_PER_PAGE) });
-      const ideas = graduatedIdeas(forum.log, { first, limit });
+      const first = await readGraduated(forum.store.lists, { limit: Math.min(limit, IDEAS_PER_PAGE) });
+      const ideas = graduatedIdeas(forum.store.lists, { first, limit });
       return new Response(ReadableStream.from(ideasText(ideas)), { headers: JSON_HEADERS });
     },
   }),
@@ -91,7 +91,7 @@ export const ideaRoutes: readonly Route[] = [
     handle: async ({ forum }, c) => {
       const ticker = c.req.param('ticker') ?? '';
       requireQuery(c.req.url, ['chamberId']);
-      const idea = await forum.log.findIdea(ticker, parseChamberId(c.req.query('chamberId')));
+      const idea = await forum.store.lists.findIdea(ticker, parseChamberId(c.req.query('chamberId')));
       if (idea !== undefined) return json(idea);
       throw new ForumError('FORUM_ERR_NOT_FOUND', `idea ${JSON.stringify(ticker)} not found`);
     },
@@ -102,13 +102,13 @@ export const ideaRoutes: readonly Route[] = [
 const IDEAS_PER_PAGE = 10;
 
 /** The pages of a long list take turns with all other reads: hundreds of lists at once must not delay a move. */
-async function readGraduated(log: ForumLog, query: GraduatedQuery): Promise<readonly IdeaView[]> {
+async function readGraduated(lists: ReadModel, query: GraduatedQuery): Promise<readonly IdeaView[]> {
   await takeTurn('foreground');
-  return log.listGraduatedIdeas(query);
+  return lists.listGraduatedIdeas(query);
 }
 
 async function* graduatedIdeas(
-  log: ForumLog,
+  lists: ReadModel,
   { first, limit }: { readonly first: readonly IdeaView[]; readonly limit: number },
 ): AsyncGenerator<IdeaView> {
   let page = first;
@@ -116,7 +116,7 @@ async function* graduatedIdeas(
     yield* page;
     left -= page.length;
     if (left === 0 || page.length < IDEAS_PER_PAGE) return;
-    page = await readGraduated(log, { limit: Math.min(left, IDEAS_PER_PAGE), after: page.at(-1) });
+    page = await readGraduated(lists, { limit: Math.min(left, IDEAS_PER_PAGE), after: page.at(-1) });
   }
 }
 

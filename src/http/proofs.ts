@@ -104,11 +104,11 @@ export const proofRoutes: readonly Route[] = [
 ];
 
 function logId({ forum }: HttpOptions) {
-  return { 'Log-Id': forum.log.logId };
+  return { 'Log-Id': forum.store.log.logId };
 }
 
 function nodesOf({ forum }: HttpOptions, chamberId: number): ReadNodes {
-  return (refs) => forum.log.readNodes(chamberId, refs);
+  return (refs) => forum.store.log.readNodes(chamberId, refs);
 }
 
 function requireLeaf(text: string | undefined, moveCount: number): number {

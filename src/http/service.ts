@@ -95,7 +95,8 @@ export const serviceRoutes: readonly Route[] = [
     schema: v.strictObject({ ready: v.literal(true) }),
     example: { ready: true },
     handle: async ({ forum, verify }) => {
-      if (forum.log.writeFailure !== undefined) throw forum.log.writeFailure;
+      const { writeFailure } = forum.store.meta;
+      if (writeFailure !== undefined) throw writeFailure;
       await requireVerified(verify);
       return json({ ready: true });
     },

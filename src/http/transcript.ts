@@ -3,7 +3,7 @@
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseBy } from '../../projections/phase.ts';
-import type { ForumLog } from '../log/log.ts';
+import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import type { Names } from '../moves/move.ts';
 import { narrateEvent } from '../moves/narrate.ts';
@@ -93,7 +93,7 @@ export const transcriptRoutes: readonly Route[] = [
       const accept = header(c, 'accept');
       const isJson = accepts(accept, 'application/json') && !accepts(accept, 'text/markdown');
       const form = isJson ? JSON_FORM : MARKDOWN_FORM;
-      const transcript = await transcribe(forum.log, { ...castOf(state), after, maxBytes, form });
+      const transcript = await transcribe(forum.store.log, { ...castOf(state), after, maxBytes, form });
       return new Response(transcript, { headers: { ...(isJson ? JSON_HEADERS : MARKDOWN_HEADERS), Vary: 'Accept' } });
     },
   },
@@ -127,7 +127,7 @@ interface Part extends Cast {
 }
 
 /** As many turns as fit into maxBytes; the first is cut if necessary. */
-async function transcribe(log: ForumLog, part: Part): Promise<string> {
+async function transcribe(log: EventLog, part: Part): Promise<string> {
   const { chamberId, after, lastEventId, maxBytes, form } = part;
   let agents: ReadonlyMap<string, string> = new Map();
   let previous: Turn | undefined;

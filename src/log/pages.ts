@@ -1,6 +1,6 @@
 // Reading from a cursor, page by page: pages are bounded in bytes, and one full page is read in a turn of the event loop, so that
 // no read or fold blocks the process. Readers wait in two lanes: a single read does not wait for readers of whole logs.
-import type { ForumLog, Page, StreamId } from './log.ts';
+import type { EventLog, Page, StreamId } from './log.ts';
 
 /** A page ends with the line that reaches this size. */
 export const PAGE_BYTES = 262_144;
@@ -22,7 +22,7 @@ export interface PageRange {
 }
 
 /** Yields the pages of the range in order. */
-export async function* readPages(log: ForumLog, { stream, after, until, lane }: PageRange): AsyncGenerator<Page> {
+export async function* readPages(log: EventLog, { stream, after, until, lane }: PageRange): AsyncGenerator<Page> {
   let cursor = after;
   while (cursor < until) {
     await takeTurn(lane);
@@ -36,7 +36,7 @@ export async function* readPages(log: ForumLog, { stream, after, until, lane }: 
 
 /** The pages over all chambers after a place: so many lines, or up to the end. */
 export async function* readAllPages(
-  log: ForumLog,
+  log: EventLog,
   { after, limit, lane }: Pick<PageRange, 'after' | 'lane'> & { readonly limit: number },
 ): AsyncGenerator<Page> {
   let cursor = after;

@@ -85,7 +85,12 @@ async function chamberPage(c: Context, forum: Forum, relayerProblem: string | un
   const { chamberId, lastEventId, name } = state;
   const events: ChamberEvent[] = [];
   const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
-  for await (const page of readPages(forum.log, { stream: chamberId, after, until: lastEventId, lane: 'foreground' })) {
+  for await (const page of readPages(forum.store.log, {
+    stream: chamberId,
+    after,
+    until: lastEventId,
+    lane: 'foreground',
+  })) {
     const lines = Buffer.from(page.ndjson).toString().trimEnd().split('\n');
     // The stream of a chamber holds nothing else.
     events.push(...lines.map((line) => fromLine(line) as ChamberEvent));

@@ -41,8 +41,8 @@ export function streamRoutes(
   app: Hono<{ Bindings: Partial<HttpBindings> }>,
   { forum, liveness, quota, networkOf, headers }: StreamOptions,
 ): Subscriptions {
-  const subscriptions = new Subscriptions(forum);
-  const { log } = forum;
+  const { log } = forum.store;
+  const subscriptions = new Subscriptions({ log, follow: forum.follow.bind(forum) });
   const { logId } = log;
   const logHeaders = { ...headers, 'Log-Id': logId };
 
@@ -155,7 +155,7 @@ async function readPlace(c: Context, forum: Forum): Promise<number | undefined> 
   if (chamberId === undefined || eventId === undefined || text !== `${chamberId}:${eventId}`) {
     throw invalid(name, 'must be <chamberId>:<eventId> of the last line received, or 0');
   }
-  const place = await forum.log.placeOf(chamberId, eventId);
+  const place = await forum.store.log.placeOf(chamberId, eventId);
   if (place === undefined) throw invalid(name, `event ${eventId} of chamber ${chamberId} is not in this log`);
   return place;
 }

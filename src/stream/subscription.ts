@@ -11,7 +11,7 @@
 //   which is dropped when the log grows or every subscription has been woken.
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
-import { ALL_CHAMBERS, type ForumLog, type OrderedPage, type Page } from '../log/log.ts';
+import { ALL_CHAMBERS, type EventLog, type OrderedPage, type Page } from '../log/log.ts';
 import { PAGE_BYTES, PAGE_LINES_MAX, takeTurn } from '../log/pages.ts';
 
 export interface Consumer {
@@ -28,7 +28,7 @@ export type EndReason = 'stopped' | 'over' | { readonly error: unknown };
 
 /** What subscriptions need of the forum. */
 export type Source = Pick<Forum, 'follow'> & {
-  readonly log: Pick<ForumLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace'>;
+  readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace'>;
 };
 
 /** All subscriptions, by chamber; those of ALL_CHAMBERS have places as their cursors. */

@@ -6,6 +6,7 @@ import { AuditedChain } from '../../src/audit/chain.ts';
 import { compareChain } from '../../src/audit/claims.ts';
 import { compareAccounts } from '../../src/audit/registrations.ts';
 import { relayerForum } from '../../src/chain.ts';
+import { SOLE_LEASE } from '../../src/log/store.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
@@ -119,7 +120,7 @@ class World {
 
 /** Everything onto the chain: at first nothing is mined, so that fees are raised, and blocks are reorganized away. */
 async function relay({ house }: World): Promise<void> {
-  const lease = house.log.lease('relayer');
+  const lease = house.store.nodes?.lease('relayer') ?? SOLE_LEASE;
   const forum = relayerForum(house.forum, lease);
   let ahead = 0;
   const relayer = new Relayer({

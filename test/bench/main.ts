@@ -1,7 +1,8 @@
 // `npm run bench`: all benches, or those named: `npm run bench -- moves single`.
-// Options: --runs 3, --only <pattern of sides>, --scale 1 (share of the full sizes, to try a bench out).
+// Options: --runs 3, --only <pattern of sides>, --scale 1 (share of the full sizes, to try a bench out), --against <checkout> (of versus).
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchAudit } from './audit.ts';
 import { benchFanout } from './fanout.ts';
@@ -16,6 +17,7 @@ import { benchReplay } from './replay.ts';
 import { printReport, type Report } from './report.ts';
 import { benchSingle } from './single.ts';
 import { benchStart } from './start.ts';
+import { benchVersus } from './versus.ts';
 
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
   moves: ({ runs, only }) => benchMoves(runs, only),
@@ -28,6 +30,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   idle: benchIdle,
   audit: benchAudit,
   nodes: benchNodes,
+  versus: benchVersus,
 };
 
 const { values, positionals } = parseArgs({
@@ -36,10 +39,16 @@ const { values, positionals } = parseArgs({
     runs: { type: 'string', default: '3' },
     only: { type: 'string', default: '' },
     scale: { type: 'string', default: '1' },
+    against: { type: 'string' },
   },
 });
-const options: Options = { runs: Number(values.runs), only: new RegExp(values.only), scale: Number(values.scale) };
-const names = positionals.length > 0 ? positionals : Object.keys(BENCHES);
+const options: Options = {
+  runs: Number(values.runs),
+  only: new RegExp(values.only),
+  scale: Number(values.scale),
+  against: values.against && resolve(values.against),
+};
+const names = positionals.length > 0 ? positionals : Object.keys(BENCHES).filter((name) => name !== 'versus');
 
 const reports: Report[] = [];
 for (const name of names) {

@@ -25,12 +25,14 @@ const HASHED_BYTES = 262_144;
 const WAKE_UP_MS_MAX = 20;
 const FLOOR_SHARE_MIN = 0.7;
 
-interface Contest {
+export interface Contest {
   readonly name: string;
   readonly side: Side;
   readonly nodes: number;
   readonly isSpread?: boolean;
   readonly isOnSqlite?: boolean;
+  readonly connections?: number;
+  readonly movesPerConnection?: number;
 }
 
 const SQLITE: Contest = { name: 'SQLite, one process', side: SERVICE, nodes: 1, isOnSqlite: true };
@@ -47,7 +49,7 @@ const CONTESTS: readonly Contest[] = [
   ]),
 ];
 
-interface Figures extends MovesResult {
+export interface Figures extends MovesResult {
   /** Microseconds of CPU for each move. */
   readonly nodeMicros: number;
   readonly serverMicros: number;
@@ -104,7 +106,7 @@ export async function benchNodes(options: Options): Promise<Report> {
   }
 }
 
-async function measureMoves(server: PostgresServer, contest: Contest, options: Options): Promise<Figures> {
+export async function measureMoves(server: PostgresServer, contest: Contest, options: Options): Promise<Figures> {
   return withNodes(server, contest, async (nodes) => {
     const [first, ...others] = nodes.map(({ authority }) => authority) as [string, ...string[]];
     const cpu = watchCpu([server.pid(), ...nodes.map(({ pid }) => pid)]);
@@ -113,9 +115,9 @@ async function measureMoves(server: PostgresServer, contest: Contest, options: O
       authority: first,
       others,
       isSpread: contest.isSpread ?? false,
-      connections: CONNECTIONS,
-      agentsPerChamber: AGENTS,
-      movesPerConnection: scaled(MOVES_PER_CONNECTION, options),
+      connections: contest.connections ?? CONNECTIONS,
+      agentsPerChamber: contest.connections === 1 ? 1 : AGENTS,
+      movesPerConnection: scaled(contest.movesPerConnection ?? MOVES_PER_CONNECTION, options),
       rounds: 1,
     }).finally(cpu.end);
     const [serverMillis = 0, ...nodeMillis] = cpu.perSecond(result.span);

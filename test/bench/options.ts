@@ -7,6 +7,8 @@ export interface Options {
   readonly only: RegExp;
   /** Share of the full sizes: below 1 a bench is only tried out. */
   readonly scale: number;
+  /** Another checkout of the project, built, for `versus`. */
+  readonly against: string | undefined;
 }
 
 export function scaled(size: number, { scale }: Options): number {

@@ -1,5 +1,6 @@
 // What is compared: the service as it is shipped, and floors, each a process that serves HTTP.
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export interface Side {
@@ -14,15 +15,14 @@ const fromRoot = (path: string) => fileURLToPath(new URL(path, root));
 
 const SERVICE_ENV = { CHAIN: 'none', LOG_LEVEL: 'error', NODE_ENV: 'development' } as const;
 
-/** As `npm start` runs it: exec node [options] program. */
-const { scripts } = JSON.parse(readFileSync(fromRoot('package.json'), 'utf8')) as { scripts: { start: string } };
-const command = scripts.start.split(' ').slice(2);
+/** The service of a checkout that is built, as its `npm start` runs it: exec node [options] program. */
+export function serviceOf(folder: string, name: string): Side {
+  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { scripts: { start: string } };
+  const command = scripts.start.split(' ').slice(2);
+  return { name, command: [...command.slice(0, -1), join(folder, `${command.at(-1)}`)], env: SERVICE_ENV };
+}
 
-export const SERVICE: Side = {
-  name: 'service',
-  command: [...command.slice(0, -1), fromRoot(`${command.at(-1)}`)],
-  env: SERVICE_ENV,
-};
+export const SERVICE: Side = serviceOf(fromRoot(''), 'service');
 
 /** The service writing a CPU profile into `folder` when it ends. */
 export function profiledService(folder: string): Side {

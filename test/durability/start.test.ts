@@ -4,7 +4,7 @@ import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writ
 import { dirname, join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { type Exit, runService, startProcess } from '../kit/service-process.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
@@ -40,19 +40,19 @@ function expectOneLine({ code, stdout, stderr }: Exit, text: string, expected = 
 
 /** The log does not open, and says why in one line. */
 function expectRefused(databasePath: string, text: string): void {
-  const open = () => void openSqliteLog(databasePath).close();
+  const open = () => void openSqliteStore(databasePath).close();
   expect(open).toThrow(text);
   expect(open).not.toThrow('\n');
 }
 
 /** Open in this process, as the service opens it, until the test ends. */
 function hold(databasePath: string): void {
-  const log = openSqliteLog(databasePath);
-  atEnd(() => log.close());
+  const store = openSqliteStore(databasePath);
+  atEnd(() => store.close());
 }
 
 async function openOnce(databasePath: string): Promise<void> {
-  await openSqliteLog(databasePath).close();
+  await openSqliteStore(databasePath).close();
 }
 
 function databaseOf(write: (db: Database.Database) => void): string {
@@ -95,7 +95,7 @@ describe('a start that cannot succeed', () => {
   it('is refused by a hard link, in either order', async () => {
     const path = temporaryDatabase();
     const link = join(temporaryFolder(), 'linked.db');
-    const first = openSqliteLog(path);
+    const first = openSqliteStore(path);
     linkSync(path, link);
     expectOneLine(await refusal(link), `cannot open the database ${link}: the file has 2 names (hard links)`);
     await first.close();

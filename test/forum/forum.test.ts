@@ -1,41 +1,26 @@
 // The spine: decided in order, appended in one transaction, answered when it is on disk, at a time that never falls.
 import { describe, expect, it } from 'vitest';
-import type { ForumLog, LogEntry, StreamId } from '../../src/log/log.ts';
+import type { EventLog, LogEntry, StreamId } from '../../src/log/log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { House, PUBLIC_URL } from '../kit/house.ts';
+import { actBefore, withMembers } from '../kit/members.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-
-/** The log with other members. */
-function withMembers(log: ForumLog, members: Partial<ForumLog>): ForumLog {
-  return new Proxy(log, {
-    get: (target, name) => {
-      if (Object.hasOwn(members, name)) return Reflect.get(members, name);
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-}
 
 /** The log with something before each append and each read of a page. */
 function beforeAppend(
   append: (entries: readonly LogEntry[]) => Promise<void>,
   read: (stream: StreamId) => Promise<void> = async () => {},
 ) {
-  return (log: ForumLog): ForumLog =>
-    new Proxy(log, {
-      get: (target, name) => {
-        if (name === 'append')
-          return (...batch: Parameters<ForumLog['append']>) => append(batch[0]).then(() => target.append(...batch));
-        if (name === 'readPage')
-          return (stream: StreamId, after: number, limit: number) =>
-            read(stream).then(() => target.readPage(stream, after, limit));
-        const value: unknown = Reflect.get(target, name);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
+  return (log: EventLog): EventLog =>
+    actBefore(
+      actBefore(log, 'append', ({ entries }) => append(entries)),
+      'readPage',
+      (stream) => read(stream),
+    );
 }
 
 async function inDebate(house: House) {
@@ -231,7 +216,9 @@ describe('the time', () => {
     const { state } = (await house.forum.account(ann.did)) ?? {};
     await house.close();
     house.clock.advance(-1_000);
-    const other = new House({ path, clock: house.clock, wrapLog: (log) => withMembers(log, { lastAt: 0 }) });
+    const store = openSqliteStore(path);
+    const late = { ...store, meta: withMembers(store.meta, { lastAt: 0 }) };
+    const other = new House({ store: late, clock: house.clock });
     await openChamber(other, [ann]);
     const events = await other.events(1);
     expect(events.map(({ payload }) => payload)).toMatchObject([{ accountEventId: 1 }, { accountEventId: 1 }]);

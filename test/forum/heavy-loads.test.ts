@@ -1,7 +1,7 @@
 // Loads of large chambers wait for each other, because each holds a whole state beside the cache; others never wait for them.
 import { expect, it, vi } from 'vitest';
 import { Streams } from '../../src/forum/streams.ts';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { FullLogWriter } from '../kit/full-log.ts';
 import { atEnd } from '../kit/temporary.ts';
 
@@ -12,17 +12,17 @@ const HEAVY_LOADS_MAX = 4;
 const HEAVY_BYTES = 1_048_576 + 2 * 262_144;
 
 it('at most four large chambers are loaded at once, and a small one passes them', { timeout: 120_000 }, async () => {
-  const log = openSqliteLog(':memory:');
-  atEnd(() => log.close());
-  const writer = new FullLogWriter(log);
+  const store = openSqliteStore(':memory:');
+  atEnd(() => store.close());
+  const writer = new FullLogWriter(store.log);
   for (const id of HEAVY) await writer.writeChamber(id, { text: 'x'.repeat(8_192), backed: 1 });
   await writer.writeChamber(LIGHT, { text: '', backed: 1 });
-  const streams = new Streams(log, 1);
+  const streams = new Streams(store.log, 1);
   const read = new Map<number, number>();
   const finished: number[] = [];
   let most = 0;
-  const readPage = log.readPage.bind(log);
-  vi.spyOn(log, 'readPage').mockImplementation(async (stream, after, limit) => {
+  const readPage = store.log.readPage.bind(store.log);
+  vi.spyOn(store.log, 'readPage').mockImplementation(async (stream, after, limit) => {
     const page = await readPage(stream, after, limit);
     read.set(stream as number, (read.get(stream as number) ?? 0) + page.ndjson.length);
     const underWay = [...read].filter(([id, bytes]) => bytes > HEAVY_BYTES && !finished.includes(id));
@@ -30,7 +30,7 @@ it('at most four large chambers are loaded at once, and a small one passes them'
     return page;
   });
   const load = async (id: number) => {
-    expect((await streams.load(id))?.state.ideas).toHaveLength(256);
+    expect((await streams.at(id))?.state.ideas).toHaveLength(256);
     finished.push(id);
   };
   await Promise.all([...HEAVY, LIGHT].map(load));

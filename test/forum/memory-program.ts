@@ -1,11 +1,11 @@
 // Folds fat streams from a log and prints what they take: `node --expose-gc memory-program.ts chambers|short-chambers|accounts`.
 import { Streams } from '../../src/forum/streams.ts';
 import type { StreamId } from '../../src/log/log.ts';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { FullLogWriter, LONGEST_TEXT } from '../kit/full-log.ts';
 
-const log = openSqliteLog(':memory:');
-const writer = new FullLogWriter(log);
+const store = openSqliteStore(':memory:');
+const writer = new FullLogWriter(store.log);
 const [what] = process.argv.slice(2);
 const ids: StreamId[] = [];
 const count = what === 'accounts' ? 300 : what === 'chambers' ? 3 : 10;
@@ -20,16 +20,16 @@ for (let at = 1; at <= count; at++) {
   ids.push(stream);
 }
 
-const cache = new Streams(log, 1_000_000_000);
+const open = () => new Streams(store.log, 1_000_000_000);
 // Once, so that what the first fold allocates for good is not counted.
-await cache.load(ids[0] as number);
-cache.forget(ids[0] as number);
+await open().at(ids[0] as number);
+const cache = open();
 const heapUsed = () => {
   for (let round = 0; round < 3; round++) globalThis.gc?.();
   const { heapUsed: heap, external } = process.memoryUsage();
   return heap + external;
 };
 const before = heapUsed();
-for (const id of ids) await cache.load(id as number);
+for (const id of ids) await cache.at(id as number);
 process.stdout.write(`${JSON.stringify({ heap: heapUsed() - before, estimate: cache.bytes })}\n`);
-await log.close();
+await store.close();

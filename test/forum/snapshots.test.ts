@@ -7,7 +7,7 @@ import { Streams } from '../../src/forum/streams.ts';
 import type { StreamId } from '../../src/log/log.ts';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { LogWriter } from '../bench/logs/log-writer.ts';
 import { House } from '../kit/house.ts';
 import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
@@ -32,11 +32,11 @@ async function written(): Promise<string> {
 
 /** The stream as it is first loaded, and how many lines that took. */
 async function load(path: string, stream: StreamId = 1) {
-  const log = openSqliteLog(path);
-  const reading = vi.spyOn(log, 'readPage');
-  const state = await new Streams(log, 10_000_000).load(stream);
+  const store = openSqliteStore(path);
+  const reading = vi.spyOn(store.log, 'readPage');
+  const state = await new Streams(store.log, 10_000_000).at(stream);
   const pages = await Promise.all(reading.mock.results.map(({ value }) => value));
-  await log.close();
+  await store.close();
   return { state, lines: pages.reduce((sum, { count }) => sum + count, 0) };
 }
 

@@ -31,7 +31,7 @@ it(
     await appendDebates(filling, { did: moved.by.did, chamberId: moved.id, count: COLD_EVENTS });
     await filling.stop();
     const running = await run({ DATABASE_PATH: path }, filling.clock);
-    const reading = vi.spyOn(running.service.forum.log, 'readPage');
+    const reading = vi.spyOn(running.service.forum.store.log, 'readPage');
     const pagesOf = (id: number) => reading.mock.calls.filter(([stream]) => stream === id).length;
     for (let reader = 0; reader < BULK_READERS; reader++)
       readInBulk(running.url, `/chambers/${bulk.id}/events?limit=10000`);

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Agent as HttpAgent, get as httpGet } from 'node:http';
 import { expect, it } from 'vitest';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { FAT_PERSONALITY, type FullChamber, FullLogWriter, LONGEST_TEXT, MEMBERS } from '../kit/full-log.ts';
 import { PUBLIC_URL, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
@@ -42,8 +42,8 @@ it(
 );
 
 async function writeChambers(path: string): Promise<readonly FullChamber[]> {
-  const log = openSqliteLog(path);
-  const writer = new FullLogWriter(log);
+  const store = openSqliteStore(path);
+  const writer = new FullLogWriter(store.log);
   const written: FullChamber[] = [];
   for (let id = 1; id <= chambers; id++) {
     written.push(await writer.writeChamber(id, { text: LONGEST_TEXT, backed: BACKED, deployed: DEPLOYED }));
@@ -51,7 +51,7 @@ async function writeChambers(path: string): Promise<readonly FullChamber[]> {
   for (let from = 0; from < accounts; from += ACCOUNTS_PER_APPEND) {
     await writer.writeAccounts(Array.from({ length: ACCOUNTS_PER_APPEND }, (_, at) => signer(from + at)));
   }
-  await log.close();
+  await store.close();
   return written;
 }
 

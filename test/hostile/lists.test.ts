@@ -1,7 +1,7 @@
 // Long lists are read in pages that take turns with all other reads. Before, each was read and written at once, 25 ms of the main
 // thread for 100 long ideas, so that 50 readers of lists held up every move for a second.
 import { expect, it, vi } from 'vitest';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { FullLogWriter } from '../kit/full-log.ts';
 import { run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
@@ -13,16 +13,16 @@ const LIMIT = 87;
 
 it('of 20 readers of long lists at most four read a page in a turn of the event loop, and each gets its list', async () => {
   const path = temporaryDatabase();
-  const log = openSqliteLog(path);
-  await new FullLogWriter(log).writeChamber(1, { text: '議'.repeat(2_000), backed: IDEAS, deployed: IDEAS });
-  const newest = await log.listGraduatedIdeas({ limit: LIMIT });
-  await log.close();
+  const store = openSqliteStore(path);
+  await new FullLogWriter(store.log).writeChamber(1, { text: '議'.repeat(2_000), backed: IDEAS, deployed: IDEAS });
+  const newest = await store.lists.listGraduatedIdeas({ limit: LIMIT });
+  await store.close();
   const running = await run({ DATABASE_PATH: path });
 
   let pages = 0;
   let pagesOfTurn = 0;
   let most = 0;
-  const { log: served } = running.service.forum;
+  const { lists: served } = running.service.forum.store;
   const read = served.listGraduatedIdeas.bind(served);
   vi.spyOn(served, 'listGraduatedIdeas').mockImplementation((query) => {
     if (pagesOfTurn === 0) {

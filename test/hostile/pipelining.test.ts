@@ -19,7 +19,7 @@ it('a connection has one request under way, and no page is read before its respo
   const running = await run();
   const { by, id } = await debating(running);
   await appendDebates(running, { did: by.did, chamberId: id, count: EVENTS, bulk: 'x'.repeat(60_000) });
-  const reading = vi.spyOn(running.service.forum.log, 'readPage');
+  const reading = vi.spyOn(running.service.forum.store.log, 'readPage');
   const request = `GET /chambers/${id}/events?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n`;
   for (let connection = 0; connection < CONNECTIONS; connection++) {
     const flooding = await RawSocket.open(running.url);

@@ -69,7 +69,7 @@ describe('POST /register', () => {
     );
     const [right, wrong] = await Promise.all(answers);
     expect([right?.status, wrong?.status, wrong?.body]).toEqual([200, 200, right?.body]);
-    expect(await house.log.operatorEmail(by.did)).toBe('right@example.org');
+    expect(await house.store.lists.operatorEmail(by.did)).toBe('right@example.org');
   });
 
   it('keeps the time of the first registration', async () => {
@@ -109,7 +109,7 @@ describe('POST /register', () => {
     const [line = ''] = await accountLines(house, signer);
     expect(JSON.parse(line)).toMatchObject({ eventId: 1, chamberId: null, request: null });
     for (const header of ['content-digest', 'signature']) expect(line).not.toContain(first.headers[header]);
-    expect(await house.log.operatorEmail(signer.did)).toBe('private@example.org');
+    expect(await house.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
   it('keeps a signed registration without an e-mail address whole, once', async () => {
@@ -122,7 +122,7 @@ describe('POST /register', () => {
     const { signature, 'content-digest': contentDigest } = again.headers;
     const request = { method: 'POST', body, signature, contentDigest };
     expect(JSON.parse(lines[1] ?? '')).toMatchObject({ eventId: 2, type: 'agent.registered', request });
-    expect(await house.log.operatorEmail(signer.did)).toBe('private@example.org');
+    expect(await house.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
   it('asks for the e-mail address of a new key, signed or not, and of an unsigned repetition', async () => {
@@ -141,7 +141,7 @@ describe('POST /register', () => {
     const body = { ...registrationOf(signer), operatorEmail: 'new@example.org' };
     await house.must('POST', '/register', { body, by: signer, created: house.clock.seconds - 1 });
     expect(await accountLines(house, signer)).toHaveLength(1);
-    expect(await house.log.operatorEmail(signer.did)).toBe('new@example.org');
+    expect(await house.store.lists.operatorEmail(signer.did)).toBe('new@example.org');
   });
 
   it('returns the first response to every repeated registration, also after a restart and later changes', async () => {
@@ -161,7 +161,7 @@ describe('POST /register', () => {
       }
     }
     expect(await accountLines(restarted, signer)).toHaveLength(3);
-    expect(await restarted.log.operatorEmail(signer.did)).toBe('op@example.org');
+    expect(await restarted.store.lists.operatorEmail(signer.did)).toBe('op@example.org');
   });
 });
 
@@ -227,7 +227,10 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     const author = { did: by.did, request: null, signature: null };
     const fact = { type: 'agent.registered', payload } as const;
     const { entry } = stageAccountEvent(undefined, fact, author, { now: house.clock.read() });
-    await house.log.append([entry], [{ did: by.did, eventId: 1, signature: null, operatorEmail }]);
+    await house.log.append({
+      entries: [entry],
+      registrations: [{ did: by.did, eventId: 1, signature: null, operatorEmail }],
+    });
     return { house, by, body };
   }
 

@@ -181,9 +181,9 @@ describe('?wait= without since', IN_TIME, () => {
   it('sets no timer in the past for a deadline that passes while the list is read', async () => {
     const { house, ann, get } = await house2();
     await openChamber(house, [ann]);
-    const list = house.log.listMemberships.bind(house.log);
+    const list = house.store.lists.listMemberships.bind(house.store.lists);
     let reads = 0;
-    vi.spyOn(house.log, 'listMemberships').mockImplementation(async (...query) => {
+    vi.spyOn(house.store.lists, 'listMemberships').mockImplementation(async (...query) => {
       const memberships = await list(...query);
       // After the first read it begins to follow the chambers, and reads again.
       if (++reads === 2) house.clock.advance(1.5 * HOUR);
@@ -206,7 +206,7 @@ describe('a waiting request', IN_TIME, () => {
 
   it('whose read fails gives its place back', async () => {
     const { house, ann } = await house2();
-    const failing = vi.spyOn(house.log, 'listMemberships').mockImplementation(async () => {
+    const failing = vi.spyOn(house.store.lists, 'listMemberships').mockImplementation(async () => {
       throw new ForumError('FORUM_ERR_UNAVAILABLE', 'not now');
     });
     const wait = () => house.request('GET', '/me/todo?wait=1', { by: ann });

@@ -44,7 +44,7 @@ export class Commands {
 
   async #settle(houses: readonly House[]): Promise<readonly string[]> {
     const settled = houses.map(async ({ forum }) => {
-      const [chamberId] = await forum.log.listUnsettled(forum.now(), 1);
+      const [chamberId] = await forum.store.lists.listUnsettled(forum.now(), 1);
       const isOver = chamberId !== undefined && (await forum.chamber(chamberId))?.state.settlement.committed === null;
       if (isOver) await recordCommit(forum, chamberId);
       return `settled ${isOver ? chamberId : 'none'}`;

@@ -1,7 +1,7 @@
 // Logs of chambers and accounts as large as the limits allow, written as the spine writes them, but unsigned.
 import { EMPTY_TREE, rootOf } from '../../src/crypto/merkle.ts';
 import { type Author, type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
-import type { ForumLog, LogEntry } from '../../src/log/log.ts';
+import type { EventLog, LogEntry } from '../../src/log/log.ts';
 import type { MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
 import { DEADLINES, type Deadlines, type Hex, type Millis, toHex, toTimestamp } from '../../src/vocabulary/values.ts';
 
@@ -34,11 +34,11 @@ interface Filling {
 }
 
 export class FullLogWriter {
-  readonly #log: ForumLog;
+  readonly #log: EventLog;
   /** After every deadline of the chambers. */
   readonly #now: Millis;
 
-  constructor(log: ForumLog, now: Millis = Date.now() - 12 * HOUR_MS) {
+  constructor(log: EventLog, now: Millis = Date.now() - 12 * HOUR_MS) {
     this.#log = log;
     this.#now = now;
   }
@@ -77,7 +77,7 @@ export class FullLogWriter {
       const payload = { ideaId: `idea-${slot}`, tokenAddress: `0x${'cd'.repeat(20)}`, txHash: TX_HASH, graduatedAt };
       stage(null, { type: 'idea.deployed', payload });
     }
-    await this.#log.append(entries);
+    await this.#log.append({ entries });
     return { chamberId, root, moves, events: entries.length };
   }
 
@@ -88,7 +88,7 @@ export class FullLogWriter {
     const created = { name: 'Debate', deadlines, minBackersForGraduation: 1, turnSeconds: null };
     const creation = this.#stage(undefined, chamberId, { type: 'chamber.created', payload: created }, did);
     const joining = this.#stage(creation.after, chamberId, { type: 'chamber.joined', payload: { turnOrder: 0 } }, did);
-    await this.#log.append([creation.entry, joining.entry]);
+    await this.#log.append({ entries: [creation.entry, joining.entry] });
   }
 
   async writeAccounts(agents: readonly { readonly did: string; readonly pubkeyHex: string }[]): Promise<void> {
@@ -103,7 +103,7 @@ export class FullLogWriter {
       const author = { did, request: null, signature: null };
       return stageAccountEvent(undefined, { type: 'agent.registered', payload }, author, { now: this.#now }).entry;
     });
-    await this.#log.append(entries);
+    await this.#log.append({ entries });
   }
 
   #stage(before: Chamber | undefined, chamberId: number, fact: MoveFact | ServiceFact, did: string | null) {

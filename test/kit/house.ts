@@ -1,20 +1,22 @@
 // A house: the HTTP edge in process, without a port, over a real forum on a real log, with a clock that the test moves.
 import { Liveness } from '../../src/connections/liveness.ts';
 import { Quota } from '../../src/connections/quota.ts';
-import { type AgentRate, Forum } from '../../src/forum/forum.ts';
+import type { AgentRate } from '../../src/forum/decisions.ts';
+import { Forum } from '../../src/forum/forum.ts';
 import { RateLimit } from '../../src/http/admission.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
 import { CORS_HEADERS } from '../../src/http/response.ts';
 import { TodoWatches } from '../../src/http/todo-watches.ts';
-import type { ForumLog } from '../../src/log/log.ts';
+import type { EventLog } from '../../src/log/log.ts';
+import type { Store } from '../../src/log/store.ts';
 import { pageRoutes } from '../../src/page/routes.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
 import { LIMITS } from './given.ts';
 import { Signer } from './signer.ts';
-import { openTestLog } from './store.ts';
+import { openTestStore } from './store.ts';
 import { atEnd } from './temporary.ts';
 
 export const PUBLIC_URL = 'https://forum.test';
@@ -23,7 +25,7 @@ export interface HouseOptions
   extends Partial<Pick<HttpOptions, 'publicUrls' | 'allowUnsigned' | 'maxBodyBytes' | 'verify'>> {
   readonly path?: string;
   /** Instead of an SQLite log in `path`; the house closes it. */
-  readonly log?: ForumLog;
+  readonly store?: Store;
   readonly clock?: TestClock;
   readonly limits?: Partial<typeof LIMITS>;
   readonly stateCacheBytesMax?: number;
@@ -31,7 +33,7 @@ export interface HouseOptions
   readonly agentRate?: AgentRate;
   readonly permits?: (did: string) => boolean;
   /** Wraps the log, to make it fail. */
-  readonly wrapLog?: (log: ForumLog) => ForumLog;
+  readonly wrapLog?: (log: EventLog) => EventLog;
 }
 
 export interface Call {
@@ -64,7 +66,8 @@ const verifier = createVerifier({ threads: 0 });
 
 export class House {
   readonly clock: TestClock;
-  readonly log: ForumLog;
+  readonly store: Store;
+  readonly log: EventLog;
   readonly forum: Forum;
   readonly app: ForumApp;
   /** Errors that no client should have been able to cause. */
@@ -85,14 +88,15 @@ export class House {
     } = options;
     const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536, verify = verifier.verify } = http;
     this.clock = clock;
-    const log = options.log ?? openTestLog(path);
-    this.log = wrapLog?.(log) ?? log;
+    const store = options.store ?? openTestStore(path);
+    this.log = wrapLog?.(store.log) ?? store.log;
+    this.store = { ...store, log: this.log };
     const onFatal = (error: unknown) => void this.defects.push(error);
     const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));
     const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
     const agentRate = options.agentRate ?? new RateLimit(RATE);
     const rules = { limits: { ...LIMITS, ...limits }, ages, permits, stateCacheBytesMax, commitQueueMax };
-    this.forum = new Forum({ log: this.log, agentRate, clock: clock.read, onFatal, ...rules });
+    this.forum = new Forum({ store: this.store, agentRate, clock: clock.read, onFatal, ...rules });
     const chainStatus = () => ({ ok: true, details: {} });
     const given = { publicUrls, allowUnsigned, maxBodyBytes };
     const settings = {
@@ -159,7 +163,7 @@ export class House {
   }
 
   async close(): Promise<void> {
-    this.#closing ??= this.log.close();
+    this.#closing ??= this.store.close();
     await this.#closing;
   }
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { openPostgresLog, type PostgresLog, type PostgresLogOptions } from '../../src/log/postgres/postgres-log.ts';
+import { openPostgresStore, type PostgresStore, type PostgresStoreOptions } from '../../src/log/postgres/store.ts';
 import { atEnd } from './temporary.ts';
 
 /** The URL of an empty database. */
@@ -16,10 +16,10 @@ export async function temporaryPostgres(serverUrl: string = inject('postgresUrl'
 }
 
 /** Closed at the test's end. */
-export async function openLog(url: string, options: Partial<PostgresLogOptions> = {}): Promise<PostgresLog> {
-  const log = await openPostgresLog({ url, connectionsMax: 4, ...options });
-  atEnd(() => log.close());
-  return log;
+export async function openStore(url: string, options: Partial<PostgresStoreOptions> = {}): Promise<PostgresStore> {
+  const store = await openPostgresStore({ url, connectionsMax: 4, ...options });
+  atEnd(() => store.close());
+  return store;
 }
 
 /** As another program would. */

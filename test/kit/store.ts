@@ -1,26 +1,26 @@
 // The store of a test's house or service: with TEST_STORE=postgres the first one of a test that names no file is in PostgreSQL.
 import { beforeEach } from 'vitest';
-import type { ForumLog } from '../../src/log/log.ts';
-import { openSqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import type { Store } from '../../src/log/store.ts';
 
 const { TEST_STORE } = process.env;
 export const IS_ON_POSTGRES = TEST_STORE === 'postgres';
 
 /** Opened before the test, because a house is created synchronously. */
-let spare: ForumLog | undefined;
+let spare: Store | undefined;
 
 if (IS_ON_POSTGRES) {
   beforeEach(async () => {
-    const { openLog, temporaryPostgres } = await import('./postgres.ts');
-    spare = await openLog(await temporaryPostgres());
+    const { openStore, temporaryPostgres } = await import('./postgres.ts');
+    spare = await openStore(await temporaryPostgres());
   });
 }
 
-export function openTestLog(path: string | undefined): ForumLog {
-  if (path !== undefined || spare === undefined) return openSqliteLog(path ?? ':memory:');
-  const log = spare;
+export function openTestStore(path: string | undefined): Store {
+  if (path !== undefined || spare === undefined) return openSqliteStore(path ?? ':memory:');
+  const store = spare;
   spare = undefined;
-  return log;
+  return store;
 }
 
 /** Settings of a service that name its store. */

@@ -1,32 +1,34 @@
-// What the port of the log promises, of any store.
+// What the ports of a store promise, of any store.
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import type { ChamberListing, IdeaListing } from '../../projections/listings.ts';
+import type { IdeaListing } from '../../projections/listings.ts';
 import { phaseBy } from '../../projections/phase.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
-import type { ForumLog, Lease, LogEntry, StreamId } from '../../src/log/log.ts';
+import { ALL_CHAMBERS, type AppendResult, type EventLog, type LogEntry, type StreamId } from '../../src/log/log.ts';
 import { PAGE_BYTES } from '../../src/log/pages.ts';
+import { type Lease, SOLE_LEASE, type Store } from '../../src/log/store.ts';
 import { cursorOf } from '../../src/vocabulary/events.ts';
 import { PHASES } from '../../src/vocabulary/values.ts';
-import { entry } from './entries.ts';
+import { created, deadlines, entry, listing, newSignatureKey } from './entries.ts';
 
 const [ANN, BOB] = ['did:key:zAnn', 'did:key:zBob'];
-const NONE = new Set<StreamId>();
+const NONE: AppendResult = { moved: new Map(), found: new Map() };
 
 interface Opened {
-  readonly log: ForumLog;
+  readonly store: Store;
   /** Closes it and opens it again. */
-  readonly reopen: () => Promise<ForumLog>;
+  readonly reopen: () => Promise<Store>;
 }
 
 export function describePort(open: () => Promise<Opened>): void {
   describe('the order of all chambers', () => {
     it("holds each chamber's lines in their order, from any place on, and no account's", async () => {
-      const { log, reopen } = await open();
-      await log.append([created(1), entry(ANN, 1), moved(1, 2), created(2)]);
+      const { store, reopen } = await open();
+      const { log } = store;
+      await log.append({ entries: [created(1), entry(ANN, 1), follows(1, 2), created(2)] });
       const first = await log.readAll(0, 100);
-      await log.append([moved(2, 2), entry(ANN, 2), moved(1, 3)]);
+      await log.append({ entries: [follows(2, 2), entry(ANN, 2), follows(1, 3)] });
       const all = await log.readAll(0, 100);
       const lines = all.ndjson.toString().split('\n').slice(0, -1);
       expect([first.count, all.count, lines.length]).toEqual([3, 5, 5]);
@@ -34,7 +36,7 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(cursors.filter((cursor) => cursor.startsWith('1:'))).toEqual(['1:1', '1:2', '1:3']);
       expect(cursors.filter((cursor) => cursor.startsWith('2:'))).toEqual(['2:1', '2:2']);
       expect(await log.lastPlace()).toBe(all.last);
-      const reopened = await reopen();
+      const { log: reopened } = await reopen();
       for (const [index, cursor] of cursors.entries()) {
         const [chamberId, eventId] = cursor.split(':').map(Number);
         const place = (await reopened.placeOf(chamberId ?? 0, eventId ?? 0)) ?? Number.NaN;
@@ -53,31 +55,144 @@ export function describePort(open: () => Promise<Opened>): void {
 
   describe('append', () => {
     it('writes events that follow their streams, and returns their lines as they were written', async () => {
-      const { log } = await open();
-      const batch = [created(1), entry(ANN, 1), moved(1, 2), moved(1, 3), created(2), moved(2, 2), entry(ANN, 2)];
-      expect(await log.append(batch)).toEqual(NONE);
-      expect(await log.append([moved(1, 4), entry(BOB, 1)])).toEqual(NONE);
+      const { log } = (await open()).store;
+      const batch = [created(1), entry(ANN, 1), follows(1, 2), follows(1, 3), created(2), follows(2, 2), entry(ANN, 2)];
+      expect(await log.append({ entries: batch })).toEqual(NONE);
+      expect(await log.append({ entries: [follows(1, 4), entry(BOB, 1)] })).toEqual(NONE);
       expect(await heads(log, [1, 2, 3, ANN, BOB])).toEqual([4, 2, 0, 2, 1]);
       const lines = batch.filter(({ stream }) => stream === 1).map(({ line }) => `${Buffer.from(line)}\n`);
       expect((await log.readPage(1, 0, 3)).ndjson.toString()).toBe(lines.join(''));
     });
 
     it.each<[string, readonly LogEntry[], readonly StreamId[]]>([
-      ['an event that is there already', [moved(1, 2)], [1]],
-      ['an event after a gap', [moved(1, 5)], [1]],
-      ['the first event of a chamber after a gap', [entry(ANN, 3)], [ANN]],
-      ['several events of which the first is there', [moved(1, 2), moved(1, 3), moved(1, 4)], [1]],
-      ['two streams beside one that follows', [moved(1, 2), moved(2, 2), entry(BOB, 2)], [1, BOB]],
-    ])('writes nothing of a stream for %s, and everything of the others', async (_, batch, conflicts) => {
-      const { log } = await open();
-      await log.append([created(1), moved(1, 2), moved(1, 3), created(2), entry(ANN, 1)]);
-      expect(await log.append(batch)).toEqual(new Set(conflicts));
-      const isWritten = !conflicts.includes(2) && batch.some(({ stream }) => stream === 2);
+      ['an event that is there already', [follows(1, 2)], [1]],
+      ['an event after a gap', [follows(1, 5)], [1]],
+      ['the first event of an account after a gap', [entry(ANN, 3)], [ANN]],
+      ['several events of which the first is there', [follows(1, 2), follows(1, 3), follows(1, 4)], [1]],
+      ['two streams beside one that follows', [follows(1, 2), follows(2, 2), entry(BOB, 2)], [1, BOB]],
+    ])('writes nothing of a stream for %s, everything of the others, and reports its head', async (_, batch, lost) => {
+      const { log } = (await open()).store;
+      await log.append({ entries: [created(1), follows(1, 2), follows(1, 3), created(2), entry(ANN, 1)] });
+      const before = new Map<StreamId, number>([
+        [1, 3],
+        [2, 1],
+        [ANN, 1],
+        [BOB, 0],
+      ]);
+      const moved = lost.map((stream) => [stream, before.get(stream) as number] as const);
+      expect(await log.append({ entries: batch })).toEqual(report(...moved));
+      const isWritten = !lost.includes(2) && batch.some(({ stream }) => stream === 2);
       expect(await heads(log, [1, 2, ANN, BOB])).toEqual([3, isWritten ? 2 : 1, 1, 0]);
     });
 
+    it('writes nothing of a creation that does not follow the highest chamber, and reports that', async () => {
+      const { log } = (await open()).store;
+      expect(await log.append({ entries: [created(2)] })).toEqual(report([2, 0], [ALL_CHAMBERS, 0]));
+      expect(await log.append({ entries: [created(1), created(2), follows(2, 2), entry(ANN, 1)] })).toEqual(NONE);
+      expect(await log.append({ entries: [created(4), entry(ANN, 2)] })).toEqual(report([4, 0], [ALL_CHAMBERS, 2]));
+      expect(await log.append({ entries: [created(2), entry(ANN, 3)] })).toEqual(report([2, 2], [ALL_CHAMBERS, 2]));
+      expect(await heads(log, [1, 2, 4, ANN, ALL_CHAMBERS])).toEqual([1, 2, 0, 3, 2]);
+    });
+
+    it('reports of the heads that it is told those that have moved, and writes all the same', async () => {
+      const { log } = (await open()).store;
+      await log.append({ entries: [created(1), follows(1, 2), created(2), entry(ANN, 1)] });
+      const right = new Map<StreamId, number>([
+        [1, 2],
+        [2, 1],
+        [ANN, 1],
+        [BOB, 0],
+        [7, 0],
+        [ALL_CHAMBERS, 2],
+      ]);
+      expect(await log.append({ entries: [], heads: right })).toEqual(NONE);
+      expect(
+        await log.append({ entries: [follows(2, 2)], heads: new Map([...right].filter(([id]) => id !== 2)) }),
+      ).toEqual(NONE);
+      const wrong = new Map<StreamId, number>([
+        [1, 1],
+        [2, 2],
+        [ANN, 3],
+        [BOB, 1],
+        [ALL_CHAMBERS, 1],
+      ]);
+      expect(await log.append({ entries: [entry('did:key:zCyd', 1)], heads: wrong })).toEqual(
+        report([1, 2], [ANN, 1], [BOB, 0], [ALL_CHAMBERS, 2]),
+      );
+      expect(await heads(log, [1, 2, ANN, BOB, 'did:key:zCyd'])).toEqual([2, 2, 1, 0, 1]);
+    });
+
+    it('finds the lines of signatures, with heads or without, in a batch that writes nothing', async () => {
+      const { log } = (await open()).store;
+      const [first, second] = [created(1), entry(ANN, 1)];
+      await log.append({ entries: [first, second, created(2)] });
+      const signatures = [first.signature, second.signature, 's'.repeat(72), 'h'.repeat(32)] as string[];
+      const found = new Map([lineOf(first), lineOf(second)]);
+      expect(await log.append({ entries: [], signatures })).toEqual({ moved: new Map(), found });
+      const told = new Map<StreamId, number>([
+        [1, 1],
+        [ANN, 0],
+        [9, 0],
+        [ALL_CHAMBERS, 2],
+      ]);
+      expect(await log.append({ entries: [], heads: told, signatures })).toEqual({ moved: new Map([[ANN, 1]]), found });
+      expect(await log.append({ entries: [] })).toEqual(NONE);
+    });
+
+    it('writes nothing of a stream in which a signature is known, wherever it stands, and finds its line', async () => {
+      const { log } = (await open()).store;
+      const known = follows(1, 2);
+      await log.append({ entries: [created(1), known, created(2)] });
+      const again = { signature: known.signature };
+      const isFound = { moved: new Map([[1, 2]]), found: new Map([lineOf(known)]) };
+      expect(await log.append({ entries: [entry(1, 3, again), follows(1, 4), follows(2, 2)] })).toEqual(isFound);
+      expect(await log.append({ entries: [follows(1, 3), entry(1, 4, again), follows(2, 3)] })).toEqual(isFound);
+      expect(await heads(log, [1, 2])).toEqual([2, 3]);
+    });
+
+    it('writes nothing of a creation whose signature is known, and finds its line', async () => {
+      const { log } = (await open()).store;
+      const known = created(1);
+      await log.append({ entries: [known] });
+      const result = await log.append({ entries: [entry(2, 1, { signature: known.signature })] });
+      expect(result.found).toEqual(new Map([lineOf(known)]));
+      expect([result.moved.get(2), result.moved.get(ALL_CHAMBERS)]).toEqual([0, 1]);
+      expect([await log.lastEventId(2), await log.lastEventId(ALL_CHAMBERS)]).toEqual([0, 1]);
+    });
+
+    it('finds the line of a known registration, and writes nothing of its account', async () => {
+      const { log } = (await open()).store;
+      const account = entry(ANN, 1, { signature: null });
+      const known = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: undefined };
+      await log.append({ entries: [account], registrations: [known] });
+      const found = new Map([[known.signature, lineOf(account)[1]]]);
+      const again = [{ ...known, eventId: 2 }];
+      const entries = [entry(ANN, 2, { signature: null }), created(1)];
+      expect(await log.append({ entries, registrations: again })).toEqual({ moved: new Map([[ANN, 1]]), found });
+      const unchanged = [{ ...known, unchangedAt: 1 }];
+      expect((await log.append({ entries: [], registrations: unchanged })).found).toEqual(found);
+      expect(await heads(log, [1, ANN])).toEqual([1, 1]);
+    });
+
+    it('may hold every signature that it has written, and every registration’s', async () => {
+      const { store, reopen } = await open();
+      const entries = Array.from({ length: 500 }, (_, index) =>
+        entry(ANN, index + 1, { signature: newSignatureKey() }),
+      );
+      const registrations = [{ did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: undefined }];
+      await store.log.append({ entries, registrations });
+      const signatures = [...entries.map(({ signature }) => signature as string), 'h'.repeat(32)];
+      expect(signatures.filter((signature) => !store.log.mayHold(signature))).toEqual([]);
+      const isNew = Array.from({ length: 500 }, newSignatureKey);
+      expect(isNew.filter((signature) => store.log.mayHold(signature)).length).toBeLessThan(50);
+      const { log } = await reopen();
+      const { found } = await log.append({ entries: [], signatures });
+      expect(found.size).toBe(signatures.length);
+      expect(signatures.filter((signature) => !log.mayHold(signature))).toEqual([]);
+    });
+
     it('writes rows of all tables at once, with e-mail addresses and without', async () => {
-      const { log } = await open();
+      const { lists, log } = (await open()).store;
       const batch = (chamberId: number, account: number): readonly LogEntry[] => {
         const member = { did: ANN, turnOrder: 0, hasCommitted: false, hasRevealed: false };
         const listings = [
@@ -87,97 +202,92 @@ export function describePort(open: () => Promise<Opened>): void {
           { table: 'turns', chamberId, turn: { phase: 'DEBATE', turnOrder: 0, since: 1 } } as const,
         ];
         const first = entry(chamberId, 1, { listings, snapshot: snapshot(1) });
-        return [first, moved(chamberId, 2), entry(ANN, account)];
+        return [first, follows(chamberId, 2), entry(ANN, account)];
       };
       const registration = (eventId: number, operatorEmail?: string) => {
         return { did: ANN, eventId, signature: `${eventId}`.repeat(32), operatorEmail };
       };
-      expect(await log.append(batch(1, 1), [registration(1)])).toEqual(NONE);
-      expect(await log.append(batch(2, 2), [registration(2, 'ann@example.org')])).toEqual(NONE);
-      expect(await log.append(batch(2, 3), [registration(3)])).toEqual(new Set([2]));
-      expect(await log.append(batch(3, 4), [registration(4)])).toEqual(NONE);
-      expect(await log.append(batch(4, 5), [registration(5, 'bob@example.org')])).toEqual(NONE);
-      expect(await log.operatorEmail(ANN)).toBe('bob@example.org');
+      expect(await log.append({ entries: batch(1, 1), registrations: [registration(1)] })).toEqual(NONE);
+      expect(await log.append({ entries: batch(2, 2), registrations: [registration(2, 'ann@example.org')] })).toEqual(
+        NONE,
+      );
+      expect(await log.append({ entries: batch(2, 3), registrations: [registration(3)] })).toEqual(
+        report([2, 2], [ALL_CHAMBERS, 2]),
+      );
+      expect(await log.append({ entries: batch(3, 4), registrations: [registration(4)] })).toEqual(NONE);
+      expect(await log.append({ entries: batch(4, 5), registrations: [registration(5, 'bob@example.org')] })).toEqual(
+        NONE,
+      );
+      expect(await lists.operatorEmail(ANN)).toBe('bob@example.org');
       expect(await heads(log, [1, 2, 3, 4, ANN])).toEqual([2, 2, 2, 2, 5]);
     });
 
     it('writes no derived row, snapshot, contact or registration of a stream in conflict', async () => {
-      const { log } = await open();
+      const { lists, log } = (await open()).store;
       const registration = { did: ANN, eventId: 1, signature: 'h'.repeat(32), operatorEmail: 'new@example.org' };
-      await log.append(
-        [created(1), entry(ANN, 1)],
-        [{ ...registration, signature: null, operatorEmail: 'ann@example.org' }],
-      );
+      await log.append({
+        entries: [created(1), entry(ANN, 1)],
+        registrations: [{ ...registration, signature: null, operatorEmail: 'ann@example.org' }],
+      });
       const listings = [listing(1, { name: 'Changed' }), idea(1, 1, 'ABC', null)];
       const lost = [entry(1, 1, { listings, snapshot: snapshot(1) }), entry(ANN, 1)];
-      expect(await log.append(lost, [registration])).toEqual(new Set([1, ANN]));
-      expect((await log.listChambers(everything)).map(({ name }) => name)).toEqual(['Chamber 1']);
-      expect([await log.findIdea('ABC', 1), await log.readSnapshot(1)]).toEqual([undefined, undefined]);
-      expect(await log.operatorEmail(ANN)).toBe('ann@example.org');
-      expect((await log.lookUp([], [registration.signature])).found.size).toBe(0);
+      expect(await log.append({ entries: lost, registrations: [registration] })).toEqual(
+        report([1, 1], [ALL_CHAMBERS, 1], [ANN, 1]),
+      );
+      expect((await lists.listChambers(everything)).map(({ name }) => name)).toEqual(['Chamber 1']);
+      expect([await lists.findIdea('ABC', 1), await log.readSnapshot(1)]).toEqual([undefined, undefined]);
+      expect(await lists.operatorEmail(ANN)).toBe('ann@example.org');
+      expect((await log.append({ entries: [], signatures: [registration.signature] })).found.size).toBe(0);
     });
   });
 
   describe('a lease', () => {
     it('is held soon where no other process wants it, again after a reopening, and lets its holder append', async () => {
-      const { log, reopen } = await open();
-      const lease = log.lease('work');
-      const isHeld = (one: Lease) => vi.waitFor(() => expect(one.token).toBeDefined(), { timeout: 15_000 });
+      const { store, reopen } = await open();
+      const isHeld = (lease: Lease) => vi.waitFor(() => expect(lease.token).toBeDefined(), { timeout: 15_000 });
+      const lease = leaseOf(store);
       await isHeld(lease);
-      expect(await log.append([entry(1, 1, { lease: lease.token }), entry(1, 2, { lease: lease.token })])).toEqual(
-        NONE,
-      );
+      const entries = [entry(1, 1, { lease: lease.token }), entry(1, 2, { lease: lease.token })];
+      expect(await store.log.append({ entries })).toEqual(NONE);
       await lease.release();
       const reopened = await reopen();
-      const again = reopened.lease('work');
+      const again = leaseOf(reopened);
       await isHeld(again);
-      expect(await reopened.append([entry(1, 3, { lease: again.token }), entry(ANN, 1)])).toEqual(NONE);
+      const more = [entry(1, 3, { lease: again.token }), entry(ANN, 1)];
+      expect(await reopened.log.append({ entries: more })).toEqual(NONE);
     });
   });
 
   describe('look-ups', () => {
-    it('find heads, the highest chamber, and lines by signature', async () => {
-      const { log } = await open();
-      const [first, second] = [created(1), entry(ANN, 1)];
-      await log.append([first, second, created(2)]);
-      const keys = [first.signature, second.signature, 's'.repeat(72)] as string[];
-      const lines = [first, second].map(({ signature, line }) => [signature, Buffer.from(line).toString()] as const);
-      const lastEventIds = new Map<StreamId, number>([
-        [1, 1],
-        [ANN, 1],
-        [9, 0],
-      ]);
-      expect(await log.lookUp([1, ANN, 9], keys)).toEqual({
-        lastEventIds,
-        lastChamberId: 2,
-        found: new Map(lines as never),
-      });
-      expect(await log.lookUp([], [])).toEqual({ lastEventIds: new Map(), lastChamberId: 2, found: new Map() });
-    });
-
     it('find the line of a registration by the hash of its signature, also if it changed nothing', async () => {
-      const { log } = await open();
+      const { lists, log } = (await open()).store;
       const [first, again] = ['a'.repeat(32), 'b'.repeat(32)];
       const account = entry(ANN, 1, { signature: null });
-      await log.append([account], [{ did: ANN, eventId: 1, signature: first, operatorEmail: undefined }]);
+      await log.append({
+        entries: [account],
+        registrations: [{ did: ANN, eventId: 1, signature: first, operatorEmail: undefined }],
+      });
       expect(
-        await log.append([], [{ did: ANN, eventId: 1, signature: again, operatorEmail: 'a\0@example.org' }]),
+        await log.append({
+          entries: [],
+          registrations: [{ did: ANN, eventId: 1, signature: again, operatorEmail: 'a\0@example.org' }],
+        }),
       ).toEqual(NONE);
       const line = Buffer.from(account.line).toString();
-      expect((await log.lookUp([], [first, again])).found).toEqual(
+      expect((await log.append({ entries: [], signatures: [first, again] })).found).toEqual(
         new Map([
           [first, line],
           [again, line],
         ]),
       );
-      expect([await log.operatorEmail(ANN), await log.operatorEmail(BOB)]).toEqual(['a\0@example.org', undefined]);
+      expect([await lists.operatorEmail(ANN), await lists.operatorEmail(BOB)]).toEqual(['a\0@example.org', undefined]);
     });
   });
 
   describe('pages', () => {
     it('hold the lines after the cursor, up to the limit', async () => {
-      const { log } = await open();
-      await log.append([created(1), moved(1, 2), moved(1, 3)]);
+      const { log } = (await open()).store;
+      await log.append({ entries: [created(1), follows(1, 2), follows(1, 3)] });
       const counts = [
         [0, 9],
         [1, 1],
@@ -190,17 +300,17 @@ export function describePort(open: () => Promise<Opened>): void {
     });
 
     it('end with the line that fills them', async () => {
-      const { log } = await open();
+      const { log } = (await open()).store;
       const line = Buffer.alloc(PAGE_BYTES / 2, 'x');
-      await log.append([created(1), ...[2, 3, 4, 5].map((eventId) => entry(1, eventId, { line }))]);
+      await log.append({ entries: [created(1), ...[2, 3, 4, 5].map((eventId) => entry(1, eventId, { line }))] });
       expect([(await log.readPage(1, 1, 9)).count, (await log.readPage(1, 0, 9)).count]).toEqual([2, 3]);
     });
   });
 
   it('returns the nodes of the tree that were written beside a line', async () => {
-    const { log } = await open();
+    const { log } = (await open()).store;
     const hashes = ['a', 'b'].map((text) => leafHash(Buffer.from(text)));
-    await log.append([created(1), entry(1, 2, { nodes: Buffer.concat(hashes) })]);
+    await log.append({ entries: [created(1), entry(1, 2, { nodes: Buffer.concat(hashes) })] });
     const refs = [
       { eventId: 2, level: 1 },
       { eventId: 2, level: 0 },
@@ -214,8 +324,10 @@ export function describePort(open: () => Promise<Opened>): void {
     ['a chamber', 1, 2],
     ['an account', ANN, BOB],
   ])('keeps the latest snapshot of %s', async (_, stream, other) => {
-    const { log } = await open();
-    await log.append([stream === 1 ? created(1) : entry(ANN, 1), entry(stream, 2, { snapshot: snapshot(2) })]);
+    const { log } = (await open()).store;
+    await log.append({
+      entries: [stream === 1 ? created(1) : entry(ANN, 1), entry(stream, 2, { snapshot: snapshot(2) })],
+    });
     expect(await log.readSnapshot(stream)).toEqual(snapshot(2));
     await log.writeSnapshot(stream, snapshot(1));
     expect(await log.readSnapshot(stream)).toEqual(snapshot(2));
@@ -227,58 +339,62 @@ export function describePort(open: () => Promise<Opened>): void {
 
   describe('lists', () => {
     it('of chambers are right in every phase at every moment', async () => {
-      const { log } = await open();
+      const { lists, log } = (await open()).store;
       const rows = Array.from({ length: 12 }, (_, index) => listing(index + 1, { isCommitted: index % 5 === 4 }));
-      await log.append(
-        rows.map((row) => entry(row.chamberId, 1, { at: 1, listings: [{ ...row, isCommitted: false }] })),
-      );
+      await log.append({
+        entries: rows.map((row) => entry(row.chamberId, 1, { at: 1, listings: [{ ...row, isCommitted: false }] })),
+      });
       const isCommitted = rows.filter((row) => row.isCommitted);
-      await log.append(isCommitted.map((row) => entry(row.chamberId, 2, { at: 1, listings: [row] })));
+      await log.append({ entries: isCommitted.map((row) => entry(row.chamberId, 2, { at: 1, listings: [row] })) });
       for (let now = 1; now < 90; now += 4) {
         for (const phase of PHASES) {
           const right = rows
             .filter(({ deadlines, isCommitted }) => phaseBy(deadlines, isCommitted, now) === phase)
             .reverse();
-          expect(await log.listChambers({ phase, before: undefined, limit: 99, now })).toEqual(right);
+          expect(await lists.listChambers({ phase, before: undefined, limit: 99, now })).toEqual(right);
           const page = right.filter(({ chamberId }) => chamberId < 9).slice(0, 2);
-          expect(await log.listChambers({ phase, before: 9, limit: 2, now })).toEqual(page);
+          expect(await lists.listChambers({ phase, before: 9, limit: 2, now })).toEqual(page);
         }
       }
     });
 
     it('of chambers hold the latest row of each, newest first', async () => {
-      const { log } = await open();
-      await log.append([created(1), created(2), entry(1, 2, { listings: [listing(1, { memberCount: 1 })] })]);
-      await log.append([entry(1, 3, { listings: [listing(1, { memberCount: 2 })] })]);
-      expect(await log.listChambers(everything)).toEqual([listing(2), listing(1, { memberCount: 2 })]);
-      expect(await log.listChambers({ ...everything, before: 2 })).toEqual([listing(1, { memberCount: 2 })]);
+      const { lists, log } = (await open()).store;
+      await log.append({
+        entries: [created(1), created(2), entry(1, 2, { listings: [listing(1, { memberCount: 1 })] })],
+      });
+      await log.append({ entries: [entry(1, 3, { listings: [listing(1, { memberCount: 2 })] })] });
+      expect(await lists.listChambers(everything)).toEqual([listing(2), listing(1, { memberCount: 2 })]);
+      expect(await lists.listChambers({ ...everything, before: 2 })).toEqual([listing(1, { memberCount: 2 })]);
     });
 
     it('of work for the relayer follow the deadlines', async () => {
-      const { log } = await open();
+      const { lists, log } = (await open()).store;
       const rows = [3, 1, 2].map((step, index) =>
         listing(index + 1, { deadlines: deadlines(step), isSettled: index === 2 }),
       );
-      await log.append(rows.map((row) => entry(row.chamberId, 1, { listings: [row] })));
-      expect(await log.listUnsettled(1_000, 9)).toEqual([2, 1]);
-      expect(await log.listUnsettled(rows[1]?.deadlines.allocateRevealDeadline as number, 9)).toEqual([2]);
-      expect([await log.listUnsettled(1_000, 1), await log.listSettled(9)]).toEqual([[2], [3]]);
+      await log.append({ entries: rows.map((row) => entry(row.chamberId, 1, { listings: [row] })) });
+      expect(await lists.listUnsettled(1_000, 9)).toEqual([2, 1]);
+      expect(await lists.listUnsettled(rows[1]?.deadlines.allocateRevealDeadline as number, 9)).toEqual([2]);
+      expect([await lists.listUnsettled(1_000, 1), await lists.listSettled(9)]).toEqual([[2], [3]]);
     });
 
     it('of memberships, members and records of an agent follow the rows of its chambers', async () => {
-      const { log } = await open();
+      const { lists, log } = (await open()).store;
       const member = (chamberId: number, did: string, turnOrder: number | null, changes = {}) =>
         ({ table: 'members', chamberId, did, turnOrder, hasCommitted: false, hasRevealed: false, ...changes }) as const;
       const turn = { phase: 'DEBATE', turnOrder: 1, since: 7 } as const;
       const rows = [1, 2, 3].map((id) =>
         entry(id, 1, { listings: [listing(id), member(id, ANN, id === 3 ? null : 0)] }),
       );
-      await log.append(rows);
+      await log.append({ entries: rows });
       const joined = [listing(1), member(1, BOB, 1), member(1, ANN, 0, { hasCommitted: true })];
-      await log.append([
-        entry(1, 2, { listings: joined }),
-        entry(1, 3, { listings: [{ table: 'turns', chamberId: 1, turn }] }),
-      ]);
+      await log.append({
+        entries: [
+          entry(1, 2, { listings: joined }),
+          entry(1, 3, { listings: [{ table: 'turns', chamberId: 1, turn }] }),
+        ],
+      });
       const open3 = {
         chamber: openListing(3),
         member: { turnOrder: null, hasCommitted: false, hasRevealed: false },
@@ -291,20 +407,20 @@ export function describePort(open: () => Promise<Opened>): void {
         turn,
         lastEventId: 3,
       };
-      await log.append([entry(2, 2, { listings: [listing(2, { isCommitted: true })] })]);
-      expect(await log.listMemberships(ANN, 9)).toMatchObject([open3, open1]);
-      expect(await log.listMemberships(ANN, 1)).toMatchObject([open3]);
-      await log.append([entry(3, 2, { listings: [listing(3, { memberCount: 1 })] }), entry(1, 4)]);
-      expect(await log.listMemberships(ANN, 9)).toMatchObject([
+      await log.append({ entries: [entry(2, 2, { listings: [listing(2, { isCommitted: true })] })] });
+      expect(await lists.listMemberships(ANN, 9)).toMatchObject([open3, open1]);
+      expect(await lists.listMemberships(ANN, 1)).toMatchObject([open3]);
+      await log.append({ entries: [entry(3, 2, { listings: [listing(3, { memberCount: 1 })] }), entry(1, 4)] });
+      expect(await lists.listMemberships(ANN, 9)).toMatchObject([
         { ...open3, chamber: { ...open3.chamber, memberCount: 1 }, lastEventId: 2 },
         { ...open1, lastEventId: 4 },
       ]);
-      await log.append([entry(3, 3, { listings: [member(3, ANN, 0, { hasCommitted: true })] })]);
-      const [own3] = await log.listMemberships(ANN, 9);
+      await log.append({ entries: [entry(3, 3, { listings: [member(3, ANN, 0, { hasCommitted: true })] })] });
+      const [own3] = await lists.listMemberships(ANN, 9);
       expect(own3).toMatchObject({ member: { turnOrder: 0, hasCommitted: true }, lastEventId: 3 });
-      await log.append([entry(3, 4, { listings: [listing(3, { isCommitted: true })] })]);
-      expect(await log.listMemberships(ANN, 9)).toMatchObject([{ ...open1, lastEventId: 4 }]);
-      const chambersOf = (before?: number) => log.listChambersOf(ANN, { before, limit: 9 });
+      await log.append({ entries: [entry(3, 4, { listings: [listing(3, { isCommitted: true })] })] });
+      expect(await lists.listMemberships(ANN, 9)).toMatchObject([{ ...open1, lastEventId: 4 }]);
+      const chambersOf = (before?: number) => lists.listChambersOf(ANN, { before, limit: 9 });
       expect((await chambersOf()).map(({ chamberId }) => chamberId)).toEqual([3, 2, 1]);
       expect((await chambersOf(2)).map(({ chamberId }) => chamberId)).toEqual([1]);
       const seats = [
@@ -313,10 +429,10 @@ export function describePort(open: () => Promise<Opened>): void {
         [3, null],
         [1, 0],
       ] as const;
-      expect(await log.listMembersAt(seats)).toEqual([null, BOB, null, ANN]);
-      await log.append([entry(1, 5, { listings: [idea(1, 5, 'SUN', '2030-01-01T00:00:00.000Z')] })]);
-      expect(await log.agentRecord(ANN)).toEqual({ chambers: { count: 3, newest: 3 }, proposed: 1, graduated: 1 });
-      expect(await log.agentRecord('did:key:zCyd')).toEqual({
+      expect(await lists.listMembersAt(seats)).toEqual([null, BOB, null, ANN]);
+      await log.append({ entries: [entry(1, 5, { listings: [idea(1, 5, 'SUN', '2030-01-01T00:00:00.000Z')] })] });
+      expect(await lists.agentRecord(ANN)).toEqual({ chambers: { count: 3, newest: 3 }, proposed: 1, graduated: 1 });
+      expect(await lists.agentRecord('did:key:zCyd')).toEqual({
         chambers: { count: 0, newest: null },
         proposed: 0,
         graduated: 0,
@@ -324,22 +440,30 @@ export function describePort(open: () => Promise<Opened>): void {
     });
 
     it('count the open chambers of a creator up to a limit', async () => {
-      const { log } = await open();
-      await log.append([1, 2, 3, 4].map((id) => entry(id, 1, { listings: [listing(id, { isCommitted: id === 4 })] })));
-      const counts = [log.countOpenChambers(ANN, 9), log.countOpenChambers(ANN, 2), log.countOpenChambers(BOB, 9)];
+      const { lists, log } = (await open()).store;
+      await log.append({
+        entries: [1, 2, 3, 4].map((id) => entry(id, 1, { listings: [listing(id, { isCommitted: id === 4 })] })),
+      });
+      const counts = [
+        lists.countOpenChambers(ANN, 9),
+        lists.countOpenChambers(ANN, 2),
+        lists.countOpenChambers(BOB, 9),
+      ];
       expect(await Promise.all(counts)).toEqual([3, 2, 0]);
     });
   });
 
   it('finds ideas by ticker in any case: a graduated one, then the newest', async () => {
-    const { log } = await open();
+    const { lists, log } = (await open()).store;
     const [old, later, token] = [
       idea(1, 5, 'Sun', null),
       idea(2, 9, 'SUN', null),
       idea(2, 1, 'SEA', '2030-01-01T00:00:00.000Z'),
     ];
-    await log.append([created(1), created(2), entry(1, 2, { listings: [old] }), entry(2, 2, { listings: [later] })]);
-    const found = async (ticker: string, chamberId?: number) => (await log.findIdea(ticker, chamberId))?.chamberId;
+    await log.append({
+      entries: [created(1), created(2), entry(1, 2, { listings: [old] }), entry(2, 2, { listings: [later] })],
+    });
+    const found = async (ticker: string, chamberId?: number) => (await lists.findIdea(ticker, chamberId))?.chamberId;
     expect([await found('sun'), await found('sUN', 1), await found('sun', 3), await found('s\0n')]).toEqual([
       2,
       1,
@@ -347,30 +471,43 @@ export function describePort(open: () => Promise<Opened>): void {
       undefined,
     ]);
     const graduated = idea(1, 5, 'Sun', '2030-01-02T00:00:00.000Z');
-    await log.append([entry(1, 3, { listings: [graduated] }), entry(2, 3, { listings: [token] })]);
+    await log.append({ entries: [entry(1, 3, { listings: [graduated] }), entry(2, 3, { listings: [token] })] });
     const listed = [
-      await log.listGraduatedIdeas({ limit: 9 }),
-      await log.listGraduatedIdeas({ limit: 9, after: graduated.idea }),
+      await lists.listGraduatedIdeas({ limit: 9 }),
+      await lists.listGraduatedIdeas({ limit: 9, after: graduated.idea }),
     ];
     expect([await found('sun'), listed]).toEqual([1, [[graduated.idea, token.idea], [token.idea]]]);
   });
 
   it('keeps everything, its id, its clock and the first value of a fact over a restart', async () => {
-    const { log, reopen } = await open();
+    const { store, reopen } = await open();
+    const { log, meta } = store;
     const first = created(1);
-    await log.append([first, entry(ANN, 1), entry(ANN, 2)]);
-    expect(await log.recall('chain_id')).toBeUndefined();
-    await log.remember('chain_id', '31337');
-    await log.remember('chain_id', '1');
+    await log.append({ entries: [first, entry(ANN, 1), entry(ANN, 2)] });
+    expect(await meta.recall('chain_id')).toBeUndefined();
+    await meta.remember('chain_id', '31337');
+    await meta.remember('chain_id', '1');
     const again = await reopen();
-    expect([again.logId, again.lastAt, await again.recall('chain_id')]).toEqual([log.logId, 2, '31337']);
-    expect(await again.lookUp([1], [first.signature as string])).toMatchObject({
-      lastChamberId: 1,
-      lastEventIds: new Map([[1, 1]]),
-    });
-    await again.persistClock(90_000);
-    expect([again.lastAt, (await reopen()).lastAt]).toEqual([90_000, 90_000]);
+    expect([again.log.logId, again.meta.lastAt, await again.meta.recall('chain_id')]).toEqual([log.logId, 2, '31337']);
+    expect(await heads(again.log, [1, ANN, ALL_CHAMBERS])).toEqual([1, 2, 1]);
+    const signatures = [first.signature as string];
+    expect(await again.log.append({ entries: [], signatures })).toEqual({ ...NONE, found: new Map([lineOf(first)]) });
+    await again.meta.persistClock(90_000);
+    expect([again.meta.lastAt, (await reopen()).meta.lastAt]).toEqual([90_000, 90_000]);
   });
+}
+
+/** A store of one process needs none. */
+function leaseOf({ nodes }: Store): Lease {
+  return nodes?.lease('work') ?? SOLE_LEASE;
+}
+
+function report(...moved: readonly (readonly [StreamId, number])[]): AppendResult {
+  return { moved: new Map(moved), found: new Map() };
+}
+
+function lineOf({ signature, line }: LogEntry): readonly [signatureKey: string, line: string] {
+  return [signature as string, Buffer.from(line).toString()];
 }
 
 /** What a membership shows of a chamber. */
@@ -379,18 +516,15 @@ function openListing(id: number) {
   return { chamberId, name, deadlines, memberCount, turnSeconds, maxMembers };
 }
 
-async function heads(log: ForumLog, streams: readonly StreamId[]): Promise<readonly number[]> {
+/** As a read has them, and as an append reports them. */
+async function heads(log: EventLog, streams: readonly StreamId[]): Promise<readonly number[]> {
   const found = await Promise.all(streams.map((stream) => log.lastEventId(stream)));
-  const { lastEventIds } = await log.lookUp(streams, []);
-  expect(streams.map((stream) => lastEventIds.get(stream))).toEqual(found);
+  const { moved } = await log.append({ entries: [], heads: new Map(streams.map((stream) => [stream, -1])) });
+  expect(streams.map((stream) => moved.get(stream))).toEqual(found);
   return found;
 }
 
-function created(chamberId: number): LogEntry {
-  return entry(chamberId, 1, { listings: [listing(chamberId)] });
-}
-
-function moved(chamberId: number, eventId: number): LogEntry {
+function follows(chamberId: number, eventId: number): LogEntry {
   return entry(chamberId, eventId);
 }
 
@@ -403,28 +537,6 @@ function snapshot(eventId: number) {
 }
 
 const everything = { phase: undefined, before: undefined, limit: 99, now: 0 };
-
-function listing(chamberId: number, changes: Partial<ChamberListing> = {}): ChamberListing {
-  const usual = {
-    table: 'chambers',
-    name: `Chamber ${chamberId}`,
-    creatorDid: ANN,
-    memberCount: 0,
-    turnSeconds: null,
-    maxMembers: null,
-  } as const;
-  return { ...usual, chamberId, deadlines: deadlines(chamberId), isCommitted: false, isSettled: false, ...changes };
-}
-
-function deadlines(step: number): ChamberListing['deadlines'] {
-  return {
-    lobbyDeadline: 2 * step,
-    proposalDeadline: 3 * step,
-    debateDeadline: 3 * step + (step % 3),
-    allocateCommitDeadline: 5 * step,
-    allocateRevealDeadline: 6 * step,
-  };
-}
 
 function idea(chamberId: number, proposedAt: number, ticker: string, graduatedAt: string | null): IdeaListing {
   const view = { chamberId, slot: 0, ticker, graduatedAt, creatorDid: ANN, name: 'Idea \0' };

@@ -1,6 +1,7 @@
 // Entries for the log itself: lines of the right form, with any content.
 import { randomBytes } from 'node:crypto';
 import Database from 'better-sqlite3';
+import type { ChamberListing } from '../../projections/listings.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import type { LogEntry, StreamId } from '../../src/log/log.ts';
 import { type ForumEvent, toLine } from '../../src/vocabulary/events.ts';
@@ -21,6 +22,40 @@ export function entry(stream: StreamId, eventId: number, changes: Partial<LogEnt
     listings: [],
   };
   return { stream, eventId, ...usual, ...changes };
+}
+
+/** The key of a signature of this second, with which a key begins. */
+export function newSignatureKey(): string {
+  const second = Buffer.alloc(8);
+  second.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 1_000)));
+  return Buffer.concat([second, randomBytes(64)]).toString('latin1');
+}
+
+/** The creation of a chamber, with its row. */
+export function created(chamberId: number): LogEntry {
+  return entry(chamberId, 1, { listings: [listing(chamberId)] });
+}
+
+export function listing(chamberId: number, changes: Partial<ChamberListing> = {}): ChamberListing {
+  const usual = {
+    table: 'chambers',
+    name: `Chamber ${chamberId}`,
+    creatorDid: 'did:key:zAnn',
+    memberCount: 0,
+    turnSeconds: null,
+    maxMembers: null,
+  } as const;
+  return { ...usual, chamberId, deadlines: deadlines(chamberId), isCommitted: false, isSettled: false, ...changes };
+}
+
+export function deadlines(step: number): ChamberListing['deadlines'] {
+  return {
+    lobbyDeadline: 2 * step,
+    proposalDeadline: 3 * step,
+    debateDeadline: 3 * step + (step % 3),
+    allocateCommitDeadline: 5 * step,
+    allocateRevealDeadline: 6 * step,
+  };
 }
 
 /** Another program's connection: it has not asked for recursive triggers. */

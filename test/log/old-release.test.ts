@@ -65,7 +65,7 @@ function open(path = copy()): Promise<Running> {
 }
 
 async function linesOf({ service }: Running, stream: number | string): Promise<Lines> {
-  const { ndjson, count } = await service.forum.log.readPage(stream, 0, 10_000);
+  const { ndjson, count } = await service.forum.store.log.readPage(stream, 0, 10_000);
   return { count, sha256: createHash('sha256').update(ndjson).digest('hex') };
 }
 
@@ -88,7 +88,7 @@ function send({ url }: Running, { method, target, headers, body }: Recorded['req
 describe('a database of release 0.1.0', () => {
   it('keeps its log id and every line, byte for byte', async () => {
     const running = await open();
-    expect(running.service.forum.log.logId).toBe(expected.logId);
+    expect(running.service.forum.store.log.logId).toBe(expected.logId);
     for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
     for (const { did, lines } of expected.accounts) expect(await linesOf(running, did)).toEqual(lines);
   });
@@ -119,7 +119,7 @@ describe('a database of release 0.1.0', () => {
     const running = await open();
     const path = `${temporaryFolder()}/chamber.ndjson`;
     for (const { chamberId, auditExitCode } of expected.chambers) {
-      writeFileSync(path, (await running.service.forum.log.readPage(chamberId, 0, 10_000)).ndjson);
+      writeFileSync(path, (await running.service.forum.store.log.readPage(chamberId, 0, 10_000)).ndjson);
       // Its service could be configured beyond today's caps. Chambers with requests for several hosts are undecided.
       const policy = { maxAgeSeconds: 86_400, maxSkewSeconds: 86_400 };
       const { verdict } = await auditFile(path, { chamberId, policy });
@@ -130,7 +130,7 @@ describe('a database of release 0.1.0', () => {
   it('publishes no line of an account whose evidence covers an e-mail address', async () => {
     const running = await open();
     for (const { did, lines } of expected.accounts) {
-      const { ndjson } = await running.service.forum.log.readPage(did, 0, 10_000);
+      const { ndjson } = await running.service.forum.store.log.readPage(did, 0, 10_000);
       const stored = ndjson.toString().split('\n').slice(0, -1);
       const lastPrivate = stored.findLastIndex((line) => JSON.parse(line).request?.body === null);
       const published = await (await fetch(`${running.url}/agents/${did}/events`)).text();

@@ -1,8 +1,9 @@
 // Reading page by page: whole, bounded by weight, and in turns.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import type { EventLog } from '../../src/log/log.ts';
 import { type Lane, PAGE_BYTES, readPages } from '../../src/log/pages.ts';
-import { openSqliteLog, type SqliteLog } from '../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { entry } from './entries.ts';
 
@@ -74,12 +75,12 @@ describe('reading page by page', () => {
   });
 });
 
-async function heavyLog(): Promise<SqliteLog> {
-  const log = openSqliteLog(':memory:');
-  atEnd(() => log.close());
-  await log.append(Array.from({ length: LINES }, (_, index) => entry(1, index + 1, { line: LINE })));
-  await log.append(Array.from({ length: LINES }, (_, index) => entry(2, index + 1)));
-  return log;
+async function heavyLog(): Promise<EventLog> {
+  const store = openSqliteStore(':memory:');
+  atEnd(() => store.close());
+  await store.log.append({ entries: Array.from({ length: LINES }, (_, index) => entry(1, index + 1, { line: LINE })) });
+  await store.log.append({ entries: Array.from({ length: LINES }, (_, index) => entry(2, index + 1)) });
+  return store.log;
 }
 
 async function countTurns() {

@@ -102,7 +102,7 @@ describe('the log', () => {
     async (path) => {
       const lines: string[] = [];
       const running = await run({}, new TestClock(), logTo(lines, 'debug'));
-      running.service.forum.log.findIdea = () => Promise.reject(new Error('inner detail'));
+      running.service.forum.store.lists.findIdea = () => Promise.reject(new Error('inner detail'));
       expect((await get(running.url, `${path}?chamberId=1`)).status).toBe(500);
       const logged = lines.map((line) => JSON.parse(line));
       expect(logged).toMatchObject([

@@ -75,7 +75,7 @@ describe('GET /events', () => {
 
   it('reads past more accounts than a page passes over', async () => {
     const { running, debate, cursors } = await interleaved();
-    const { log } = running.service.forum;
+    const { log } = running.service.forum.store;
     const place = await log.lastPlace();
     const at = running.clock.read();
     const entries = Array.from({ length: 4_500 }, (_, index) => {
@@ -83,7 +83,7 @@ describe('GET /events', () => {
       return { stream: `did:key:z${index}`, eventId: 1, at, line, signature: null, nodes: null, listings: [] };
     });
     const source = await openSource(running, '/events?after=1:3');
-    await log.append(entries);
+    await log.append({ entries });
     expect((await log.readAll(place, 10)).count).toBe(0);
     await debate();
     expect((await page(running, '/events')).map(cursorOf)).toEqual([...cursors, '1:4']);

@@ -96,9 +96,9 @@ describe('pages of events', () => {
   it('are the lines as stored, from the first to the head', async () => {
     const { running, id, events } = await withFive();
     const response = await fetch(running.url + events);
-    const { ndjson } = await running.service.forum.log.readPage(id, 0, 100);
+    const { ndjson } = await running.service.forum.store.log.readPage(id, 0, 100);
     expect(response.headers.get('content-type')).toMatch('application/x-ndjson');
-    expect(response.headers.get('log-id')).toBe(running.service.forum.log.logId);
+    expect(response.headers.get('log-id')).toBe(running.service.forum.store.log.logId);
     expect(Buffer.from(await response.arrayBuffer()).equals(ndjson)).toBe(true);
   });
 

@@ -36,7 +36,7 @@ it('causes no more reads once it is closing, even with a full socket', async () 
   for (let at = 0; at < EVENTS; at++) {
     await call(running, by, ['POST', `/chambers/${id}/debate`, { comment: `${at}`, refinement: BULK }]);
   }
-  const reading = vi.spyOn(running.service.forum.log, 'readPage');
+  const reading = vi.spyOn(running.service.forum.store.log, 'readPage');
   const closing = await RawSocket.open(running.url);
   closing.socket.pause();
   const handshake =

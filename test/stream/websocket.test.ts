@@ -10,7 +10,7 @@ import { temporaryDatabase } from '../kit/temporary.ts';
 async function subscribed(path: string) {
   const running = await run();
   const { id } = await debating(running);
-  return subscribe(running, path.replace(':id', String(id)).replace(':log', running.service.forum.log.logId));
+  return subscribe(running, path.replace(':id', String(id)).replace(':log', running.service.forum.store.log.logId));
 }
 
 describe('the stream of a chamber', () => {
@@ -93,7 +93,7 @@ describe('the stream of a chamber', () => {
   it('sends the log id in the handshake and accepts it with a cursor', async () => {
     const running = await run();
     const { id } = await debating(running);
-    const { logId } = running.service.forum.log;
+    const { logId } = running.service.forum.store.log;
     const outcome = await subscribe(running, `/chambers/${id}/stream?after=0&log=${logId}`);
     expect(outcome).toMatchObject({ headers: { 'log-id': logId, 'access-control-allow-origin': '*' } });
   });
@@ -231,7 +231,7 @@ describe('the end of the service', () => {
     expect(await consumer.closed()).toBe(1012);
     const again = await run(settings, running.clock);
     await call(again, by, ['POST', `/chambers/${id}/debate`, { comment: 'fourth' }]);
-    const resumed = await consume(again, `/chambers/${id}/stream?after=3&log=${running.service.forum.log.logId}`);
+    const resumed = await consume(again, `/chambers/${id}/stream?after=3&log=${running.service.forum.store.log.logId}`);
     await resumed.until(1);
     expect(resumed.eventIds).toEqual([4]);
   });

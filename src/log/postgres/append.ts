@@ -16,28 +16,47 @@
 //    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.
 // 7. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read.
 //    So a move may be decided without a look at the log: what is written was decided on heads.
-// 8. A registration that changes nothing has no event to compete with. If another one remembered its signature first, the
-//    statement fails whole, and is run again without the account.
+// 8. A registration that changes nothing has no event to compete with: it is remembered only if no event follows the head that it was
+//    decided on. If another one remembered its signature first, the statement fails whole, and is run again without the account.
 // 9. To search for competitors before a row is inserted costs the server an eighth of its time, and there are hardly any if each chamber
 //    is used at one node. So a statement fails for the first one that it meets, and is run again with the search.
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
-import type { LogEntry, Registration, StreamId } from '../log.ts';
+import type { Damages } from '../damage.ts';
+import {
+  ALL_CHAMBERS,
+  type AppendBatch,
+  type AppendResult,
+  type LogEntry,
+  type Registration,
+  type StreamId,
+} from '../log.ts';
 import { BIGINT, BYTEA, bigintArray, byteaArray, type ElementType, encode, LATIN1, TEXT, textArray } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
+import { lookUp } from './look-up.ts';
 
 /** So many statements search for competitors after one was met. */
 const SEARCHES = 64;
 
 export class Appender {
+  readonly #damages: Damages;
   #searchesLeft = 0;
 
-  /** Returns the streams in conflict, of which nothing was written. `isRepeated`: an earlier attempt may have been committed. */
-  async append(
-    client: pg.Client,
-    batch: Pick<Batch, 'entries' | 'registrations'>,
-    isRepeated: boolean,
-  ): Promise<ReadonlySet<StreamId>> {
+  constructor(damages: Damages) {
+    this.#damages = damages;
+  }
+
+  /** `isRepeated`: an earlier attempt may have been committed. */
+  async append(client: pg.Client, batch: AppendBatch, isRepeated: boolean): Promise<AppendResult> {
+    const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
+    const isEmpty = entries.length + registrations.length === 0;
+    const conflicts = isEmpty ? NO_STREAMS : await this.#write(client, { entries, registrations }, isRepeated);
+    if (conflicts.size + heads.size + signatures.length === 0) return ALL_WRITTEN;
+    return this.#explain(client, batch, conflicts);
+  }
+
+  /** Returns the streams of which nothing was written. */
+  async #write(client: pg.Client, batch: Batch, isRepeated: boolean): Promise<ReadonlySet<StreamId>> {
     const conflicts = new Set<StreamId>();
     const remaining: Batch = { entries: inOrder(batch.entries), registrations: inOrderOfKeys(batch.registrations) };
     for (;;) {
@@ -53,14 +72,51 @@ export class Appender {
       } catch (error) {
         const constraint = error instanceof pg.DatabaseError ? error.constraint : undefined;
         if (constraint === 'registrations_pkey') {
+          const known = remaining.registrations.length;
           for (const did of await forgetKnownRegistrations(client, remaining)) conflicts.add(did);
+          // Two of the batch have one signature, a defect of the caller: it would fail again for ever.
+          if (remaining.registrations.length === known) throw error;
         } else if (!isSearch && (constraint === 'events_pkey' || constraint === 'events_by_signature')) {
           this.#searchesLeft = SEARCHES;
         } else throw error;
       }
     }
   }
+
+  /** Where the streams in conflict and the batch's heads are, and the lines that signatures led to earlier. */
+  async #explain(
+    client: pg.Client,
+    { entries, registrations = [], heads = NO_HEADS, signatures = [] }: AppendBatch,
+    conflicts: ReadonlySet<StreamId>,
+  ): Promise<AppendResult> {
+    const lost = entries.filter(({ stream }) => conflicts.has(stream));
+    const forgotten = registrations.filter(({ did }) => conflicts.has(did));
+    const accounts = lost.flatMap(({ account }) => account?.did ?? []);
+    const keys = [...lost, ...forgotten].flatMap(({ signature }) => signature ?? []);
+    const asked = {
+      streams: [...new Set([...conflicts, ...accounts, ...heads.keys()])].filter((stream) => stream !== ALL_CHAMBERS),
+      signatureKeys: [...signatures, ...keys],
+    };
+    const { lastEventIds, lastChamberId, found } = await lookUp(client, asked, this.#damages);
+    const headOf = (stream: StreamId) => (stream === ALL_CHAMBERS ? lastChamberId : (lastEventIds.get(stream) ?? 0));
+    const moved = new Map<StreamId, number>();
+    for (const stream of conflicts) moved.set(stream, headOf(stream));
+    // The head of an account that this batch has extended is its own.
+    const written = new Set(entries.map(({ stream }) => stream));
+    for (const entry of lost) {
+      if (isCreation(entry)) moved.set(ALL_CHAMBERS, lastChamberId);
+      const { account } = entry;
+      if (!account || written.has(account.did) || headOf(account.did) === account.lastEventId) continue;
+      moved.set(account.did, headOf(account.did));
+    }
+    for (const [stream, head] of heads) if (headOf(stream) !== head) moved.set(stream, headOf(stream));
+    return { moved, found };
+  }
 }
+
+const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
+const NO_STREAMS: ReadonlySet<StreamId> = new Set();
+const ALL_WRITTEN: AppendResult = { moved: new Map(), found: new Map() };
 
 interface Batch {
   entries: readonly LogEntry[];
@@ -157,11 +213,12 @@ function registrationRows(
   const hex = (text: string, encoding: BufferEncoding) => Buffer.from(text, encoding).toString('hex');
   const signed: object[] = [];
   const contacts = new Map<string, object>();
-  for (const { did, eventId, signature, operatorEmail } of registrations) {
+  for (const { did, eventId, signature, operatorEmail, unchangedAt = null } of registrations) {
     const lead = chains.has(did) ? did : null;
     const coversEmail = operatorEmail !== undefined;
-    if (signature !== null) signed.push({ lead, did, eventId, hash: hex(signature, 'latin1'), coversEmail });
-    if (coversEmail) contacts.set(did, { lead, did, email: hex(operatorEmail, 'utf8') });
+    const key = { lead, did, unchangedAt };
+    if (signature !== null) signed.push({ ...key, eventId, hash: hex(signature, 'latin1'), coversEmail });
+    if (coversEmail) contacts.set(did, { ...key, email: hex(operatorEmail, 'utf8') });
   }
   const inOrderOfDids = [...contacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, contact]) => contact);
   const tables = [
@@ -289,17 +346,20 @@ const REST = `, rest AS (
   SELECT ${EVENT} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
 )`;
 
+const IS_UNCHANGED = `lead IS NULL AND (SELECT event_id FROM events AS e WHERE e.stream = did AND e.event_id = "unchangedAt" + 1) IS NULL`;
+
 const INSERTS = {
   ...DERIVED_INSERTS,
   registrations: (rows: string, won: string) => `new_registrations AS (
   INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
-  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "eventId" bigint, hash text, "coversEmail" boolean)
-  WHERE lead IS NULL OR lead ${won}
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "unchangedAt" bigint, "eventId" bigint, hash text,
+    "coversEmail" boolean)
+  WHERE lead ${won} OR ${IS_UNCHANGED}
 )`,
   contacts: (rows: string, won: string) => `new_contacts AS (
   INSERT INTO contacts SELECT did, decode(email, 'hex')
-  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, email text)
-  WHERE lead IS NULL OR lead ${won}
+  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "unchangedAt" bigint, email text)
+  WHERE lead ${won} OR ${IS_UNCHANGED}
   ON CONFLICT (did) DO UPDATE SET operator_email = excluded.operator_email
 )`,
 } as const;

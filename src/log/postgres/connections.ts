@@ -21,6 +21,9 @@ const SESSION = `SELECT pg_is_in_recovery() AS standby, current_setting('transac
   set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), set_config('jit', 'off', false),
   set_config('plan_cache_mode', $1, false)`;
 
+/** Runs a statement, prepared under the name. */
+export type Query = <Row>(name: string, text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
+
 interface ConnectionOptions {
   /** A query may take any time if it is 0. */
   readonly silenceMillis?: number;
@@ -71,6 +74,11 @@ export class Connections {
     }
   }
 
+  readonly query: Query = async (name, text, values) => {
+    const { rows } = await this.run((client) => client.query({ name, text, values: [...values] }));
+    return rows;
+  };
+
   get inUse(): number {
     return this.#pool.size - this.#idle.length;
   }
@@ -85,6 +93,8 @@ export class Connections {
       return await work(client);
     } catch (error) {
       if (isLost(error)) this.#drop(client);
+      // What silenced one has silenced all, and each would be waited for as long again.
+      if (isSilent(error)) for (const idle of [...this.#idle]) this.#drop(idle);
       throw error;
     } finally {
       this.#release(client);
@@ -196,13 +206,17 @@ const SYSTEM_CODE = /^E[A-Z]+$/;
 const LOST_MESSAGE =
   /^(Connection terminated|Query read timeout|timeout expired|Client (was closed|has encountered a connection error))/;
 
+function isSilent(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout';
+}
+
 function isTransient(error: unknown): boolean {
   return error instanceof pg.DatabaseError && !isLost(error) && TRANSIENT.test(error.code ?? '');
 }
 
 const RETRY_AFTER_SECONDS = 1;
 
-function unavailable(cause: unknown): ForumError {
+export function unavailable(cause?: unknown): ForumError {
   return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be reached at the moment, retry', {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
     cause,

@@ -2,7 +2,8 @@
 // would take one lock for the whole server. Each node notifies the others after its commits, on a connection that does not wait
 // for the disk; a lost wake-up is made up for by the next look at the heads of the followed streams.
 import type { Client } from 'pg';
-import { ALL_CHAMBERS, type Follower, type StreamId } from '../log.ts';
+import { ALL_CHAMBERS, type StreamId } from '../log.ts';
+import type { Follower } from '../store.ts';
 
 /** Heads are compared this often, for wake-ups that were lost. */
 const POLL_INTERVAL_MS = 5_000;

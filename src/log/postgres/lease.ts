@@ -2,8 +2,8 @@
 // connection is succeeded when its time is over by the database's clock; what it still appends then is refused (append.ts).
 import { randomUUID } from 'node:crypto';
 import type { Millis } from '../../vocabulary/values.ts';
-import type { Lease } from '../log.ts';
-import type { Query } from './listings.ts';
+import type { Lease } from '../store.ts';
+import type { Query } from './connections.ts';
 
 const LEASE_MS = 4_000;
 const EXTEND_INTERVAL_MS = 1_000;

@@ -1,11 +1,12 @@
-// Lines and tree nodes as they are stored, each checked against its checksum; and the damage that was met.
+// Lines and tree nodes as they are stored, each checked against its checksum.
 import { crc32 } from 'node:zlib';
 import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
-import { type OrderedPage, type Page, StreamDamaged, type StreamId } from '../log.ts';
+import { type Damages, StreamDamaged } from '../damage.ts';
+import type { OrderedPage, Page, StreamId } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
 import { bigintArray } from './arrays.ts';
+import type { Query } from './connections.ts';
 import { toStream } from './growth.ts';
-import type { Query } from './listings.ts';
 
 interface Sealed {
   readonly bytes: Buffer;
@@ -19,41 +20,19 @@ export interface StoredLine {
   readonly line_crc: string;
 }
 
-/** The streams in which damage was met since the start. */
-export class Damages {
-  readonly #met = new Map<StreamId, StreamDamaged>();
-  readonly #onDamage: (damage: StreamDamaged) => void;
+/** The damage, if the bytes are not as they were written. */
+export function damageIn(
+  damages: Damages,
+  stream: StreamId,
+  eventId: number,
+  { bytes, checksum }: Sealed,
+): StreamDamaged | undefined {
+  if (Number(checksum) === crc32(bytes)) return undefined;
+  return damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+}
 
-  /** `onDamage` is called once for each stream. */
-  constructor(onDamage: (damage: StreamDamaged) => void = () => {}) {
-    this.#onDamage = onDamage;
-  }
-
-  get size(): number {
-    return this.#met.size;
-  }
-
-  of(stream: StreamId): StreamDamaged | undefined {
-    return this.#met.get(stream);
-  }
-
-  note(damage: StreamDamaged): StreamDamaged {
-    if (!this.#met.has(damage.stream)) {
-      this.#met.set(damage.stream, damage);
-      this.#onDamage(damage);
-    }
-    return damage;
-  }
-
-  /** The damage, if the bytes are not as they were written. */
-  check(stream: StreamId, eventId: number, { bytes, checksum }: Sealed): StreamDamaged | undefined {
-    if (Number(checksum) === crc32(bytes)) return undefined;
-    return this.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
-  }
-
-  missing(stream: StreamId, eventId: number): StreamDamaged {
-    return this.note(new StreamDamaged(stream, eventId, `event ${eventId} is missing`));
-  }
+function missing(damages: Damages, stream: StreamId, eventId: number): StreamDamaged {
+  return damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is missing`));
 }
 
 export interface Reads {
@@ -71,7 +50,7 @@ export async function readPage({ query, damages }: Reads, { stream, after, limit
   const rows = await query<StoredLine>('page', PAGE, [String(stream), after, limit]);
   for (const [index, { event_id: eventId }] of rows.entries()) {
     const expected = after + index + 1;
-    if (Number(eventId) !== expected) throw damages.missing(stream, expected);
+    if (Number(eventId) !== expected) throw missing(damages, stream, expected);
   }
   return { ndjson: joined(rows, damages, () => stream), count: rows.length };
 }
@@ -96,7 +75,7 @@ function joined<Row extends StoredLine>(
 ): Buffer {
   const parts = rows.flatMap((row) => {
     const { event_id: eventId, line, line_crc: checksum } = row;
-    const damage = damages.check(streamOf(row), Number(eventId), { bytes: line, checksum });
+    const damage = damageIn(damages, streamOf(row), Number(eventId), { bytes: line, checksum });
     if (damage !== undefined) throw damage;
     return [line, LINE_BREAK];
   });
@@ -130,7 +109,7 @@ export async function readNodes(
   const byEvent = new Map(rows.map((row) => [Number(row.event_id), row]));
   return refs.map(({ eventId, level }) => {
     const stored = byEvent.get(eventId);
-    if (stored === undefined) throw damages.missing(chamberId, eventId);
+    if (stored === undefined) throw missing(damages, chamberId, eventId);
     const { nodes, nodes_crc: checksum } = stored;
     const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
     if (nodes && Number(checksum) === crc32(nodes) && node?.length === HASH_BYTES) return node;

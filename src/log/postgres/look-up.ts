@@ -1,10 +1,20 @@
-// What commands need of the log to be decided, read by one statement, and so at one moment.
+// Heads, and the lines of signatures, read by one statement, and so at one moment.
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
-import type { LookUp, StreamDamaged, StreamId } from '../log.ts';
+import type { Damages, StreamDamaged } from '../damage.ts';
+import type { StreamId } from '../log.ts';
 import { byteaArray, textArray } from './arrays.ts';
 import { toStream } from './growth.ts';
-import type { Damages, StoredLine } from './lines.ts';
+import { damageIn, type StoredLine } from './lines.ts';
+
+export interface LookUp {
+  /** Of the streams asked for; 0 for one without events. */
+  readonly lastEventIds: ReadonlyMap<StreamId, number>;
+  /** The highest chamberId in use, 0 in an empty log. */
+  readonly lastChamberId: number;
+  /** The lines that hold the signatures asked for, by signatureKey. */
+  readonly found: ReadonlyMap<string, string | StreamDamaged>;
+}
 
 export async function lookUp(
   client: Client,
@@ -24,7 +34,7 @@ export async function lookUp(
   let lastChamberId = 0;
   for (const { heads, stream, event_id: eventId, key, line, line_crc: checksum } of rows) {
     if (heads === null) {
-      const damage = damages.check(toStream(stream), Number(eventId), { bytes: line, checksum });
+      const damage = damageIn(damages, toStream(stream), Number(eventId), { bytes: line, checksum });
       found.set(key.toString('latin1'), damage ?? line.toString());
       continue;
     }

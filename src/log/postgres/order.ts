@@ -6,7 +6,7 @@
 //   placed. It places all that it finds of a chamber.
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
-import type { Query } from './listings.ts';
+import type { Query } from './connections.ts';
 
 /** Any number, the same in every release. */
 const ORDER_LOCK = '4848270582';

@@ -3,7 +3,7 @@
 import { closeSync, lstatSync, openSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { LogCorruption } from '../log.ts';
+import { LogCorruption } from '../damage.ts';
 import { migrate, SCHEMA_VERSION } from './schema.ts';
 
 const CACHE_KIB = 32_768;
@@ -19,8 +19,8 @@ const IF_PRESENT = { throwIfNoEntry: false } as const;
 
 export interface DatabaseFile {
   readonly db: Database.Database;
-  /** Throws LogCorruption once the file, its -wal or its -shm was deleted, replaced or truncated. */
-  requireUnchanged(): void;
+  /** Throws LogCorruption once the file, its -wal or its -shm was deleted, replaced or truncated; undefined for one in memory. */
+  requireUnchanged?(): void;
   close(): void;
 }
 
@@ -28,7 +28,7 @@ export interface DatabaseFile {
 export function openDatabaseFile(path: string): DatabaseFile {
   if (path === ':memory:') {
     const db = connect(path);
-    return { db, requireUnchanged: () => {}, close: () => void db.close() };
+    return { db, close: () => void db.close() };
   }
   let lock: Database.Database | undefined;
   let db: Database.Database | undefined;

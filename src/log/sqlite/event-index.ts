@@ -22,7 +22,7 @@
 //  8. The table keeps the low 32 bits of the second. The filter never rejects a second beyond them.
 // The prefix in the table of signatures is not unique: a look-up compares the whole signature with the column in `events`.
 import type { Database } from 'better-sqlite3';
-import type { LogEntry, StreamId } from '../log.ts';
+import { ALL_CHAMBERS, type LogEntry, type StreamId } from '../log.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 
 const MEMTABLE_EVENTS_MAX = 4_096;
@@ -54,6 +54,13 @@ export function indexEverything(db: Database): void {
 
 type IndexedEvent = Pick<LogEntry, 'stream' | 'eventId' | 'signature'>;
 
+interface Expectations {
+  readonly entries: readonly IndexedEvent[];
+  readonly heads: ReadonlyMap<StreamId, number>;
+  /** Streams of entries and registrations whose signatures led to lines before. */
+  readonly known: ReadonlySet<StreamId>;
+}
+
 /** Consecutive events of a stream. */
 interface Run {
   readonly firstEventId: number;
@@ -84,7 +91,8 @@ export type FlushProgress = Flushing | undefined;
 
 export class EventIndex {
   readonly #statements: Statements;
-  readonly #filter: SignatureFilter;
+  /** Rejects only signatures that are not in the log. */
+  readonly filter: SignatureFilter;
   #memtable = emptyMemtable();
   #flushing: FlushProgress;
   /** 0 in an empty log. */
@@ -95,7 +103,7 @@ export class EventIndex {
     this.#statements = prepare(db);
     const newest = this.#statements.lastSecond.get();
     const isCut = newest !== undefined && newest.length < Uint32Array.BYTES_PER_ELEMENT;
-    this.#filter = new SignatureFilter(isCut ? 0 : (newest?.readUInt32BE() ?? -1) + 1);
+    this.filter = new SignatureFilter(isCut ? 0 : (newest?.readUInt32BE() ?? -1) + 1);
     this.lastChamberId = this.#statements.lastChamberId.get() ?? 0;
     const watermark = this.#statements.watermark.get() ?? Number.NaN;
     const last = this.#statements.lastPosition.get() ?? 0;
@@ -121,22 +129,32 @@ export class EventIndex {
     throw new Error(`position ${position} breaks the append-only log: ${problem}; chambers fsck reports the damage`);
   }
 
-  /** The streams whose entries do not follow their last event. Throws if an entry repeats a recent signature; older ones were looked up. */
-  conflictsOf(entries: readonly LogEntry[]): ReadonlySet<StreamId> {
+  /**
+   * Adds to `moved`, with their heads: the streams in which a signature is `known`, those whose entries do not follow their last event,
+   * and those with another head than in `heads`. Throws if two entries have one signature.
+   */
+  findMoved({ entries, heads, known }: Expectations, moved: Map<StreamId, number>): void {
     const lastIds = new Map<StreamId, number>();
     const signatures = new Set<string>();
-    const conflicts = new Set<StreamId>();
+    let { lastChamberId } = this;
     for (const { stream, eventId, signature } of entries) {
-      if (eventId !== (lastIds.get(stream) ?? this.lastEventId(stream)) + 1) conflicts.add(stream);
+      const isCreation = typeof stream === 'number' && eventId === 1;
+      const follows =
+        eventId === (lastIds.get(stream) ?? this.lastEventId(stream)) + 1 &&
+        !(isCreation && stream !== lastChamberId + 1);
       lastIds.set(stream, eventId);
+      if (!follows || known.has(stream)) {
+        moved.set(stream, this.lastEventId(stream));
+        if (isCreation) moved.set(ALL_CHAMBERS, this.lastChamberId);
+      } else if (isCreation) lastChamberId = stream;
       if (signature === null) continue;
-      const isKnown = this.#memtable.signatures.has(signature) || this.#flushing?.signatures.has(signature) === true;
-      if (isKnown || signatures.has(signature)) {
-        throw new Error(`the log is append-only: event ${eventId} of ${stream} repeats a signature`);
-      }
+      if (signatures.has(signature)) throw new Error(`the batch has a signature twice: event ${eventId} of ${stream}`);
       signatures.add(signature);
     }
-    return conflicts;
+    for (const [stream, expected] of heads) {
+      const head = this.lastEventId(stream);
+      if (head !== expected) moved.set(stream, head);
+    }
   }
 
   /** Within the transaction of a commit of so many events: writes the next chunk and returns what is left, for `committed`. */
@@ -165,7 +183,7 @@ export class EventIndex {
       if (typeof stream === 'number' && stream > this.lastChamberId) this.lastChamberId = stream;
       if (signature !== null) {
         memtable.signatures.set(signature, next);
-        this.#filter.add(signature);
+        this.filter.add(signature);
       }
       memtable.lastPosition = next++;
     }
@@ -175,8 +193,9 @@ export class EventIndex {
     this.#memtable = emptyMemtable();
   }
 
-  /** 0 for an unknown stream. `indexed`: what the tables hold, where the caller has read them. */
+  /** 0 for a stream without events. `indexed`: what the tables hold, where the caller has read them. */
   lastEventId(stream: StreamId, indexed?: number | null): number {
+    if (stream === ALL_CHAMBERS) return this.lastChamberId;
     const run = this.#memtable.streams.get(stream) ?? this.#flushing?.streams.get(stream);
     if (run !== undefined) return run.firstEventId + run.positions.length - 1;
     return indexed ?? this.#statements.lastEventId.get(stream) ?? 0;
@@ -188,7 +207,7 @@ export class EventIndex {
   }
 
   positionOfSignature(signature: string): number | undefined {
-    if (!this.#filter.mayHold(signature)) return undefined;
+    if (!this.filter.mayHold(signature)) return undefined;
     return (
       this.#memtable.signatures.get(signature) ??
       this.#flushing?.signatures.get(signature) ??

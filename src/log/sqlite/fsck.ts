@@ -22,7 +22,7 @@ import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';
 import { DERIVED_TABLES } from './derived-tables.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
-import { Listings } from './listings.ts';
+import { type ChamberRow, fromRow, Listings } from './listings.ts';
 import { type INDEX_TABLES, migrate } from './schema.ts';
 import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
@@ -228,7 +228,8 @@ class Fsck {
     const find = this.#db.prepare<[number], PhaseRow>(
       'SELECT phase, next_deadline FROM chamber_phases WHERE chamber_id = ?',
     );
-    for (const listing of this.#derived.allChambers()) {
+    for (const row of this.#scratch.prepare<[], ChamberRow>('SELECT * FROM chambers').iterate()) {
+      const listing = fromRow(row);
       const { chamberId } = listing;
       if (this.#badStreams.has(chamberId) || isPhaseRow(listing, find.get(chamberId), now)) continue;
       this.#faults.push(derivedFault('chamber_phases', chamberId));

@@ -1,10 +1,9 @@
-// The derived tables behind lists and look-ups; the contacts and what is remembered of registrations, which no line holds.
+// Writes the rows of the derived tables; and the contacts and what is remembered of registrations, which no line holds.
 import type { Database } from 'better-sqlite3';
 import type { ChamberListing, Listing } from '../../../projections/listings.ts';
-import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import { unreachable } from '../../vocabulary/unreachable.ts';
 import type { Millis } from '../../vocabulary/values.ts';
-import type { ChamberListQuery, GraduatedQuery, Registration } from '../log.ts';
+import type { Registration } from '../log.ts';
 import { ChamberPhases } from './chamber-phases.ts';
 
 export type ChamberRow = ReturnType<typeof toRow>;
@@ -68,82 +67,15 @@ export class Listings {
   registration(signature: string): RegistrationRow | undefined {
     return this.#statements.registration.get(Buffer.from(signature, 'latin1'));
   }
-
-  operatorEmail(did: string): string | undefined {
-    return this.#statements.operatorEmail.get(did);
-  }
-
-  chambers({ phase, before = Number.MAX_SAFE_INTEGER, limit, now }: ChamberListQuery): readonly ChamberListing[] {
-    const rows =
-      phase === undefined
-        ? this.#statements.chambers.all(before, limit)
-        : this.#phases.list({ phase, before, limit, now });
-    return rows.map(fromRow);
-  }
-
-  /** In a database without concurrent writes. */
-  *allChambers(): Generator<ChamberListing> {
-    let before: number | undefined;
-    for (;;) {
-      const page = this.chambers({ phase: undefined, before, limit: 1_000, now: 0 });
-      yield* page;
-      before = page.at(-1)?.chamberId;
-      if (before === undefined) return;
-    }
-  }
-
-  graduatedIdeas({ limit, after }: GraduatedQuery): readonly IdeaView[] {
-    const { graduatedAt, chamberId, slot } = after ?? AFTER_ALL_TIMES;
-    return this.#statements.graduatedIdeas.all(graduatedAt, chamberId, slot, limit).map(parseIdea);
-  }
-
-  idea(ticker: string, chamberId: number | undefined): IdeaView | undefined {
-    const { ideaByTicker, ideaOfChamber } = this.#statements;
-    const view = chamberId === undefined ? ideaByTicker.get(ticker) : ideaOfChamber.get(chamberId, ticker);
-    return view === undefined ? undefined : parseIdea(view);
-  }
-
-  unsettled(now: Millis, limit: number): readonly number[] {
-    return this.#statements.unsettled.all(now, limit);
-  }
-
-  settled(limit: number): readonly number[] {
-    return this.#statements.settled.all(limit);
-  }
-
-  /** Newest first. */
-  chambersOf(did: string, { before = Number.MAX_SAFE_INTEGER, limit }: Pick<ChamberListQuery, 'before' | 'limit'>) {
-    return this.#statements.chambersOf.all(did, before, limit).map(fromRow);
-  }
-
-  record(did: string): AgentRecord {
-    const { chambers, newest, proposed, graduated } = this.#statements.record.get({ did }) as AgentRecordRow;
-    return { chambers: { count: chambers, newest }, proposed, graduated };
-  }
-
-  openChambers(creatorDid: string, max: number): number {
-    return this.#statements.openChambers.get(creatorDid, max) ?? 0;
-  }
 }
-
-/** Sorts after every timestamp. */
-const AFTER_ALL_TIMES = { graduatedAt: '~', chamberId: 0, slot: 0 };
 
 interface RegistrationRow {
   readonly did: string;
   readonly event_id: number;
 }
 
-interface AgentRecordRow {
-  readonly chambers: number;
-  readonly newest: number | null;
-  readonly proposed: number;
-  readonly graduated: number;
-}
-
 type Statements = ReturnType<typeof prepare>;
 
-/** Each reads as many rows as it returns, by an index; conditions that always hold (`> ''`) make SQLite search instead of scan. */
 function prepare(db: Database) {
   return {
     writeChamber: db.prepare<[ChamberRow]>(
@@ -154,60 +86,11 @@ function prepare(db: Database) {
     writeMember: db.prepare('INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, 1)'),
     closeMembers: db.prepare<[number]>('UPDATE members SET is_open = 0 WHERE chamber_id = ? AND is_open = 1'),
     writeTurn: db.prepare('INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)'),
-    chambersOf: db.prepare<[string, number, number], ChamberRow>(
-      `SELECT chambers.* FROM members CROSS JOIN chambers USING (chamber_id)
-       WHERE did = ? AND members.chamber_id < ? AND turn_order IS NOT NULL ORDER BY members.chamber_id DESC LIMIT ?`,
-    ),
-    record: db.prepare<[{ did: string }], AgentRecordRow>(
-      `SELECT (SELECT count(*) FROM members WHERE did = @did AND turn_order IS NOT NULL) AS chambers,
-         (SELECT max(chamber_id) FROM members WHERE did = @did AND turn_order IS NOT NULL) AS newest,
-         (SELECT count(*) FROM ideas WHERE creator_did = @did) AS proposed,
-         (SELECT count(*) FROM ideas WHERE creator_did = @did AND graduated_at > '') AS graduated`,
-    ),
     writeContact: db.prepare<[string, string]>('INSERT OR REPLACE INTO contacts VALUES (?, ?)'),
     writeRegistration: db.prepare<[Buffer, string, number, number]>('INSERT INTO registrations VALUES (?, ?, ?, ?)'),
     registration: db.prepare<[Buffer], RegistrationRow>(
       'SELECT did, event_id FROM registrations WHERE signature_hash = ?',
     ),
-    operatorEmail: db.prepare<[string], string>('SELECT operator_email FROM contacts WHERE did = ?').pluck(),
-    chambers: db.prepare<[number, number], ChamberRow>(
-      'SELECT * FROM chambers WHERE chamber_id < ? ORDER BY chamber_id DESC LIMIT ?',
-    ),
-    graduatedIdeas: db
-      .prepare<[string | null, number, number, number], string>(
-        `SELECT view FROM ideas WHERE graduated_at > '' AND (graduated_at, chamber_id, slot) < (?, ?, ?)
-         ORDER BY graduated_at DESC, chamber_id DESC, slot DESC LIMIT ?`,
-      )
-      .pluck(),
-    ideaByTicker: db
-      .prepare<[string], string>(
-        `SELECT view FROM ideas WHERE ticker = ?
-         ORDER BY graduated_at DESC, proposed_at DESC, chamber_id DESC LIMIT 1`,
-      )
-      .pluck(),
-    ideaOfChamber: db
-      .prepare<[number, string], string>(
-        `SELECT view FROM ideas WHERE chamber_id = ? AND ticker = ?
-         ORDER BY graduated_at DESC, proposed_at DESC LIMIT 1`,
-      )
-      .pluck(),
-    unsettled: db
-      .prepare<[Millis, number], number>(
-        `SELECT chamber_id FROM chambers WHERE is_settled = 0 AND allocate_reveal_deadline <= ?
-         ORDER BY allocate_reveal_deadline, chamber_id LIMIT ?`,
-      )
-      .pluck(),
-    settled: db
-      .prepare<[number], number>(
-        `SELECT chamber_id FROM chambers WHERE is_settled = 1 AND allocate_reveal_deadline > 0
-         ORDER BY allocate_reveal_deadline DESC LIMIT ?`,
-      )
-      .pluck(),
-    openChambers: db
-      .prepare<[string, number], number>(
-        'SELECT count(*) FROM (SELECT 1 FROM chambers WHERE creator_did = ? AND is_committed = 0 LIMIT ?)',
-      )
-      .pluck(),
   };
 }
 
@@ -248,8 +131,4 @@ export function fromRow(row: ChamberRow): ChamberListing {
     isCommitted: row.is_committed === 1,
     isSettled: row.is_settled === 1,
   };
-}
-
-function parseIdea(view: string): IdeaView {
-  return JSON.parse(view) as IdeaView;
 }

@@ -1,7 +1,8 @@
 // Appends chambers to a log as the spine does, staged in batches, but without signatures and with its own clock.
 import { type Chamber, stageAccountEvent, stageChamberEvent } from '../../../src/forum/staging.ts';
-import type { ForumLog, LogEntry } from '../../../src/log/log.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import type { LogEntry } from '../../../src/log/log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import type { Store } from '../../../src/log/store.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 import { type Agent, makeAgent } from '../load/agents.ts';
 import { creation, joining, move, registration } from './past.ts';
@@ -15,19 +16,19 @@ interface Growing {
 }
 
 export class LogWriter {
-  readonly #log: ForumLog;
+  readonly #store: Store;
   readonly #chambers = new Map<number, Chamber>();
   readonly #agents: readonly Agent[] = Array.from({ length: MEMBERS }, makeAgent);
   #now: Millis = Date.now();
   #lastChamberId = 0;
   #entries: LogEntry[] = [];
 
-  private constructor(log: ForumLog) {
-    this.#log = log;
+  private constructor(store: Store) {
+    this.#store = store;
   }
 
   static async open(path: string): Promise<LogWriter> {
-    const writer = new LogWriter(openSqliteLog(path));
+    const writer = new LogWriter(openSqliteStore(path));
     for (const agent of writer.#agents) {
       const [fact, author] = registration(agent);
       writer.#entries.push(stageAccountEvent(undefined, fact, author, { now: writer.#now }).entry);
@@ -52,7 +53,7 @@ export class LogWriter {
   }
 
   async close(): Promise<void> {
-    await this.#log.close();
+    await this.#store.close();
   }
 
   #create(debateFrom: Millis): number {
@@ -71,7 +72,7 @@ export class LogWriter {
   }
 
   async #commit(): Promise<void> {
-    if (this.#entries.length > 0) await this.#log.append(this.#entries);
+    if (this.#entries.length > 0) await this.#store.log.append({ entries: this.#entries });
     this.#now++;
     this.#entries = [];
   }

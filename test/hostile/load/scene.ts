@@ -1,6 +1,6 @@
 // What the load plays in: full chambers, and honest agents that debate in chambers of their own.
 import { createHash } from 'node:crypto';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { FullLogWriter, LONGEST_TEXT } from '../../kit/full-log.ts';
 import { Signer } from '../../kit/signer.ts';
 
@@ -21,13 +21,13 @@ export function chamberOf(agentIndex: number): number {
 }
 
 export async function writeScene(path: string): Promise<void> {
-  const log = openSqliteLog(path);
-  const writer = new FullLogWriter(log);
+  const store = openSqliteStore(path);
+  const writer = new FullLogWriter(store.log);
   for (let id = 1; id <= FULL_CHAMBERS; id++) {
     await writer.writeChamber(id, { text: LONGEST_TEXT, backed: 2, deployed: 5 });
   }
   const agents = Array.from({ length: HONEST_AGENTS }, (_, index) => honestAgent(index));
   await writer.writeAccounts(agents);
   for (const [index, { did }] of agents.entries()) await writer.writeDebate(chamberOf(index), did);
-  await log.close();
+  await store.close();
 }

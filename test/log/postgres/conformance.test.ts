@@ -1,30 +1,32 @@
 import { expect, it } from 'vitest';
-import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { describePort } from '../conformance.ts';
 import { entry } from '../entries.ts';
 
 describePort(async () => {
   const url = await temporaryPostgres();
-  let log = await openLog(url);
+  let store = await openStore(url);
   const reopen = async () => {
-    await log.close();
-    log = await openLog(url);
-    return log;
+    await store.close();
+    store = await openStore(url);
+    return store;
   };
-  return { log, reopen };
+  return { store, reopen };
 });
 
 it('more events than one transaction places have an order without gaps, each chamber’s in its own', async () => {
-  const log = await openLog(await temporaryPostgres());
+  const store = await openStore(await temporaryPostgres());
   const chambers = [1, 2, 3];
   for (let done = 0; done < 9_000; done += 1_000) {
     const eventIds = Array.from({ length: 1_000 }, (_, index) => done + index + 1);
-    await log.append(chambers.flatMap((chamber) => eventIds.map((eventId) => entry(chamber, eventId))));
+    await store.log.append({
+      entries: chambers.flatMap((chamber) => eventIds.map((eventId) => entry(chamber, eventId))),
+    });
   }
-  expect(await log.lastPlace()).toBe(27_000);
+  expect(await store.log.lastPlace()).toBe(27_000);
   const heads = new Map(chambers.map((chamber) => [chamber, 0]));
   for (let place = 0; place < 27_000; ) {
-    const { ndjson, count, last } = await log.readAll(place, 10_000);
+    const { ndjson, count, last } = await store.log.readAll(place, 10_000);
     expect(last).toBe(place + count);
     place = last;
     for (const line of ndjson.toString().trimEnd().split('\n')) {

@@ -4,11 +4,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { copyLog } from '../../../src/log/copy.ts';
-import type { ForumLog } from '../../../src/log/log.ts';
 import { fsckPostgres } from '../../../src/log/postgres/maintenance.ts';
-import { openPostgresLog } from '../../../src/log/postgres/postgres-log.ts';
+import { openPostgresStore } from '../../../src/log/postgres/store.ts';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import type { Store } from '../../../src/log/store.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { TestClock } from '../../kit/clock.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
@@ -18,7 +18,7 @@ import {
   holdMigrations,
   holdTable,
   migrationWaiters,
-  openLog,
+  openStore,
   ownDatabase,
   temporaryPostgres,
   waitersFor,
@@ -29,8 +29,8 @@ import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.t
 
 const isUrl = (place: string) => place.startsWith('postgres:');
 
-const open = async (place: string): Promise<ForumLog> =>
-  isUrl(place) ? openPostgresLog({ url: place, connectionsMax: 4 }) : openSqliteLog(place);
+const open = async (place: string): Promise<Store> =>
+  isUrl(place) ? openPostgresStore({ url: place, connectionsMax: 4 }) : openSqliteStore(place);
 
 async function faultsOf(place: string): Promise<readonly string[]> {
   const faults: string[] = [];
@@ -41,8 +41,7 @@ async function faultsOf(place: string): Promise<readonly string[]> {
 
 /** A log of random moves, one chamber with so many debates, and a signed registration with an e-mail address. */
 async function write(place: string, debates = 10) {
-  const log = await open(place);
-  const house = new House({ log });
+  const house = new House({ store: await open(place) });
   const commands = new Commands(3);
   for (let step = 0; step < 150; step++) await commands.step([house]);
   const by = new Signer();
@@ -52,7 +51,7 @@ async function write(place: string, debates = 10) {
   await enterPhase(house, id, 'DEBATE');
   const calls = Array.from({ length: debates }, (_, n) => ({ by, body: { comment: `${n}` } }));
   await Promise.all(calls.map((call) => house.must('POST', `/chambers/${id}/debate`, call)));
-  await log.remember('chain_id', '31337');
+  await house.store.meta.remember('chain_id', '31337');
   const { clock } = house;
   const streams = [...commands.streams.filter((stream) => stream !== id), id, by.did];
   const shown = await show(house, streams);
@@ -62,7 +61,7 @@ async function write(place: string, debates = 10) {
 
 /** All that must be the same on both sides. */
 async function show(house: House, streams: readonly (number | string)[]) {
-  const { log } = house;
+  const { log, lists, meta } = house.store;
   const proofs = streams.flatMap((stream) => {
     const path = `/chambers/${stream}`;
     return typeof stream === 'number'
@@ -71,14 +70,14 @@ async function show(house: House, streams: readonly (number | string)[]) {
   });
   return {
     logId: log.logId,
-    lastAt: log.lastAt,
-    chain: await log.recall('chain_id'),
+    lastAt: meta.lastAt,
+    chain: await meta.recall('chain_id'),
     lines: await linesOf(house, streams),
     order: (await log.readAll(0, 100)).ndjson.toString(),
-    emails: await Promise.all(streams.map((stream) => log.operatorEmail(`${stream}`))),
+    emails: await Promise.all(streams.map((stream) => lists.operatorEmail(`${stream}`))),
     proofs: await Promise.all(proofs.map(async (path) => (await house.request('GET', path)).body)),
     chambers: await house.must('GET', '/chambers?limit=200'),
-    ideas: await log.listGraduatedIdeas({ limit: 100, after: undefined }),
+    ideas: await lists.listGraduatedIdeas({ limit: 100, after: undefined }),
   };
 }
 
@@ -89,7 +88,7 @@ async function expectSame(
   { clock, by, id, registration, answer, streams, shown }: Written,
 ): Promise<void> {
   expect(await faultsOf(place)).toEqual([]);
-  const house = new House({ log: await open(place), clock: new TestClock() });
+  const house = new House({ store: await open(place), clock: new TestClock() });
   house.clock.set(clock.read());
   expect(await show(house, streams)).toEqual(shown);
   const head = await house.log.lastEventId(by.did);
@@ -155,7 +154,7 @@ describe('a copy', () => {
     // Another schema of the same name to the mark: as if the commit had been lost.
     const again = await temporaryPostgres();
     await copyLog(from, again);
-    expect((await show(new House({ log: await openLog(again) }), streams)).lines).toBe(shown.lines);
+    expect((await show(new House({ store: await openStore(again) }), streams)).lines).toBe(shown.lines);
     await expect(open(from)).rejects.toThrow(MOVED);
   });
 });
@@ -181,7 +180,7 @@ describe('a copy that is killed', () => {
   ])('from PostgreSQL to %s leaves the log to its nodes, which a finished one refuses', async (_, target) => {
     const [from, to] = [await temporaryPostgres(), await target()];
     const written = await write(from);
-    const node = new House({ log: await openLog(from), clock: written.clock });
+    const node = new House({ store: await openStore(from), clock: written.clock });
     const debate = (comment: string) =>
       node.request('POST', `/chambers/${written.id}/debate`, { by: written.by, body: { comment } });
     // The copy has written every event when it waits for this table.
@@ -197,7 +196,7 @@ describe('a copy that is killed', () => {
 
     await copyLog(from, to);
     expect((await debate('after the copy')).status).toBe(503);
-    const copied = new House({ log: await open(to), clock: written.clock });
+    const copied = new House({ store: await open(to), clock: written.clock });
     expect(await linesOf(copied, written.streams)).toBe(await linesOf(node, written.streams));
     expect(await linesOf(copied, [written.id])).toContain('while it is copied');
   });
@@ -211,7 +210,7 @@ describe('a copy that is killed', () => {
     await expect(open(from)).rejects.toThrow('another process is using it');
     await kill();
     await client.end();
-    const house = new House({ log: await open(from) });
+    const house = new House({ store: await open(from) });
     expect((await show(house, streams)).lines).toBe(shown.lines);
     await house.close();
     await copyLog(from, to);

@@ -1,7 +1,8 @@
 // A node's clock is the database's, and never ahead of it, whatever happens to the answers.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import type { PostgresStore } from '../../../src/log/postgres/store.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { signalTree } from '../../kit/process-tree.ts';
 import { atEnd } from '../../kit/temporary.ts';
@@ -11,13 +12,13 @@ const FROZEN_MS = 1_000;
 const ROUND_TRIP_MS_MAX = 250;
 
 /** The node's clock between two readings of the database's. */
-async function expectRight(log: Awaited<ReturnType<typeof openLog>>, url: string): Promise<void> {
+async function expectRight({ clock }: PostgresStore, url: string): Promise<void> {
   const time = async () => {
     const [row] = await execute(url, 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time');
     return row?.['time'] as number;
   };
   const before = await time();
-  const now = log.clock.now();
+  const now = clock.now();
   expect(now).toBeLessThanOrEqual(await time());
   expect(now).toBeGreaterThanOrEqual(before - ROUND_TRIP_MS_MAX);
 }
@@ -26,21 +27,21 @@ it('is right after the database was frozen while it was asked', { timeout: 120_0
   const server = await startPostgres();
   atEnd(server.stop);
   const url = await temporaryPostgres(server.url);
-  const log = await openLog(url);
-  await expectRight(log, url);
+  const store = await openStore(url);
+  await expectRight(store, url);
   signalTree(server.pid(), 'SIGSTOP');
-  const reading = log.clock.measure();
+  const reading = store.clock.measure();
   await sleep(FROZEN_MS);
   signalTree(server.pid(), 'SIGCONT');
   await reading;
-  await expectRight(log, url);
+  await expectRight(store, url);
 });
 
 it('follows the database’s clock when that is set, and reports it', async () => {
   const url = await temporaryPostgres();
   const { searchParams } = new URL(url);
   const schema = /search_path=(\w+)/.exec(searchParams.get('options') ?? '')?.[1];
-  await (await openLog(url)).close();
+  await (await openStore(url)).close();
   await execute(
     url,
     `CREATE TABLE setting (millis int); INSERT INTO setting VALUES (0);
@@ -50,11 +51,11 @@ it('follows the database’s clock when that is set, and reports it', async () =
   const adjustable = new URL(url);
   adjustable.searchParams.set('options', `-c search_path=${schema},pg_catalog`);
   const drifts: number[] = [];
-  const log = await openLog(adjustable.href, { onDrift: (millis) => void drifts.push(Math.round(millis / 1_000)) });
+  const store = await openStore(adjustable.href, { onDrift: (millis) => void drifts.push(Math.round(millis / 1_000)) });
   for (const millis of [5_000, -3_000]) {
     await execute(url, `UPDATE setting SET millis = ${millis}`);
-    await log.clock.measure();
-    await expectRight(log, adjustable.href);
+    await store.clock.measure();
+    await expectRight(store, adjustable.href);
   }
   expect(drifts).toEqual([5, -8]);
 });

@@ -6,7 +6,7 @@ import { readPages } from '../../../src/log/pages.ts';
 import type { ChamberEvent } from '../../../src/vocabulary/events.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { House } from '../../kit/house.ts';
-import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 
@@ -39,7 +39,7 @@ async function commentsOf({ log }: House, id: number): Promise<readonly string[]
 describe('a connection that is cut', () => {
   it('between any two messages of a commit loses no move and doubles none', { timeout: 120_000 }, async () => {
     const proxy = await openProxy(await temporaryPostgres());
-    const house = new House({ log: await openLog(proxy.url) });
+    const house = new House({ store: await openStore(proxy.url) });
     const { id, debate } = await inDebate(house);
     const comments: string[] = [];
     for (let cut = 0; cut < 24; cut++) {
@@ -63,9 +63,9 @@ describe('a server that is killed', () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);
-    const houses = [new House({ log: await openLog(url) })];
+    const houses = [new House({ store: await openStore(url) })];
     const { id, debate } = await inDebate(houses[0] as House);
-    houses.push(new House({ log: await openLog(url), clock: (houses[0] as House).clock }));
+    houses.push(new House({ store: await openStore(url), clock: (houses[0] as House).clock }));
     let isOver = false;
     const answered: string[] = [];
     const load = Array.from({ length: 8 }, async (_, client) => {
@@ -98,7 +98,7 @@ describe('a server that is killed', () => {
   it('answers 503 while it is away', { timeout: 180_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
-    const house = new House({ log: await openLog(await temporaryPostgres(server.url)) });
+    const house = new House({ store: await openStore(await temporaryPostgres(server.url)) });
     const { id, debate } = await inDebate(house);
     await server.kill('SIGKILL');
     // Its children notice after a moment.
@@ -107,10 +107,10 @@ describe('a server that is killed', () => {
     const request = debate('later');
     expect((await house.send(request)).status).toBe(503);
     await house.forum.persistClock().catch(() => {});
-    expect(house.log.writeFailure).toBeDefined();
+    expect(house.store.meta.writeFailure).toBeDefined();
     await server.restart();
     expect((await house.send(request)).status).toBe(200);
-    expect(house.log.writeFailure).toBeUndefined();
+    expect(house.store.meta.writeFailure).toBeUndefined();
     expect(await commentsOf(house, id)).toEqual(['later']);
   });
 });

@@ -2,16 +2,19 @@
 import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { ALL_CHAMBERS, type StreamId } from '../../../src/log/log.ts';
-import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
 async function openNodes(followed: readonly StreamId[]) {
   const url = await temporaryPostgres();
-  const [writer, reader] = [await openLog(url), await openLog(url)];
+  const [writer, reader] = [await openStore(url), await openStore(url)];
   const woken: StreamId[] = [];
-  reader.onGrowth({ followed: () => followed, wake: (stream) => void (stream !== ALL_CHAMBERS && woken.push(stream)) });
-  await vi.waitFor(() => expect(reader.nodeState().isListening).toBe(true), { timeout: 60_000 });
+  reader.nodes.onGrowth({
+    followed: () => followed,
+    wake: (stream) => void (stream !== ALL_CHAMBERS && woken.push(stream)),
+  });
+  await vi.waitFor(() => expect(reader.nodes.state().isListening).toBe(true), { timeout: 60_000 });
   // Any stream may have grown before it listened.
   expect(woken).toEqual(expect.arrayContaining([...followed]));
   woken.length = 0;
@@ -20,19 +23,19 @@ async function openNodes(followed: readonly StreamId[]) {
 
 it('a node notifies nobody until it has heard of another one, which then looks at all that it follows', async () => {
   const url = await temporaryPostgres();
-  const log = await openLog(url);
+  const store = await openStore(url);
   const outsider = new pg.Client({ connectionString: url });
   await outsider.connect();
   atEnd(() => outsider.end());
   const heard: string[] = [];
   outsider.on('notification', ({ payload = '' }) => void heard.push(payload));
-  await outsider.query(`LISTEN chambers_${log.logId}`);
-  log.onGrowth({ followed: () => [], wake: () => {} });
+  await outsider.query(`LISTEN chambers_${store.log.logId}`);
+  store.nodes.onGrowth({ followed: () => [], wake: () => {} });
   await vi.waitFor(() => expect(heard).toEqual(['?']), { timeout: 60_000 });
-  await log.append([entry(1, 1)]);
-  await outsider.query(`NOTIFY chambers_${log.logId}, '?'`);
+  await store.log.append({ entries: [entry(1, 1)] });
+  await outsider.query(`NOTIFY chambers_${store.log.logId}, '?'`);
   await vi.waitFor(() => expect(heard.filter((payload) => payload !== '?')).toEqual(['']), { timeout: 60_000 });
-  await log.append([entry(1, 2)]);
+  await store.log.append({ entries: [entry(1, 2)] });
   await vi.waitFor(() => expect(heard.at(-1)).toBe('1'), { timeout: 60_000 });
 });
 
@@ -47,13 +50,13 @@ describe('another node', () => {
       hasCommitted: false,
       hasRevealed: false,
     } as const;
-    await writer.append([entry(1, 1, { listings: [member] }), entry('did:key:zAnn', 1)]);
+    await writer.log.append({ entries: [entry(1, 1, { listings: [member] }), entry('did:key:zAnn', 1)] });
     await vi.waitFor(() => expect(woken).toEqual([1, 'did:key:zAnn', 'did:key:zBob']), { timeout: 60_000 });
   });
 
   it('is told to look at all that it follows when more has grown than a message holds', async () => {
     const { writer, woken } = await openNodes([1, 7]);
-    await writer.append(Array.from({ length: 3_000 }, (_, index) => entry(index + 1, 1)));
+    await writer.log.append({ entries: Array.from({ length: 3_000 }, (_, index) => entry(index + 1, 1)) });
     await vi.waitFor(() => expect(woken).toEqual([1, 7]), { timeout: 60_000 });
   });
 
@@ -63,7 +66,7 @@ describe('another node', () => {
       url,
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
     );
-    await writer.append([entry(1, 1)]);
+    await writer.log.append({ entries: [entry(1, 1)] });
     await vi.waitFor(() => expect(woken).toContain(1), { timeout: 60_000 });
   });
 
@@ -75,10 +78,10 @@ describe('another node', () => {
 
   it('is not told of its own appends', async () => {
     const { writer, reader, woken } = await openNodes([]);
-    await writer.append([entry(1, 1)]);
+    await writer.log.append({ entries: [entry(1, 1)] });
     await vi.waitFor(() => expect(woken).toEqual([1]), { timeout: 60_000 });
-    await reader.append([entry(2, 1)]);
-    await writer.append([entry(3, 1)]);
+    await reader.log.append({ entries: [entry(2, 1)] });
+    await writer.log.append({ entries: [entry(3, 1)] });
     await vi.waitFor(() => expect(woken).toContain(3), { timeout: 60_000 });
     expect(woken).toEqual([1, 3]);
   });

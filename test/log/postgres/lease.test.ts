@@ -1,16 +1,19 @@
 // A lease among nodes: one holds it at a time, and what a former holder appends is refused.
 import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
-import type { Lease, LogEntry } from '../../../src/log/log.ts';
+import { Damages } from '../../../src/log/damage.ts';
+import { ALL_CHAMBERS, type AppendResult, type LogEntry, type StreamId } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
 import { PostgresLease } from '../../../src/log/postgres/lease.ts';
+import type { Lease } from '../../../src/log/store.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { House } from '../../kit/house.ts';
-import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
-const NONE = new Set();
+const NONE: AppendResult = { moved: new Map(), found: new Map() };
+const moved = (...heads: (readonly [StreamId, number])[]): AppendResult => ({ ...NONE, moved: new Map(heads) });
 const END_NOW = "UPDATE leases SET ends_at = '-infinity'";
 
 async function held(lease: Lease): Promise<string> {
@@ -21,8 +24,8 @@ async function held(lease: Lease): Promise<string> {
 /** The first one holds the lease. */
 async function openTwo() {
   const url = await temporaryPostgres();
-  const [one, other] = [await openLog(url), await openLog(url)];
-  const first = one.lease('work');
+  const [one, other] = [await openStore(url), await openStore(url)];
+  const first = one.nodes.lease('work');
   const token = await held(first);
   return { url, one, other, first, token };
 }
@@ -30,19 +33,22 @@ async function openTwo() {
 describe('a lease', () => {
   it('is held by one node, and by another one once it is released', async () => {
     const { one, other, first, token } = await openTwo();
-    const second = other.lease('work');
-    const unrelated = other.lease('other work');
+    const second = other.nodes.lease('work');
+    const unrelated = other.nodes.lease('other work');
     await held(unrelated);
-    expect([second.token, await one.append([entry(1, 1, { lease: token })])]).toEqual([undefined, NONE]);
+    expect([second.token, await one.log.append({ entries: [entry(1, 1, { lease: token })] })]).toEqual([
+      undefined,
+      NONE,
+    ]);
     await first.release();
     expect(await held(second)).not.toBe(token);
     expect(first.token).toBe(undefined);
-    expect(await one.append([entry(1, 2, { lease: token })])).toEqual(new Set([1]));
+    expect(await one.log.append({ entries: [entry(1, 2, { lease: token })] })).toEqual(moved([1, 1]));
   });
 
   it('passes to another node when its time is over, and refuses what a holder that was cut off decided', async () => {
     const url = await temporaryPostgres();
-    const [one, other, client] = [await openLog(url), await openLog(url), await connect(url)];
+    const [one, other, client] = [await openStore(url), await openStore(url), await connect(url)];
     let isCut = false;
     const first = new PostgresLease('work', async (_, text, values) => {
       if (isCut) throw new Error('cut off');
@@ -50,14 +56,14 @@ describe('a lease', () => {
     });
     const token = await held(first);
     isCut = true;
-    const second = other.lease('work');
+    const second = other.nodes.lease('work');
     await execute(url, END_NOW);
     const next = await held(second);
     expect(first.token).toBe(token);
-    expect(await other.append([entry(1, 1, { lease: next })])).toEqual(NONE);
+    expect(await other.log.append({ entries: [entry(1, 1, { lease: next })] })).toEqual(NONE);
     const late = [entry(1, 2), entry(1, 3, { lease: token }), entry(2, 1), entry('did:key:zAnn', 1, { lease: token })];
-    expect(await one.append(late)).toEqual(new Set([1, 'did:key:zAnn']));
-    expect([await one.lastEventId(1), await one.lastEventId(2)]).toEqual([1, 1]);
+    expect(await one.log.append({ entries: late })).toEqual(moved([1, 1], ['did:key:zAnn', 0]));
+    expect([await one.log.lastEventId(1), await one.log.lastEventId(2)]).toEqual([1, 1]);
     await vi.waitFor(() => expect(first.token).toBe(undefined), { timeout: 15_000 });
     first.stop();
   });
@@ -70,15 +76,19 @@ describe('a lease', () => {
          $$ BEGIN RAISE EXCEPTION 'the disk is full' USING ERRCODE = '53100'; END $$;
        CREATE TRIGGER full_disk BEFORE INSERT ON events EXECUTE FUNCTION fill()`,
     );
-    await expect(one.append([entry(1, 1)])).rejects.toThrow('the log cannot be reached');
+    await expect(one.log.append({ entries: [entry(1, 1)] })).rejects.toThrow('the log cannot be reached');
     expect(first.token).toBe(token);
-    await expect(one.append([entry(1, 1, { lease: token })])).rejects.toThrow('the log cannot be reached');
+    await expect(one.log.append({ entries: [entry(1, 1, { lease: token })] })).rejects.toThrow(
+      'the log cannot be reached',
+    );
     expect(first.token).toBe(undefined);
     await execute(url, 'DROP TRIGGER full_disk ON events');
     // Once the time of the former hold is over.
     const next = await held(first);
-    expect(await one.append([entry(1, 1, { lease: token })])).toEqual(new Set([1]));
-    expect(await one.append([entry(1, 1, { lease: next })])).toEqual(NONE);
+    expect(await one.log.append({ entries: [entry(1, 1, { lease: token })] })).toEqual(
+      moved([1, 0], [ALL_CHAMBERS, 0]),
+    );
+    expect(await one.log.append({ entries: [entry(1, 1, { lease: next })] })).toEqual(NONE);
   });
 
   it('waits with a new holder for an append under way, and the append for a new holder', async () => {
@@ -90,7 +100,7 @@ describe('a lease', () => {
         expect(waiting.filter(({ query }) => /leases/.test(String(query))).length).toBeGreaterThan(0);
       });
     const append = (entries: readonly LogEntry[]) =>
-      new Appender().append(client, { entries, registrations: [] }, false);
+      new Appender(new Damages()).append(client, { entries, registrations: [] }, false);
     await client.query('BEGIN');
     expect(await append([entry(1, 1, { lease: token })])).toEqual(NONE);
     const taken = taker.query("UPDATE leases SET holder = 'new'");
@@ -102,20 +112,20 @@ describe('a lease', () => {
     const refused = append([entry(1, 2, { lease: 'new' })]);
     await waits();
     await taker.query('COMMIT');
-    expect(await refused).toEqual(new Set([1]));
+    expect(await refused).toEqual(moved([1, 1]));
   });
 });
 
 describe('what a relayer records', () => {
   it('is refused once its lease has ended or the chamber has grown, and never decided again', async () => {
     const url = await temporaryPostgres();
-    const log = await openLog(url);
-    const house = new House({ log });
+    const store = await openStore(url);
+    const house = new House({ store });
     const id = await openChamber(house, [await house.agent()]);
     await enterPhase(house, id, 'ALLOCATE_REVEAL');
     const { root } = await house.must('GET', `/chambers/${id}/merkle-preview`);
     house.clock.advance(100 * 3_600_000);
-    const lease = await held(log.lease('relayer'));
+    const lease = await held(store.nodes.lease('relayer'));
     const payload = { chainId: 1, nonce: 0, txHash: `0x${'11'.repeat(32)}`, rawTransaction: '0x00' } as const;
     const record = (basis: { readonly root: `0x${string}`; readonly lease: string }) =>
       house.forum.submit({
@@ -126,9 +136,9 @@ describe('what a relayer records', () => {
       });
     await expect(record({ root: `0x${'22'.repeat(32)}`, lease })).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
     await expect(record({ root, lease: 'of another node' })).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
-    expect(await log.lastEventId(id)).toBe(2);
+    expect(await store.log.lastEventId(id)).toBe(2);
     await record({ root, lease });
-    expect(await log.lastEventId(id)).toBe(3);
+    expect(await store.log.lastEventId(id)).toBe(3);
   });
 });
 

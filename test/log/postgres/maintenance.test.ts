@@ -5,13 +5,13 @@ import { openChamber } from '../../kit/chambers.ts';
 import type { TestClock } from '../../kit/clock.ts';
 import { Commands } from '../../kit/commands.ts';
 import { House, registrationOf } from '../../kit/house.ts';
-import { execute, openLog, ownDatabase, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, openStore, ownDatabase, temporaryPostgres } from '../../kit/postgres.ts';
 
 let url: string;
 let clock: TestClock;
 beforeEach(async () => {
   url = await temporaryPostgres();
-  const house = new House({ log: await openLog(url) });
+  const house = new House({ store: await openStore(url) });
   clock = house.clock;
   const commands = new Commands(5);
   for (let step = 0; step < 50; step++) await commands.step([house]);
@@ -35,7 +35,7 @@ const change = (sql: string) => execute(url, `ALTER TABLE events DISABLE TRIGGER
 
 describe('fsck', () => {
   it('finds nothing in a sound log, beside its nodes', async () => {
-    const house = new House({ log: await openLog(url), clock });
+    const house = new House({ store: await openStore(url), clock });
     await openChamber(house, [await house.agent()]);
     expect(await fsck()).toEqual({ exitCode: 0, found: [] });
     expect((await run(['fsck'], { DATABASE_URL: url })).out).toMatch(/^faults +0$/m);
@@ -95,13 +95,13 @@ describe('rebuild', () => {
 describe('a restored database', () => {
   it('gets a logId of its own, so that readers of the original notice', async () => {
     const original = await ownDatabase();
-    const house = new House({ log: await openLog(original) });
+    const house = new House({ store: await openStore(original) });
     const id = await openChamber(house, [await house.agent()]);
     await house.close();
     const restored = await ownDatabase(new URL(original).pathname.slice(1));
     const { out } = await run(['renew-id', restored, '--json']);
     expect(JSON.parse(out)).toEqual({ logId: expect.stringMatching(/^[0-9a-f]{32}$/), copiedFrom: house.log.logId });
-    const other = new House({ log: await openLog(restored) });
+    const other = new House({ store: await openStore(restored) });
     expect(other.log.logId).toBe(JSON.parse(out).logId);
     const { headers } = await other.request('GET', `/chambers/${id}/merkle-preview`);
     expect(headers.get('log-id')).toBe(other.log.logId);

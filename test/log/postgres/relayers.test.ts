@@ -9,7 +9,7 @@ import { run } from '../../cli/run.ts';
 import { allocationOf, deadlinesFrom, enterPhase } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { House, PUBLIC_URL } from '../../kit/house.ts';
-import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { freePort } from '../../kit/postgres-server.ts';
 import { startProcess } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
@@ -34,7 +34,7 @@ interface Node {
 
 it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * TIMEOUT_MS }, async () => {
   const databaseUrl = await temporaryPostgres();
-  const house = new House({ log: await openLog(databaseUrl), clock: clockOfYesterday() });
+  const house = new House({ store: await openStore(databaseUrl), clock: clockOfYesterday() });
   for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(house);
   const chain = await startDevChain({ logger: recordingLogger([]) });
   atEnd(() => chain.stop());

@@ -1,9 +1,9 @@
 // The same commands at the same times leave the same bytes in both stores.
 import { expect, it } from 'vitest';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
 import { House } from '../../kit/house.ts';
-import { openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
 
 const { COMMANDS = '1000' } = process.env;
 
@@ -11,8 +11,8 @@ it(`${COMMANDS} random commands get the same answers and leave the same lines (C
   timeout: 600_000,
 }, async () => {
   const houses = [
-    new House({ log: openSqliteLog(':memory:') }),
-    new House({ log: await openLog(await temporaryPostgres()) }),
+    new House({ store: openSqliteStore(':memory:') }),
+    new House({ store: await openStore(await temporaryPostgres()) }),
   ] as const;
   const commands = new Commands(11);
   for (let step = 0; step < Number(COMMANDS); step++) {

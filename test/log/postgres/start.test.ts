@@ -1,7 +1,8 @@
 // Opening a database: its log is created once, and never in a database that can't hold it.
 import { describe, expect, it } from 'vitest';
-import { openPostgresLog, probeDatabase } from '../../../src/log/postgres/postgres-log.ts';
-import { execute, openLog, temporaryPostgres } from '../../kit/postgres.ts';
+import { ALL_CHAMBERS } from '../../../src/log/log.ts';
+import { openPostgresStore, probeDatabase } from '../../../src/log/postgres/store.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
@@ -13,7 +14,10 @@ const SCHEMA_2 = `${SCHEMA_3} ALTER TABLE unplaced ADD PRIMARY KEY (stream, even
 
 /** Why a start ends, which is what `chambers doctor` reports. */
 async function problem(url: string): Promise<string> {
-  const [start, probe] = [openPostgresLog({ url, connectionsMax: 2 }).then((log) => log.close()), probeDatabase(url)];
+  const [start, probe] = [
+    openPostgresStore({ url, connectionsMax: 2 }).then((store) => store.close()),
+    probeDatabase(url),
+  ];
   const [started, probed] = await Promise.all([start, probe].map((each) => each.then(() => 'none', String)));
   expect(probed).toBe(started);
   return String(started).replace('Error: ', '');
@@ -22,8 +26,8 @@ async function problem(url: string): Promise<string> {
 describe('a start', () => {
   it('of several nodes at once makes one log', async () => {
     const url = await temporaryPostgres();
-    const logs = await Promise.all(Array.from({ length: 5 }, () => openLog(url)));
-    expect(new Set(logs.map(({ logId }) => logId)).size).toBe(1);
+    const stores = await Promise.all(Array.from({ length: 5 }, () => openStore(url)));
+    expect(new Set(stores.map(({ log }) => log.logId)).size).toBe(1);
   });
 
   it.each([
@@ -47,14 +51,14 @@ describe('a start', () => {
 
   it('refuses a newer schema', async () => {
     const url = await temporaryPostgres();
-    await (await openLog(url)).close();
+    await (await openStore(url)).close();
     await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
     expect(await problem(url)).toMatch('schema 99, newer than schema 4');
   });
 
   it('refuses a log that has moved', async () => {
     const url = await temporaryPostgres();
-    await (await openLog(url)).close();
+    await (await openStore(url)).close();
     expect(await problem(url)).toBe('none');
     await execute(url, "INSERT INTO meta VALUES ('moved_to', 'chambers.db')");
     expect(await problem(url)).toMatch('its log has moved to chambers.db');
@@ -67,14 +71,20 @@ describe('a start', () => {
   ])('upgrades schema %i, which %s', async (version, _, sql) => {
     const url = await temporaryPostgres();
     const snapshot = { eventId: 2, leaf: Buffer.alloc(32), state: '{}' };
-    const before = await openLog(url);
-    await before.writeSnapshot(1, snapshot);
+    const before = await openStore(url);
+    await before.log.writeSnapshot(1, snapshot);
     await before.close();
     await execute(url, `${sql} UPDATE meta SET value = '${version}' WHERE name = 'schema_version'`);
-    const log = await openLog(url);
-    expect(await log.append([entry(1, 1, { lease: 'not held' })])).toEqual(new Set([1]));
-    await log.writeSnapshot(ANN, snapshot);
-    expect([await log.readSnapshot(1), await log.readSnapshot(ANN)]).toEqual([snapshot, snapshot]);
+    const store = await openStore(url);
+    expect(await store.log.append({ entries: [entry(1, 1, { lease: 'not held' })] })).toEqual({
+      moved: new Map([
+        [1, 0],
+        [ALL_CHAMBERS, 0],
+      ]),
+      found: new Map(),
+    });
+    await store.log.writeSnapshot(ANN, snapshot);
+    expect([await store.log.readSnapshot(1), await store.log.readSnapshot(ANN)]).toEqual([snapshot, snapshot]);
     expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '4' }]);
     expect(
       await execute(
@@ -105,7 +115,7 @@ describe('a start', () => {
 
   it('takes the first of several hosts that takes writes', async () => {
     const url = await temporaryPostgres();
-    const log = await openLog(url.replace(/@([^/]+)\//, '@127.0.0.1:1,$1/'));
-    expect(await log.append([entry(1, 1)])).toEqual(new Set());
+    const store = await openStore(url.replace(/@([^/]+)\//, '@127.0.0.1:1,$1/'));
+    expect(await store.log.append({ entries: [entry(1, 1)] })).toEqual({ moved: new Map(), found: new Map() });
   });
 });

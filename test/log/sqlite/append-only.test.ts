@@ -1,16 +1,16 @@
 // `events` is append-only for every program that opens the file, by triggers that REPLACE cannot get round.
 import { expect, it } from 'vitest';
 import type { StreamId } from '../../../src/log/log.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { entry, intrude } from '../entries.ts';
 
 async function writtenLog() {
   const path = temporaryDatabase();
-  const log = openSqliteLog(path);
-  atEnd(() => log.close());
-  await log.append([entry(1, 1), entry(1, 2), entry('did:key:a', 1), entry(2, 1)]);
-  return { log, path };
+  const store = openSqliteStore(path);
+  atEnd(() => store.close());
+  await store.log.append({ entries: [entry(1, 1), entry(1, 2), entry('did:key:a', 1), entry(2, 1)] });
+  return { store, path };
 }
 
 const COLUMNS = 'position, chamber_id, account, event_id, line, signature, nodes';
@@ -46,10 +46,10 @@ it.each([
   ['a stream that starts with 2', `(5, 3, NULL, 2, ${FORGED}, NULL, NULL)`],
   ['a signature that is there', `(5, 1, NULL, 3, ${FORGED}, (SELECT signature FROM events WHERE position = 1), NULL)`],
 ])('what another program appends is not served: %s', async (_what, values) => {
-  const { log, path } = await writtenLog();
-  await log.close();
+  const { store, path } = await writtenLog();
+  await store.close();
   intrude(path).exec(`INSERT INTO events (${COLUMNS}) VALUES ${values}`);
-  expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*append-only/);
+  expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*append-only/);
 });
 
 it('another program can read beside the service', async () => {
@@ -62,20 +62,21 @@ it.each([
   ['an event that is there', [entry(1, 3), entry(1, 3)]],
   ['a stream that starts with 2', [entry(1, 3), entry(9, 2)]],
 ])('of a stream with %s nothing is written, and the append returns it', async (_what, entries) => {
-  const { log } = await writtenLog();
+  const { store } = await writtenLog();
   const stream = entries[1]?.stream as StreamId;
-  const head = await log.lastEventId(stream);
-  expect(await log.append([...entries, entry(2, 2)])).toEqual(new Set([stream]));
-  expect(await log.lastEventId(stream)).toBe(head);
-  expect(await log.lastEventId(2)).toBe(2);
+  const head = await store.log.lastEventId(stream);
+  expect(await store.log.append({ entries: [...entries, entry(2, 2)] })).toEqual({
+    moved: new Map([[stream, head]]),
+    found: new Map(),
+  });
+  expect(await store.log.lastEventId(stream)).toBe(head);
+  expect(await store.log.lastEventId(2)).toBe(2);
 });
 
-it('a batch with a signature that is in the log is refused whole', async () => {
-  const { log } = await writtenLog();
-  const first = entry(1, 3);
-  await log.append([first]);
-  await expect(log.append([entry(2, 2), entry(2, 3, { signature: first.signature })])).rejects.toThrow('signature');
+it('a batch with one signature twice is a defect of its maker, and nothing of it is written', async () => {
+  const { store } = await writtenLog();
   const twin = entry(2, 2);
-  await expect(log.append([twin, entry(2, 3, { signature: twin.signature })])).rejects.toThrow('signature');
-  expect(await log.lastEventId(2)).toBe(1);
+  const entries = [entry(1, 3), twin, entry(2, 3, { signature: twin.signature })];
+  await expect(store.log.append({ entries })).rejects.toThrow('signature');
+  expect([await store.log.lastEventId(1), await store.log.lastEventId(2)]).toEqual([2, 1]);
 });

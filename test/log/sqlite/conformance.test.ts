@@ -1,15 +1,15 @@
-import { openSqliteLog, type SqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { describePort } from '../conformance.ts';
 
 describePort(async () => {
   const path = temporaryDatabase();
-  let log: SqliteLog = openSqliteLog(path);
-  atEnd(() => log.close());
+  let store = openSqliteStore(path);
+  atEnd(() => store.close());
   const reopen = async () => {
-    await log.close();
-    log = openSqliteLog(path);
-    return log;
+    await store.close();
+    store = openSqliteStore(path);
+    return store;
   };
-  return { log, reopen };
+  return { store, reopen };
 });

@@ -12,19 +12,19 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LogCorruption } from '../../../src/log/log.ts';
+import { LogCorruption } from '../../../src/log/damage.ts';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { entry, intrude } from '../entries.ts';
 
-async function openLog() {
+async function openStore() {
   const path = temporaryDatabase();
   const reported: LogCorruption[] = [];
-  const log = openSqliteLog(path, { onCorruption: (error) => reported.push(error) });
-  atEnd(() => log.close());
-  await log.append([entry(1, 1), entry(1, 2)]);
-  return { path, log, reported };
+  const store = openSqliteStore(path, { onCorruption: (error) => reported.push(error) });
+  atEnd(() => store.close());
+  await store.log.append({ entries: [entry(1, 1), entry(1, 2)] });
+  return { path, store, reported };
 }
 
 const DAMAGES: readonly [string, (path: string) => void][] = [
@@ -40,42 +40,44 @@ function replace(path: string): void {
 
 describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
   it.each(DAMAGES)('that is %s while the log is open fails the next append and is reported', async (how, damage) => {
-    const { path, log, reported } = await openLog();
+    const { path, store, reported } = await openStore();
     const { size } = statSync(path + suffix);
     damage(path + suffix);
     // SQLite maps the -shm into memory: closing the log would touch pages past its end.
     if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
     const message = `${path}${suffix} was ${how} while it was open`;
-    await expect(log.append([entry(1, 3)])).rejects.toThrow(message);
-    await expect(log.persistClock(9)).rejects.toThrow(LogCorruption);
+    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow(message);
+    await expect(store.meta.persistClock(9)).rejects.toThrow(LogCorruption);
     expect(reported.map((error) => error.message)).toEqual([message, message]);
   });
 });
 
 it('a write-ahead log that lost its last frames fails the next append', async () => {
-  const { path, log } = await openLog();
+  const { path, store } = await openStore();
   truncateSync(`${path}-wal`, statSync(`${path}-wal`).size - 1);
-  await expect(log.append([entry(1, 3)])).rejects.toThrow('-wal was truncated');
+  await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('-wal was truncated');
 });
 
 it.each(['TRUNCATE', 'RESTART', 'FULL', 'PASSIVE'])(
   'a checkpoint by another program is no damage: %s',
   async (mode) => {
-    const { path, log, reported } = await openLog();
+    const { path, store, reported } = await openStore();
     const other = intrude(path);
     for (let eventId = 3; eventId < 20; eventId++) {
       other.pragma(`wal_checkpoint(${mode})`);
-      await log.append([entry(1, eventId)]);
+      await store.log.append({ entries: [entry(1, eventId)] });
     }
-    expect(await log.lastEventId(1)).toBe(19);
+    expect(await store.log.lastEventId(1)).toBe(19);
     expect(reported).toEqual([]);
   },
 );
 
 it('the watch holds through checkpoints of the log itself', async () => {
-  const { path, log } = await openLog();
+  const { path, store } = await openStore();
   for (let eventId = 3; eventId < 600; eventId++) {
-    await log.append([entry(1, eventId, { line: Buffer.from(`{"eventId":${eventId},"x":"${'x'.repeat(9_000)}"}`) })]);
+    await store.log.append({
+      entries: [entry(1, eventId, { line: Buffer.from(`{"eventId":${eventId},"x":"${'x'.repeat(9_000)}"}`) })],
+    });
   }
   expect(statSync(`${path}-wal`).size).toBeLessThan(8_000_000);
 });
@@ -89,7 +91,7 @@ describe('files', () => {
   it('are made readable and writable by their owner alone', async () => {
     const before = process.umask(0);
     atEnd(() => void process.umask(before));
-    const { path } = await openLog();
+    const { path } = await openStore();
     await backupDatabase(path, `${path}.copy`);
     expect(modes(path)).toEqual({
       'chambers.db': '600',
@@ -105,8 +107,8 @@ describe('files', () => {
     const path = temporaryDatabase();
     writeFileSync(path, '');
     chmodSync(path, 0o640);
-    const log = openSqliteLog(path);
-    atEnd(() => log.close());
+    const store = openSqliteStore(path);
+    atEnd(() => store.close());
     expect(modes(path)).toMatchObject({ 'chambers.db': '640', 'chambers.db-wal': '640' });
   });
 });

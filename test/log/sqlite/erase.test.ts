@@ -7,7 +7,7 @@ import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
 import { eraseAgent } from '../../../src/log/sqlite/erase.ts';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { House, registrationOf } from '../../kit/house.ts';
 import { Signer } from '../../kit/signer.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
@@ -119,16 +119,18 @@ describe('a file of schema 3', () => {
       };
       const line = Buffer.from(JSON.stringify(event));
       const signature = 's'.repeat(72);
-      const log = openSqliteLog(path);
-      await log.append([entry(did, 1, { line, signature, nodes: null })]);
-      await log.close();
+      const store = openSqliteStore(path);
+      await store.log.append({ entries: [entry(did, 1, { line, signature, nodes: null })] });
+      await store.close();
       if (place === 'in the index') rebuildDatabase(path);
       const copy = temporaryDatabase();
       copyFileSync(path, copy);
       intrude(copy).exec('DROP TABLE registrations; PRAGMA user_version = 3');
-      const renewed = openSqliteLog(copy);
+      const renewed = openSqliteStore(copy);
       const key = hiddenSignatureKey(signature);
-      expect((await renewed.lookUp([], [key])).found).toEqual(new Map([[key, line.toString()]]));
+      expect((await renewed.log.append({ entries: [], signatures: [key] })).found).toEqual(
+        new Map([[key, line.toString()]]),
+      );
       await renewed.close();
       expect(eraseAgent(copy, did)).toEqual({ did, emailAddresses: 0, signatures: 1, linesKept: 1 });
     },

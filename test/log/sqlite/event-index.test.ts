@@ -1,8 +1,8 @@
 // The index is filled now and then, for many events at once: before, while and after, every reader sees the same log.
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import type { ForumLog, LogEntry } from '../../../src/log/log.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { ALL_CHAMBERS, type EventLog, type LogEntry } from '../../../src/log/log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { asSchema2, entry, intrude } from '../entries.ts';
 
@@ -19,7 +19,7 @@ function rounds(from: number, to: number): LogEntry[] {
 }
 
 /** A page at a time, of an odd size, so that pages end on either side of the index's end. */
-async function readAll(log: ForumLog, stream: number | string, limit: number): Promise<readonly string[]> {
+async function readAll(log: EventLog, stream: number | string, limit: number): Promise<readonly string[]> {
   const lines: string[] = [];
   for (;;) {
     const { ndjson, count } = await log.readPage(stream, lines.length, limit);
@@ -30,7 +30,7 @@ async function readAll(log: ForumLog, stream: number | string, limit: number): P
   }
 }
 
-async function expectWhole(log: ForumLog, entries: readonly LogEntry[]): Promise<void> {
+async function expectWhole(log: EventLog, entries: readonly LogEntry[]): Promise<void> {
   for (const stream of STREAMS) {
     const own = entries.filter((each) => each.stream === stream);
     const lines = own.map(({ line }) => Buffer.from(line).toString());
@@ -40,15 +40,15 @@ async function expectWhole(log: ForumLog, entries: readonly LogEntry[]): Promise
     if (own.length > 900) expect((await log.readPage(stream, own.length - 900, 1_000)).count).toBe(900);
   }
   const keys = entries.map(({ signature }) => signature as string);
-  const { found, lastChamberId } = await log.lookUp([], keys);
+  const { found } = await log.append({ entries: [], signatures: keys });
   expect([...found.values()]).toEqual(entries.map(({ line }) => Buffer.from(line).toString()));
   const [node] = await log.readNodes(1, [{ eventId: 1, level: 0 }]);
   expect(Buffer.from(node ?? [])).toEqual(Buffer.from(entries[0]?.nodes ?? []));
-  expect(lastChamberId).toBe(3);
+  expect(await log.lastEventId(ALL_CHAMBERS)).toBe(3);
 }
 
-async function write(log: ForumLog, entries: readonly LogEntry[]): Promise<void> {
-  for (let at = 0; at < entries.length; at += 37) await log.append(entries.slice(at, at + 37));
+async function write(log: EventLog, entries: readonly LogEntry[]): Promise<void> {
+  for (let at = 0; at < entries.length; at += 37) await log.append({ entries: entries.slice(at, at + 37) });
 }
 
 function indexedThrough(path: string): number {
@@ -57,81 +57,83 @@ function indexedThrough(path: string): number {
 
 it('pages, heads, signatures and nodes are found wherever the index ends, before and after a restart', async () => {
   const path = temporaryDatabase();
-  const log = openSqliteLog(path);
+  const store = openSqliteStore(path);
   const entries = rounds(0, ROUNDS);
-  await write(log, entries);
+  await write(store.log, entries);
   expect(indexedThrough(path)).toBeGreaterThan(4_000);
   expect(indexedThrough(path)).toBeLessThan(entries.length);
-  await expectWhole(log, entries);
-  await log.close();
+  await expectWhole(store.log, entries);
+  await store.close();
 
-  const again = openSqliteLog(path);
+  const again = openSqliteStore(path);
   atEnd(() => again.close());
-  await expectWhole(again, entries);
+  await expectWhole(again.log, entries);
   const more = rounds(ROUNDS, ROUNDS + 300);
-  await write(again, more);
-  await expectWhole(again, [...entries, ...more]);
+  await write(again.log, more);
+  await expectWhole(again.log, [...entries, ...more]);
 });
 
 it('a signature is found once it is indexed, also where another has the same prefix', async () => {
-  const log = openSqliteLog(':memory:');
-  atEnd(() => log.close());
+  const store = openSqliteStore(':memory:');
+  atEnd(() => store.close());
   const [first, second, third] = ['0', '1', '2'].map((last) => '7'.repeat(71) + last) as [string, string, string];
-  await log.append([entry(9, 1, { signature: first }), entry(9, 2, { signature: second })]);
-  const look = async () => [...(await log.lookUp([], [first, second, third])).found];
+  await store.log.append({
+    entries: [entry('did:key:z', 1, { signature: first }), entry('did:key:z', 2, { signature: second })],
+  });
+  const look = async () => [...(await store.log.append({ entries: [], signatures: [first, second, third] })).found];
   const found = await look();
   expect(found).toEqual([
     [first, expect.stringContaining('"eventId":1')],
     [second, expect.stringContaining('"eventId":2')],
   ]);
-  await write(log, rounds(0, ROUNDS));
+  await write(store.log, rounds(0, ROUNDS));
   expect(await look()).toEqual(found);
 });
 
 it('a batch that fails while it writes to the index leaves everything as it was', async () => {
   const path = temporaryDatabase();
-  const log = openSqliteLog(path);
-  atEnd(() => log.close());
+  const store = openSqliteStore(path);
+  atEnd(() => store.close());
   const entries = rounds(0, 1_200);
-  await write(log, entries);
+  await write(store.log, entries);
   const intruder = intrude(path);
   intruder.exec("CREATE TRIGGER broken BEFORE INSERT ON stream_events BEGIN SELECT RAISE(ABORT, 'no index'); END");
   const more = rounds(1_200, 1_220);
-  await expect(log.append(more)).rejects.toThrow('no index');
+  await expect(store.log.append({ entries: more })).rejects.toThrow('no index');
   intruder.exec('DROP TRIGGER broken');
-  await expectWhole(log, entries);
-  await write(log, more);
+  await expectWhole(store.log, entries);
+  await write(store.log, more);
   const rest = rounds(1_220, 2_000);
-  await write(log, rest);
-  await expectWhole(log, [...entries, ...more, ...rest]);
+  await write(store.log, rest);
+  await expectWhole(store.log, [...entries, ...more, ...rest]);
 });
 
 it.each(['99', '-1'])('a log whose index says that it ends at %s is not opened', async (through) => {
   const path = temporaryDatabase();
-  const log = openSqliteLog(path);
-  await log.append([entry(1, 1)]);
-  await log.close();
+  const store = openSqliteStore(path);
+  await store.log.append({ entries: [entry(1, 1)] });
+  await store.close();
   const db = intrude(path);
   db.prepare("UPDATE meta SET value = ? WHERE name = 'indexed_through'").run(through);
-  expect(() => openSqliteLog(path)).toThrow('chambers rebuild');
+  expect(() => openSqliteStore(path)).toThrow('chambers rebuild');
   db.exec("DELETE FROM meta WHERE name = 'indexed_through'");
-  expect(() => openSqliteLog(path)).toThrow('chambers rebuild');
+  expect(() => openSqliteStore(path)).toThrow('chambers rebuild');
 });
 
 it('a file of schema 1 is renewed when it is opened', async () => {
   const path = temporaryDatabase();
-  const log = openSqliteLog(path);
+  const store = openSqliteStore(path);
   const entries = rounds(0, 300);
-  await write(log, entries);
-  await log.close();
+  await write(store.log, entries);
+  await store.close();
   asSchema1(path);
 
-  const renewed = openSqliteLog(path);
+  const renewed = openSqliteStore(path);
   atEnd(() => renewed.close());
   expect(indexedThrough(path)).toBe(entries.length);
   const more = rounds(300, 310);
-  await write(renewed, more);
-  await expectWhole(renewed, [...entries, ...more]);
+  await write(renewed.log, more);
+  await expectWhole(renewed.log, [...entries, ...more]);
 });
 
 function asSchema1(path: string): void {

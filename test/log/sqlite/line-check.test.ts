@@ -3,10 +3,10 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import { expect, it, vi } from 'vitest';
-import { StreamDamaged } from '../../../src/log/log.ts';
+import { StreamDamaged } from '../../../src/log/damage.ts';
 import { indexEverything } from '../../../src/log/sqlite/event-index.ts';
 import { checksumOfLines, NO_CHECKSUM, SEAL_UNIT } from '../../../src/log/sqlite/line-check.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { entry, flipBit, intrude } from '../entries.ts';
 
@@ -26,35 +26,35 @@ it('the checksums of lines make that of all of them, each ended by a line break'
 /** Its lines are in the index on disk, and not in memory. */
 async function filled() {
   const path = temporaryDatabase();
-  const written = openSqliteLog(path);
-  await written.append(Array.from({ length: LINES }, (_, index) => entry(1, index + 1)));
+  const written = openSqliteStore(path);
+  await written.log.append({ entries: Array.from({ length: LINES }, (_, index) => entry(1, index + 1)) });
   await written.close();
   indexEverything(intrude(path));
-  const log = openSqliteLog(path);
-  atEnd(() => log.close());
-  return { log, path };
+  const store = openSqliteStore(path);
+  atEnd(() => store.close());
+  return { store, path };
 }
 
 it.each([1, 8, 9, LINES])('a bit that is flipped in line %i after a read is met by the next one', async (eventId) => {
-  const { log, path } = await filled();
-  expect((await log.readPage(1, 0, 1_000)).count).toBe(LINES);
+  const { store, path } = await filled();
+  expect((await store.log.readPage(1, 0, 1_000)).count).toBe(LINES);
   flipBit(path, { column: 'line', position: eventId, bit: randomInt(1_000) });
-  await expect(log.readPage(1, 0, 1_000)).rejects.toThrow(`event ${eventId} is not as it was written`);
-  if (eventId > 1) expect((await log.readPage(1, 0, eventId - 1)).count).toBe(eventId - 1);
-  expect(log.damageOf(1)).toBeInstanceOf(StreamDamaged);
+  await expect(store.log.readPage(1, 0, 1_000)).rejects.toThrow(`event ${eventId} is not as it was written`);
+  if (eventId > 1) expect((await store.log.readPage(1, 0, eventId - 1)).count).toBe(eventId - 1);
+  expect(store.log.damages.of(1)).toBeInstanceOf(StreamDamaged);
 });
 
 it('a bit that is misread once is not served', async () => {
-  const { log, path } = await filled();
-  const page = await log.readPage(1, 0, 1_000);
+  const { store, path } = await filled();
+  const page = await store.log.readPage(1, 0, 1_000);
   const statement: Database.Statement = Object.getPrototypeOf(intrude(path).prepare('SELECT 1'));
   const { get } = statement;
   const misread = vi.spyOn(statement, 'get').mockImplementationOnce(function (this: Database.Statement, ...range) {
     const [ndjson, lastEventId] = get.apply(this, range) as [Buffer, number];
     return [ndjson.fill('?', 7, 8), lastEventId];
   });
-  expect(await log.readPage(1, 0, 1_000)).toEqual(page);
+  expect(await store.log.readPage(1, 0, 1_000)).toEqual(page);
   expect(misread.mock.calls).toContainEqual([1, 0, LINES]);
-  expect(log.damageOf(1)).toBeUndefined();
+  expect(store.log.damages.of(1)).toBeUndefined();
   misread.mockRestore();
 });

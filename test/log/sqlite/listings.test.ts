@@ -5,7 +5,8 @@ import type { ChamberListing } from '../../../projections/listings.ts';
 import { phaseBy } from '../../../projections/phase.ts';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import type { Store } from '../../../src/log/store.ts';
 import { PHASES } from '../../../src/vocabulary/values.ts';
 import { openChamber } from '../../kit/chambers.ts';
 import { House } from '../../kit/house.ts';
@@ -39,63 +40,62 @@ function listing(chamberId: number, isCommitted = false): ChamberListing {
 }
 
 async function filled(path: string) {
-  const log = openSqliteLog(path);
-  atEnd(() => log.close());
+  const store = openSqliteStore(path);
+  atEnd(() => store.close());
   const ids = Array.from({ length: CHAMBERS }, (_, index) => index + 1);
-  await log.append(ids.map((id) => entry(id, 1, { at: 1, listings: [listing(id)] })));
-  return { log, ids };
+  await store.log.append({ entries: ids.map((id) => entry(id, 1, { at: 1, listings: [listing(id)] })) });
+  return { store, ids };
 }
 
-type Opened = Awaited<ReturnType<typeof filled>>['log'];
-
-async function expectRight(log: Opened, all: readonly ChamberListing[], now: number): Promise<void> {
+async function expectRight(store: Store, all: readonly ChamberListing[], now: number): Promise<void> {
   for (const phase of PHASES) {
     const right = all.filter(({ deadlines, isCommitted }) => phaseBy(deadlines, isCommitted, now) === phase);
     const newest = right.toSorted((one, other) => other.chamberId - one.chamberId);
-    expect(await log.listChambers({ phase, before: undefined, limit: CHAMBERS, now })).toEqual(newest);
+    expect(await store.lists.listChambers({ phase, before: undefined, limit: CHAMBERS, now })).toEqual(newest);
     const before = 100;
     const page = newest.filter(({ chamberId }) => chamberId < before).slice(0, 7);
-    expect(await log.listChambers({ phase, before, limit: 7, now })).toEqual(page);
+    expect(await store.lists.listChambers({ phase, before, limit: 7, now })).toEqual(page);
   }
 }
 
 it('a list of a phase is right at every moment, before, while and after its rows are moved on', async () => {
-  const { log, ids } = await filled(temporaryDatabase());
+  const { store, ids } = await filled(temporaryDatabase());
   const all = new Map(ids.map((id) => [id, listing(id)]));
   for (let now = 1; now < 300; now += 13) {
-    await expectRight(log, [...all.values()], now);
-    if (now % 3 === 0) await log.persistClock(now);
+    await expectRight(store, [...all.values()], now);
+    if (now % 3 === 0) await store.meta.persistClock(now);
     const id = now;
     all.set(id, listing(id, true));
-    if (now <= CHAMBERS) await log.append([entry(id, 2, { at: now, listings: [listing(id, true)] })]);
+    if (now <= CHAMBERS)
+      await store.log.append({ entries: [entry(id, 2, { at: now, listings: [listing(id, true)] })] });
     else all.delete(id);
-    await expectRight(log, [...all.values()], now);
+    await expectRight(store, [...all.values()], now);
   }
 });
 
 it('overdue rows are moved on by themselves, a hundred at a time', async () => {
   const path = temporaryDatabase();
-  const { log } = await filled(path);
+  const { store } = await filled(path);
   const overdue = intrude(path).prepare('SELECT count(*) FROM chamber_phases WHERE next_deadline <= 1000').pluck();
-  await log.persistClock(1_000);
+  await store.meta.persistClock(1_000);
   expect(overdue.get()).toBe(CHAMBERS - 100);
   await vi.waitFor(() => expect(overdue.get()).toBe(0), { timeout: 10_000 });
 });
 
 it('counts open chambers up to the limit that the caller needs', async () => {
-  const { log } = await filled(':memory:');
-  expect(await log.countOpenChambers('did:key:3', 1_000)).toBe(CHAMBERS / 5);
-  expect(await log.countOpenChambers('did:key:3', 20)).toBe(20);
-  expect(await log.countOpenChambers('did:key:9', 20)).toBe(0);
+  const { store } = await filled(':memory:');
+  expect(await store.lists.countOpenChambers('did:key:3', 1_000)).toBe(CHAMBERS / 5);
+  expect(await store.lists.countOpenChambers('did:key:3', 20)).toBe(20);
+  expect(await store.lists.countOpenChambers('did:key:9', 20)).toBe(0);
 });
 
 it('no statement of the log scans a table', () => {
   const path = temporaryDatabase();
   const preparing = vi.spyOn(Database.prototype, 'prepare');
-  const log = openSqliteLog(path);
+  const store = openSqliteStore(path);
   const statements = preparing.mock.calls.map(([sql]) => sql);
   preparing.mockRestore();
-  atEnd(() => log.close());
+  atEnd(() => store.close());
   expect(statements.length).toBeGreaterThan(30);
   const db = intrude(path);
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[];
@@ -139,7 +139,7 @@ function describePhases(): void {
     expect(rows()).toEqual(before);
     asSchema2(path);
     expect(faults()).toEqual([]);
-    await openSqliteLog(path).close();
+    await openSqliteStore(path).close();
     expect(rows()).toEqual(before);
     expect(faults()).toEqual([]);
   });

@@ -69,7 +69,7 @@ describe('fsck', () => {
   it('finds nothing in what the service wrote, beside it', async () => {
     const { path, running } = written;
     expect(fsckDatabase(path, () => {})).toEqual({
-      logId: running.service.forum.log.logId,
+      logId: running.service.forum.store.log.logId,
       events: 6,
       chambers: 1,
       accounts: 1,
@@ -224,12 +224,12 @@ describe('backup', () => {
     const { path, chamberId, running } = written;
     const target = `${path}.copy`;
     const { logId, copiedFrom } = await backupDatabase(path, target);
-    expect(copiedFrom).toBe(running.service.forum.log.logId);
+    expect(copiedFrom).toBe(running.service.forum.store.log.logId);
     expect(logId).not.toBe(copiedFrom);
     await running.stop();
 
     const restored = await run({ DATABASE_PATH: target }, running.clock);
-    expect(restored.service.forum.log.logId).toBe(logId);
+    expect(restored.service.forum.store.log.logId).toBe(logId);
     const stream = `/chambers/${chamberId}/stream`;
     const conflict = { refusal: { status: 409, body: { error: 'FORUM_ERR_CONFLICT' } } };
     expect(await subscribe(restored, `${stream}?after=2&log=${copiedFrom}`)).toMatchObject(conflict);

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase, repairTail } from '../../../src/log/sqlite/repair.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { debating, type Running, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
 import { intrude } from '../entries.ts';
@@ -82,7 +82,7 @@ it.each([
   expect(stored()).toEqual(before);
   expect(problems()).toEqual([]);
   expect(() => intrude(path).exec('DELETE FROM events WHERE position = 6')).toThrow('append-only');
-  await openSqliteLog(path).close();
+  await openSqliteStore(path).close();
 });
 
 it('removes the rows from the index, too', async () => {

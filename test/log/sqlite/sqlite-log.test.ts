@@ -4,100 +4,109 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
+import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
-import { openSqliteLog } from '../../../src/log/sqlite/sqlite-log.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { openReader } from '../../../src/log/sqlite/stored-events.ts';
+import type { Store } from '../../../src/log/store.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
 import { entry, intrude } from '../entries.ts';
 
 describe('a log that is opened again', () => {
   it('is the same log with the same lines', async () => {
     const path = temporaryDatabase();
-    const log = openSqliteLog(path);
+    const store = openSqliteStore(path);
     const first = entry(1, 1);
+    const heads = new Map([
+      [1, 1],
+      [2, 0],
+      [ALL_CHAMBERS, 0],
+    ]);
     const registration = { did: 'did:key:a', eventId: 1, signature: null, operatorEmail: 'op@example.org' };
-    await log.append([first, entry('did:key:a', 1), entry(7, 1, { at: 99 })], [registration]);
-    await log.remember('chain', '31337');
-    await log.remember('chain', '1');
-    const seen = async (opened: typeof log) => ({
-      logId: opened.logId,
-      page: await opened.readPage(1, 0, 10),
-      email: await opened.operatorEmail('did:key:a'),
-      look: await opened.lookUp([1, 2], [first.signature as string, '\0'.repeat(72)]),
-      chain: await opened.recall('chain'),
+    await store.log.append({
+      entries: [first, entry('did:key:a', 1), entry(2, 1, { at: 99 })],
+      registrations: [registration],
     });
-    const before = await seen(log);
+    await store.meta.remember('chain', '31337');
+    await store.meta.remember('chain', '1');
+    const seen = async ({ log, lists, meta }: Store) => ({
+      logId: log.logId,
+      page: await log.readPage(1, 0, 10),
+      email: await lists.operatorEmail('did:key:a'),
+      look: await log.append({ entries: [], heads, signatures: [first.signature as string, '\0'.repeat(72)] }),
+      chain: await meta.recall('chain'),
+    });
+    const before = await seen(store);
     expect(before).toMatchObject({
       look: {
-        lastEventIds: new Map([
-          [1, 1],
-          [2, 0],
+        moved: new Map([
+          [2, 1],
+          [ALL_CHAMBERS, 2],
         ]),
-        lastChamberId: 7,
         found: new Map([[first.signature, Buffer.from(first.line).toString()]]),
       },
       chain: '31337',
     });
-    await log.close();
-    const again = openSqliteLog(path);
+    await store.close();
+    const again = openSqliteStore(path);
     atEnd(() => again.close());
     expect(await seen(again)).toEqual(before);
   });
 
   it('keeps the persisted clock, also of a file in which an earlier release wrote it', async () => {
     const path = temporaryDatabase();
-    const log = openSqliteLog(path);
-    await log.append([entry(1, 1)]);
-    await log.persistClock(1_000);
-    await log.close();
-    const again = openSqliteLog(path);
-    expect(again.lastAt).toBe(1_000);
+    const store = openSqliteStore(path);
+    await store.log.append({ entries: [entry(1, 1)] });
+    await store.meta.persistClock(1_000);
+    await store.close();
+    const again = openSqliteStore(path);
+    expect(again.meta.lastAt).toBe(1_000);
     await again.close();
     intrude(path).exec("UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark'");
-    const older = openSqliteLog(path);
+    const older = openSqliteStore(path);
     atEnd(() => older.close());
-    expect(older.lastAt).toBe(1_000);
+    expect(older.meta.lastAt).toBe(1_000);
   });
 
   it('has a new id otherwise', async () => {
-    const logs = [openSqliteLog(':memory:'), openSqliteLog(':memory:')];
-    const [first, second] = logs.map((log) => log.logId);
+    const logs = [openSqliteStore(':memory:'), openSqliteStore(':memory:')];
+    const [first, second] = logs.map(({ log }) => log.logId);
     expect(first).toMatch(/^[0-9a-f]{32}$/);
     expect(first).not.toBe(second);
-    for (const log of logs) await log.close();
+    for (const store of logs) await store.close();
   });
 });
 
 describe('a page', () => {
   it('holds the lines after the cursor in order, each ended by a line break', async () => {
-    const log = openSqliteLog(':memory:');
-    atEnd(() => log.close());
-    await log.append([entry(1, 1), entry(2, 1), entry(1, 2), entry(1, 3)]);
-    const { ndjson, count } = await log.readPage(1, 1, 10);
+    const store = openSqliteStore(':memory:');
+    atEnd(() => store.close());
+    await store.log.append({ entries: [entry(1, 1), entry(2, 1), entry(1, 2), entry(1, 3)] });
+    const { ndjson, count } = await store.log.readPage(1, 1, 10);
     expect(count).toBe(2);
     expect(ndjson.toString()).toMatch(/^\{.*"eventId":2,.*\}\n\{.*"eventId":3,.*\}\n$/);
-    expect((await log.readPage(1, 1, 1)).count).toBe(1);
-    expect(await log.readPage(1, 3, 10)).toEqual({ ndjson: Buffer.alloc(0), count: 0 });
+    expect((await store.log.readPage(1, 1, 1)).count).toBe(1);
+    expect(await store.log.readPage(1, 3, 10)).toEqual({ ndjson: Buffer.alloc(0), count: 0 });
   });
 });
 
 describe('one writer', () => {
   it('is all that a file has within a process', async () => {
     const path = temporaryDatabase();
-    const log = openSqliteLog(path);
-    expect(() => openSqliteLog(path)).toThrow('another process is using it');
-    await log.close();
-    await openSqliteLog(path).close();
+    const store = openSqliteStore(path);
+    expect(() => openSqliteStore(path)).toThrow('another process is using it');
+    await store.close();
+    await openSqliteStore(path).close();
   });
 
   it('is all that a file has among processes, and a killed one holds it no longer', async () => {
     const path = temporaryDatabase();
     const holder = await holdLock(`${path}.lock`);
-    expect(() => openSqliteLog(path)).toThrow('another process is using it');
+    expect(() => openSqliteStore(path)).toThrow('another process is using it');
     holder.kill('SIGKILL');
     await once(holder, 'exit');
-    const log = openSqliteLog(path);
-    atEnd(() => log.close());
+    const store = openSqliteStore(path);
+    atEnd(() => store.close());
     await expect(holdLock(`${path}.lock`)).rejects.toThrow('SQLITE_BUSY');
   });
 });
@@ -121,7 +130,7 @@ describe('a file that is no log', () => {
   it('is refused in one line when it is another program’s database', () => {
     const path = temporaryDatabase();
     intrude(path).exec('CREATE TABLE notes (text)');
-    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*another program$/);
+    expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
   });
 
   it.each([1, 3, SCHEMA_VERSION])(
@@ -131,7 +140,7 @@ describe('a file that is no log', () => {
       const db = intrude(path);
       db.exec(`CREATE TABLE events (id, line); CREATE TABLE meta (name, value); PRAGMA user_version = ${version}`);
       const before = db.prepare('SELECT * FROM sqlite_schema').all();
-      expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*another program$/);
+      expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*another program$/);
       expect(() => openReader(path)).toThrow(/^cannot read the database .*another program$/);
       expect(db.prepare('SELECT * FROM sqlite_schema').all()).toEqual(before);
     },
@@ -139,21 +148,21 @@ describe('a file that is no log', () => {
 
   it('is refused when its newest event has no timestamp', async () => {
     const path = temporaryDatabase();
-    await openSqliteLog(path).close();
+    await openSqliteStore(path).close();
     intrude(path).exec("INSERT INTO events (position, chamber_id, event_id, line) VALUES (1, 1, 1, 'x')");
-    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*no timestamp.*chambers fsck/);
+    expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*no timestamp.*chambers fsck/);
   });
 
   it('is refused when a newer version wrote it', () => {
     const path = temporaryDatabase();
     intrude(path).pragma('user_version = 99');
-    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database .*schema 99/);
+    expect(() => openSqliteStore(path)).toThrow(/^cannot open the database .*schema 99/);
   });
 
   it('is refused when it is no database, or in no folder', () => {
     const path = temporaryDatabase();
     writeFileSync(path, 'This is a text and not a database, despite its name. '.repeat(100));
-    expect(() => openSqliteLog(path)).toThrow(/^cannot open the database/);
-    expect(() => openSqliteLog(`${temporaryFolder()}/missing/chambers.db`)).toThrow(/^cannot open/);
+    expect(() => openSqliteStore(path)).toThrow(/^cannot open the database/);
+    expect(() => openSqliteStore(`${temporaryFolder()}/missing/chambers.db`)).toThrow(/^cannot open/);
   });
 });

@@ -1,0 +1,116 @@
+// A batch: commands that are decided one after another, each on the effects of those before it, and written by one append.
+import type { AppendBatch, AppendResult, LogEntry, Registration, StreamId } from '../log/log.ts';
+import type { ForumEvent } from '../vocabulary/events.ts';
+import type { Command } from './commands.ts';
+import type { State } from './staging.ts';
+import type { Streams } from './streams.ts';
+
+/** A command that has no response yet. */
+export interface PendingCommand {
+  readonly command: Command;
+  /** The signatureKey of a signed request. */
+  readonly signature: string | null;
+  /** The streams that it is decided on: its signer's account and its chamber. */
+  readonly streams: readonly StreamId[];
+  readonly response: Promise<ForumEvent | null>;
+  readonly resolve: (event: ForumEvent | null) => void;
+  readonly reject: (error: unknown) => void;
+  /** Its signature was looked up, and the log did not hold it. */
+  isNew: boolean;
+  /** Its streams stay in memory until it has its response. */
+  isHeld: boolean;
+  /** For a creation: how many of its creator's chambers were open when it was prepared. */
+  openChambers: number | undefined;
+  /** How often it was decided on a head that another process had passed. */
+  conflicts: number;
+  /** It has taken from its agent's rate. */
+  isCounted: boolean;
+}
+
+/** What the append confirms: an event, a rejection, no change (`event` is null), or only whether the signature is in the log. */
+export interface Outcome {
+  readonly pending: PendingCommand;
+  readonly event: ForumEvent | null;
+  readonly error?: unknown;
+  readonly isLookUp?: boolean;
+}
+
+export class CommitBatch implements AppendBatch {
+  readonly outcomes: Outcome[] = [];
+  readonly entries: LogEntry[] = [];
+  readonly registrations: Registration[] = [];
+  /** Signatures of commands without an event: a rejected one may be the retry of one that was accepted. */
+  readonly signatures: string[] = [];
+  /** The heads of streams that decisions without an event stand on, where no entry of this batch confirms them. */
+  readonly heads = new Map<StreamId, number>();
+  /** By signature, what was accepted in this batch: the same request again gets the same event. */
+  readonly accepted = new Map<string, ForumEvent | null>();
+  /** After the staged events; null for a stream without events. All decisions of the batch start from one head of a stream. */
+  readonly states = new Map<StreamId, State | null>();
+  /** The streams of the entries. */
+  readonly touched = new Set<StreamId>();
+  /** The highest chamberId after the staged creations; undefined before the first one is known. */
+  lastChamberId: number | undefined;
+  /** The batch that is being written, while it is. */
+  before: CommitBatch | undefined;
+  readonly #streams: Streams;
+  /** Of `states`, before the staged events. */
+  readonly #headsBefore = new Map<StreamId, number>();
+
+  constructor(streams: Streams, before?: CommitBatch) {
+    this.#streams = streams;
+    this.before = before;
+    this.lastChamberId = before?.lastChamberId;
+  }
+
+  /** Takes the states of these streams into the batch. Returns false if one of them has to be loaded first. */
+  take(streams: readonly StreamId[]): boolean {
+    for (const stream of streams) {
+      if (this.states.has(stream)) continue;
+      const staged = this.before?.touched.has(stream) ? this.before.states.get(stream) : undefined;
+      const state = staged ?? this.#streams.current(stream);
+      if (state === undefined) return false;
+      this.states.set(stream, state);
+      this.#headsBefore.set(stream, state?.state.lastEventId ?? 0);
+    }
+    return true;
+  }
+
+  /** Adds an event, and returns it. */
+  stage(stream: StreamId, { after, event, entry }: StagedEvent): ForumEvent {
+    this.states.set(stream, after);
+    this.touched.add(stream);
+    this.heads.delete(stream);
+    this.entries.push(entry);
+    return event;
+  }
+
+  /** What was decided without an event is confirmed by the heads that it stands on, and by its signature, which may be in the log. */
+  confirm({ pending, isLookUp }: Outcome): void {
+    const { signature, streams } = pending;
+    if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);
+    if (isLookUp) return;
+    for (const stream of streams) {
+      const head = this.#headsBefore.get(stream);
+      if (head !== undefined && !this.touched.has(stream)) this.heads.set(stream, head);
+    }
+  }
+
+  /** The stream's head before this batch, if a decision of the batch has used it. */
+  headBefore(stream: StreamId): number | undefined {
+    return this.#headsBefore.get(stream);
+  }
+}
+
+interface StagedEvent {
+  readonly after: State;
+  readonly event: ForumEvent;
+  readonly entry: LogEntry;
+}
+
+/** Whether the outcome stands on a stream that had moved, so that its command has to be decided again. */
+export function hasMoved({ pending, event }: Outcome, { moved }: AppendResult): boolean {
+  // A written event stays, even if the account that it was decided on has grown at the same moment.
+  const streams = event === null ? pending.streams : [event.chamberId ?? event.did];
+  return streams.some((stream) => stream !== null && moved.has(stream));
+}

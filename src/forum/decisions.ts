@@ -1,0 +1,211 @@
+// Decides one command on the states in a batch, and stages the event there. Synchronous and without a look at the log: whether the
+// states were heads, and whether the signature was new, is for the append to say.
+import { rootOf } from '../crypto/merkle.ts';
+import { changePersonality } from '../moves/change-personality.ts';
+import { createChamber } from '../moves/create-chamber.ts';
+import { type ChamberLimits, parseBody } from '../moves/move.ts';
+import { isUnchanged, parseRegistration, register, registeredDid } from '../moves/register.ts';
+import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
+import { requireFresh, type SignatureAges } from '../moves/rules.ts';
+import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
+import { ForumError, rateError } from '../vocabulary/errors.ts';
+import type { ForumEvent } from '../vocabulary/events.ts';
+import { type Millis, SIGNATURE_AGES, toHex } from '../vocabulary/values.ts';
+import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
+import {
+  basisPassed,
+  type Command,
+  type CreateCommand,
+  chamberNotFound,
+  type MoveCommand,
+  type PersonalityCommand,
+  type RecordCommand,
+  type RegisterCommand,
+} from './commands.ts';
+import { type Account, type Author, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
+
+/** Limits how often an agent may command. */
+export interface AgentRate {
+  /** Takes one command from the agent's allowance and returns 0, or returns how long the agent must wait. */
+  take(did: string): Millis;
+  /** For a command that proved to be a retry. */
+  giveBack(did: string): void;
+}
+
+export interface DecisionOptions {
+  readonly limits: ChamberLimits;
+  readonly ages: SignatureAges;
+  /** Charged for each command of an agent that is no retry; without it agents are not limited. */
+  readonly agentRate?: AgentRate;
+  /** Charged too for each of them that may change the agent's account. */
+  readonly accountChangeRate?: AgentRate;
+  /** Whether an agent may register, create a chamber or join one. */
+  readonly permits: (did: string) => boolean;
+  /** The wall clock in milliseconds; tests move it by hand. */
+  readonly clock: () => Millis;
+}
+
+/** The operations that a ban prevents. A banned member may finish its chambers. */
+const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
+
+const SERVICE: Author = { did: null, request: null, signature: null };
+
+interface ChargedRate {
+  readonly rate: AgentRate | undefined;
+  readonly what: string;
+}
+
+export class Decisions {
+  readonly #options: DecisionOptions;
+  /** Of each operation; an operation that is not listed is charged `#rates`. */
+  readonly #ratesOf: ReadonlyMap<Command['operation'], readonly ChargedRate[]>;
+  readonly #rates: readonly ChargedRate[];
+
+  constructor(options: DecisionOptions) {
+    this.#options = options;
+    this.#rates = [{ rate: options.agentRate, what: 'requests by this agent' }];
+    const accountRates = [...this.#rates, { rate: options.accountChangeRate, what: 'changes of this account' }];
+    // Each adds a long line to an account; a registration counts if it is signed.
+    this.#ratesOf = new Map([
+      ['register', accountRates],
+      ['changePersonality', accountRates],
+    ]);
+  }
+
+  /**
+   * The event that answers the command, staged, or none when it changes nothing; or the error that rejects it, a ForumError unless the
+   * service has a defect, with nothing staged.
+   */
+  decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
+    const { command, openChambers = 0 } = pending;
+    const { limits } = this.#options;
+    try {
+      if (command.operation === 'record') return { pending, event: recordFact(command, batch, now) };
+      this.#requireAllowed(pending, command, now);
+      let event: ForumEvent | null;
+      if (command.operation === 'createChamber') event = create(command, batch, { openChambers, limits, now });
+      else if (command.operation === 'register') event = registerAgent(command, batch, now);
+      else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
+      else event = decideMove(command, batch, { limits, now });
+      if (pending.signature !== null) batch.accepted.set(pending.signature, event);
+      return { pending, event };
+    } catch (error) {
+      return { pending, event: null, error };
+    }
+  }
+
+  /**
+   * What does not depend on any stream. Retries are not charged: signed requests are public in the log, and replaying them must not use up
+   * the agent's rate. Nor are unsigned registrations, which anybody can send.
+   */
+  #requireAllowed(pending: PendingCommand, { operation, caller }: AgentCommand, now: Millis): void {
+    const { did, signature, times } = caller;
+    if (!pending.isCounted && !(operation === 'register' && signature === null)) {
+      const rates = this.#ratesOf.get(operation) ?? this.#rates;
+      for (const [index, { rate, what }] of rates.entries()) {
+        const wait = rate?.take(did) ?? 0;
+        if (wait === 0) continue;
+        for (const charged of rates.slice(0, index)) charged.rate?.giveBack(did);
+        throw rateError(wait, what);
+      }
+      pending.isCounted = true;
+    }
+    if (NEED_PERMISSION.has(operation) && !this.#options.permits(did)) {
+      throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
+    }
+    if (times === null) return;
+    requireFresh(times, this.#options.clock(), this.#options.ages);
+    // The line's `ts` may be ahead of the wall clock, and auditors compare with `ts`.
+    requireFresh(times, now, SIGNATURE_AGES.caps);
+  }
+
+  /** For a command that proved to be a retry. */
+  giveBack(pending: PendingCommand): void {
+    const { command } = pending;
+    if (!pending.isCounted || command.operation === 'record') return;
+    pending.isCounted = false;
+    const rates = this.#ratesOf.get(command.operation) ?? this.#rates;
+    for (const { rate } of rates) rate?.giveBack(command.caller.did);
+  }
+}
+
+type AgentCommand = Exclude<Command, RecordCommand>;
+
+interface MoveContext {
+  readonly limits: ChamberLimits;
+  readonly now: Millis;
+}
+
+function decideMove(
+  { operation, chamberId, body, caller }: MoveCommand,
+  batch: CommitBatch,
+  { limits, now: decidedAt }: MoveContext,
+): ForumEvent {
+  const chamber = chamberId === undefined ? undefined : (batch.states.get(chamberId) as Chamber | null);
+  if (chamberId === undefined || !chamber) throw chamberNotFound();
+  const move: AnyChamberMove = chamberMoves[operation];
+  const parsed = parseBody(move, body);
+  const { state: account } = batch.states.get(caller.did) as Account;
+  const now = Math.max(decidedAt, account.lastAt);
+  const payload = move.decide(parsed, { state: chamber.state, did: caller.did, account, now, limits });
+  const fact = { type: move.event, payload };
+  return batch.stage(chamberId, stageChamberEvent(chamber, chamberId, fact, { author: caller, account, now }));
+}
+
+function create(
+  { body, caller }: CreateCommand,
+  batch: CommitBatch,
+  { openChambers, limits, now: decidedAt }: MoveContext & { readonly openChambers: number },
+): ForumEvent {
+  const { state: account } = batch.states.get(caller.did) as Account;
+  const now = Math.max(decidedAt, account.lastAt);
+  const payload = createChamber.decide(parseBody(createChamber, body), { now, account, openChambers, limits });
+  const chamberId = (batch.lastChamberId ?? 0) + 1;
+  batch.lastChamberId = chamberId;
+  const fact = { type: createChamber.event, payload };
+  return batch.stage(chamberId, stageChamberEvent(undefined, chamberId, fact, { author: caller, account, now }));
+}
+
+function registerAgent({ body, caller }: RegisterCommand, batch: CommitBatch, now: Millis): ForumEvent | null {
+  const { did, signature } = caller;
+  const account = (batch.states.get(did) ?? undefined) as Account | undefined;
+  const { state = null } = account ?? {};
+  const context = { state, isSigned: signature !== null };
+  const parsed = parseRegistration(body, context);
+  const registered = registeredDid(parsed);
+  if (registered !== did) {
+    throw new ForumError('FORUM_ERR_SIGNATURE', `key: the registration of ${registered} is signed by ${did}`);
+  }
+  const { operatorEmail } = parsed;
+  if (state !== null && isUnchanged(parsed, context)) {
+    // This signature is remembered too: the request, sent again after a change, must not undo the change.
+    const eventId = state.registrationEventId;
+    const unchangedAt = batch.touched.has(did) ? undefined : state.lastEventId;
+    if (signature !== null) batch.registrations.push({ did, eventId, signature, operatorEmail, unchangedAt });
+    return null;
+  }
+  const fact = { type: register.event, payload: register.decide(parsed, context) };
+  const event = batch.stage(did, stageAccountEvent(account, fact, { ...caller, signature: null }, { now }));
+  batch.registrations.push({ did, eventId: event.eventId, signature, operatorEmail });
+  return event;
+}
+
+function changeAgent({ body, caller }: PersonalityCommand, batch: CommitBatch, now: Millis): ForumEvent {
+  const patch = parseBody(changePersonality, body);
+  const account = batch.states.get(caller.did) as Account;
+  const fact = { type: changePersonality.event, payload: changePersonality.decide(patch, account) };
+  return batch.stage(caller.did, stageAccountEvent(account, fact, caller, { now }));
+}
+
+function recordFact({ chamberId, fact, basis }: RecordCommand, batch: CommitBatch, now: Millis): ForumEvent {
+  const chamber = batch.states.get(chamberId) as Chamber | null;
+  if (!chamber) throw chamberNotFound();
+  const root = toHex(rootOf(chamber.tree));
+  if (basis !== undefined && basis.root !== root) throw basisPassed();
+  decideServiceFact(chamber.state, fact, now);
+  if (fact.type === 'chamber.committed' && fact.payload.merkleRoot !== root) {
+    throw new ServiceFactRejected('chamber.committed has another root than the chamber');
+  }
+  const author = { ...SERVICE, lease: basis?.lease };
+  return batch.stage(chamberId, stageChamberEvent(chamber, chamberId, fact, { author, now }));
+}

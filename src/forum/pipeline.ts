@@ -1,0 +1,335 @@
+// The way of every command, on every store: decided on memory, over everything decided before it, then appended with the heads and
+// signatures that the decision relied on, and answered when the append has confirmed them.
+//
+// Why no command is lost, doubled, answered early, or decided on a state that never was:
+//
+//  1. A command is in one place at a time: being prepared, waiting, or an outcome of one batch. It leaves with one response. `close` waits
+//     until all have left.
+//  2. A decision and the staging of its event are one synchronous step on the states of the open batch, which are those of the batch in
+//     flight where that has touched the stream, else those in memory. So within a process no decision overlooks an earlier one.
+//  3. All decisions of a batch see one head of a stream, and the append is told it: by the event that follows it, by the account that an
+//     event names, or among the batch's heads. The store writes nothing of a stream with another head, and reports it moved. So what
+//     is written was decided on heads, and what is rejected was rejected on heads: of a moment after the command came in.
+//  4. What was decided on a moved stream is decided again, once memory has the head that the append reported, and so is the whole open
+//     batch, since it may stand on events that were not written. A failed append rejects its own commands, of which it wrote nothing
+//     or all, and the open batch is decided again.
+//  5. Every append looks up the signatures of its commands. One that led to a line before gets that line's response, whatever was decided
+//     this time; nothing is written for it. Two requests with one signature that meet in memory share an event.
+//  6. A signature that the log probably holds is looked up by an append that decides nothing for it, so that a replay takes no stream from
+//     the moves beside it.
+//  7. Memory takes a state only once the append of its events has resolved; responses and wake-ups follow. A reader never sees an event
+//     that a crash could take back.
+//  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
+//     again if another process has created a chamber since. So nobody creates more chambers than allowed.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { LogCorruption, StreamDamaged } from '../log/damage.ts';
+import { ALL_CHAMBERS, type AppendResult, type StreamId } from '../log/log.ts';
+import type { Store } from '../log/store.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
+import { basisPassed, type Command } from './commands.ts';
+import { type DecisionOptions, Decisions } from './decisions.ts';
+import { TurnsByKey } from './slots.ts';
+import type { Streams } from './streams.ts';
+
+/** Bounds how long one batch keeps the process from doing anything else. */
+export const BATCH_COMMANDS_MAX = 128;
+
+/**
+ * A commit costs as much as several moves, on a server as dozens. So a batch waits for as many commands as the last one had, which are
+ * likely to come: for no more than these, and no longer than the last append took or this time.
+ */
+const COMMANDS_AWAITED_MAX = 24;
+const GATHER_MS_MAX = 2;
+/** Of the event loop: what a batch waits if appends take less than a timer does. */
+const TURNS_AWAITED_MAX = 2;
+const TIMER_MS_MIN = 1;
+
+/** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
+const CONFLICTS_MAX = 50;
+
+export interface BatchReport {
+  readonly commands: number;
+  /** Events written. */
+  readonly events: number;
+  /** Streams that had moved, mostly since another process extended them first. */
+  readonly conflicts: number;
+  /** Commands that are decided again because of that. */
+  readonly redecided: number;
+  readonly appendMillis: number;
+}
+
+export interface PipelineOptions extends DecisionOptions {
+  readonly store: Store;
+  readonly streams: Streams;
+  /** The service's clock: never falls. */
+  readonly now: () => Millis;
+  /** The most commands that may wait to be committed; beyond it submit rejects with FORUM_ERR_UNAVAILABLE. */
+  readonly commitQueueMax: number;
+  /** After the responses: the streams that have grown, and the agents that created or joined a chamber. */
+  readonly onGrown: (streams: Iterable<StreamId>) => void;
+  /** Memory and disk may differ: the process must stop. */
+  readonly onFatal: (error: unknown) => void;
+  readonly onBatch?: ((report: BatchReport) => void) | undefined;
+}
+
+export class Pipeline {
+  readonly #options: PipelineOptions;
+  readonly #store: Store;
+  readonly #streams: Streams;
+  readonly #decisions: Decisions;
+  /** Commands that can't be decided in the open batch. */
+  #waiting: PendingCommand[] = [];
+  /** Commands whose streams are being loaded. */
+  #preparing = 0;
+  #open: CommitBatch;
+  #running: Promise<void> | undefined;
+  readonly #creators = new TurnsByKey();
+  /** In the log, as far as this process knows; undefined before the first creation. */
+  #lastChamberId: number | undefined;
+  /** How often other processes were found to have created a chamber. */
+  #creationsElsewhere = 0;
+  /** How many commands the next batch waits for, and what ends that when they are there. */
+  #awaited = 0;
+  #onGathered: (() => void) | undefined;
+  #appendMillis = 0;
+  #isClosed = false;
+  /** Once it is closed: called when a command may have been the last one. */
+  #onLeft: (() => void) | undefined;
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+    this.#store = options.store;
+    this.#streams = options.streams;
+    this.#decisions = new Decisions(options);
+    this.#open = new CommitBatch(options.streams);
+  }
+
+  /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
+  submit(command: Command): Promise<ForumEvent | null> {
+    const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
+    const unanswered = this.#preparing + this.#waiting.length + this.#open.outcomes.length;
+    if (this.#isClosed) reject(unavailable('the service is shutting down'));
+    else if (unanswered >= this.#options.commitQueueMax) {
+      reject(unavailable('too many moves are waiting to be committed, retry'));
+    } else {
+      const { did, signature } = command.operation === 'record' ? NO_SIGNER : command.caller;
+      const streams: StreamId[] = did === null ? [] : [did];
+      if ('chamberId' in command && command.chamberId !== undefined) streams.push(command.chamberId);
+      const state = { isNew: false, isHeld: false, openChambers: undefined, conflicts: 0, isCounted: false };
+      this.#decide({ command, signature, streams, response: promise, resolve, reject, ...state });
+    }
+    return promise;
+  }
+
+  /** Decides the command in the open batch if that can be done there and on memory; else it waits, or is prepared. */
+  #decide(pending: PendingCommand): void {
+    const { command, signature, streams } = pending;
+    const batch = this.#open;
+    const { outcomes, touched, accepted, before } = batch;
+    // The event would name an event of its signer's account that may not be written.
+    const namesStaged =
+      'caller' in command && !CHANGE_ACCOUNT.has(command.operation) && touched.has(command.caller.did);
+    if (outcomes.length >= BATCH_COMMANDS_MAX || namesStaged) {
+      pending.openChambers = undefined;
+      this.#waiting.push(pending);
+      return;
+    }
+    const acceptedIn = signature !== null && accepted.has(signature) ? batch : before;
+    const twin = signature === null ? undefined : acceptedIn?.accepted.get(signature);
+    const isKnown = signature !== null && !pending.isNew && this.#store.log.mayHold(signature);
+    const isPrepared = command.operation !== 'createChamber' || pending.openChambers !== undefined;
+    if (twin !== undefined) outcomes.push({ pending, event: twin });
+    else if (isKnown) outcomes.push({ pending, event: null, isLookUp: true });
+    else if (isPrepared && batch.take(streams)) {
+      batch.lastChamberId ??= this.#lastChamberId;
+      outcomes.push(this.#decisions.decide(pending, batch, this.#options.now()));
+    } else return void this.#prepare(pending);
+    const outcome = outcomes.at(-1);
+    if (outcome?.event === null) batch.confirm(outcome);
+    this.#running ??= this.#run();
+    if (outcomes.length >= this.#awaited) this.#onGathered?.();
+  }
+
+  /** Loads what the command is decided on, and decides it then. */
+  async #prepare(pending: PendingCommand): Promise<void> {
+    const { command, streams, response } = pending;
+    this.#preparing++;
+    try {
+      if (!pending.isHeld) {
+        pending.isHeld = true;
+        response.finally(this.#streams.hold(streams)).catch(() => {});
+        if (command.operation === 'createChamber') await this.#creators.take(command.caller.did, response);
+      }
+      for (const stream of streams) await this.#streams.load(stream);
+      if (command.operation === 'createChamber') pending.openChambers = await this.#countOpen(command.caller.did);
+      this.#decide(pending);
+    } catch (error) {
+      pending.reject(error);
+    } finally {
+      this.#preparing--;
+      this.#onLeft?.();
+    }
+  }
+
+  async #countOpen(did: string): Promise<number> {
+    const { openChambersPerDidMax } = this.#options.limits;
+    this.#lastChamberId ??= await this.#store.log.lastEventId(ALL_CHAMBERS);
+    for (;;) {
+      const before = this.#creationsElsewhere;
+      const open = await this.#store.lists.countOpenChambers(did, openChambersPerDidMax);
+      if (before === this.#creationsElsewhere) return open;
+    }
+  }
+
+  /** Group commit: one batch after another, for as long as there are commands. */
+  async #run(): Promise<void> {
+    for (;;) {
+      if (this.#open.outcomes.length === 0 && this.#waiting.length > 0) this.#decideWaiting();
+      const batch = this.#open;
+      if (batch.outcomes.length === 0) break;
+      if (batch.outcomes.length < this.#awaited) await this.#gather(batch);
+      this.#awaited = Math.min(batch.outcomes.length, COMMANDS_AWAITED_MAX);
+      const startedAt = performance.now();
+      const appending = this.#store.log.append(batch);
+      this.#open = new CommitBatch(this.#streams, batch);
+      if (this.#waiting.length > 0) this.#decideWaiting();
+      try {
+        const result = await appending;
+        this.#appendMillis = performance.now() - startedAt;
+        this.#settle(batch, result);
+      } catch (error) {
+        this.#fail(batch, error);
+      }
+    }
+    this.#running = undefined;
+    this.#onLeft?.();
+  }
+
+  /** Resolves when the awaited commands are there, or have not come in time. */
+  async #gather({ outcomes }: CommitBatch): Promise<void> {
+    const millis = Math.min(this.#appendMillis, GATHER_MS_MAX);
+    if (millis < TIMER_MS_MIN) {
+      for (let turns = 0; turns < TURNS_AWAITED_MAX && outcomes.length < this.#awaited; turns++) await nextTurn();
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, millis);
+    this.#onGathered = resolve;
+    await promise;
+    clearTimeout(timer);
+    this.#onGathered = undefined;
+  }
+
+  #decideWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const pending of waiting) this.#decide(pending);
+  }
+
+  /** Publishes the states that were written, then responds, then wakes those who follow the log. */
+  #settle(batch: CommitBatch, result: AppendResult): void {
+    const { moved, found } = result;
+    const grown = new Set<StreamId>();
+    for (const stream of batch.touched) {
+      const state = batch.states.get(stream);
+      if (!state || moved.has(stream)) continue;
+      this.#streams.publish(stream, state);
+      grown.add(stream);
+    }
+    this.#lastChamberId = batch.lastChamberId ?? this.#lastChamberId;
+    if (moved.size > 0) this.#noteMoved(batch, moved);
+    this.#open.before = undefined;
+    const again: PendingCommand[] = [];
+    for (const outcome of batch.outcomes) {
+      const { pending, event, error, isLookUp } = outcome;
+      const line = pending.signature === null ? undefined : found.get(pending.signature);
+      if (line !== undefined) this.#respondFromLog(pending, line);
+      else if (isLookUp) {
+        pending.isNew = true;
+        again.push(pending);
+      } else if (moved.size > 0 && hasMoved(outcome, result)) {
+        if (this.#mayDecideAgain(pending)) again.push(pending);
+      } else if (error !== undefined) pending.reject(error);
+      else {
+        if (event?.type === 'chamber.created' || event?.type === 'chamber.joined') grown.add(event.did);
+        pending.resolve(event);
+      }
+    }
+    if (moved.size > 0) this.#decideAgain(again);
+    else for (const pending of again) this.#decide(pending);
+    if (grown.size > 0) this.#options.onGrown(grown.add(ALL_CHAMBERS));
+    this.#options.onBatch?.({
+      commands: batch.outcomes.length,
+      events: batch.entries.reduce((events, { stream }) => events + Number(!moved.has(stream)), 0),
+      conflicts: moved.size,
+      redecided: again.length,
+      appendMillis: this.#appendMillis,
+    });
+  }
+
+  /** It wrote none of the batch, or all of it without a response: a retry learns which. */
+  #fail(batch: CommitBatch, error: unknown): void {
+    this.#open.before = undefined;
+    for (const { pending } of batch.outcomes) pending.reject(error);
+    if (error instanceof ForumError) this.#decideAgain([]);
+    else this.#options.onFatal(error);
+  }
+
+  #noteMoved(batch: CommitBatch, moved: AppendResult['moved']): void {
+    for (const [stream, head] of moved) {
+      const before = batch.headBefore(stream) ?? 0;
+      if (head < before) throw new LogCorruption(`stream ${stream} ends at event ${head} and had ${before} before`);
+      if (stream !== ALL_CHAMBERS) this.#streams.noteHead(stream, head);
+      else {
+        this.#lastChamberId = head;
+        this.#creationsElsewhere++;
+      }
+    }
+  }
+
+  #respondFromLog(pending: PendingCommand, line: string | StreamDamaged): void {
+    this.#decisions.giveBack(pending);
+    if (line instanceof StreamDamaged) pending.reject(line);
+    else pending.resolve(fromLine(line));
+  }
+
+  /** A command that acted on what has passed, or has met too many other writers, is rejected instead. */
+  #mayDecideAgain(pending: PendingCommand): boolean {
+    if ('basis' in pending.command) pending.reject(basisPassed());
+    else if (++pending.conflicts > CONFLICTS_MAX) {
+      pending.reject(unavailable('the chamber is too busy, retry'));
+    } else return true;
+    return false;
+  }
+
+  /** These commands first, which were decided before those of the open batch. */
+  #decideAgain(first: readonly PendingCommand[]): void {
+    const { outcomes } = this.#open;
+    this.#open = new CommitBatch(this.#streams);
+    for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) {
+      // Another process may have created a chamber since they were counted.
+      pending.openChambers = undefined;
+      this.#decide(pending);
+    }
+  }
+
+  /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    while (this.#running !== undefined || this.#preparing > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onLeft = resolve;
+      });
+    }
+  }
+}
+
+const NO_SIGNER = { did: null, signature: null };
+const CHANGE_ACCOUNT: ReadonlySet<Command['operation']> = new Set(['register', 'changePersonality']);
+
+function unavailable(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,57 @@
+// Facts that are kept with the log, and its clock.
+import type { ForumError } from '../../vocabulary/errors.ts';
+import type { Millis } from '../../vocabulary/values.ts';
+import type { LogMeta } from '../store.ts';
+import type { Query } from './connections.ts';
+import { CLOCK_HIGH_WATER_MARK } from './schema.ts';
+import type { Writes } from './writes.ts';
+
+interface Parts {
+  readonly query: Query;
+  readonly writes: Writes;
+  readonly lastAt: Millis;
+}
+
+export class PostgresMeta implements LogMeta {
+  readonly #parts: Parts;
+  #lastAt: Millis;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#lastAt = parts.lastAt;
+  }
+
+  get lastAt(): Millis {
+    return this.#lastAt;
+  }
+
+  get writeFailure(): ForumError | undefined {
+    return this.#parts.writes.failure;
+  }
+
+  async recall(name: string): Promise<string | undefined> {
+    const [row] = await this.#parts.query<{ readonly value: string }>(
+      'recall',
+      'SELECT value FROM meta WHERE name = $1',
+      [name],
+    );
+    return row?.value;
+  }
+
+  async remember(name: string, value: string): Promise<void> {
+    await this.#parts.query('remember', 'INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, value]);
+  }
+
+  /** Among the appends: no read delays it, and what holds it up would hold them up. */
+  async persistClock(at: Millis): Promise<void> {
+    await this.#parts.writes.run((client) =>
+      client.query({
+        name: 'persist clock',
+        text: `INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
+          SET value = greatest(meta.value::bigint, excluded.value::bigint)::text`,
+        values: [CLOCK_HIGH_WATER_MARK, String(at)],
+      }),
+    );
+    this.#lastAt = Math.max(this.#lastAt, at);
+  }
+}

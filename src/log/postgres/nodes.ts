@@ -1,0 +1,62 @@
+// What the nodes on one database need of each other: leases, wake-ups, and what a node's metrics show of it.
+import type { LogEntry, StreamId } from '../log.ts';
+import type { Follower, Lease, NodeCoordination, NodeState } from '../store.ts';
+import type { Connections } from './connections.ts';
+import { Growth } from './growth.ts';
+import { PostgresLease } from './lease.ts';
+
+interface Parts {
+  readonly logId: string;
+  readonly connections: Connections;
+  /** All that this process has. */
+  readonly pools: readonly Connections[];
+  readonly heads: (streams: readonly StreamId[]) => Promise<ReadonlyMap<StreamId, number>>;
+}
+
+export class PostgresNodes implements NodeCoordination {
+  readonly #parts: Parts;
+  readonly #growth: Growth;
+  readonly #leases: PostgresLease[] = [];
+
+  constructor(parts: Parts) {
+    const { logId, connections, heads } = parts;
+    this.#parts = parts;
+    this.#growth = new Growth({ connect: () => connections.connect(), channel: `chambers_${logId}`, heads });
+  }
+
+  lease(name: string): Lease {
+    const lease = new PostgresLease(name, this.#parts.connections.query);
+    this.#leases.push(lease);
+    return lease;
+  }
+
+  onGrowth(follower: Follower): void {
+    this.#growth.follow(follower);
+  }
+
+  state(): NodeState {
+    const { isListening, reconnects } = this.#growth;
+    const total = (of: 'inUse' | 'awaited') => this.#parts.pools.reduce((sum, pool) => sum + pool[of], 0);
+    return { isListening, reconnects, connectionsInUse: total('inUse'), connectionsAwaited: total('awaited') };
+  }
+
+  /** Wakes the other nodes: their followers of the streams, and of the agents whose chambers these are. */
+  announce(written: readonly LogEntry[]): void {
+    const members = written.flatMap(({ listings }) =>
+      listings.flatMap((row) => (row.table === 'members' ? row.did : [])),
+    );
+    this.#growth.announce([...written.map(({ stream }) => stream), ...members]);
+  }
+
+  /** The entries may or may not be written: the leases under which they were decided end. */
+  giveUp(entries: readonly LogEntry[]): void {
+    for (const { lease: token } of entries) {
+      if (token !== undefined) for (const lease of this.#leases) lease.giveUp(token);
+    }
+  }
+
+  close(): void {
+    this.#growth.close();
+    for (const lease of this.#leases) lease.stop();
+  }
+}

@@ -1,0 +1,118 @@
+// A store in PostgreSQL, which any number of nodes share.
+import type { Client } from 'pg';
+import type { Millis } from '../../vocabulary/values.ts';
+import { Damages, type StreamDamaged } from '../damage.ts';
+import { MOVED_TO, requireNotMoved } from '../moved.ts';
+import type { Store } from '../store.ts';
+import { Connections } from './connections.ts';
+import { DatabaseClock } from './database-clock.ts';
+import { describeDatabase } from './database-url.ts';
+import { PostgresEventLog } from './event-log.ts';
+import { PostgresLists } from './lists.ts';
+import { lookUp } from './look-up.ts';
+import { PostgresMeta } from './meta.ts';
+import { PostgresNodes } from './nodes.ts';
+import { CLOCK_HIGH_WATER_MARK, migrate, probe } from './schema.ts';
+import { Writes } from './writes.ts';
+
+export interface PostgresStoreOptions {
+  /** `postgres://…`, with several hosts separated by commas. */
+  readonly url: string;
+  /** Beside three for moves and wake-ups. */
+  readonly connectionsMax: number;
+  /** Called once for each stream in which damage is met. */
+  readonly onDamage?: (damage: StreamDamaged) => void;
+  /** Called when the database's clock has moved against this machine's. */
+  readonly onDrift?: (driftMillis: Millis) => void;
+}
+
+/** Opens the store, and creates or migrates its schema. Throws an Error of one line, without the password. */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+  const connections = new Connections(options.url, options.connectionsMax);
+  return withDatabase(connections, options.url, async (client) => {
+    await migrate(client);
+    const { rows } = await client.query<MetaRow>('SELECT name, value FROM meta');
+    const meta = new Map(rows.map(({ name, value }) => [name, value]));
+    requireNotMoved(meta.get(MOVED_TO));
+    const clock = Number(meta.get(CLOCK_HIGH_WATER_MARK) ?? 0);
+    // Only the newest rows: the index skips what lies before the clock.
+    const newest = await client.query<{ readonly at: string | null }>(
+      'SELECT max(at) AS at FROM events WHERE at > $1',
+      [clock],
+    );
+    const lastAt = Math.max(clock, Number(newest.rows[0]?.at ?? 0));
+    const store = compose(connections, options, { logId: meta.get('log_id') ?? '', lastAt });
+    await store.clock.start();
+    return store;
+  });
+}
+
+/** What the database is, without a change to it; throws as openPostgresStore does. */
+export async function probeDatabase(url: string): Promise<string> {
+  const connections = new Connections(url, 1);
+  const found = await withDatabase(connections, url, probe);
+  await connections.close();
+  return `${describeDatabase(url)} is ${found} and takes writes`;
+}
+
+async function withDatabase<Result>(
+  connections: Connections,
+  url: string,
+  use: (client: Client) => Promise<Result>,
+): Promise<Result> {
+  try {
+    const client = await connections.connect();
+    const result = await use(client);
+    await client.end();
+    return result;
+  } catch (error) {
+    await connections.close();
+    const reason = error instanceof Error ? error.message || (error as NodeJS.ErrnoException).code : String(error);
+    throw new Error(`cannot open the database ${describeDatabase(url)}: ${reason}`, { cause: error });
+  }
+}
+
+interface MetaRow {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface PostgresStore extends Store {
+  /** The database's: all nodes decide by one clock. */
+  readonly clock: DatabaseClock;
+  readonly nodes: PostgresNodes;
+}
+
+interface Opened {
+  readonly logId: string;
+  readonly lastAt: Millis;
+}
+
+function compose(connections: Connections, options: PostgresStoreOptions, { logId, lastAt }: Opened): PostgresStore {
+  const writes = new Writes(options.url);
+  const damages = new Damages(options.onDamage);
+  const { query } = connections;
+  const nodes = new PostgresNodes({
+    logId,
+    connections,
+    pools: [connections, writes.connections],
+    // Beside the moves, which it must not hold up.
+    heads: async (streams) => {
+      const asked = { streams, signatureKeys: [] };
+      return (await connections.run((client) => lookUp(client, asked, damages))).lastEventIds;
+    },
+  });
+  const clock = new DatabaseClock({ run: (work) => connections.run(work), onDrift: options.onDrift });
+  return {
+    clock,
+    nodes,
+    log: new PostgresEventLog(logId, { connections, writes, damages, nodes }),
+    lists: new PostgresLists(query),
+    meta: new PostgresMeta({ query, writes, lastAt }),
+    async close() {
+      clock.close();
+      nodes.close();
+      await Promise.all([connections.close(), writes.connections.close()]);
+    },
+  };
+}

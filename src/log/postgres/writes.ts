@@ -1,0 +1,42 @@
+// The connection of appends and the clock, which are written one after another, and whether the log takes writes.
+import type { Client } from 'pg';
+import { ForumError } from '../../vocabulary/errors.ts';
+import { Connections, unavailable } from './connections.ts';
+
+/** A write that takes longer counts as failed meanwhile: a server that is gone or frozen answers nothing for long. */
+const WRITE_MS_MAX = 2_000;
+
+export class Writes {
+  readonly connections: Connections;
+  #failure: ForumError | undefined;
+  /** When the writes under way began, oldest first. */
+  readonly #underWay = new Set<{ readonly since: number }>();
+
+  /** To plan statements anew for each batch would cost more than to run them; the plans of lists depend on their parameters. */
+  constructor(url: string) {
+    this.connections = new Connections(url, 1, { planCacheMode: 'force_generic_plan' });
+  }
+
+  /** The error of the latest write, or of one that takes too long; undefined if it succeeded. */
+  get failure(): ForumError | undefined {
+    const [oldest] = this.#underWay;
+    const isLate = oldest !== undefined && performance.now() - oldest.since > WRITE_MS_MAX;
+    return isLate ? unavailable() : this.#failure;
+  }
+
+  /** `isRepeated`: an earlier attempt may have been committed. */
+  async run<Result>(work: (client: Client, isRepeated: boolean) => Promise<Result>): Promise<Result> {
+    const write = { since: performance.now() };
+    this.#underWay.add(write);
+    try {
+      const result = await this.connections.run(work);
+      this.#failure = undefined;
+      return result;
+    } catch (error) {
+      if (error instanceof ForumError) this.#failure = error;
+      throw error;
+    } finally {
+      this.#underWay.delete(write);
+    }
+  }
+}

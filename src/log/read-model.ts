@@ -1,0 +1,45 @@
+// The read model: lists and look-ups by the derived tables, which appends write and a rebuild makes again from the lines.
+import type { ChamberListing } from '../../projections/listings.ts';
+import type { Membership } from '../../projections/todo.ts';
+import type { AgentRecord, IdeaView } from '../../projections/views.ts';
+import type { Millis, Phase } from '../vocabulary/values.ts';
+
+export interface GraduatedQuery {
+  readonly limit: number;
+  readonly after?: Pick<IdeaView, 'graduatedAt' | 'chamberId' | 'slot'> | undefined;
+}
+
+export interface ChamberListQuery {
+  readonly phase: Phase | undefined;
+  /** Only chambers with a smaller id. */
+  readonly before: number | undefined;
+  readonly limit: number;
+  readonly now: Millis;
+}
+
+/** A place among the members of a chamber. */
+export type Seat = readonly [chamberId: number, turnOrder: number | null];
+
+export interface ReadModel {
+  /** Newest first. */
+  listChambers(query: ChamberListQuery): Promise<readonly ChamberListing[]>;
+  /** Ideas with a token, newest graduation first, from the one after `after` on. */
+  listGraduatedIdeas(query: GraduatedQuery): Promise<readonly IdeaView[]>;
+  /** The idea with the ticker, case-insensitive: a graduated one before others, then the newest. */
+  findIdea(ticker: string, chamberId: number | undefined): Promise<IdeaView | undefined>;
+  /** Chambers past their reveal deadline that are not settled, oldest deadline first. */
+  listUnsettled(now: Millis, limit: number): Promise<readonly number[]>;
+  /** Settled chambers, latest reveal deadline first. */
+  listSettled(limit: number): Promise<readonly number[]>;
+  /** The agent's chambers that are not committed, newest first. */
+  listMemberships(did: string, limit: number): Promise<readonly Membership[]>;
+  /** The chambers that the agent joined, newest first. */
+  listChambersOf(did: string, query: Pick<ChamberListQuery, 'before' | 'limit'>): Promise<readonly ChamberListing[]>;
+  /** The members' DIDs; null where the chamber has no such turn order. */
+  listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]>;
+  agentRecord(did: string): Promise<AgentRecord>;
+  /** The creator's chambers that are not committed, counted up to `max`. */
+  countOpenChambers(creatorDid: string, max: number): Promise<number>;
+  /** Personal data, kept beside the log. */
+  operatorEmail(did: string): Promise<string | undefined>;
+}

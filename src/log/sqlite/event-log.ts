@@ -1,0 +1,359 @@
+// The event log in one SQLite file: an append that resolved is on disk.
+import { crc32 } from 'node:zlib';
+import type Database from 'better-sqlite3';
+import { LRUCache } from 'lru-cache';
+import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
+import { HASH_BYTES, type NodeRef, nodeHash } from '../../crypto/merkle.ts';
+import { type Damages, StreamDamaged } from '../damage.ts';
+import type {
+  AppendBatch,
+  AppendResult,
+  EventLog,
+  LogEntry,
+  OrderedPage,
+  Page,
+  Registration,
+  Snapshot,
+  StreamId,
+} from '../log.ts';
+import { PAGE_BYTES, type PageRange } from '../pages.ts';
+import type { Access } from './access.ts';
+import type { EventIndex, FlushProgress } from './event-index.ts';
+import { checksumOfLines, isWhole, lengthOf, NO_CHECKSUM, SEAL_UNIT } from './line-check.ts';
+import type { Listings } from './listings.ts';
+import type { Memberships } from './memberships.ts';
+import { Snapshots } from './snapshots.ts';
+
+const LINE_BREAK = Buffer.from('\n');
+/** Lines whose seals are read before it is estimated how many more fill a page. */
+const SEALS_FIRST = 8;
+const STREAMS_HASHED_MAX = 100_000;
+/** Positions that one page over all chambers passes at most: those of accounts are skipped. */
+const POSITIONS_PER_PAGE = 4_000;
+const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
+
+interface Parts {
+  readonly access: Access;
+  readonly damages: Damages;
+  readonly index: EventIndex;
+  readonly listings: Listings;
+  readonly memberships: Memberships;
+}
+
+export class SqliteEventLog implements EventLog {
+  readonly logId: string;
+  readonly damages: Damages;
+  readonly #parts: Parts;
+  /** Of each stream of an earlier schema, the event up to which every line was hashed since the start. */
+  readonly #hashedThrough = new LRUCache<StreamId, number>({ max: STREAMS_HASHED_MAX });
+  readonly #statements: Statements;
+  readonly #snapshots: Snapshots;
+  readonly #index: EventIndex;
+  readonly #write: (entries: readonly LogEntry[], registrations: readonly Registration[]) => FlushProgress;
+  #position: number;
+
+  constructor(logId: string, parts: Parts) {
+    const { db } = parts.access.file;
+    this.logId = logId;
+    this.damages = parts.damages;
+    this.#parts = parts;
+    this.#index = parts.index;
+    this.#statements = prepare(db);
+    this.#snapshots = new Snapshots(db);
+    this.#write = db.transaction(this.#writeEntries.bind(this)).immediate;
+    this.#position = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
+  }
+
+  async append({ entries, registrations = [], heads = NO_HEADS, signatures = [] }: AppendBatch): Promise<AppendResult> {
+    const { access } = this.#parts;
+    const found = new Map<string, string | StreamDamaged>();
+    const moved = new Map<StreamId, number>();
+    try {
+      for (const key of signatures) this.#lookUp(key, found);
+      const known = new Set<StreamId>();
+      for (const { did, signature } of registrations) if (signature && this.#lookUp(signature, found)) known.add(did);
+      for (const { stream, signature } of entries) {
+        if (signature && this.#index.filter.mayHold(signature) && this.#lookUp(signature, found)) known.add(stream);
+      }
+      this.#index.findMoved({ entries, heads, known }, moved);
+      const written = moved.size === 0 ? entries : entries.filter(({ stream }) => !moved.has(stream));
+      const remembered =
+        moved.size + found.size === 0
+          ? registrations
+          : registrations.filter(({ did }) => !moved.has(did) && !known.has(did));
+      if (written.length + remembered.length === 0) return { moved, found };
+      access.file.requireUnchanged?.();
+      const flushing = this.#write(written, remembered);
+      // After the commit: a transaction that was rolled back uses up no positions.
+      this.#index.committed(written, this.#position + 1, flushing);
+      this.#position += written.length;
+      access.writeFailure = undefined;
+      return { moved, found };
+    } catch (error) {
+      throw access.writeFailed(error);
+    }
+  }
+
+  mayHold(signatureKey: string): boolean {
+    return signatureKey.length === HIDDEN_KEY_CHARS || this.#index.filter.mayHold(signatureKey);
+  }
+
+  #writeEntries(entries: readonly LogEntry[], registrations: readonly Registration[]): FlushProgress {
+    const { listings: rows, memberships } = this.#parts;
+    let position = this.#position;
+    for (const { stream, eventId, at, line, signature, nodes, listings, snapshot } of entries) {
+      const chamberId = typeof stream === 'number' ? stream : null;
+      const account = typeof stream === 'string' ? stream : null;
+      const signatureBytes = signature === null ? null : Buffer.from(signature, 'latin1');
+      const checksums = [crc32(line), nodes && crc32(nodes)] as const;
+      this.#statements.insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes, ...checksums);
+      for (const listing of listings) {
+        rows.write(listing, at);
+        if (listing.table === 'members') memberships.own.delete(listing.did);
+      }
+      if (chamberId !== null) memberships.known.delete(chamberId);
+      if (snapshot !== undefined) this.#snapshots.write(stream, snapshot);
+    }
+    for (const registration of registrations) rows.writeRegistration(registration);
+    return this.#index.writeChunk(entries.length);
+  }
+
+  /** Returns whether the key led to a line, which is added to `found`. */
+  #lookUp(key: string, found: Map<string, string | StreamDamaged>): boolean {
+    const position =
+      key.length === HIDDEN_KEY_CHARS ? this.#positionOfRegistration(key) : this.#index.positionOfSignature(key);
+    const stored = position === undefined ? undefined : this.#statements.stored.get(position);
+    if (stored === undefined) return false;
+    found.set(key, this.#damageIn(stored.line, stored) ?? stored.line.toString());
+    return true;
+  }
+
+  #positionOfRegistration(key: string): number | undefined {
+    const found = this.#parts.listings.registration(key);
+    return found && this.#index.positionOf(found.did, found.event_id);
+  }
+
+  /** The newest lines by their positions in memory; before them a page of history, which SQLite joins into one buffer. */
+  async readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
+    try {
+      const isRecent = this.#index.recentPositions(stream, after, 1).length > 0;
+      const indexed = isRecent ? NO_LINES : this.#readIndexed(stream, after, limit);
+      const { ndjson, count } = indexed;
+      const cursor = { stream, after: after + count };
+      const positions = this.#index.recentPositions(stream, cursor.after, limit - count);
+      const recent = this.#readLines(positions, cursor, PAGE_BYTES - ndjson.length);
+      if (count + recent.count === 0 && after < this.#index.lastEventId(stream)) throw this.#lost(stream, after + 1);
+      // Only a page of both is copied.
+      if (count === 0 || recent.count === 0) return count === 0 ? recent : indexed;
+      return { ndjson: Buffer.concat([ndjson, recent.ndjson]), count: count + recent.count };
+    } catch (error) {
+      throw this.#parts.access.failed(error);
+    }
+  }
+
+  /** The lines are checked together: a call for each would take half as long again. */
+  #readIndexed(stream: StreamId, after: number, limit: number): Page {
+    const seals = this.#readSeals(stream, after, limit);
+    const count = seals.length;
+    if (count === 0) return NO_LINES;
+    const [ndjson, lastEventId] = this.#statements.lines.get(stream, after, count) as [Buffer, number];
+    if (lastEventId !== after + count) throw this.#lost(stream, after + 1);
+    const checksum = checksumOfLines(seals);
+    const hashedThrough = this.#hashedThrough.get(stream) ?? 0;
+    const isSound = checksum === undefined ? lastEventId <= hashedThrough : checksum === crc32(ndjson);
+    if (isSound) return { ndjson, count };
+    // Lines of earlier schemas have no checksum. The lines that were checked are served, not those of the first read.
+    const positions = seals.map((_, index) => this.#index.positionOf(stream, after + index + 1) ?? 0);
+    const page = this.#readLines(positions, { stream, after }, PAGE_BYTES);
+    if (after <= hashedThrough) this.#hashedThrough.set(stream, after + page.count);
+    return page;
+  }
+
+  /** Of the lines of a page. */
+  #readSeals(stream: StreamId, after: number, limit: number): readonly number[] {
+    const seals: number[] = [];
+    for (let bytes = 0, wanted = SEALS_FIRST; bytes < PAGE_BYTES && seals.length < limit; ) {
+      const most = Math.min(wanted, limit - seals.length);
+      const next = this.#statements.seals.all(stream, after + seals.length, most);
+      for (const seal of next) {
+        if (bytes >= PAGE_BYTES) break;
+        seals.push(seal);
+        bytes += lengthOf(seal) + 1;
+      }
+      if (next.length < most) break;
+      wanted = Math.ceil(((PAGE_BYTES - bytes) * seals.length) / bytes) + 1;
+    }
+    return seals;
+  }
+
+  /** Line by line, each checked, up to the one that reaches so many bytes. */
+  #readLines(
+    positions: readonly number[],
+    { stream, after }: Pick<PageRange, 'stream' | 'after'>,
+    bytesMax: number,
+  ): Page {
+    const parts: Buffer[] = [];
+    let count = 0;
+    let bytes = 0;
+    for (const position of positions) {
+      if (bytes >= bytesMax) break;
+      const stored = this.#statements.stored.get(position);
+      const eventId = after + ++count;
+      if (stored?.stream !== stream || stored.event_id !== eventId) throw this.#lost(stream, eventId);
+      const damage = this.#damageIn(stored.line, stored);
+      if (damage !== undefined) throw damage;
+      parts.push(stored.line, LINE_BREAK);
+      bytes += stored.line.length + 1;
+    }
+    return { ndjson: Buffer.concat(parts, bytes), count };
+  }
+
+  #damageIn(line: Buffer, { position, stream, event_id: eventId, line_crc: checksum }: StoredLine) {
+    if (checksum === crc32(line)) return undefined;
+    const isSound = checksum === null && isWhole(line, this.#statements.nodes.get(position)?.nodes ?? null);
+    if (isSound) return undefined;
+    return this.damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+  }
+
+  #lost(stream: StreamId, eventId: number): StreamDamaged {
+    return this.damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not where the index has it`));
+  }
+
+  readSnapshot(stream: StreamId): Promise<Snapshot | undefined> {
+    return this.#parts.access.read(() => this.#snapshots.read(stream));
+  }
+
+  writeSnapshot(stream: StreamId, snapshot: Snapshot): Promise<void> {
+    return this.#parts.access.change(() => this.#snapshots.write(stream, snapshot));
+  }
+
+  dropSnapshot(stream: StreamId): Promise<void> {
+    return this.#parts.access.change(() => this.#snapshots.drop(stream));
+  }
+
+  lastEventId(stream: StreamId): Promise<number> {
+    return this.#parts.access.read(() => this.#index.lastEventId(stream));
+  }
+
+  /** The order of all chambers is that of the appends. */
+  readAll(after: number, limit: number): Promise<OrderedPage> {
+    return this.#parts.access.read(() => {
+      const end = Math.min(after + POSITIONS_PER_PAGE, this.#position);
+      const parts: Buffer[] = [];
+      const rows: (StoredLine & { readonly line: Buffer })[] = [];
+      let bytes = 0;
+      for (const row of this.#statements.chamberLines.iterate(after, end, limit)) {
+        rows.push(row);
+        bytes += row.line.length + 1;
+        if (bytes >= PAGE_BYTES) break;
+      }
+      for (const row of rows) {
+        const damage = this.#damageIn(row.line, row);
+        if (damage !== undefined) throw damage;
+        parts.push(row.line, LINE_BREAK);
+      }
+      const isCut = rows.length === limit || bytes >= PAGE_BYTES;
+      const last = isCut ? (rows.at(-1)?.position ?? after) : Math.max(after, end);
+      return { ndjson: Buffer.concat(parts, bytes), count: rows.length, last };
+    });
+  }
+
+  async lastPlace(): Promise<number> {
+    return this.#position;
+  }
+
+  placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
+    return this.#parts.access.read(() => this.#index.positionOf(chamberId, eventId));
+  }
+
+  readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
+    return this.#parts.access.read(() => refs.map((ref) => this.#readNode(chamberId, ref)));
+  }
+
+  #readNode(chamberId: number, { eventId, level }: NodeRef): Uint8Array {
+    const position = this.#index.positionOf(chamberId, eventId);
+    const stored = position === undefined ? undefined : this.#statements.nodes.get(position);
+    if (stored?.stream !== chamberId || stored.event_id !== eventId) throw this.#lost(chamberId, eventId);
+    const { nodes, nodes_crc: checksum, line } = stored;
+    const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+    const isIntact =
+      nodes &&
+      (checksum === null ? this.#areNodesSound(chamberId, eventId, { nodes, line }) : checksum === crc32(nodes));
+    if (isIntact && node?.length === HASH_BYTES) return node;
+    const problem = `event ${eventId} has other tree nodes than those written`;
+    throw this.damages.note(new StreamDamaged(chamberId, eventId, problem));
+  }
+
+  /** Without a checksum, in events of earlier schemas: the leaf is the line's, and every parent that of its two children. */
+  #areNodesSound(chamberId: number, eventId: number, { nodes, line }: Pick<StoredNodes, 'line'> & { nodes: Buffer }) {
+    const nodeAt = (of: Buffer, level: number) => of.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
+    if (!isWhole(line, nodes)) return false;
+    for (let level = 1; level < nodes.length / HASH_BYTES; level++) {
+      const position = this.#index.positionOf(chamberId, eventId - 2 ** (level - 1));
+      const left = position === undefined ? undefined : this.#statements.nodes.get(position)?.nodes;
+      if (!left || !nodeAt(nodes, level).equals(nodeHash(nodeAt(left, level - 1), nodeAt(nodes, level - 1))))
+        return false;
+    }
+    return true;
+  }
+}
+
+const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
+
+interface StoredLine {
+  readonly position: number;
+  readonly stream: StreamId;
+  readonly event_id: number;
+  readonly line_crc: number | null;
+}
+
+interface StoredNodes {
+  readonly stream: StreamId;
+  readonly event_id: number;
+  readonly line: Buffer;
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: number | null;
+}
+
+type Range = [stream: StreamId, after: number, limit: number];
+
+const STREAM = 'coalesce(chamber_id, account) AS stream';
+/** An entry of the index that leads to another event finds nothing, so that the seals are not those of the lines. */
+const RANGE = `FROM stream_events AS entry CROSS JOIN events ON events.position = entry.position
+  AND events.event_id = entry.event_id AND coalesce(chamber_id, account) = entry.stream
+  WHERE entry.stream = ? AND entry.event_id > ? ORDER BY entry.event_id LIMIT ?`;
+
+/** Of events whose seals were read. */
+const SEALED_RANGE = `FROM stream_events AS entry CROSS JOIN events ON events.position = entry.position
+  WHERE entry.stream = ? AND entry.event_id > ? ORDER BY entry.event_id LIMIT ?`;
+
+type Statements = ReturnType<typeof prepare>;
+
+function prepare(db: Database.Database) {
+  return {
+    // By place: to bind by name takes a third longer, and this runs for every move.
+    insert: db.prepare(
+      `INSERT INTO events (position, chamber_id, account, event_id, line, signature, nodes, line_crc, nodes_crc)
+       VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)`,
+    ),
+    stored: db.prepare<[number], StoredLine & { readonly line: Buffer }>(
+      `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events WHERE position = ?`,
+    ),
+    chamberLines: db.prepare<[number, number, number], StoredLine & { readonly line: Buffer }>(
+      `SELECT position, ${STREAM}, event_id, line_crc, CAST(line AS BLOB) AS line FROM events
+       WHERE position > ? AND position <= ? AND chamber_id IS NOT NULL ORDER BY position LIMIT ?`,
+    ),
+    nodes: db.prepare<[number], StoredNodes>(
+      `SELECT ${STREAM}, event_id, CAST(line AS BLOB) AS line, nodes, nodes_crc FROM events WHERE position = ?`,
+    ),
+    seals: db
+      .prepare<Range, number>(`SELECT octet_length(line) * ${SEAL_UNIT} + coalesce(line_crc, ${NO_CHECKSUM}) ${RANGE}`)
+      .pluck(),
+    lines: db
+      .prepare<Range, [Buffer, number]>(
+        `SELECT CAST(group_concat(line || char(10), '') AS BLOB), max(event_id)
+         FROM (SELECT line, entry.event_id ${SEALED_RANGE})`,
+      )
+      .raw(),
+  };
+}

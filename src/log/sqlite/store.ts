@@ -1,0 +1,54 @@
+// A store in one SQLite file: WAL, synchronous=FULL, one process that writes.
+import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
+import { MOVED_TO, requireNotMoved } from '../moved.ts';
+import type { Store } from '../store.ts';
+import { Access } from './access.ts';
+import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
+import { EventIndex } from './event-index.ts';
+import { SqliteEventLog } from './event-log.ts';
+import { Listings } from './listings.ts';
+import { SqliteLists } from './lists.ts';
+import { Memberships } from './memberships.ts';
+import { SqliteMeta } from './meta.ts';
+
+export interface SqliteStoreOptions {
+  /** Called before any method rejects with the error: the process must stop. */
+  readonly onCorruption?: (error: LogCorruption) => void;
+  /** Called once for each stream in which damage is met. */
+  readonly onDamage?: (damage: StreamDamaged) => void;
+}
+
+/** Opens or creates the store in `path`, or in memory for ':memory:'. Throws an Error of one line. */
+export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
+  const file = openDatabaseFile(path);
+  try {
+    return compose(file, options);
+  } catch (error) {
+    file.close();
+    throw cannotOpen(path, error);
+  }
+}
+
+const LOG_ID = /^[0-9a-f]{32}$/;
+
+function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: SqliteStoreOptions): Store {
+  const access = new Access(file, onCorruption);
+  const { db } = file;
+  const index = new EventIndex(db);
+  const memberships = new Memberships(db, index);
+  const listings = new Listings(db);
+  const meta = new SqliteMeta(access, listings);
+  const logId = meta.read('log_id') ?? '';
+  if (!LOG_ID.test(logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
+  requireNotMoved(meta.read(MOVED_TO));
+  return {
+    log: new SqliteEventLog(logId, { access, damages: new Damages(onDamage), index, listings, memberships }),
+    lists: new SqliteLists(access, memberships),
+    meta,
+    nodes: undefined,
+    async close() {
+      meta.close();
+      file.close();
+    },
+  };
+}

@@ -1,0 +1,349 @@
+// The invariants of the pipeline, one after another, on a real log whose appends wait or fail, and which a second forum extends too,
+// as another process would.
+import { describe, expect, it, vi } from 'vitest';
+import type { EventLog } from '../../src/log/log.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import { ForumError } from '../../src/vocabulary/errors.ts';
+import type { ForumEvent } from '../../src/vocabulary/events.ts';
+import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
+import { TestClock } from '../kit/clock.ts';
+import { House, type HouseOptions, registrationOf } from '../kit/house.ts';
+import { actBefore, Gate, withMembers } from '../kit/members.ts';
+import { Random } from '../kit/random.ts';
+import type { Signer } from '../kit/signer.ts';
+import { witness } from '../kit/witness.ts';
+import { newSignatureKey } from '../log/entries.ts';
+
+/** Two forums on one log, neither of which hears of the other's events but by its own appends and reads. */
+function openBoth({ wrapLog = (log) => log, ...options }: HouseOptions = {}) {
+  const store = openSqliteStore(':memory:');
+  const clock = new TestClock();
+  const house = new House({ store, clock, wrapLog, ...options });
+  const other = new House({ store: { ...store, close: async () => {} }, clock, ...options });
+  return { store, clock, house, other };
+}
+
+/** A chamber in DEBATE, known to both, in which it is Ann's turn and then Bob's; appends of the first house wait at the gate. */
+async function inDebate({ wrapLog = (log) => log, ...options }: HouseOptions = {}) {
+  const gate = new Gate();
+  const both = openBoth({ ...options, wrapLog: (log) => actBefore(wrapLog(log), 'append', gate.pass) });
+  const { house, other } = both;
+  const [ann, bob] = [await house.agent(), await house.agent()];
+  const chamberId = await openChamber(house, [ann, bob]);
+  await enterPhase(house, chamberId, 'DEBATE');
+  const submit = (at: House, operation: 'debate' | 'pass' | 'join', by: Signer, signature: string | null = null) => {
+    const json = operation === 'debate' ? { comment: 'hm' } : {};
+    const caller = { did: by.did, request: null, signature, times: null };
+    return at.forum.submit({ operation, chamberId, body: { json }, caller });
+  };
+  // Both have the chamber and its agents in memory, at event 4.
+  await submit(house, 'debate', ann);
+  for (const by of [ann, bob]) await other.must('GET', '/me', { by });
+  await other.must('GET', `/chambers/${chamberId}`);
+  const isHeld = () => vi.waitFor(() => expect(gate.isClosed).toBe(false));
+  /** Resolves with the move once its append waits at the gate; with it, the next append to come waits too. */
+  const hold = async <Result>(move: () => Promise<Result>) => {
+    gate.isClosed = true;
+    const answer = outcome(move());
+    await isHeld();
+    return { answer };
+  };
+  const openGate = (isClosedAgain = false) => {
+    const { open } = gate;
+    gate.isClosed = isClosedAgain;
+    open();
+  };
+  return { ...both, gate, ann, bob, chamberId, submit, hold, isHeld, openGate };
+}
+
+/** The event, or the code of the error. */
+async function outcome<Result>(answer: Promise<Result>): Promise<Result | string> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ForumError) return error.code;
+    throw error;
+  }
+}
+
+const idOf = (result: ForumEvent | string | null) =>
+  result === null || typeof result === 'string' ? result : result.eventId;
+
+/** Of the event loop: more than it takes to decide a command on memory. */
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+}
+
+describe('the pipeline', () => {
+  it('answers every command once', async () => {
+    const random = new Random(5);
+    let isFaulty = false;
+    const wrapLog = (log: EventLog) =>
+      actBefore(log, 'append', async () => {
+        for (let turns = random.below(4); isFaulty && turns > 0; turns--) await new Promise(setImmediate);
+        if (isFaulty && random.chance(0.2)) throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
+      });
+    const { house, other } = openBoth({ wrapLog });
+    const agents = [await house.agent(), await house.agent(), await house.agent()];
+    const ids = [await openChamber(house, agents), await openChamber(house, agents)];
+    await enterPhase(house, ids[0] as number, 'DEBATE');
+    isFaulty = true;
+    const answers = new Map<string, string[]>();
+    const underWay: Promise<void>[] = [];
+    const send = (at: House, name: string) => {
+      const by = random.pick(agents);
+      const caller = { did: by.did, request: null, signature: newSignatureKey(), times: null };
+      const body = { json: { comment: name } };
+      const own: string[] = [];
+      answers.set(name, own);
+      const move = at.forum.submit({ operation: 'debate', chamberId: random.pick(ids), body, caller });
+      underWay.push(
+        move.then(
+          () => void own.push('accepted'),
+          (error) => void own.push(error instanceof ForumError ? error.code : String(error)),
+        ),
+      );
+      if (random.chance(0.3)) {
+        const create = { name, ...deadlinesFrom(house.clock.read()) };
+        underWay.push(
+          at.forum
+            .submit({ operation: 'createChamber', body: { json: create }, caller: { ...caller, signature: null } })
+            .then(
+              () => {},
+              () => {},
+            ),
+        );
+      }
+    };
+    for (let move = 0; move < 600; move++) {
+      send(random.pick([house, house, other]), `move ${move}`);
+      if (random.chance(0.3)) await new Promise(setImmediate);
+    }
+    let answered = 0;
+    for (const each of underWay) void each.then(() => answered++);
+    await Promise.all([house.forum.close(), other.forum.close()]);
+    await Promise.resolve();
+    expect(answered).toBe(underWay.length);
+    expect(await outcome(house.forum.submit({ operation: 'record', chamberId: 1, fact: {} as never }))).toBe(
+      'FORUM_ERR_UNAVAILABLE',
+    );
+    const written = new Map<string, number>();
+    for (const id of ids) {
+      for (const { type, payload } of await house.events(id)) {
+        if (type === 'chamber.debated') written.set(payload.comment, (written.get(payload.comment) ?? 0) + 1);
+      }
+    }
+    const counts = new Map<string, number>();
+    for (const [name, [answer = 'none', ...more]] of answers) {
+      counts.set(answer, (counts.get(answer) ?? 0) + 1);
+      expect([name, more, written.get(name) ?? 0]).toEqual([name, [], Number(answer === 'accepted')]);
+    }
+    // Every kind of answer was met.
+    expect([...counts.keys()].toSorted()).toEqual(['FORUM_ERR_TURN', 'FORUM_ERR_UNAVAILABLE', 'accepted']);
+  });
+
+  it('decides each command on what was decided before it, written or not', async () => {
+    const { house, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
+    const { answer } = await hold(() => submit(house, 'pass', ann));
+    const moves = [
+      submit(house, 'debate', ann),
+      submit(house, 'debate', bob),
+      submit(house, 'pass', bob),
+      submit(house, 'debate', bob),
+      submit(house, 'debate', ann),
+    ].map(outcome);
+    openGate();
+    expect(idOf(await answer)).toBe(5);
+    expect((await Promise.all(moves)).map(idOf)).toEqual(['FORUM_ERR_TURN', 6, 7, 'FORUM_ERR_TURN', 8]);
+    await witness(house, chamberId);
+  });
+
+  it('writes and rejects only what was decided on heads', async () => {
+    const { house, other, ann, bob, submit, chamberId } = await inDebate();
+    expect(idOf(await submit(other, 'debate', ann))).toBe(5);
+    // In the memory of the first, the chamber ends at event 4.
+    expect(idOf(await submit(house, 'debate', ann))).toBe(6);
+    expect(idOf(await submit(house, 'pass', ann))).toBe(7);
+    // In the memory of the other, it is Ann's turn: it rejects neither Bob for it, nor accepts Ann.
+    const moves = [submit(other, 'debate', bob), submit(other, 'debate', ann)].map(outcome);
+    expect((await Promise.all(moves)).map(idOf)).toEqual([8, 'FORUM_ERR_TURN']);
+    await witness(house, chamberId);
+    await witness(other, chamberId);
+  });
+
+  it('decides again what stood on a moved stream, and the open batch after it', async () => {
+    const { house, other, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
+    const { answer } = await hold(() => submit(house, 'pass', ann));
+    const onTop = [submit(house, 'debate', bob), submit(house, 'debate', ann)].map(outcome);
+    await someTurns();
+    // After it, the pass in flight is Ann's no more, and comes to nothing.
+    expect(idOf(await submit(other, 'pass', ann))).toBe(5);
+    expect(idOf(await submit(other, 'pass', bob))).toBe(6);
+    expect(idOf(await submit(other, 'pass', ann))).toBe(7);
+    openGate();
+    expect(await answer).toBe('FORUM_ERR_TURN');
+    expect((await Promise.all(onTop)).map(idOf)).toEqual([8, 'FORUM_ERR_TURN']);
+    await witness(house, chamberId);
+  });
+
+  it('rejects the commands of a failed append, and decides the open batch again without them', async () => {
+    let isBroken = false;
+    const wrapLog = (log: EventLog) =>
+      actBefore(log, 'append', () => {
+        if (!isBroken) return;
+        isBroken = false;
+        throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
+      });
+    const { house, ann, bob, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
+    isBroken = true;
+    const { answer } = await hold(() => submit(house, 'pass', ann));
+    const onTop = [submit(house, 'debate', bob), submit(house, 'debate', ann), submit(house, 'pass', ann)].map(outcome);
+    await someTurns();
+    openGate();
+    expect(await answer).toBe('FORUM_ERR_UNAVAILABLE');
+    expect((await Promise.all(onTop)).map(idOf)).toEqual(['FORUM_ERR_TURN', 5, 6]);
+    await witness(house, chamberId);
+  });
+
+  it('gives a repeated signature its first response, whatever is decided this time', async () => {
+    // As on a node that has not seen the signatures of another one.
+    const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => false });
+    let taken = 0;
+    const agentRate = { take: () => 0 * ++taken, giveBack: () => void --taken };
+    const { house, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog, agentRate });
+    const [debate, pass, toReject] = [newSignatureKey(), newSignatureKey(), newSignatureKey()];
+    const events = [await submit(other, 'debate', ann, debate), await submit(other, 'pass', ann, pass)];
+    taken = 0;
+    // The first is decided on memory in which it would be accepted, the second on the head, where it would be rejected.
+    expect([await submit(house, 'debate', ann, debate), await submit(house, 'pass', ann, pass)]).toEqual(events);
+    expect(taken).toBe(0);
+    expect(await outcome(submit(house, 'pass', ann, toReject))).toBe('FORUM_ERR_TURN');
+    await submit(house, 'pass', bob);
+    // No event answered it, so that it is a new command.
+    expect(idOf(await submit(house, 'pass', ann, toReject))).toBe(8);
+    expect(await house.events(chamberId)).toHaveLength(8);
+  });
+
+  it('gives a repeated registration its first response, though it would change the account back', async () => {
+    const { house, other } = openBoth();
+    const by = await house.agent();
+    const register = (at: House, style: string, signature: string) => {
+      const json = { ...registrationOf(by), personality: { style } };
+      const caller = { did: by.did, request: null, signature, times: null };
+      return at.forum.submit({ operation: 'register', body: { json }, caller });
+    };
+    const [first, second, unchanged] = ['a', 'b', 'c'].map((letter) => letter.repeat(32)) as [string, string, string];
+    const [dry, wet] = [await register(house, 'dry', first), await register(other, 'wet', second)];
+    expect(await register(house, 'wet', unchanged)).toBeNull();
+    expect([await register(house, 'dry', first), await register(house, 'wet', second)]).toEqual([dry, wet]);
+    await register(other, 'dry', 'd'.repeat(32));
+    // It changed nothing, and does not now: its answer is the registration that it found.
+    expect(await register(house, 'wet', unchanged)).toEqual(wet);
+    expect((await house.forum.account(by.did))?.state).toMatchObject({ lastEventId: 4, personality: { style: 'dry' } });
+  });
+
+  it('lets requests with one signature that meet in memory share an event', async () => {
+    const { house, ann, submit, hold, openGate, chamberId } = await inDebate();
+    const [one, another] = [newSignatureKey(), newSignatureKey()];
+    const { answer } = await hold(() => submit(house, 'pass', ann, one));
+    // In flight it would be rejected if it were decided again.
+    const twins = [one, one].map((signature) => submit(house, 'pass', ann, signature));
+    const rejected = outcome(submit(house, 'pass', ann, another));
+    openGate();
+    expect(await Promise.all([answer, ...twins])).toEqual(Array(3).fill(await answer));
+    expect([idOf(await answer), await rejected]).toEqual([5, 'FORUM_ERR_TURN']);
+    expect(await house.events(chamberId)).toHaveLength(5);
+  });
+
+  it('looks up a signature that the log may hold without taking a stream from the moves beside it', async () => {
+    const told: (readonly [entries: number, heads: number, signatures: number])[] = [];
+    const wrapLog = (log: EventLog) =>
+      actBefore(log, 'append', ({ entries, heads, signatures }) =>
+        told.push([entries.length, heads?.size ?? 0, signatures?.length ?? 0]),
+      );
+    const { gate, house, ann, submit, hold, isHeld, openGate, chamberId } = await inDebate({ wrapLog });
+    const signature = newSignatureKey();
+    const first = await submit(house, 'debate', ann, signature);
+    told.length = 0;
+    expect(await submit(house, 'debate', ann, signature)).toEqual(first);
+    expect(told).toEqual([[0, 0, 1]]);
+    const { answer } = await hold(() => submit(house, 'debate', ann));
+    const [replay, beside] = [submit(house, 'debate', ann, signature), submit(house, 'debate', ann)];
+    await someTurns();
+    openGate(true);
+    expect(idOf(await answer)).toBe(6);
+    await isHeld();
+    openGate(true);
+    expect([await replay, idOf(await beside)]).toEqual([first, 7]);
+    // One append did both, and none has come after it.
+    expect([gate.isClosed, told.at(-1)]).toEqual([true, [1, 0, 1]]);
+    expect(await house.events(chamberId)).toHaveLength(7);
+  });
+
+  it('decides a signature that the log only seemed to hold', async () => {
+    const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => true });
+    const { house, ann, submit } = await inDebate({ wrapLog });
+    const signature = newSignatureKey();
+    const [first, twin] = await Promise.all([signature, signature].map((key) => submit(house, 'debate', ann, key)));
+    expect([idOf(first as ForumEvent), twin]).toEqual([5, first]);
+    expect(await submit(house, 'debate', ann, signature)).toEqual(first);
+  });
+
+  it('shows, answers and wakes for nothing that its append has not confirmed', async () => {
+    const { house, ann, submit, hold, openGate, chamberId } = await inDebate();
+    const shown = async () => (await house.forum.chamber(chamberId))?.state.lastEventId;
+    const seen: string[] = [];
+    house.forum.follow(chamberId, () => seen.push('woken'));
+    const { answer } = await hold(() => submit(house, 'debate', ann));
+    const rejected = outcome(submit(house, 'join', ann));
+    void answer.then(() => seen.push('answered'));
+    void rejected.then(() => seen.push('rejected'));
+    await someTurns();
+    expect([await shown(), seen]).toEqual([4, []]);
+    openGate(true);
+    await answer;
+    await someTurns();
+    expect([await shown(), seen.toSorted()]).toEqual([5, ['answered', 'woken']]);
+    // A rejection is confirmed by an append too.
+    await vi.waitFor(() => openGate());
+    expect(await rejected).toBe('FORUM_ERR_PHASE');
+    expect(seen.toSorted()).toEqual(['answered', 'rejected', 'woken']);
+  });
+
+  it('shows nothing of an append that fails after others were decided on it', async () => {
+    let isBroken = false;
+    const wrapLog = (log: EventLog) =>
+      actBefore(log, 'append', () => {
+        if (isBroken) throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
+      });
+    const { house, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
+    let wakes = 0;
+    house.forum.follow(chamberId, () => wakes++);
+    isBroken = true;
+    const { answer } = await hold(() => submit(house, 'debate', ann));
+    const onTop = outcome(submit(house, 'debate', ann));
+    openGate();
+    expect([await answer, await onTop]).toEqual(['FORUM_ERR_UNAVAILABLE', 'FORUM_ERR_UNAVAILABLE']);
+    expect([(await house.forum.chamber(chamberId))?.state.lastEventId, wakes]).toEqual([4, 0]);
+    isBroken = false;
+    expect(idOf(await submit(house, 'debate', ann))).toBe(5);
+  });
+
+  it('lets nobody create more chambers than allowed, by whichever processes', async () => {
+    const { house, other } = openBoth({ limits: { openChambersPerDidMax: 3 } });
+    const agents = [await house.agent(), await house.agent()];
+    const create = (at: House, { did }: Signer) => {
+      const json = { name: 'Test', ...deadlinesFrom(at.clock.read()) };
+      const caller = { did, request: null, signature: newSignatureKey(), times: null };
+      return outcome(at.forum.submit({ operation: 'createChamber', body: { json }, caller }));
+    };
+    const creations = Array.from({ length: 5 }, () =>
+      agents.flatMap((by) => [create(house, by), create(other, by)]),
+    ).flat();
+    const results = await Promise.all(creations);
+    const created = results.flatMap((result) => (typeof result === 'string' ? [] : [result]));
+    expect(created.map(({ chamberId }) => chamberId).toSorted()).toEqual([1, 2, 3, 4, 5, 6]);
+    for (const { did } of agents) expect(created.filter((event) => event.did === did)).toHaveLength(3);
+    expect(new Set(results.filter((result) => typeof result === 'string'))).toEqual(new Set(['FORUM_ERR_CONFLICT']));
+  });
+});
