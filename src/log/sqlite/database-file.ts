@@ -11,6 +11,8 @@ const CACHE_KIB = 32_768;
 export const PAGE_BYTES = 8_192;
 /** Pages in the write-ahead log before a checkpoint (2 MiB): more would block the process for longer at a time. */
 const CHECKPOINT_PAGES = 256;
+/** To what a write-ahead log is cut back that an outside reader's snapshot has let grow: several times what it has otherwise. */
+const WAL_BYTES_KEPT = 8_388_608;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
 
@@ -118,6 +120,7 @@ function connect(path: string): Database.Database {
     db.pragma('recursive_triggers = ON');
     db.pragma(`cache_size = -${CACHE_KIB}`);
     db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
     migrate(db);
     requireWritable(db);
     return db;

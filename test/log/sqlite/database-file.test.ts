@@ -82,6 +82,20 @@ it('the watch holds through checkpoints of the log itself', async () => {
   expect(statSync(`${path}-wal`).size).toBeLessThan(8_000_000);
 });
 
+it('a write-ahead log that grew under an outside reader is cut back once the reader has gone', async () => {
+  const { path, log, reported } = await openLog();
+  const reader = intrude(path);
+  reader.exec('BEGIN; SELECT * FROM events');
+  let eventId = 3;
+  for (; statSync(`${path}-wal`).size < 16_000_000; eventId++) {
+    await log.append([entry(1, eventId, { line: Buffer.alloc(500_000, '1') })]);
+  }
+  reader.exec('COMMIT');
+  for (const at of [eventId, eventId + 1]) await log.persistClock(at);
+  expect(statSync(`${path}-wal`).size).toBeLessThan(9_000_000);
+  expect(reported).toEqual([]);
+});
+
 describe('files', () => {
   const modes = (path: string) =>
     Object.fromEntries(
