@@ -145,6 +145,22 @@ describe('a damaged disk', () => {
   });
 });
 
+describe('a -wal that was deleted', () => {
+  it('costs no answered move: the process saves them before it ends, and the next start has them', async () => {
+    const path = temporaryDatabase();
+    const player = await newPlayer(path);
+    const service = await startProcess(path);
+    const answered = [longDebate(player), longDebate(player), longDebate(player)];
+    for (const request of answered) await must(service.url, request);
+    rmSync(`${path}-wal`);
+    await send(service.url, longDebate(player)).catch(() => undefined);
+    expect((await service.exited).code).toBe(1);
+    await startProcess(path);
+    const stored = eventsBySignature(path);
+    expect(answered.filter(({ headers: { signature = '' } }) => !stored.has(signature))).toEqual([]);
+  });
+});
+
 const PAGE_BYTES = 4_096;
 
 /** Makes nonsense of the pages that hold the text, except the first and the later ones, which the start reads. */

@@ -15,6 +15,8 @@ const CHECKPOINT_PAGES = 256;
 const WAL_BYTES_KEPT = 8_388_608;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
+/** How long a start waits for a process that uses the database and may be about to end. */
+const LOCK_WAIT_MS = 3_000;
 
 const OWNER_ONLY = 0o600;
 const IF_PRESENT = { throwIfNoEntry: false } as const;
@@ -85,7 +87,7 @@ function pathOfNewFile(path: string): string {
 /** A lock on a small file beside the database, which the system releases however the process ends; other programs may read. */
 function lockWriter(path: string): Database.Database {
   createPrivate(path);
-  const lock = new Database(path, { timeout: 0 });
+  const lock = new Database(path, { timeout: LOCK_WAIT_MS });
   try {
     lock.pragma('locking_mode = EXCLUSIVE');
     lock.exec('BEGIN EXCLUSIVE');
@@ -174,11 +176,23 @@ class WatchedFile implements DatabaseFile {
   requireUnchanged(): void {
     requireSame(this.#main, 1);
     this.#shmBytes = requireSame(this.#shm, this.#shmBytes);
+    if (isMissing(this.#wal)) throw this.#saveDeletedWal();
     const walBytes = requireSame(this.#wal, 0);
     // Read after the size: another program's checkpoint resets the count before it truncates the file.
     readSync(this.#shmDescriptor, this.#frameCount, 0, 4, FRAMES_OFFSET);
     const frames = this.#frameCount[0] ?? 0;
     if (frames > 0 && walBytes < WAL_HEADER_BYTES + frames * this.#frameBytes) throw changed(this.#wal, 'truncated');
+  }
+
+  /**
+   * SQLite's own descriptor still reads the deleted file, so a checkpoint writes what was answered into the main one. It overwrites nothing
+   * of another program that has opened the database since: such a program has made a new -wal, which counts as replaced.
+   */
+  #saveDeletedWal(): LogCorruption {
+    const outcome = isCheckpointed(this.db)
+      ? 'all that was answered has been saved in the database'
+      : 'what was answered last may be lost';
+    return changed(this.#wal, 'deleted', `: ${outcome}`);
   }
 
   /** The descriptor outlives the connection: closing it earlier would release SQLite's locks on the -shm. */
@@ -210,6 +224,28 @@ function requireSame(watched: Watched, bytesMin: number): number {
   return found.size;
 }
 
-function changed({ path }: Watched, how: string): LogCorruption {
-  return new LogCorruption(`${path} was ${how} while it was open`);
+function isMissing({ path }: Watched): boolean {
+  return statSync(path, IF_PRESENT) === undefined;
+}
+
+interface CheckpointResult {
+  readonly busy: number;
+  /** Frames in the write-ahead log, and those of them that the main file holds. */
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+/** Writes the whole write-ahead log into the main file, unless an outside reader needs the former pages. */
+function isCheckpointed(db: Database.Database): boolean {
+  try {
+    const [result] = db.pragma('wal_checkpoint(FULL)') as CheckpointResult[];
+    return result?.busy === 0 && result.checkpointed === result.log;
+  } catch {
+    // The caller ends the process in any case.
+    return false;
+  }
+}
+
+function changed({ path }: Watched, how: string, outcome = ''): LogCorruption {
+  return new LogCorruption(`${path} was ${how} while it was open${outcome}`);
 }

@@ -45,12 +45,48 @@ describe.each(['', '-wal', '-shm'])('a file chambers.db%s', (suffix) => {
     damage(path + suffix);
     // SQLite maps the -shm into memory: closing the log would touch pages past its end.
     if (how === 'truncated') atEnd(() => truncateSync(path + suffix, size));
-    const message = `${path}${suffix} was ${how} while it was open`;
+    const isSaved = suffix === '-wal' && how === 'deleted';
+    const outcome = isSaved ? ': all that was answered has been saved in the database' : '';
+    const message = `${path}${suffix} was ${how} while it was open${outcome}`;
     await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow(message);
     await expect(store.meta.persistClock(9)).rejects.toThrow(LogCorruption);
     expect(reported.map((error) => error.message)).toEqual([message, message]);
   });
 });
+
+describe('a write-ahead log that was deleted', () => {
+  const lines = (path: string) => copyOf(path).prepare('SELECT count(*) FROM events').pluck().get();
+
+  it('is saved in the main file by a checkpoint', async () => {
+    const { path, store } = await openStore();
+    rmSync(`${path}-wal`);
+    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('all that was answered has been saved');
+    expect(lines(path)).toBe(2);
+  });
+
+  it('is not saved once another program has opened the database', async () => {
+    const { path, store } = await openStore();
+    rmSync(`${path}-wal`);
+    expect(() => intrude(path).pragma('user_version')).toThrow('disk I/O error');
+    await expect(store.log.append({ entries: [entry(1, 3)] })).rejects.toThrow('-wal was replaced');
+    expect(() => lines(path)).toThrow('no such table');
+  });
+
+  it('is said to be saved only in part while an outside reader needs former pages', async () => {
+    const { path, store } = await openStore();
+    const reader = intrude(path);
+    reader.exec('BEGIN; SELECT * FROM events');
+    await store.log.append({ entries: [entry(1, 3)] });
+    rmSync(`${path}-wal`);
+    await expect(store.log.append({ entries: [entry(1, 4)] })).rejects.toThrow('what was answered last may be lost');
+  });
+});
+
+/** The main file alone, as it would be without its -wal. */
+function copyOf(path: string) {
+  copyFileSync(path, `${path}.alone`);
+  return intrude(`${path}.alone`);
+}
 
 it('a write-ahead log that lost its last frames fails the next append', async () => {
   const { path, store } = await openStore();
@@ -83,15 +119,15 @@ it('the watch holds through checkpoints of the log itself', async () => {
 });
 
 it('a write-ahead log that grew under an outside reader is cut back once the reader has gone', async () => {
-  const { path, log, reported } = await openLog();
+  const { path, log, reported } = await openStore();
   const reader = intrude(path);
   reader.exec('BEGIN; SELECT * FROM events');
   let eventId = 3;
   for (; statSync(`${path}-wal`).size < 16_000_000; eventId++) {
-    await log.append([entry(1, eventId, { line: Buffer.alloc(500_000, '1') })]);
+    await store.log.append({ entries: [entry(1, eventId, { line: Buffer.alloc(500_000, '1') })] });
   }
   reader.exec('COMMIT');
-  for (const at of [eventId, eventId + 1]) await log.persistClock(at);
+  for (const at of [eventId, eventId + 1]) await store.meta.persistClock(at);
   expect(statSync(`${path}-wal`).size).toBeLessThan(9_000_000);
   expect(reported).toEqual([]);
 });
