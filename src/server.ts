@@ -59,8 +59,8 @@ const COMMITS_MS_MAX = 6_500;
 const CLOCK_MS_MAX = 1_000;
 /** While stopping: a keep-alive connection becomes idle only once its last response is out. */
 const IDLE_SWEEP_MS = 20;
-/** The most that the service's clock can go back in a crash. */
-const CLOCK_PERSIST_INTERVAL_MS = 5_000;
+/** The most that the service's clock can go back in a crash, and how soon a log that takes no writes is noticed without moves. */
+const CLOCK_PERSIST_INTERVAL_MS = 2_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, onFatal } = options;
@@ -260,7 +260,7 @@ async function serve(
     },
     'started',
   );
-  const clockTimer = setInterval(() => persistClock(forum), CLOCK_PERSIST_INTERVAL_MS).unref();
+  const clockTimer = persistClockRegularly(forum);
   return { forum, url, reloadAccess: () => access.reload({ isForced: true }), stop };
 
   /**
@@ -292,6 +292,17 @@ async function serve(
 /** Does not keep the process alive. */
 function pause(millis: Millis): Promise<void> {
   return setTimeout(millis, undefined, { ref: false });
+}
+
+/** One after the other, however long one takes. */
+function persistClockRegularly(forum: Forum): NodeJS.Timeout {
+  let isPersisting = false;
+  return setInterval(async () => {
+    if (isPersisting) return;
+    isPersisting = true;
+    await persistClock(forum);
+    isPersisting = false;
+  }, CLOCK_PERSIST_INTERVAL_MS).unref();
 }
 
 /** A time that can't be written, on a full disk for example, is written with a later event or at the next interval. */

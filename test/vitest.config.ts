@@ -53,7 +53,7 @@ const ON_BOTH_STORES = [
 const { TEST_STORE } = process.env;
 /** Left to `npm run test:postgres`, as `npm test` is to end within minutes. */
 const LONG_ON_POSTGRES = [
-  'test/log/postgres/{copy,faults,maintenance,relayers,same-lines,stop}.test.ts',
+  'test/log/postgres/{copy,faults,maintenance,ready,relayers,same-lines,stop}.test.ts',
   'test/nodes/*.test.ts',
 ];
 const ALL_ON_POSTGRES = ['test/{log/postgres,nodes}/*.test.ts', ...ON_BOTH_STORES];

@@ -36,6 +36,29 @@ it('work that waits for a connection to be opened gets one that becomes free bef
   expect(silent.size).toBe(3);
 });
 
+it('a server that falls silent is waited for once, not once for each connection', { timeout: 60_000 }, async () => {
+  const url = new URL(inject('postgresUrl'));
+  const { hostname, port } = url;
+  const passing = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    for (const socket of [near, far]) socket.on('error', () => {}).on('close', () => far.destroy());
+    near.pipe(far).pipe(near);
+    passing.add(near);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => void server.close());
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const connections = connectionsTo(url.href, 3);
+  await Promise.all(Array.from({ length: 3 }, () => connections.run((client) => client.query('SELECT pg_sleep(0.5)'))));
+  expect(passing.size).toBe(3);
+  for (const near of passing) near.unpipe().pause();
+  const pids = [await connections.run(pidOf)];
+  const begin = performance.now();
+  for (let query = 0; query < 3; query++) pids.push(await connections.run(pidOf));
+  expect(performance.now() - begin).toBeLessThan(2_000);
+});
+
 it('opens no more connections than it may', async () => {
   const connections = connectionsTo(inject('postgresUrl'), 2);
   const pids = await Promise.all(Array.from({ length: 8 }, () => connections.run(pidOf)));

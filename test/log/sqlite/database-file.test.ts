@@ -119,7 +119,7 @@ it('the watch holds through checkpoints of the log itself', async () => {
 });
 
 it('a write-ahead log that grew under an outside reader is cut back once the reader has gone', async () => {
-  const { path, log, reported } = await openStore();
+  const { path, store, reported } = await openStore();
   const reader = intrude(path);
   reader.exec('BEGIN; SELECT * FROM events');
   let eventId = 3;
