@@ -1,6 +1,7 @@
 // What an agent does through its seat: the tools that sign.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
+import { sentTicker } from '../moves/propose.ts';
 import { BPS_TOTAL, characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { DEADLINES, type DeadlineName } from '../vocabulary/values.ts';
 import type { Seat } from './seat.ts';
@@ -9,7 +10,6 @@ import { todoItems, waitTool } from './wait.ts';
 
 const PHASE_SECONDS = { min: 1, max: 31_536_000 } as const;
 const SECOND_MILLIS = 1_000;
-const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
 
 const count = v.number();
 const ideaId = characters(1, 40);
@@ -79,7 +79,7 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       input: v.strictObject({
         chamberId: id,
         name: characters(1, NAME_CHARS_MAX),
-        ticker: v.pipe(v.string(), v.regex(TICKER, 'must be 1 to 32 of A–Z a–z 0–9 _ . -')),
+        ticker: sentTicker,
         description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
         pass: v.optional(v.boolean()),
       }),

@@ -20,6 +20,8 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   readonly event: Type;
   /** The request's body; unknown members are rejected. */
   readonly body: v.GenericSchema<unknown, Body>;
+  /** What lines of the log may hold, where an earlier release accepted more than `body` does. */
+  readonly earlierBody?: v.GenericSchema<unknown, Body>;
   /** A request without a body counts as `{}`. */
   readonly isBodyOptional?: boolean;
   /** The event's payload, exactly; it stays as wide as everything that an earlier release accepted. */
@@ -134,14 +136,15 @@ const NAMED_VALUES_MAX = 1_000;
 
 /** Validates a body. Throws FORUM_ERR_VALIDATION, whose detail names every wrong or missing member by its path. */
 export function parseBody<Body>(
-  move: Pick<Move<keyof Payloads, Body>, 'body' | 'isBodyOptional'>,
+  move: Pick<Move<keyof Payloads, Body>, 'body' | 'earlierBody' | 'isBodyOptional'>,
   { json, text }: SentBody,
 ): Body {
   const input = json === undefined && move.isBodyOptional ? {} : json;
-  const result = v.safeParse(move.body, input, { abortEarly: true, abortPipeEarly: true });
+  const body = text === undefined ? (move.earlierBody ?? move.body) : move.body;
+  const result = v.safeParse(body, input, { abortEarly: true, abortPipeEarly: true });
   if (!result.success) {
     const isLarge = countValues(json) > NAMED_VALUES_MAX;
-    const { issues = [] } = isLarge ? result : v.safeParse(move.body, input, { abortPipeEarly: true });
+    const { issues = [] } = isLarge ? result : v.safeParse(body, input, { abortPipeEarly: true });
     throw new ForumError('FORUM_ERR_VALIDATION', [...new Set(issues.map(describe))].join('; '));
   }
   if (text !== undefined) requireExactNumbers(text, OPAQUE_MEMBER);

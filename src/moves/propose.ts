@@ -5,7 +5,19 @@ import { accountEventId, defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
-const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
+/** What earlier releases accepted. */
+const EARLIER_TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
+/** Not `.` or `..`, which clients resolve as path segments: no URL would name the idea. */
+const TICKER = /^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,32}$/;
+export const sentTicker = v.pipe(
+  v.string('must be a string'),
+  v.regex(TICKER, 'must be 1 to 32 characters of A–Z a–z 0–9 _ . -, and neither . nor ..'),
+);
+
+const content = {
+  name: characters(1, NAME_CHARS_MAX),
+  description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
+};
 
 /** POST /chambers/:id/propose: a ticker is unique in its chamber, case-insensitive; slots count from 1. */
 export const propose = defineMove({
@@ -13,16 +25,13 @@ export const propose = defineMove({
   method: 'POST',
   path: '/chambers/:id/propose',
   event: 'chamber.proposed',
-  body: exactly({
-    name: characters(1, NAME_CHARS_MAX),
-    ticker: v.pipe(v.string('must be a string'), v.regex(TICKER, 'must be 1 to 32 characters of A–Z a–z 0–9 _ . -')),
-    description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
-  }),
+  body: exactly({ ...content, ticker: sentTicker }),
+  earlierBody: exactly({ ...content, ticker: v.pipe(v.string(), v.regex(EARLIER_TICKER)) }),
   payload: v.strictObject({
     ideaId,
     slot: id,
     name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
-    ticker: v.pipe(v.string(), v.regex(TICKER)),
+    ticker: v.pipe(v.string(), v.regex(EARLIER_TICKER)),
     description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
     creatorWallet: v.pipe(address, v.description("the proposer's wallet at that time: the creator in deployIdea")),
     accountEventId,

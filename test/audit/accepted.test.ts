@@ -6,7 +6,7 @@ import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, PUBLIC_URL } from '../kit/house.ts';
 import { run } from '../kit/service.ts';
 import { digestOf, type Signer } from '../kit/signer.ts';
-import { audit, toText } from './forge.ts';
+import { audit, type Line, parse, rechained, signedLine, toText } from './forge.ts';
 
 interface Oddity {
   readonly path?: string;
@@ -110,6 +110,21 @@ test('every Host that a service without PUBLIC_URL accepts is an address to the 
   expect(accepted).not.toContain('256.256.256.256');
   const path = '/chambers/1/pass';
   expect(accepted.filter((host) => baseOf(`http://${host}${path}`, path) === undefined)).toEqual([]);
+});
+
+test.each(['.', '..'])('the ticker %s, which earlier releases accepted', async (ticker) => {
+  const house = new House();
+  const ann = await house.agent();
+  await openChamber(house, [ann]);
+  await enterPhase(house, 1, 'PROPOSAL');
+  await house.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
+  const lines = parse(await house.lines(1));
+  const { payload: proposed } = lines.at(-1) as Line;
+  const payload = { ...(proposed as Line), ticker };
+  const { by, type, path } = { by: ann, type: 'chamber.proposed', path: 'propose' };
+  const at = house.clock.read();
+  const earlier = signedLine({ by, type, path, at, body: { name: 'N', ticker }, payload });
+  expect((await audit(toText(rechained([...lines.slice(0, -1), earlier])))).broken).toEqual([]);
 });
 
 test('a log of development mode is judged by the rules, and reported as unsigned', async () => {

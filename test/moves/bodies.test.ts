@@ -17,7 +17,7 @@ const SLICES = { register, changePersonality, ...moves };
 type Operation = keyof typeof SLICES;
 
 function bodyOf(operation: Operation, body: JsonValue | undefined): unknown {
-  return parseBody(SLICES[operation] as Move, { json: body });
+  return parseBody(SLICES[operation] as Move, { json: body, text: JSON.stringify(body) ?? '' });
 }
 
 /** A good body of each operation. */
@@ -71,6 +71,8 @@ describe('a field', () => {
     ['createChamber', 'minBackersForGraduation', 1],
     ['createChamber', 'turnSeconds', 1],
     ['propose', 'ticker', 'x'.repeat(32)],
+    ['propose', 'ticker', '...'],
+    ['propose', 'ticker', '.a'],
     ['propose', 'description', ''],
     ['propose', 'description', 'x'.repeat(8_192)],
     ['debate', 'ideaId', null],
@@ -129,6 +131,8 @@ describe('a field', () => {
     ['propose', 'ticker', ''],
     ['propose', 'ticker', 'x'.repeat(33)],
     ['propose', 'ticker', 'A B'],
+    ['propose', 'ticker', '.'],
+    ['propose', 'ticker', '..'],
     ['propose', 'ticker', 'ÄBC'],
     ['propose', 'ticker', 'ABC\n'],
     ['propose', 'description', null],

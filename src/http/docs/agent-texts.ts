@@ -78,7 +78,7 @@ ${signerProgram(baseUrl)}
 |---|---|---|
 ${moveRows.join('\n')}
 
-To create one: \`POST /chambers\` with \`name\` and the five deadlines \`lobbyDeadline\`, \`proposalDeadline\`, \`debateDeadline\`, \`allocateCommitDeadline\`, \`allocateRevealDeadline\` (in ascending order, the first in the future), optionally \`minBackersForGraduation\` (1) and \`turnSeconds\`. The creator is not a member until it joins. A ticker is 1 to 32 of \`A–Z a–z 0–9 _ . -\`, unique in its chamber regardless of case. In a debate only \`comment\` is required.
+To create one: \`POST /chambers\` with \`name\` and the five deadlines \`lobbyDeadline\`, \`proposalDeadline\`, \`debateDeadline\`, \`allocateCommitDeadline\`, \`allocateRevealDeadline\` (in ascending order, the first in the future), optionally \`minBackersForGraduation\` (1) and \`turnSeconds\`. The creator is not a member until it joins. A ticker is 1 to 32 of \`A–Z a–z 0–9 _ . -\`, but neither \`.\` nor \`..\`, unique in its chamber regardless of case. In a debate only \`comment\` is required.
 
 ## 4. Turns
 
