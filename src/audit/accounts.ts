@@ -12,6 +12,7 @@ import { canonicalJson, parseJson } from '../vocabulary/json.ts';
 import { type Hex, type Millis, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { ahead } from './ahead.ts';
 import type { AuditContext } from './context.ts';
+import { CopyCheck, foreignFormat } from './copy.ts';
 import { baseOf, concludeVerification, judgeAge, startVerification, type Verification } from './evidence.ts';
 import { type RawLine, UnusableInput } from './input.ts';
 import { type LineRecord, readAccountRecord } from './record.ts';
@@ -139,6 +140,8 @@ function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agen
 
 /** Where the auditor reads accounts. */
 export interface Accounts {
+  /** What a tool has done to the file that holds them. */
+  readonly copyProblem?: string | undefined;
   of(did: string): Promise<AccountLog | undefined>;
 }
 
@@ -165,15 +168,38 @@ export async function listedAccounts(
   isWanted = (_did: string) => true,
 ): Promise<Accounts> {
   const logs = new Map<string, AccountLog>();
-  for await (const { event, problem, line, verification } of startedLines(lines, context, isWanted)) {
-    if (event === undefined) throw new UnusableInput(`the file of accounts holds a line that ${problem}`);
+  const copy = new RestoredCopy(lines);
+  for await (const { event, problem, line, verification } of startedLines(copy.lines(), context, isWanted)) {
+    if (event === undefined) {
+      const format = foreignFormat(line.bytes);
+      throw new UnusableInput(`the file of accounts ${format ? `is ${format}` : `holds a line that ${problem}`}`);
+    }
     if (!isWanted(event.did)) continue;
     const log = logs.get(event.did) ?? new AccountLog(event.did, context);
     logs.set(event.did, log);
     if (problem === undefined) await log.take(event, line.bytes, verification);
     else log.problem ??= `event ${event.eventId} of the account of ${event.did} ${problem}`;
   }
-  return { of: async (did) => logs.get(did) };
+  return { copyProblem: copy.problem, of: async (did) => logs.get(did) };
+}
+
+/** Lines as they were written, and the first thing that a tool has done to them. */
+class RestoredCopy {
+  problem: string | undefined;
+  readonly #check = new CopyCheck();
+  readonly #lines: AsyncIterable<RawLine>;
+
+  constructor(lines: AsyncIterable<RawLine>) {
+    this.#lines = lines;
+  }
+
+  async *lines(): AsyncGenerator<RawLine, void, undefined> {
+    for await (const line of this.#lines) {
+      const { bytes, problem } = this.#check.restore(line.bytes);
+      this.problem ??= problem;
+      yield { ...line, bytes };
+    }
+  }
 }
 
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;

@@ -45,6 +45,8 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
   if (accounts === undefined) {
     return findings.notEvaluated('the lines hold no accounts: use --accounts', 'registration');
   }
+  const { copyProblem } = accounts;
+  if (copyProblem !== undefined) findings.judge('registration', [], `of the file of accounts, ${copyProblem}`);
   /** Agents whose wallet no signed line shows. */
   const unsigned = new Set<string>();
   for (const reference of accountReferences) {

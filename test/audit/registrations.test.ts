@@ -1,5 +1,10 @@
 // The members' accounts beside a chamber's lines: which wallet a key was bound to, and what a service may have made of it.
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { listedAccounts } from '../../src/audit/accounts.ts';
+import { auditContext } from '../../src/audit/context.ts';
+import { readLines } from '../../src/audit/input.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, registrationOf } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
@@ -75,6 +80,23 @@ function personalityOf(account: readonly Line[]): Line {
 test('wallets from signed lines are verified', async () => {
   expect(account.map(({ request }) => request === null)).toEqual([true, false, false]);
   expect(await registrations()).toMatchObject({ broken: [], verdict: 'verified' });
+});
+
+test.each([
+  [
+    'line breaks of Windows',
+    (text: string) => text.replaceAll('\n', '\r\n'),
+    'line breaks of Windows (CRLF), first after line 1',
+  ],
+  ['a byte order mark', (text: string) => `\uFEFF${text}`, 'begins with a byte order mark'],
+])('a file of accounts with %s has that one finding', async (_, convert, problem) => {
+  const { check } = await audit(toText(rechained(moves)), { accounts: convert(toText(rechained(account))) });
+  expect(check('registration').findings).toEqual([{ eventIds: [], sentence: expect.stringContaining(problem) }]);
+});
+
+test('a file of accounts that is compressed is named as such', async () => {
+  const lines = readLines(Readable.from([gzipSync(toText(rechained(account)))]));
+  await expect(listedAccounts(lines, auditContext())).rejects.toThrow('the file of accounts is compressed with gzip');
 });
 
 test('without accounts nothing is broken, and the option is named', async () => {
