@@ -77,7 +77,7 @@ describe('src/client/README.md', () => {
   const [LIVING_AGENT = '', CONSUMER = ''] = programsOf(CLIENT);
 
   it('has an agent live through a chamber', SLOW, async () => {
-    expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(15);
+    expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(18);
     const stage = await open();
     const { chamberId } = await (await newAgent(stage)).createChamber(newChamber(stage.now()));
     const agent = paste(LIVING_AGENT, stage.baseUrl, chamberId);

@@ -16,6 +16,17 @@ export interface Service {
   readonly fetch: Fetch;
   /** How long a call that certainly changed nothing is retried, in milliseconds. */
   readonly patienceMillis: number;
+  /** Whether it has ever responded. Until then patience is short: most likely it is not running, or its URL is another one. */
+  readonly contact: { isMade: boolean };
+  readonly onRetry: (retry: Retry) => void;
+}
+
+/** A request that is about to be sent again. */
+export interface Retry {
+  /** Why: no response, an overloaded service, a gateway without one. */
+  readonly error: ClientError;
+  /** Until the next attempt. */
+  readonly waitMillis: Millis;
 }
 
 export interface CallOptions {
@@ -38,13 +49,14 @@ export interface Call {
 }
 
 const ATTEMPT_MILLIS = 15_000;
+const FIRST_CONTACT_MILLIS = 5_000;
 /** The service accepts signatures that are minutes old; only beyond this difference is a new signature worth a try. */
 const CLOCK_TOLERANCE_MILLIS = 30_000;
 
 /**
  * The body of the response, not checked against `Result`. Rejections throw. A signed command with an unknown outcome is
- * retried until the outcome is known or the signal aborts, anything else for patienceMillis. A request whose signature is
- * rejected for its age is signed once more.
+ * retried until the outcome is known or the signal aborts, anything else for patienceMillis, or for 5 s while the service has never
+ * responded. A request whose signature is rejected for its age is signed once more.
  */
 export async function exchange<Result>(service: Service, call: Call, signal?: AbortSignal): Promise<Result> {
   return (await exchangeWhole<Result>(service, call, signal)).value;
@@ -61,11 +73,11 @@ export async function exchangeWhole<Result>(
   call: Call,
   signal?: AbortSignal,
 ): Promise<Exchanged<Result>> {
-  const { clock } = service;
+  const { clock, contact, patienceMillis, onRetry } = service;
   let request = prepare(service, call);
   let isResigned = false;
   let isUnknown = false;
-  const giveUpAt = clock.local.now() + service.patienceMillis;
+  const startedAt = clock.local.now();
   for (let attempt = 0; ; attempt++) {
     const outcome = await attemptOnce(service, request, signal);
     if ('value' in outcome) return outcome as Exchanged<Result>;
@@ -77,7 +89,9 @@ export async function exchangeWhole<Result>(
       continue;
     }
     isUnknown ||= outcome.isUnknown && call.method !== 'GET' && call.signer !== undefined;
-    if (!isUnknown && clock.local.now() + waitMillis > giveUpAt) throw error;
+    const limitMillis = contact.isMade ? patienceMillis : Math.min(patienceMillis, FIRST_CONTACT_MILLIS);
+    if (!isUnknown && clock.local.now() + waitMillis > startedAt + limitMillis) throw error;
+    onRetry({ error, waitMillis });
     await clock.local.sleep(waitMillis, signal);
   }
 }
@@ -109,11 +123,12 @@ async function attemptOnce(
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
-  const { baseUrl, clock } = service;
+  const { baseUrl, clock, contact } = service;
   const sentAt = clock.local.now();
   const limit = linkedSignal(signal, limitMillis);
   try {
     const response = await service.fetch(url, { ...init, signal: limit.signal });
+    contact.isMade = true;
     if (isProbe && response.ok) {
       await response.body?.cancel();
       return { value: undefined, headers: response.headers };
@@ -130,12 +145,15 @@ async function attemptOnce(
   } catch (cause) {
     signal?.throwIfAborted();
     const reason = reasonOf(cause);
-    const error = new ClientError('CLIENT_ERR_UNREACHABLE', `no response from ${baseUrl}: ${reason}`, { cause });
+    const problem = `no response from ${baseUrl}: ${reason}${contact.isMade ? '' : `. ${IS_IT_RUNNING}`}`;
+    const error = new ClientError('CLIENT_ERR_UNREACHABLE', problem, { cause });
     return { error, isUnknown: !NEVER_SENT.test(reason) };
   } finally {
     limit.release();
   }
 }
+
+const IS_IT_RUNNING = 'Is the service running? Start it (npm start), or set its URL';
 
 /** undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {

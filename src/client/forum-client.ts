@@ -14,12 +14,17 @@ import {
   lines,
   type VerifiedLine,
 } from './events.ts';
-import { type CallOptions, exchange, type Fetch, type Service } from './exchange.ts';
+import { type CallOptions, exchange, type Fetch, type Retry, type Service } from './exchange.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 
 export interface ForumClientOptions {
-  /** How long a read, or a move that was certainly not accepted, is retried while the service is down; 60 s by default. */
+  /**
+   * How long a read, or a move that was certainly not accepted, is retried while the service is down; 60 s by default, and at most
+   * 5 s until the service has responded for the first time.
+   */
   readonly patienceMillis?: number;
+  /** Called before each wait for another attempt, to show that the service is down or busy. */
+  readonly onRetry?: (retry: Retry) => void;
   readonly fetch?: Fetch;
   /** Replaces the machine's clock and the waits on it. */
   readonly clock?: LocalClock;
@@ -86,6 +91,8 @@ export class ForumClient {
       clock: new ServiceClock(options.clock),
       fetch: options.fetch ?? ((url, init) => fetch(url, init)),
       patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
+      contact: { isMade: false },
+      onRetry: options.onRetry ?? (() => {}),
     };
   }
 

@@ -31,7 +31,7 @@ export type { Binding, StoredOpening } from './binding.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';
 export { ClientError, type ClientErrorCode } from './error.ts';
 export type { Cursor, FollowAllOptions, FollowOptions, VerifiedLine } from './events.ts';
-export type { CallOptions, Fetch } from './exchange.ts';
+export type { CallOptions, Fetch, Retry } from './exchange.ts';
 export type * from './forum-client.ts';
 export { ForumClient } from './forum-client.ts';
 export type { CommitmentStore, CursorStore } from './stores.ts';

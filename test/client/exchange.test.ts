@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Agent, ForumClient } from '../../src/client/index.ts';
+import { Agent, ForumClient, type Retry } from '../../src/client/index.ts';
+import { TestClock } from '../kit/clock.ts';
+import { freePort } from '../kit/postgres-server.ts';
 import { newAgent, newChamber, openStage, REGISTRATION, type Stage } from './stage.ts';
 
 // The discard port: nothing listens there.
@@ -49,6 +51,48 @@ describe('a service that is down', () => {
     });
     const agent = Agent.generate(forum);
     await expect(agent.joinChamber(1)).rejects.toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE' });
+  });
+
+  it('fails within 5 s at the first contact, with what to do', async () => {
+    const begin = performance.now();
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const [reading, registering, listening] = [new ForumClient(url), Agent.generate(url), Agent.generate(url)];
+    const calls = [
+      reading.chambers(),
+      registering.register(REGISTRATION),
+      listening.todos().next(),
+      reading.events(1).next(),
+    ];
+    const outcomes = await Promise.allSettled(calls);
+    expect(performance.now() - begin).toBeLessThan(5_500);
+    const message = expect.stringMatching(/^no response from .*: ECONNREFUSED\. Is the service running\?/);
+    const reason = expect.objectContaining({ code: 'CLIENT_ERR_UNREACHABLE', message });
+    expect(outcomes).toEqual(calls.map(() => ({ status: 'rejected', reason })));
+  });
+
+  it('is retried later, and each time reported', async () => {
+    const clock = new TestClock();
+    const sleep = async (millis: number) => void clock.advance(millis);
+    const [outageBegin, outageEnd] = [clock.read() + 1_000, clock.read() + 30_000];
+    const reached: string[] = [];
+    const failing = async (url: string, init: RequestInit) => {
+      const isOut = clock.read() >= outageBegin && clock.read() < outageEnd;
+      if (isOut) throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
+      reached.push(url);
+      return fetch(url, init);
+    };
+    const retries: Retry[] = [];
+    const onRetry = (retry: Retry) => void retries.push(retry);
+    const forum = new ForumClient(stage.baseUrl, { fetch: failing, clock: { now: clock.read, sleep }, onRetry });
+    await forum.chambers();
+    clock.advance(1_000);
+    await forum.chambers();
+    expect(clock.read()).toBeGreaterThanOrEqual(outageEnd);
+    expect(reached).toHaveLength(2);
+    expect(retries.length).toBeGreaterThan(3);
+    const [{ error, waitMillis }] = retries as [Retry];
+    expect(error).toMatchObject({ code: 'CLIENT_ERR_UNREACHABLE', message: expect.stringMatching(/ECONNREFUSED$/) });
+    expect(waitMillis).toBeGreaterThan(0);
   });
 
   it('is retried after the time in Retry-After', async () => {

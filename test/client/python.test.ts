@@ -2,7 +2,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import type { ChamberEvent } from '../../src/vocabulary/events.ts';
@@ -55,6 +58,55 @@ for source in sources:
 print(len(sources))
 `;
 
+python('fails within 5 s at the first contact, and reports each retry of a later outage', SLOW, async () => {
+  const first = await promisify(execFile)('python3', ['-c', FIRST_CONTACT], { env: ENV });
+  const { message, seconds } = JSON.parse(first.stdout);
+  expect(message).toMatch(/^CLIENT_ERR_UNREACHABLE: no response from .*Connection refused.*Is the service running\?/);
+  expect(seconds).toBeLessThan(5.5);
+
+  const answer = (_request: unknown, response: ServerResponse) => void response.end('[]');
+  const before = await listenOn(0, answer);
+  const { port } = before.address() as AddressInfo;
+  const child = spawn('python3', ['-c', LATER_OUTAGE, `http://127.0.0.1:${port}`], { env: ENV, stdio: 'pipe' });
+  child.stderr.pipe(process.stderr);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  expect((await lines.next()).value).toBe('[]');
+  before.close();
+  before.closeAllConnections();
+  child.stdin.end('\n');
+  expect((await lines.next()).value).toMatch(/^retry CLIENT_ERR_UNREACHABLE: no response from .*Connection refused>$/);
+  await listenOn(port, answer);
+  let last = '';
+  for (let next = await lines.next(); !next.done; next = await lines.next()) last = next.value;
+  expect(last).toBe('[]');
+});
+
+async function listenOn(port: number, answer: RequestListener): Promise<Server> {
+  const server = createServer(answer).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  atEnd(() => void server.close().closeAllConnections());
+  return server;
+}
+
+const FIRST_CONTACT = `
+import json, time
+from chambers import ChamberError, Reader
+began = time.monotonic()
+try:
+    Reader("http://127.0.0.1:9").chambers()
+except ChamberError as error:
+    print(json.dumps({"message": str(error), "seconds": time.monotonic() - began}))
+`;
+
+const LATER_OUTAGE = `
+import sys
+from chambers import Reader
+reader = Reader(sys.argv[1], on_retry=lambda error, seconds: print("retry", error, flush=True))
+print(reader.chambers(), flush=True)
+sys.stdin.readline()
+print(reader.chambers(), flush=True)
+`;
+
 python('plays a chamber as the README shows, by a clock hours behind the service’s', SLOW, async () => {
   const stage = await openStage();
   atEnd(() => stage.stop());
@@ -62,8 +114,7 @@ python('plays a chamber as the README shows, by a clock hours behind the service
   const ann = await newAgent(stage, stage.sharedTime);
   const { chamberId } = await ann.createChamber(newChamber(stage.now()));
   await ann.joinChamber(chamberId);
-  const [, program = ''] = /<<'PY'\n([\s\S]*?)\nPY\n/.exec(readFileSync(join(FOLDER, '../README.md'), 'utf8')) ?? [];
-  const { exited, did } = await play(stage, program, chamberId);
+  const { exited, did } = await play(stage, readmeProgram(), chamberId, 2);
   // The first member passes its turn, or reveals, at the beginning of each phase: so the other one's turn comes.
   for (const passes of [1, 2]) {
     stage.advance(PHASE_MILLIS);
@@ -84,6 +135,32 @@ python('plays a chamber as the README shows, by a clock hours behind the service
   expect(JSON.parse(stdout)).toEqual([types, types, types.map((_, index) => `${chamberId}:${index + 1}`)]);
 });
 
+python('plays a chamber alone as the README shows, with one idea and one comment', SLOW, async () => {
+  const stage = await openStage();
+  atEnd(() => stage.stop());
+  stage.advance(PHASE_MILLIS);
+  const ann = await newAgent(stage, stage.sharedTime);
+  const { chamberId } = await ann.createChamber(newChamber(stage.now()));
+  const { exited } = await play(stage, readmeProgram(), chamberId, 1);
+  for (const passes of [2, 4]) {
+    stage.advance(PHASE_MILLIS);
+    await events(stage, passes, ({ type }) => type === 'chamber.passed');
+  }
+  stage.advance(PHASE_MILLIS);
+  await events(stage, 1, ({ type }) => type === 'allocation.committed');
+  stage.advance(PHASE_MILLIS);
+  expect(await exited).toEqual([0, null]);
+  const types: string[] = [];
+  for await (const { event } of stage.forum.history(chamberId)) types.push(event.type);
+  const spoken = types.filter((type) => type === 'chamber.proposed' || type === 'chamber.debated');
+  expect(spoken).toEqual(['chamber.proposed', 'chamber.debated']);
+});
+
+function readmeProgram(): string {
+  const [, program = ''] = /<<'PY'\n([\s\S]*?)\nPY\n/.exec(readFileSync(join(FOLDER, '../README.md'), 'utf8')) ?? [];
+  return program;
+}
+
 /** The chamber's events by pages, by a stream that is resumed after each line, and those of all chambers. */
 const READER = `
 import json, sys
@@ -100,8 +177,8 @@ cursors = [next(everything)[0] for _ in pages]
 print(json.dumps([[line.event["type"] for line in pages], streamed, cursors]))
 `;
 
-/** Runs the program on the service until its agent has joined. */
-async function play(stage: Stage, program: string, chamberId: number) {
+/** Runs the program on the service until its agent has joined, as one of so many members. */
+async function play(stage: Stage, program: string, chamberId: number, members: number) {
   const folder = temporaryFolder();
   const own = program.replace('http://127.0.0.1:8787', stage.baseUrl).replace('data/', `${folder}/`);
   const child = spawn('python3', ['-', `${chamberId}`], {
@@ -115,7 +192,7 @@ async function play(stage: Stage, program: string, chamberId: number) {
     await exited;
   });
   child.stdin.end(own);
-  await events(stage, 2, ({ type }) => type === 'chamber.joined');
+  await events(stage, members, ({ type }) => type === 'chamber.joined');
   const { did } = JSON.parse(readFileSync(join(folder, 'agent.json'), 'utf8')) as { readonly did: string };
   return { exited, did };
 }

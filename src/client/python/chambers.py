@@ -19,7 +19,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from datetime import datetime, timezone
-from typing import Any, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -30,6 +30,8 @@ WAIT_SECONDS = 10
 # The service sends something every 30 s.
 SILENCE_SECONDS = 90
 PATIENCE_SECONDS = 60
+# Of a service that has never responded: most likely it is not running, or its URL is another one.
+FIRST_CONTACT_SECONDS = 5
 BACKOFF_SECONDS = (0.2, 10)
 PAGE_LINES = 1000
 NO_PREVIOUS = "0x" + "0" * 64
@@ -67,11 +69,17 @@ class Line(NamedTuple):
 
 
 class Reader:
-    """Reads from a service; needs no key. `base_url` is the service's PUBLIC_URL."""
+    """Reads from a service; needs no key. `base_url` is the service's PUBLIC_URL.
 
-    def __init__(self, base_url: str, patience: float = PATIENCE_SECONDS):
+    `patience`: how many seconds a request is retried while the service is down; at most 5 until it has responded for the first time.
+    `on_retry(error, seconds)` is called before each wait for another attempt, to show that the service is down or busy.
+    """
+
+    def __init__(self, base_url: str, patience: float = PATIENCE_SECONDS, on_retry: Optional[Callable[[ChamberError, float], None]] = None):
         self.base_url = base_url.rstrip("/")
         self.patience = patience
+        self._on_retry = on_retry
+        self._is_contact_made = False
 
     def get(self, path: str) -> Any:
         return json.loads(self._exchange("GET", path)[0])
@@ -131,45 +139,58 @@ class Reader:
         """The body of the response, and its headers."""
         url = self.base_url + path
         headers = self._headers(method, url, body)
-        give_up_at = time.monotonic() + self.patience
-        attempt = 0
+        began, attempt = time.monotonic(), 0
         while True:
             try:
                 with _open(method, url, body, headers, REQUEST_SECONDS) as response:
+                    self._is_contact_made = True
                     return response.read(), response.headers
             except (OSError, http.client.HTTPException) as cause:
-                error, wait = _failure(self.base_url, cause, attempt)
-            if not error.retryable:
-                if not self._learn_time(error):
-                    raise error
+                error, wait = self._failure(cause, attempt)
+            if error.retryable:
+                self._wait(began, wait, error)
+            elif self._learn_time(error):
                 headers = self._headers(method, url, body)
-            elif time.monotonic() + wait > give_up_at:
-                raise error
             else:
-                time.sleep(wait)
+                raise error
             attempt += 1
+
+    def _failure(self, cause: Exception, attempt: int) -> Tuple[ChamberError, float]:
+        self._is_contact_made = self._is_contact_made or isinstance(cause, urllib.error.HTTPError)
+        error, wait = _failure(self.base_url, cause, attempt)
+        if self._is_contact_made:
+            return error, wait
+        return ChamberError(error.code, f"{error.detail}. Is the service running? Start it (npm start), or set its URL"), wait
+
+    def _wait(self, began: float, wait: float, error: Optional[ChamberError]) -> None:
+        """Until the next attempt; raises the error instead where that is beyond the patience."""
+        patience = self.patience if self._is_contact_made else min(self.patience, FIRST_CONTACT_SECONDS)
+        if error is not None and time.monotonic() + wait > began + patience:
+            raise error
+        if error is not None and self._on_retry is not None:
+            self._on_retry(error, wait)
+        time.sleep(wait)
 
     def _messages(self, path: Any) -> Iterator[Tuple[str, str]]:
         """(id, data) of server-sent events, over one connection after another."""
-        give_up_at, attempt = time.monotonic() + self.patience, 0
+        began, attempt = time.monotonic(), 0
         while True:
             url = self.base_url + path()
             try:
                 headers = {**self._headers("GET", url, b""), "Accept": "text/event-stream"}
                 with _open("GET", url, b"", headers, SILENCE_SECONDS) as response:
+                    self._is_contact_made = True
                     for message in _parse_events(response):
                         attempt = 0
                         yield message
-                        give_up_at = time.monotonic() + self.patience
+                        began = time.monotonic()
                 error: Optional[ChamberError] = None
                 wait = _backoff(attempt)
             except (OSError, http.client.HTTPException) as cause:
-                error, wait = _failure(self.base_url, cause, attempt)
+                error, wait = self._failure(cause, attempt)
                 if not error.retryable and not self._learn_time(error):
                     raise error
-            if error is not None and time.monotonic() + wait > give_up_at:
-                raise error
-            time.sleep(wait)
+            self._wait(began, wait, error)
             attempt += 1
 
 
