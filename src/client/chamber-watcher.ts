@@ -34,8 +34,7 @@ export async function* changes(
   { signal }: CallOptions,
 ): AsyncGenerator<Snapshot, void, undefined> {
   const reading = linkedSignal(signal);
-  const incoming = lines(service, chamberId, { signal: reading.signal });
-  let nextLine = takeNext(incoming);
+  const incoming = new IncomingLines(lines(service, chamberId, { signal: reading.signal }));
   let state: ChamberState | null = null;
   let lastPassId = 0;
   let lastEmitted: string | null = null;
@@ -60,26 +59,15 @@ export async function* changes(
         }
         wakeAt = isChange ? service.clock.now() + backoffMillis(misses++) : snapshot.endsAt;
       }
-      const line = await lineBefore(wakeAt, nextLine, service.clock);
+      const line = await incoming.nextBefore(wakeAt, service.clock);
       if (line === null) continue;
       state = evolveChamber(state, line.event);
       if (line.event.type === 'chamber.passed') lastPassId = line.eventId;
-      nextLine = takeNext(incoming);
     }
   } finally {
     reading.abort();
     reading.release();
   }
-}
-
-function takeNext(incoming: AsyncGenerator<VerifiedLine, void, undefined>): Promise<VerifiedLine> {
-  const next = incoming.next().then(({ value }) => {
-    if (value === undefined) throw new Error('the stream of lines ended without an error');
-    return value;
-  });
-  // When the caller stops iterating, the last read is aborted and never awaited.
-  next.catch(() => {});
-  return next;
 }
 
 /** The chamber as the service sees it; `head` is its last event. */
@@ -111,15 +99,51 @@ function snapshotAt(state: ChamberState, lastPassId: number, now: Millis) {
   return { state, phase, holder: turnHolderAt(state, now), turnKey, endsAt };
 }
 
-/** The next line, or null if the time comes first. */
-async function lineBefore(at: Millis, nextLine: Promise<VerifiedLine>, clock: ServiceClock) {
-  if (at === Number.POSITIVE_INFINITY) return await nextLine;
-  const stop = new AbortController();
-  const timer = clock.sleepUntil(at, stop.signal).then(() => null);
-  timer.catch(() => {});
-  try {
-    return await Promise.race([nextLine, timer]);
-  } finally {
+/**
+ * Lines that are read ahead by one. Each of them is awaited once, however often the clock comes first: every race against one promise
+ * would take memory until that promise is settled, and a chamber may be silent for days.
+ */
+class IncomingLines {
+  readonly #lines: AsyncGenerator<VerifiedLine, void, undefined>;
+  #next: Promise<VerifiedLine>;
+  #isSettled = false;
+  #wake = () => {};
+
+  constructor(lines: AsyncGenerator<VerifiedLine, void, undefined>) {
+    this.#lines = lines;
+    this.#next = this.#read();
+  }
+
+  #read(): Promise<VerifiedLine> {
+    this.#isSettled = false;
+    const next = this.#lines.next().then(({ value }) => {
+      if (value === undefined) throw new Error('the stream of lines ended without an error');
+      return value;
+    });
+    // When the caller stops iterating, the last read is aborted and never awaited.
+    const settle = () => {
+      this.#isSettled = true;
+      this.#wake();
+    };
+    next.then(settle, settle);
+    return next;
+  }
+
+  /** The next line, or null if the time comes first. */
+  async nextBefore(at: Millis, clock: ServiceClock): Promise<VerifiedLine | null> {
+    if (!this.#isSettled) await this.#settledOr(at, clock);
+    if (!this.#isSettled) return null;
+    const line = await this.#next;
+    this.#next = this.#read();
+    return line;
+  }
+
+  async #settledOr(at: Millis, clock: ServiceClock): Promise<void> {
+    const stop = new AbortController();
+    await new Promise<void>((resolve, reject) => {
+      this.#wake = resolve;
+      if (at < Number.POSITIVE_INFINITY) clock.sleepUntil(at, stop.signal).then(resolve, reject);
+    });
     stop.abort();
   }
 }

@@ -5,7 +5,7 @@ import { TwofoldTree } from '../../src/audit/merkle-root.ts';
 import { leafOf } from '../../src/audit/sequence.ts';
 import { appendLeaf, EMPTY_TREE, leafHash, rootOf } from '../../src/crypto/merkle.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
-import { buffersHeld } from '../kit/buffers-held.ts';
+import { buffersHeld } from '../kit/memory-held.ts';
 import { bundleCore } from './browser-core.ts';
 
 test('the core for other programs imports nothing of Node, and names no Buffer', async () => {

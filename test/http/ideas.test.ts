@@ -1,6 +1,6 @@
 // GET /chambers/:id/ideas of a chamber whose texts are megabytes.
 import { expect, it } from 'vitest';
-import { buffersHeld } from '../kit/buffers-held.ts';
+import { buffersHeld } from '../kit/memory-held.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { call, newAgent, run } from '../kit/service.ts';
 

@@ -1,14 +1,24 @@
-// What array buffers of this program take once all garbage is collected, in bytes.
+// What this program takes once all garbage is collected, in bytes.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
 
+/** Of array buffers. */
 export async function buffersHeld(): Promise<number> {
+  return (await memoryHeld()).arrayBuffers;
+}
+
+/** Of objects. */
+export async function heapHeld(): Promise<number> {
+  return (await memoryHeld()).heapUsed;
+}
+
+async function memoryHeld(): Promise<NodeJS.MemoryUsage> {
   for (let round = 0; round < 3; round++) {
     collect();
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  return process.memoryUsage().arrayBuffers;
+  return process.memoryUsage();
 }
