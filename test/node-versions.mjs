@@ -75,7 +75,10 @@ async function startService() {
   const child = spawn(process.execPath, command, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout })) {
     const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
-    if (url !== undefined) return { url, stop: () => stop(child) };
+    if (url === undefined) continue;
+    // The loop's end has paused it: a pipe that nobody reads fills up.
+    child.stdout.resume();
+    return { url, stop: () => stop(child) };
   }
   throw new Error('the service ended before it listened');
 }

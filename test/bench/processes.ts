@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { findLine } from '../../src/child-output.ts';
 import type { Reply, Results, Task } from './load/driver.ts';
 import { INTERRUPT } from './load/interrupt.ts';
 import type { Side } from './sides.ts';
@@ -42,13 +42,10 @@ export async function start(side: Side, { databasePath, wrapper = [] }: StartOpt
 
 async function listening(child: ChildProcess, side: Side): Promise<string> {
   if (child.stdout === null) throw new Error('no standard output');
-  for await (const line of createInterface({ input: child.stdout })) {
-    const [, authority] = LISTENING.exec(line) ?? [];
-    if (authority === undefined) continue;
-    child.stdout.resume();
-    return authority;
-  }
-  throw new Error(`${side.name} ended before it listened`);
+  const [, authority = ''] = await findLine(child.stdout, LISTENING).catch(() => {
+    throw new Error(`${side.name} ended before it listened`);
+  });
+  return authority;
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -4,10 +4,10 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { findLine } from '../../src/child-output.ts';
 import { isAlive, processTree } from '../kit/process-tree.ts';
 import { ROOT } from '../kit/programs.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -160,8 +160,7 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
     const env = { ...process.env, PORT: '0', CHAIN: 'none', DATABASE_PATH: ':memory:' };
     const npm = spawn('npm', ['start'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
     try {
-      for await (const line of createInterface({ input: npm.stdout })) if (line.startsWith('listening on ')) break;
-      npm.stdout.resume();
+      await findLine(npm.stdout, /^listening on /);
       const tree = processTree(npm.pid as number).slice(1);
       expect(tree.length).toBeGreaterThan(0);
       npm.kill('SIGTERM');

@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, loadavg, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { findLine } from '../../src/child-output.ts';
 import { chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';
 import { fromLine } from '../../src/vocabulary/events.ts';
 import { ATTACKS } from './load/attacks.ts';
@@ -84,11 +84,8 @@ async function startService(): Promise<{ service: ChildProcess; url: string; end
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(service, 'exit').then(([code, signal]) => String(code ?? signal));
-  for await (const line of createInterface({ input: service.stdout })) {
-    const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
-    if (url !== undefined) return { service, url, ended };
-  }
-  throw new Error('the service did not start');
+  const [, url = ''] = await findLine(service.stdout, /^listening on (\S+)$/);
+  return { service, url, ended };
 }
 
 function program(name: string): string {

@@ -1,7 +1,7 @@
 // GET /chambers/:id/ideas of a chamber whose texts are megabytes.
 import { expect, it } from 'vitest';
-import { buffersHeld } from '../kit/memory-held.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
+import { buffersHeld } from '../kit/memory-held.ts';
 import { call, newAgent, run } from '../kit/service.ts';
 
 const IDEAS = 128;

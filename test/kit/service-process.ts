@@ -1,8 +1,8 @@
 // The real service in another process: started on a file, and killed or stopped by the test.
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { findLine } from '../../src/child-output.ts';
 import { MAIN, ROOT } from './programs.ts';
 import { atEnd } from './temporary.ts';
 
@@ -63,20 +63,12 @@ export async function startProcess(
   wrapper: readonly string[] = [],
 ): Promise<ServiceProcess> {
   const { child, exited } = await runService({ DATABASE_PATH: databasePath, ...settings }, wrapper);
-  const url = await Promise.race([listening(child), exited.then(failed)]);
+  const [, url = ''] = await findLine(child.stdout, /^listening on (\S+)$/).catch(async () => failed(await exited));
   const kill = (signal: NodeJS.Signals) => {
     child.kill(signal);
     return exited;
   };
   return { url, pid: child.pid as number, stderr: child.stderr, kill, exited };
-}
-
-async function listening(child: Service): Promise<string> {
-  for await (const line of createInterface({ input: child.stdout })) {
-    const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
-    if (url !== undefined) return url;
-  }
-  return new Promise(() => {});
 }
 
 function failed({ code, stderr }: Exit): never {

@@ -1,7 +1,7 @@
 // Service nodes on one database, each a process of its own that may be killed, frozen and started again on its port.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
+import { findLine } from '../../src/child-output.ts';
 import { ROOT } from '../kit/programs.ts';
 
 /** What signatures cover at every node. */
@@ -94,11 +94,8 @@ async function startNode({ program, databaseUrl, port }: NodeOptions): Promise<S
   child.stderr.on('data', (chunk) => {
     errors += chunk;
   });
-  for await (const line of createInterface({ input: child.stdout })) {
-    const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
-    if (url === undefined) continue;
-    child.stdout.resume();
-    return { child, url, errors: () => errors };
-  }
-  throw new Error(`a node did not start: ${errors}`);
+  const [, url = ''] = await findLine(child.stdout, /^listening on (\S+)$/).catch(() => {
+    throw new Error(`a node did not start: ${errors}`);
+  });
+  return { child, url, errors: () => errors };
 }

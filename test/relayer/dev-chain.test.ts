@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { findLine } from '../../src/child-output.ts';
 import { hasCode } from '../../src/relayer/chain-client.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';
@@ -181,7 +180,7 @@ describe.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)('a process ended by %s'
     const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    const [line] = await findLine(child.stdout, /^\d+$/);
     const pid = Number(line);
     expect(isAlive(pid)).toBe(true);
     child.kill(signal);
