@@ -25,7 +25,7 @@ export interface Service {
 export interface Retry {
   /** Why: no response, an overloaded service, a gateway without one. */
   readonly error: ClientError;
-  /** Until the next attempt. */
+  /** The time to the next attempt. */
   readonly waitMillis: Millis;
 }
 

@@ -7,7 +7,7 @@ import * as sample from './samples.ts';
 
 /** What earlier releases accepted. */
 const EARLIER_TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
-/** Not `.` or `..`, which clients resolve as path segments: no URL would name the idea. */
+/** Clients resolve `.` and `..` as path segments, so no URL would name such an idea. */
 const TICKER = /^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,32}$/;
 export const sentTicker = v.pipe(
   v.string('must be a string'),

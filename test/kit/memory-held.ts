@@ -5,12 +5,12 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
 
-/** Of array buffers. */
+/** The array buffers. */
 export async function buffersHeld(): Promise<number> {
   return (await memoryHeld()).arrayBuffers;
 }
 
-/** Of objects. */
+/** All objects. */
 export async function heapHeld(): Promise<number> {
   return (await memoryHeld()).heapUsed;
 }

@@ -11,7 +11,7 @@ const CACHE_KIB = 32_768;
 export const PAGE_BYTES = 8_192;
 /** Pages in the write-ahead log before a checkpoint (2 MiB): more would block the process for longer at a time. */
 const CHECKPOINT_PAGES = 256;
-/** To what a write-ahead log is cut back that an outside reader's snapshot has let grow: several times what it has otherwise. */
+/** A write-ahead log that grew under an outside reader's snapshot is cut back to this size, several times its usual one. */
 const WAL_BYTES_KEPT = 8_388_608;
 /** How long a statement waits for another program's write lock: it blocks the process, so it is short. */
 const BUSY_TIMEOUT_MS = 500;
