@@ -27,8 +27,23 @@ const GROWTH_MAX = 1.15;
 const SAMPLE_MS = 1_000;
 const LINES_PRINTED = 20;
 
+/** Of an attack that is played alone. */
+const ROUNDS = 3;
+const CALM_MS = 5_000;
+const ATTACK_MS = 8_000;
+const ALONE_SAMPLE_MS = 200;
+const SLOWER_MAX = 5;
+/** The least that the manual asks for. */
+const RESIDENT_MEGABYTES_MAX = 512;
+/** Readers that do not read cost at most this, beside what the service holds without them. */
+const UNREAD_MEGABYTES_MAX = 150;
+
 const { values } = parseArgs({
-  options: { minutes: { type: 'string', default: '20' }, only: { type: 'string' } },
+  options: {
+    minutes: { type: 'string', default: '20' },
+    only: { type: 'string' },
+    alone: { type: 'boolean', default: false },
+  },
 });
 const duration = Number(values.minutes) * 60_000;
 const kinds = values.only === undefined ? ATTACKS : values.only.split(',').filter((kind) => kind !== '');
@@ -38,7 +53,7 @@ process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const path = join(folder, 'chambers.db');
 print(`writing ${FULL_CHAMBERS} full chambers`);
 await writeScene(path);
-const problems = await play();
+const problems = values.alone ? await playAlone() : await play();
 for (const problem of problems) print(`FAILED: ${problem}`);
 process.exit(problems.length === 0 ? 0 : 1);
 
@@ -73,6 +88,57 @@ async function play(): Promise<readonly string[]> {
     ...answerProblems(report, load),
     ...logProblems(report.answered),
   ];
+}
+
+interface Round {
+  readonly calm: number;
+  readonly attacked: number;
+  readonly most: number;
+  readonly added: number;
+  readonly exit: string | undefined;
+}
+
+async function playAlone(): Promise<readonly string[]> {
+  const problems: string[] = [];
+  print('attack: honest p50 calm → attacked (ms), of each round; resident MB, most and added');
+  for (const kind of kinds) {
+    const rounds: Round[] = [];
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await playRound(kind));
+    const slower = median(rounds.map(({ calm, attacked }) => attacked / calm));
+    const [most, added] = [median(rounds.map((each) => each.most)), median(rounds.map((each) => each.added))];
+    const p50s = rounds.map(({ calm, attacked }) => `${calm.toFixed(1)} → ${attacked.toFixed(1)}`);
+    print(`${kind}: ${p50s.join(', ')}; median ${slower.toFixed(1)} times; ${most}, +${added}`);
+    if (!(slower <= SLOWER_MAX)) problems.push(`${kind}: honest moves took ${slower.toFixed(1)} times as long`);
+    if (most > RESIDENT_MEGABYTES_MAX) problems.push(`${kind}: ${most} MB`);
+    if (kind === 'unread-pages' && added > UNREAD_MEGABYTES_MAX) problems.push(`${kind}: ${added} MB more`);
+    for (const { exit } of rounds) if (exit !== '0') problems.push(`${kind}: the service ended with ${exit}`);
+  }
+  return problems;
+}
+
+async function playRound(kind: string): Promise<Round> {
+  const { service, url, ended } = await startService();
+  const honest = fork(program('honest.ts'), [url]);
+  await sleep(CALM_MS);
+  const before = residentMegabytes(service);
+  const attackedAt = Date.now();
+  const attacker = fork(program('attacker.ts'), [kind, url, '127.0.0.2']);
+  if (attacker.pid !== undefined) setPriority(attacker.pid, NICENESS);
+  let most = before;
+  while (Date.now() < attackedAt + ATTACK_MS && service.exitCode === null && service.signalCode === null) {
+    await sleep(ALONE_SAMPLE_MS);
+    if (service.exitCode === null && service.signalCode === null) most = Math.max(most, residentMegabytes(service));
+  }
+  const reporting = once(honest, 'message');
+  honest.send('stop');
+  const [{ millis, answeredAt }] = (await reporting) as [HonestReport];
+  if (!attacker.connected) throw new Error(`the attacker ${kind} failed`);
+  attacker.disconnect();
+  service.kill('SIGTERM');
+  const exit = await ended;
+  const isCalm = (_: number, index: number) => (answeredAt[index] ?? 0) < attackedAt;
+  const [calm, attacked] = [millis.filter(isCalm), millis.filter((each, index) => !isCalm(each, index))];
+  return { calm: median(calm), attacked: median(attacked), most, added: most - before, exit };
 }
 
 async function startService(): Promise<{ service: ChildProcess; url: string; ended: Promise<string> }> {

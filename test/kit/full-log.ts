@@ -3,7 +3,17 @@ import { EMPTY_TREE, rootOf } from '../../src/crypto/merkle.ts';
 import { type Author, type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
 import type { EventLog, LogEntry } from '../../src/log/log.ts';
 import type { MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
-import { DEADLINES, type Deadlines, type Hex, type Millis, toHex, toTimestamp } from '../../src/vocabulary/values.ts';
+import { REFINEMENT_DEPTH_MAX } from '../../src/vocabulary/schemas.ts';
+import {
+  DEADLINES,
+  type Deadlines,
+  type Hex,
+  type JsonObject,
+  type JsonValue,
+  type Millis,
+  toHex,
+  toTimestamp,
+} from '../../src/vocabulary/values.ts';
 
 export const MEMBERS = 256;
 /** Three bytes in UTF-8, two in memory. */
@@ -31,6 +41,16 @@ interface Filling {
   readonly backed: number;
   /** How many ideas have tokens, from the first on. */
   readonly deployed?: number;
+  readonly comments?: { readonly count: number; readonly comment: string; readonly refinement: JsonObject | null };
+}
+
+const REFINEMENT_ITEMS = 10_000;
+
+/** A refinement just under the limits of size and depth, whose indented form is 26 times as long. */
+export function deepRefinement(): JsonObject {
+  let value: JsonValue = Array.from({ length: REFINEMENT_ITEMS }, () => [[0]]);
+  for (let depth = 4; depth < REFINEMENT_DEPTH_MAX; depth++) value = [value];
+  return { value };
 }
 
 export class FullLogWriter {
@@ -44,7 +64,7 @@ export class FullLogWriter {
   }
 
   /** Every member has proposed an idea, committed to an allocation and revealed it. */
-  async writeChamber(chamberId: number, { text, backed, deployed = 0 }: Filling): Promise<FullChamber> {
+  async writeChamber(chamberId: number, { text, backed, deployed = 0, comments }: Filling): Promise<FullChamber> {
     const entries: LogEntry[] = [];
     let chamber: Chamber | undefined;
     const stage = (did: string | null, fact: MoveFact | ServiceFact) => {
@@ -69,6 +89,11 @@ export class FullLogWriter {
       stage(did, { type: 'chamber.proposed', payload });
       stage(did, { type: 'allocation.committed', payload: { commitment: `0x${'cd'.repeat(32)}` } });
       stage(did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'ef'.repeat(16)}` } });
+    }
+    for (let at = 0; at < (comments?.count ?? 0); at++) {
+      const { comment = '', refinement = null } = comments ?? {};
+      const payload = { ideaId: `idea-${1 + (at % MEMBERS)}`, comment, refinement };
+      stage(dids[at % MEMBERS] as string, { type: 'chamber.debated', payload });
     }
     const root = toHex(rootOf((chamber as Chamber | undefined)?.tree ?? EMPTY_TREE));
     const moves = entries.length;

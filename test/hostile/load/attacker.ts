@@ -7,7 +7,15 @@ import { PHASES } from '../../../src/vocabulary/values.ts';
 import { Signer } from '../../kit/signer.ts';
 import { prepare, registrationOf } from '../../kit/wire.ts';
 import { ATTACKS, type AttackKind } from './attacks.ts';
-import { chamberOf, FULL_CHAMBERS, HONEST_AGENTS, honestAgent, PUBLIC_URL } from './scene.ts';
+import {
+  chamberOf,
+  DEEP_CHAMBER,
+  FULL_CHAMBERS,
+  HONEST_AGENTS,
+  honestAgent,
+  LONG_CHAMBER,
+  PUBLIC_URL,
+} from './scene.ts';
 
 /** Three times what one address is allowed in production. */
 const REQUESTS_PER_SECOND = 1_500;
@@ -15,6 +23,10 @@ const RENEW_MS = 10_000;
 /** Of 256 characters, three bytes each: with the rest of a registration just under 64 KiB. */
 const FAT_WORDS = 82;
 const HUGE_BYTES = 10_000_000;
+const COSTLY_AFTER_MAX = 900;
+const REOPEN_MS = 5;
+const PIPELINING_CONNECTIONS = 400;
+const PIPELINED = 64;
 
 const [, , kind = '', url = '', localAddress = ''] = process.argv;
 const { hostname, port } = new URL(url);
@@ -36,7 +48,20 @@ const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
   lists: () => flood(50, () => ({ path: list() })),
   'idle-streams': () => renew(500, streamHead, { isPaused: true }),
   'silent-connections': () => renew(200, () => 'GET /health HTTP/1.1\r\nHo'),
+  pages: () => flood(100, () => ({ path: `/chambers/${any([DEEP_CHAMBER, anyFull()])}`, headers: BROWSER })),
+  'unread-pages': () =>
+    renew(1_500, () => `GET /chambers/${DEEP_CHAMBER} HTTP/1.1\r\nHost: x\r\n${ASKS_FOR_PAGE}\r\n\r\n`, {
+      isPaused: true,
+    }),
+  transcripts: () => flood(100, transcript),
+  'model-reads': () => flood(100, modelRead),
+  documents: () => flood(100, () => ({ path: '/docs', headers: { 'if-none-match': any(['"x"', '*']) } })),
+  'blank-headers': () => flood(100, () => ({ path: '/docs', headers: { 'if-none-match': `x${' '.repeat(15_500)}x` } })),
+  'pipelined-signatures': pipelinedSignatures,
 };
+
+const BROWSER = { accept: 'text/html' };
+const ASKS_FOR_PAGE = 'Accept: text/html';
 
 process.once('disconnect', () => process.exit(0));
 const attack = ATTACKS.find((each) => each === kind);
@@ -109,6 +134,53 @@ function streamHead(): string {
   const key = randomBytes(16).toString('base64');
   const webSocket = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`;
   return common + any(['Accept: text/event-stream\r\n\r\n', webSocket]);
+}
+
+/** No two are the same, so that none is the answer to another. */
+function transcript(): Sent {
+  const after = Math.floor(Math.random() * COSTLY_AFTER_MAX);
+  const maxBytes = 1_048_576 - Math.floor(Math.random() * 1_000);
+  const accept = any(['text/markdown', 'application/json']);
+  return { path: `/chambers/${LONG_CHAMBER}/transcript?after=${after}&maxBytes=${maxBytes}`, headers: { accept } };
+}
+
+function modelRead(): Sent {
+  const args = { chamberId: anyFull(), after: Math.floor(Math.random() * COSTLY_AFTER_MAX), maxBytes: 65_536 };
+  const params = { name: 'read', arguments: args };
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  return {
+    method: 'POST',
+    path: '/mcp',
+    headers: { ...headers, host: 'localhost' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  };
+}
+
+/** Each connection sends the next requests once it has all answers, and is opened again when it is closed. */
+async function pipelinedSignatures(): Promise<void> {
+  const bytes = Array.from({ length: PIPELINED }, () => rawRequest(forgedMove())).join('');
+  await Promise.all(
+    Array.from({ length: PIPELINING_CONNECTIONS }, async () => {
+      for (;;) {
+        const socket = open('', false);
+        let answers = 0;
+        socket.on('data', (chunk: Buffer) => {
+          answers += chunk.toString('latin1').split('HTTP/1.1 ').length - 1;
+          if (answers < PIPELINED) return;
+          answers = 0;
+          socket.write(bytes);
+        });
+        socket.write(bytes);
+        await new Promise((resolve) => socket.once('close', resolve));
+        await sleep(REOPEN_MS);
+      }
+    }),
+  );
+}
+
+function rawRequest({ method, path, headers = {}, body = '' }: Sent): string {
+  const lines = Object.entries({ host: 'x', ...headers, 'content-length': Buffer.byteLength(body) });
+  return `${method} ${path} HTTP/1.1\r\n${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`;
 }
 
 /** In the name of an honest agent, as anybody can. */

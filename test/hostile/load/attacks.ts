@@ -9,5 +9,12 @@ export const ATTACKS = [
   'lists',
   'idle-streams',
   'silent-connections',
+  'pages',
+  'unread-pages',
+  'transcripts',
+  'model-reads',
+  'documents',
+  'blank-headers',
+  'pipelined-signatures',
 ] as const;
 export type AttackKind = (typeof ATTACKS)[number];

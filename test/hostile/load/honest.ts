@@ -12,6 +12,8 @@ export interface HonestReport {
   readonly answered: readonly Answered[];
   /** Of each answer, in the order of the answers. */
   readonly millis: readonly number[];
+  /** When each answer came, in milliseconds of the wall clock. */
+  readonly answeredAt: readonly number[];
   readonly errors: readonly string[];
 }
 
@@ -21,6 +23,7 @@ const COMMENT = 'The reserve should cover two quarters of costs before anything 
 const [, , url = ''] = process.argv;
 const answered: Answered[] = [];
 const millis: number[] = [];
+const answeredAt: number[] = [];
 const errors: string[] = [];
 let isOver = false;
 
@@ -29,7 +32,7 @@ process.once('message', () => {
 });
 
 await Promise.all(Array.from({ length: HONEST_AGENTS }, (_, index) => debate(index)));
-const report: HonestReport = { answered, millis, errors };
+const report: HonestReport = { answered, millis, answeredAt, errors };
 process.send?.(report, () => process.disconnect());
 
 async function debate(index: number): Promise<void> {
@@ -41,6 +44,7 @@ async function debate(index: number): Promise<void> {
     try {
       const { status, body: answer } = await send(url, request);
       millis.push(performance.now() - startedAt);
+      answeredAt.push(Date.now());
       const { signature = '' } = request.headers;
       if (status === 200) answered.push({ signature, eventId: answer.eventId });
       else errors.push(`${status} ${JSON.stringify(answer)}`);
