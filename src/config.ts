@@ -169,6 +169,17 @@ export const VARIABLES = {
   ),
   RATE_PER_ADDRESS_PER_SECOND: limit(50_000, 500, 'requests of one address, sustained'),
   RATE_PER_ADDRESS_BURST: limit(100_000, 2_000, 'requests of one address, at once'),
+  WORK_MS_PER_ADDRESS_PER_SECOND: limit(
+    100_000,
+    250,
+    'milliseconds of the main thread that requests of one address may take in a second, sustained',
+  ),
+  WORK_MS_PER_ADDRESS_BURST: limit(
+    100_000,
+    1_000,
+    'milliseconds of the main thread that requests of one address may take at once',
+  ),
+  READS_PER_ADDRESS_MAX: limit(50_000, 64, 'unsigned reads of one address that are made or not taken yet, at a time'),
   REGISTRATIONS_PER_ADDRESS_PER_MINUTE: limit(
     600_000,
     10,

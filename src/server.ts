@@ -15,6 +15,7 @@ import { createApp, httpRoutes, routeOf } from './http/app.ts';
 import type { HttpOptions } from './http/context.ts';
 import { docsRoutes } from './http/docs/routes.ts';
 import { createHttpServer, listen } from './http/http-server.ts';
+import { readGateRoutes } from './http/read-gate.ts';
 import { readBody } from './http/request.ts';
 import { CORS_HEADERS } from './http/response.ts';
 import { TodoWatches } from './http/todo-watches.ts';
@@ -178,6 +179,7 @@ async function serve(
   const admissionControl = new AdmissionControl({
     trustedProxies: toBlockList(config.TRUSTED_PROXIES),
     perAddress: { perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST },
+    workPerAddress: { perSecond: config.WORK_MS_PER_ADDRESS_PER_SECOND, burst: config.WORK_MS_PER_ADDRESS_BURST },
     registrationsPerAddress: {
       perSecond: config.REGISTRATIONS_PER_ADDRESS_PER_MINUTE / 60,
       burst: config.REGISTRATIONS_PER_ADDRESS_BURST,
@@ -203,11 +205,21 @@ async function serve(
     liveness,
     onFailure: (failure) => logFailure(logger, failure),
   };
+  const reads = new Quota(config.READS_PER_ADDRESS_MAX, 'reads from your address that are not taken yet');
+  const workError = admissionControl.workError.bind(admissionControl);
   const app = createApp(http, (first) => {
+    readGateRoutes(first, { networkOf, underWay: reads, workError });
     compressionRoutes(first);
     pageRoutes(first, { forum, headers: CORS_HEADERS, relayerProblem: () => chain.status().relayer?.reason });
   });
-  const subscriptions = streamRoutes(app, { forum, liveness, quota, networkOf, headers: CORS_HEADERS });
+  const subscriptions = streamRoutes(app, {
+    forum,
+    liveness,
+    quota,
+    networkOf,
+    workWait: admissionControl.workWait.bind(admissionControl),
+    headers: CORS_HEADERS,
+  });
   mcpRoutes(app, {
     version: options.version,
     publicUrls: config.PUBLIC_URL,

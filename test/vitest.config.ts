@@ -16,6 +16,7 @@ const LONG = [
   'test/simulation.test.ts',
   'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
   'test/forum/{memory,snapshots}.test.ts',
+  'test/page/bounded.test.ts',
   'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
@@ -23,7 +24,7 @@ const SERVICE = [
   'test/{cli,deploy,durability,examples,hostile,packages,stream,verifier}/**/*.test.ts',
   'test/client/{agent,browser,events,exchange,hostile,python,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
-  'test/http/{ideas,limits,raw-requests,todo-streams}.test.ts',
+  'test/http/{ideas,limits,raw-requests,read-gate,todo-streams}.test.ts',
   'test/page/{browser,hostile,verify,waiting}.test.ts',
   'test/http/docs/{journey,pages}.test.ts',
   'test/log/{damage,old-release}.test.ts',

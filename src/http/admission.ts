@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
 import { clientNetwork } from '../client-address.ts';
+import { type Payer, workFor } from '../main-thread.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
@@ -42,6 +43,18 @@ export class RateLimit {
 
   /** Takes a token from the caller's bucket and returns 0, or returns how many milliseconds the caller must wait for one. */
   take(caller: string): Millis {
+    const wait = this.wait(caller);
+    if (wait === 0) this.charge(caller, 1);
+    return wait;
+  }
+
+  /** How many milliseconds the caller must wait for a token. */
+  wait(caller: string): Millis {
+    return Math.max(0, this.#fullAt(caller) - this.#slack - this.#clock());
+  }
+
+  /** Takes tokens, or parts of one, from the caller's bucket also where it does not hold them: the caller then waits for longer. */
+  charge(caller: string, tokens: number): void {
     const now = this.#clock();
     if (now >= this.#rotateAt || this.#recent.size >= this.#callersMax) {
       // A caller that made no request for as long as a bucket takes to fill has a full one.
@@ -49,17 +62,17 @@ export class RateLimit {
       this.#recent = new Map();
       this.#rotateAt = now + this.#fillTime;
     }
-    const fullAt = Math.max(now, this.#recent.get(caller) ?? this.#older.get(caller) ?? 0);
-    const wait = fullAt - this.#slack - now;
-    if (wait > 0) return wait;
-    this.#recent.set(caller, fullAt + this.#interval);
-    return 0;
+    this.#recent.set(caller, Math.max(now, this.#fullAt(caller)) + this.#interval * tokens);
   }
 
   /** Puts a token back into the caller's bucket that was taken for nothing. */
   giveBack(caller: string): void {
-    const fullAt = this.#recent.get(caller) ?? this.#older.get(caller);
-    if (fullAt !== undefined) this.#recent.set(caller, fullAt - this.#interval);
+    const fullAt = this.#fullAt(caller);
+    if (fullAt > 0) this.#recent.set(caller, fullAt - this.#interval);
+  }
+
+  #fullAt(caller: string): Millis {
+    return this.#recent.get(caller) ?? this.#older.get(caller) ?? 0;
   }
 
   get callers(): number {
@@ -70,30 +83,44 @@ export class RateLimit {
 interface AdmissionOptions {
   readonly trustedProxies: BlockList;
   readonly perAddress: RateLimits;
+  /** Milliseconds of the main thread. */
+  readonly workPerAddress: RateLimits;
   /** Of keys that are not registered yet. */
   readonly registrationsPerAddress: RateLimits;
 }
 
+/** Whom a request counts against. */
+interface Client extends Payer {
+  readonly network: string;
+}
+
 export class AdmissionControl {
   readonly #trustedProxies: BlockList;
-  readonly #networks = new WeakMap<Socket, string>();
+  readonly #clients = new WeakMap<Socket, Client>();
   readonly #rate: RateLimit;
+  readonly #work: RateLimit;
   readonly #registrations: RateLimit;
   #isClosed = false;
 
-  constructor({ trustedProxies, perAddress, registrationsPerAddress }: AdmissionOptions) {
+  constructor({ trustedProxies, perAddress, workPerAddress, registrationsPerAddress }: AdmissionOptions) {
     this.#trustedProxies = trustedProxies;
     this.#rate = new RateLimit(perAddress);
+    this.#work = new RateLimit(workPerAddress);
     this.#registrations = new RateLimit(registrationsPerAddress);
   }
 
   /** The network that a request counts against. */
   networkOf(incoming: IncomingMessage): string {
-    const known = this.#networks.get(incoming.socket);
+    return this.#clientOf(incoming).network;
+  }
+
+  #clientOf(incoming: IncomingMessage): Client {
+    const known = this.#clients.get(incoming.socket);
     if (known !== undefined) return known;
     const { network, isProxied } = clientNetwork(this.#trustedProxies, incoming);
-    if (!isProxied) this.#networks.set(incoming.socket, network);
-    return network;
+    const client = { network, charge: (millis: Millis) => this.#work.charge(network, millis) };
+    if (!isProxied) this.#clients.set(incoming.socket, client);
+    return client;
   }
 
   /** From now on every request is rejected with FORUM_ERR_UNAVAILABLE. */
@@ -101,12 +128,27 @@ export class AdmissionControl {
     this.#isClosed = true;
   }
 
-  /** The error for a request that is not admitted. */
+  /** The error for a request that is not admitted. From here on the main thread works for its network. */
   reject(incoming: IncomingMessage): ForumError | undefined {
     if (this.#isClosed)
       return new ForumError('FORUM_ERR_UNAVAILABLE', 'the service is stopping, retry', { retryAfterSeconds: 1 });
-    const wait = this.#rate.take(this.networkOf(incoming));
+    const client = this.#clientOf(incoming);
+    workFor(client);
+    const debt = this.workError(client.network);
+    if (debt !== undefined) return debt;
+    const wait = this.#rate.take(client.network);
     return wait > 0 ? rateError(wait, 'requests from your address') : undefined;
+  }
+
+  /** The error for a network that took more of the main thread than it may; undefined for any other. */
+  workError(network: string): ForumError | undefined {
+    const wait = this.workWait(network);
+    return wait > 0 ? rateError(wait, 'costly requests from your address') : undefined;
+  }
+
+  /** For how long nothing more should be done for the network. */
+  workWait(network: string): Millis {
+    return this.#work.wait(network);
   }
 
   /** Takes a token for an unsigned registration of a new key, which costs nothing to make; throws FORUM_ERR_RATE. */

@@ -11,7 +11,7 @@ import { proofRoutes } from './proofs.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
 import { serviceRoutes } from './service.ts';
 import { todoRoutes } from './todo.ts';
-import { transcriptRoutes } from './transcript.ts';
+import { Transcripts, transcriptRoutes } from './transcript.ts';
 
 /** Documented for one path, served on every path. */
 const preflightRoute: Route = {
@@ -41,7 +41,11 @@ export const httpRoutes: readonly Route[] = [
 export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => void): ForumApp {
   const app = new Hono<ForumEnv>();
   addFirst?.(app);
-  const context = { ...options, auth: new Authenticator(options) };
+  const context = {
+    ...options,
+    auth: new Authenticator(options),
+    transcripts: new Transcripts(options.forum.store.log),
+  };
   app.options('*', preflight);
   for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));
   app.notFound((c) => errorResponse(noRoute(app, c.req)));

@@ -11,6 +11,7 @@ import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { RateLimit } from './admission.ts';
 import type { Authenticator } from './authenticate.ts';
 import type { TodoWatches } from './todo-watches.ts';
+import type { Transcripts } from './transcript.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
 export type ForumContext = Context<ForumEnv>;
@@ -65,6 +66,7 @@ export interface HttpOptions {
 
 export interface RouteContext extends HttpOptions {
   readonly auth: Authenticator;
+  readonly transcripts: Transcripts;
 }
 
 /** An endpoint's description with its handler. */

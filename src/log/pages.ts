@@ -1,5 +1,6 @@
 // Reading from a cursor, page by page: pages are bounded in bytes, and one full page is read in a turn of the event loop, so that
 // no read or fold blocks the process. Readers wait in two lanes: a single read does not wait for readers of whole logs.
+import { currentPayer, workFor } from '../main-thread.ts';
 import type { EventLog, Page, StreamId } from './log.ts';
 
 /** A page ends with the line that reaches this size. */
@@ -25,8 +26,11 @@ export interface PageRange {
 export async function* readPages(log: EventLog, { stream, after, until, lane }: PageRange): AsyncGenerator<Page> {
   let cursor = after;
   while (cursor < until) {
+    const payer = currentPayer();
     await takeTurn(lane);
+    workFor(payer);
     const page = await log.readPage(stream, cursor, Math.min(LINES_PER_PAGE[lane], until - cursor));
+    workFor(payer);
     passTurn(page.ndjson.length);
     if (page.count === 0) return;
     cursor += page.count;
@@ -41,8 +45,11 @@ export async function* readAllPages(
 ): AsyncGenerator<Page> {
   let cursor = after;
   for (let lines = limit; lines > 0; ) {
+    const payer = currentPayer();
     await takeTurn(lane);
+    workFor(payer);
     const page = await log.readAll(cursor, Math.min(LINES_PER_PAGE[lane], lines));
+    workFor(payer);
     passTurn(page.ndjson.length);
     if (page.last === cursor) return;
     cursor = page.last;

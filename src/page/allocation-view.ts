@@ -1,9 +1,8 @@
 // Allocations: an envelope for each member, then agents × ideas as a matrix, and the tally as bars.
 import { tallies } from '../../projections/allocations.ts';
-import type { ChamberState } from '../../projections/chamber.ts';
 import type { ChamberModel } from './chamber-view.ts';
-import { type Element, h } from './element.ts';
-import { agent, percent, plural } from './format.ts';
+import { type Child, type Element, h } from './element.ts';
+import { agent, more, percent, plural, ROWS_MAX } from './format.ts';
 
 export function allocationSection(model: ChamberModel): Element | false {
   const { state } = model;
@@ -13,18 +12,22 @@ export function allocationSection(model: ChamberModel): Element | false {
     'section',
     {},
     h('h2', {}, 'Allocations'),
-    isOpen && tally(state),
+    isOpen && tally(model),
     isOpen ? matrix(model) : envelopes(model),
     isOpen && h('p', { class: 'facts' }, `An idea graduates with ${plural(state.minBackersForGraduation, 'backer')}.`),
   );
 }
 
-function envelopes(model: ChamberModel): Element {
-  const { members, commitments } = model.state;
-  const rows = members.map((did) =>
-    h('li', {}, agent(did, model), envelope(commitments.has(did) ? 'sealed' : 'empty')),
-  );
-  return h('ul', { class: 'envelopes' }, ...rows);
+function envelopes(model: ChamberModel): readonly Child[] {
+  const { state, live } = model;
+  const { members, commitments } = state;
+  const shown = live === undefined ? members.slice(0, ROWS_MAX) : members;
+  const rows = shown.map((did) => h('li', {}, agent(did, model), envelope(commitments.has(did) ? 'sealed' : 'empty')));
+  return [h('ul', { class: 'envelopes' }, ...rows), rest(model, members.length - shown.length, 'member')];
+}
+
+function rest({ state }: ChamberModel, left: number, noun: string): Child {
+  return left > 0 && more(plural(left, noun), `${state.chamberId}/allocations`);
 }
 
 /** Sealed, or the place of one. */
@@ -45,10 +48,12 @@ const BAR_WIDTH = 100;
 const BPS_MAX = 10_000;
 
 /** Each bar is the idea's share of all that the members could allocate. */
-function tally(state: ChamberState): Element {
+function tally(model: ChamberModel): readonly Child[] {
+  const { state, live } = model;
   const byIdea = tallies(state);
+  const shown = live === undefined ? state.ideas.slice(0, ROWS_MAX) : state.ideas;
   const most = Math.max(1, ...[...byIdea.values()].map(({ totalBps }) => totalBps));
-  const rows = state.ideas.map(({ ideaId, ticker }) => {
+  const rows = shown.map(({ ideaId, ticker }) => {
     const { backers = 0, totalBps = 0 } = byIdea.get(ideaId) ?? {};
     const isGraduate = backers >= state.minBackersForGraduation;
     const width = (BAR_WIDTH * totalBps) / most;
@@ -66,24 +71,32 @@ function tally(state: ChamberState): Element {
       ),
     );
   });
-  return h('ul', { class: 'tally', 'aria-label': 'Tally' }, ...rows);
+  const list = h('ul', { class: 'tally', 'aria-label': 'Tally' }, ...rows);
+  return [list, rest(model, state.ideas.length - shown.length, 'idea')];
 }
 
-function matrix(model: ChamberModel): Element {
-  const { members, ideas, reveals, commitments } = model.state;
+/** Of the matrix that the service makes. */
+const CELLS_MAX = 8_192;
+
+function matrix(model: ChamberModel): readonly Child[] {
+  const { members, reveals, commitments } = model.state;
+  const isWhole = model.live !== undefined;
+  const ideas = isWhole ? model.state.ideas : model.state.ideas.slice(0, ROWS_MAX);
+  const shown = isWhole ? members : members.slice(0, Math.floor(CELLS_MAX / Math.max(1, ideas.length)));
   const head = h(
     'tr',
     {},
     h('td', {}),
     ...ideas.map(({ ticker }) => h('th', { scope: 'col' }, h('code', { class: 'ticker' }, ticker))),
   );
-  const rows = members.map((did) => {
+  const rows = shown.map((did) => {
     const reveal = reveals.get(did);
     const who = h('th', { scope: 'row' }, agent(did, model));
     const kind = commitments.has(did) ? 'sealed' : 'empty';
     if (reveal === undefined) return h('tr', {}, who, h('td', { colspan: Math.max(1, ideas.length) }, envelope(kind)));
+    const byIdea = new Map(reveal.allocations.map(({ ideaId, bps }) => [ideaId, bps]));
     const cells = ideas.map(({ ideaId }) => {
-      const bps = reveal.allocations.find((each) => each.ideaId === ideaId)?.bps ?? 0;
+      const bps = byIdea.get(ideaId) ?? 0;
       // Five shades; the number says the rest.
       return h(
         'td',
@@ -95,5 +108,8 @@ function matrix(model: ChamberModel): Element {
   });
   const label = 'Allocations by agent and idea';
   const table = h('table', { class: 'matrix', 'aria-label': label }, h('thead', {}, head), h('tbody', {}, ...rows));
-  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, table);
+  return [
+    h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, table),
+    rest(model, members.length - shown.length, 'member'),
+  ];
 }

@@ -7,7 +7,7 @@ import type { ChamberEvent } from '../vocabulary/events.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import { allocationSection } from './allocation-view.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from './element.ts';
-import { agent, type Cast, hash, PHASE_NAMES, plural, shortDid, time, timeLeft } from './format.ts';
+import { agent, type Cast, hash, more, PHASE_NAMES, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
 import { alarm, type LiveModel, replayBar, verifySection } from './live-view.ts';
 import { transcriptSection } from './transcript-view.ts';
 
@@ -122,7 +122,9 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
   const { state } = model;
   const byIdea = tallies(state);
   const winners = new Set(phase === 'COMMITTED' ? graduates(state) : []);
-  const cards = state.ideas.map((idea) => {
+  // What the service sends is bounded; the browser has the whole log anyway.
+  const shown = model.live === undefined ? ideasThatFit(state.ideas) : state.ideas;
+  const cards = shown.map((idea) => {
     const { backers = 0 } = byIdea.get(idea.ideaId) ?? {};
     return h(
       'li',
@@ -151,7 +153,27 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
     { class: 'empty' },
     phase === 'LOBBY' || phase === 'PROPOSAL' ? 'None yet.' : 'None was proposed.',
   );
-  return h('section', {}, h('h2', {}, 'Ideas'), cards.length === 0 ? empty : h('ul', { class: 'ideas' }, ...cards));
+  const left = state.ideas.length - shown.length;
+  return h(
+    'section',
+    {},
+    h('h2', {}, 'Ideas'),
+    cards.length === 0 ? empty : h('ul', { class: 'ideas' }, ...cards),
+    left > 0 && more(plural(left, 'idea'), `${state.chamberId}/ideas`),
+  );
+}
+
+const IDEAS_CHARS_MAX = 131_072;
+/** What an idea takes besides its description. */
+const IDEA_CHARS = 512;
+
+function ideasThatFit(ideas: readonly Idea[]): readonly Idea[] {
+  let chars = 0;
+  const end = ideas.findIndex(({ description }) => {
+    chars += description.length + IDEA_CHARS;
+    return chars > IDEAS_CHARS_MAX;
+  });
+  return end === -1 ? ideas : ideas.slice(0, Math.max(1, end));
 }
 
 function token({ state, live }: ChamberModel, { ideaId, ticker }: Idea): Element | false {
@@ -207,7 +229,8 @@ function memberSection(model: ChamberModel, phase: Phase): Element {
   const { state, now, labels } = model;
   const { members } = state;
   const turn = turnAt(state, now);
-  const rows = members.map((did, order) =>
+  const shown = model.live === undefined ? members.slice(0, ROWS_MAX) : members;
+  const rows = shown.map((did, order) =>
     h(
       'li',
       {},
@@ -217,5 +240,13 @@ function memberSection(model: ChamberModel, phase: Phase): Element {
   );
   const empty = h('p', { class: 'empty' }, phase === 'LOBBY' ? 'Nobody has joined yet.' : 'Nobody joined.');
   const heading = h('h2', {}, 'Members ', h('small', {}, members.length));
-  return h('section', {}, heading, rows.length === 0 ? empty : h('ol', { class: 'members' }, ...rows));
+  const left = members.length - shown.length;
+  const list = h('ol', { class: 'members' }, ...rows);
+  return h(
+    'section',
+    {},
+    heading,
+    rows.length === 0 ? empty : list,
+    left > 0 && more(plural(left, 'member'), `${state.chamberId}`),
+  );
 }

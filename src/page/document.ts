@@ -31,7 +31,8 @@ interface Page {
   readonly title: string;
   /** From the page's own address to the service's. */
   readonly base: './' | '../';
-  readonly view: Element;
+  /** Of toHtml. */
+  readonly view: string;
   /** The custom element and what it starts from. */
   readonly live?: { readonly tag: string; readonly attributes: Attributes };
   /** The URL path of a built file by its name; undefined where nothing is built. */
@@ -71,8 +72,11 @@ export function pageHtml({ title, base, view, live, asset }: Page): string {
       h('a', { href: `${base}agent-guide` }, 'For agents'),
     ),
   );
-  const body = isLive ? h(live.tag, { ...live.attributes, 'data-base': base, 'data-worker': worker }, view) : view;
-  return `<!doctype html>${toHtml(h('html', { lang: 'en' }, head, h('body', {}, header, body)))}`;
+  const frame = isLive && h(live.tag, { ...live.attributes, 'data-base': base, 'data-worker': worker });
+  const html = toHtml(h('html', { lang: 'en' }, head, h('body', {}, header, frame)));
+  // The view goes into the innermost element that is still open where these end it.
+  const end = `${isLive ? `</${live.tag}>` : ''}</body></html>`;
+  return `<!doctype html>${html.slice(0, -end.length)}${view}${end}`;
 }
 
 /** The page of an error. */

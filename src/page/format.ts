@@ -76,3 +76,11 @@ export function percent(bps: number): string {
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+/** Rows of a list that the service makes; the browser shows all of them. */
+export const ROWS_MAX = 512;
+
+/** What a list leaves out, with where all of it is. */
+export function more(what: string, href: string): Element {
+  return h('p', { class: 'facts' }, `${what} more: `, h('a', { href }, 'all of them'));
+}

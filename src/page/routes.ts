@@ -3,12 +3,12 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, Next } from 'hono';
 import type { Forum } from '../forum/forum.ts';
-import { readPages } from '../log/pages.ts';
+import { acceptedEncoding } from '../vocabulary/accept.ts';
 import { type ErrorBody, ForumError } from '../vocabulary/errors.ts';
-import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
 import { Assets } from './assets.ts';
-import { chamberView } from './chamber-view.ts';
+import { ChamberPages, WholePage } from './chamber-pages.ts';
 import { errorView, pageHtml, pagePolicy } from './document.ts';
+import { toHtml } from './element.ts';
 import { listView } from './list-view.ts';
 import { wantsHtml } from './negotiate.ts';
 
@@ -23,17 +23,16 @@ interface PageOptions {
 type App = Hono<{ Bindings: Partial<HttpBindings> }>;
 
 const CHAMBERS_LISTED_MAX = 50;
-/** In the transcript for a browser without scripts; a script reads the whole log. */
-const EVENTS_RENDERED_MAX = 100;
 
 /** Must be registered before the routes of the same paths. */
 export function pageRoutes(app: App, { forum, headers, relayerProblem }: PageOptions): void {
   const assets = new Assets();
   const asset = assets.pathOf.bind(assets);
+  const chamberPages = new ChamberPages(forum, asset);
 
-  app.get('/', (c, next) => negotiate(c, next, async () => pageHtml(await listPage(c, forum, asset))));
+  app.get('/', (c, next) => negotiate(c, next, async () => new WholePage(pageHtml(await listPage(c, forum, asset)))));
   app.get('/chambers/:id', (c, next) =>
-    negotiate(c, next, async () => pageHtml({ ...(await chamberPage(c, forum, relayerProblem())), asset })),
+    negotiate(c, next, async () => await chamberPages.page(c.req.param('id'), relayerProblem())),
   );
   app.get('/assets/:name', (c) => {
     const name = c.req.param('name');
@@ -43,16 +42,23 @@ export function pageRoutes(app: App, { forum, headers, relayerProblem }: PageOpt
     return response;
   });
 
-  async function negotiate(c: Context, next: Next, render: () => Promise<string>): Promise<void> {
+  async function negotiate(c: Context, next: Next, render: () => Promise<WholePage>): Promise<void> {
     await next();
     c.res.headers.append('Vary', 'Accept');
     if (!wantsHtml(c.req.header('accept'))) return;
     const { status } = c.res;
+    const page = status === 200 ? await render() : new WholePage(await errorPage(c, asset));
+    const isGzip = c.req.method !== 'HEAD' && acceptedEncoding(c.req.header('accept-encoding'), ['gzip']) !== undefined;
+    const body = isGzip ? await page.gzipped() : page.bytes;
     // Headers of the JSON response stay in force.
-    c.res = new Response(status === 200 ? await render() : await errorPage(c, asset), {
-      status,
-      headers: { ...HTML_HEADERS, 'Content-Security-Policy': pagePolicy(c.req.query('rpc')) },
-    });
+    const sent = new Headers(c.res.headers);
+    for (const [name, value] of Object.entries(HTML_HEADERS)) sent.set(name, value);
+    sent.set('Content-Security-Policy', pagePolicy(c.req.query('rpc')));
+    sent.append('Vary', 'Accept-Encoding');
+    if (isGzip) sent.set('Content-Encoding', 'gzip');
+    // Hono would read the body of the response before, and copy this one, to merge the two.
+    c.res = undefined;
+    c.res = new Response(body, { status, headers: sent });
   }
 }
 
@@ -72,7 +78,7 @@ async function listPage(c: Context, forum: Forum, asset: PathOf) {
   const chambers = await forum.chambers({ phase: undefined, limit: CHAMBERS_LISTED_MAX, before });
   const now = forum.now();
   const hasMore = chambers.length === CHAMBERS_LISTED_MAX;
-  const view = listView({ chambers, now, hasMore, isLive: false, search: '' });
+  const view = toHtml(listView({ chambers, now, hasMore, isLive: false, search: '' }));
   const live = {
     tag: 'live-list',
     attributes: { 'data-now': now, 'data-before': before, 'data-limit': CHAMBERS_LISTED_MAX },
@@ -80,45 +86,8 @@ async function listPage(c: Context, forum: Forum, asset: PathOf) {
   return { title: 'Chambers', base: './', view, live, asset } as const;
 }
 
-async function chamberPage(c: Context, forum: Forum, relayerProblem: string | undefined) {
-  const { state } = await forum.findChamber(c.req.param('id'));
-  const { chamberId, lastEventId, name } = state;
-  const events: ChamberEvent[] = [];
-  const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
-  for await (const page of readPages(forum.store.log, {
-    stream: chamberId,
-    after,
-    until: lastEventId,
-    lane: 'foreground',
-  })) {
-    const lines = Buffer.from(page.ndjson).toString().trimEnd().split('\n');
-    // The stream of a chamber holds nothing else.
-    events.push(...lines.map((line) => fromLine(line) as ChamberEvent));
-  }
-  const now = forum.now();
-  const labels = await labelsOf(forum, [state.creatorDid, ...state.members]);
-  const view = chamberView({ state, events, now, labels, relayerProblem });
-  const live = {
-    tag: 'live-chamber',
-    attributes: {
-      'data-chamber': chamberId,
-      'data-now': now,
-      'data-events': lastEventId,
-      'data-labels': JSON.stringify([...labels]),
-      'data-problem': relayerProblem,
-    },
-  };
-  return { title: `${name} · Chamber ${chamberId}`, base: '../', view, live } as const;
-}
-
-/** What the agents call themselves, by DID. */
-async function labelsOf(forum: Forum, dids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  const accounts = await Promise.all(dids.map((did) => forum.account(did)));
-  return new Map(accounts.flatMap((each) => (each?.state.label ? [[each.state.did, each.state.label]] : [])));
-}
-
 async function errorPage(c: Context, asset: PathOf): Promise<string> {
-  const { detail } = (await c.res.json()) as ErrorBody;
+  const { detail } = (await c.res.clone().json()) as ErrorBody;
   const base = c.req.path === '/' ? './' : '../';
-  return pageHtml({ title: 'Error', base, view: errorView(c.res.status, detail), asset });
+  return pageHtml({ title: 'Error', base, view: toHtml(errorView(c.res.status, detail)), asset });
 }

@@ -3,11 +3,28 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseBy } from '../../projections/phase.ts';
 import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
-import type { Phase } from '../vocabulary/values.ts';
+import type { JsonObject, JsonValue, Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-view.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from './element.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
+
+/** Of the texts in a transcript that the service makes. */
+const TRANSCRIPT_CHARS_MAX = 262_144;
+
+/** The last events whose texts fit on the page of a browser without scripts; at least one. */
+export function eventsThatFit(events: readonly ChamberEvent[]): readonly ChamberEvent[] {
+  let chars = 0;
+  const first = events.findLastIndex((event, index) => {
+    if (event.type === 'chamber.debated') chars += debatedChars(event.payload);
+    return chars > TRANSCRIPT_CHARS_MAX && index < events.length - 1;
+  });
+  return events.slice(first + 1);
+}
+
+function debatedChars({ comment, refinement }: Extract<ChamberEvent, { type: 'chamber.debated' }>['payload']): number {
+  return comment.length + (refinement === null ? 0 : Math.min(indentedChars(refinement), INDENTED_CHARS_MAX));
+}
 
 /** Drawn and redrawn as one. */
 const CHUNK_EVENTS = 20;
@@ -128,13 +145,7 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
       return [
         ideaId !== null && h('p', { class: 'about' }, 'on ', ticker(ideaId, state)),
         foreignBlock(comment),
-        refinement !== null &&
-          h(
-            'details',
-            {},
-            h('summary', {}, 'Refinement'),
-            h('pre', { dir: 'auto' }, JSON.stringify(refinement, null, 2)),
-          ),
+        refinement !== null && refinementView(refinement, event, model),
       ];
     }
     case 'chamber.passed':
@@ -158,6 +169,42 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
     default:
       return unreachable(event);
   }
+}
+
+/** Indented, a deeply nested one would be many times as long as it was sent. */
+const INDENTED_CHARS_MAX = 32_768;
+const REFINEMENT_CHARS_MAX = 8_192;
+
+function refinementView(refinement: JsonObject, { eventId }: ChamberEvent, { state, live }: ChamberModel): Element {
+  const isShort = indentedChars(refinement) <= INDENTED_CHARS_MAX;
+  const text = isShort ? JSON.stringify(refinement, null, INDENT) : JSON.stringify(refinement);
+  const shown = isShort ? text : text.slice(0, REFINEMENT_CHARS_MAX).toWellFormed();
+  const href = `${state.chamberId}/events?after=${eventId - 1}&limit=1`;
+  const isCut = shown.length < text.length;
+  return h(
+    'details',
+    {},
+    h('summary', {}, 'Refinement'),
+    h('pre', { dir: 'auto' }, shown, isCut && ' […]'),
+    // A file may be from another service.
+    isCut &&
+      live?.file === undefined &&
+      h('p', { class: 'facts' }, h('a', { href }, 'All of it, in the line of the log')),
+  );
+}
+
+const INDENT = 2;
+
+/** How long JSON.stringify makes it with INDENT at most, without making it. */
+function indentedChars(value: JsonValue, depth = 0): number {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value).length;
+  const line = 2 + INDENT * (depth + 1);
+  let chars = line + 2;
+  for (const [name, member] of Object.entries(value as JsonObject)) {
+    const label = Array.isArray(value) ? 0 : JSON.stringify(name).length + 2;
+    chars += line + label + indentedChars(member, depth + 1);
+  }
+  return chars;
 }
 
 function act(...children: readonly Child[]): Element {

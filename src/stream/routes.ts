@@ -1,5 +1,6 @@
 // GET /chambers/:id/stream, GET /chambers/:id/events and GET /agents/:did/events (specification, Events), and GET /events.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { isSettled } from '../../projections/listings.ts';
@@ -10,11 +11,13 @@ import type { Quota } from '../connections/quota.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type Page, type StreamId } from '../log/log.ts';
-import { readAllPages, readPages } from '../log/pages.ts';
+import { readAllPages, readPages, takeTurn } from '../log/pages.ts';
+import { currentPayer, workFor } from '../main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import type { Millis } from '../vocabulary/values.ts';
 import { type Following, sendLines } from './event-source.ts';
 import { type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
@@ -32,6 +35,8 @@ interface StreamOptions {
   readonly quota: Quota;
   /** The network that a request counts against. */
   readonly networkOf: (incoming: IncomingMessage) => string;
+  /** For how long nothing more should be done for the network, which took more of the main thread than it may. */
+  readonly workWait: (network: string) => Millis;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -39,7 +44,7 @@ interface StreamOptions {
 /** Adds the routes and returns the subscriptions that they open. */
 export function streamRoutes(
   app: Hono<{ Bindings: Partial<HttpBindings> }>,
-  { forum, liveness, quota, networkOf, headers }: StreamOptions,
+  { forum, liveness, quota, networkOf, workWait, headers }: StreamOptions,
 ): Subscriptions {
   const { log } = forum.store;
   const subscriptions = new Subscriptions({ log, follow: forum.follow.bind(forum) });
@@ -58,7 +63,8 @@ export function streamRoutes(
     }
     const isOver = kind === 'source' && after === (await overAt?.());
     if (isOver) return new Response(null, { status: 204, headers: logHeaders });
-    const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, { ...consumer, overAt });
+    const pace = paceOf(c);
+    const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, { ...consumer, overAt, pace });
     return serve(c, { subscribe, after });
   });
 
@@ -82,10 +88,11 @@ export function streamRoutes(
     const cursor = await readPlace(c, forum);
     if (isPages) {
       const limit = limitOf(c);
-      return lines(readAllPages(log, { after: cursor ?? 0, limit, lane: laneOf(limit) }));
+      return lines(c, readAllPages(log, { after: cursor ?? 0, limit, lane: laneOf(limit) }));
     }
     const after = cursor ?? (await log.lastPlace());
-    const subscribe = (consumer: Consumer) => subscriptions.open(ALL_CHAMBERS, after, consumer);
+    const pace = paceOf(c);
+    const subscribe = (consumer: Consumer) => subscriptions.open(ALL_CHAMBERS, after, { ...consumer, pace });
     return serve(c, { subscribe, after: undefined });
   });
   return subscriptions;
@@ -113,12 +120,36 @@ export function streamRoutes(
   function respondPage(c: Context, stream: StreamId, { first, lastEventId }: Record<'first' | 'lastEventId', number>) {
     const after = Math.max(readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0, first);
     const until = Math.min(lastEventId, after + limitOf(c));
-    return lines(readPages(log, { stream, after, until, lane: laneOf(until - after) }));
+    return lines(c, readPages(log, { stream, after, until, lane: laneOf(until - after) }));
   }
 
-  function lines(pages: AsyncGenerator<Page>): Response {
+  function lines(c: Context, pages: AsyncGenerator<Page>): Response {
     const headers = { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' };
-    return new Response(storedLines(pages), { headers });
+    return new Response(storedLines(pages, solvencyOf(c)), { headers });
+  }
+
+  /** History is not refused once it is begun: a network that took too much of the main thread waits for the next page. */
+  function solvencyOf(c: Context): () => Promise<void> {
+    const payer = currentPayer();
+    const { incoming } = bindingsOf(c);
+    if (incoming === undefined) return async () => workFor(payer);
+    const network = networkOf(incoming);
+    return async () => {
+      for (let wait = workWait(network); wait > 0; wait = workWait(network)) {
+        await sleep(wait, undefined, { ref: false });
+      }
+      workFor(payer);
+    };
+  }
+
+  function paceOf(c: Context): () => Promise<void> {
+    const payer = currentPayer();
+    const isSolvent = solvencyOf(c);
+    return async () => {
+      await isSolvent();
+      await takeTurn('bulk');
+      workFor(payer);
+    };
   }
 }
 
@@ -191,9 +222,10 @@ function laneOf(lines: number): 'foreground' | 'bulk' {
 }
 
 /** Each line ended by a line break. The next page is read while the socket takes the last one. */
-function storedLines(pages: AsyncGenerator<Page>): ReadableStream<Uint8Array> {
+function storedLines(pages: AsyncGenerator<Page>, isSolvent: () => Promise<void>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     pull: async (controller) => {
+      await isSolvent();
       const { done, value } = await pages.next();
       if (done) controller.close();
       else controller.enqueue(value.ndjson);

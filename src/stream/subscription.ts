@@ -21,6 +21,8 @@ export interface Consumer {
   readonly end: (reason: EndReason) => void;
   /** Asked at the head: the event with which the stream is over, if it is. */
   readonly overAt?: (() => Promise<number | undefined>) | undefined;
+  /** Asked after each full page: resolves when the next may be read. */
+  readonly pace?: (() => Promise<void>) | undefined;
 }
 
 /** An error if the lines could not be read or taken. */
@@ -133,7 +135,7 @@ class Subscription {
     try {
       const room = page.count === 0 ? undefined : this.#consumer.take(page);
       // A fast consumer must not keep the process busy.
-      if (isFull(page) || page.count === 0) return Promise.resolve(room).then(() => takeTurn('bulk'));
+      if (isFull(page) || page.count === 0) return Promise.resolve(room).then(this.#consumer.pace ?? nextTurn);
       // Only another read shows the end of all chambers' lines, or asks whether the chamber is over.
       return 'last' in page || this.#consumer.overAt ? Promise.resolve(room) : room;
     } catch (error) {
@@ -144,6 +146,10 @@ class Subscription {
 }
 
 export type { Subscription };
+
+function nextTurn(): Promise<void> {
+  return takeTurn('bulk');
+}
 
 interface SharedRead {
   readonly reading: Promise<Page | OrderedPage>;

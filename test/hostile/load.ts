@@ -3,7 +3,7 @@
 // log once. Each kind of attack comes from a loopback address of its own, as real ones do.
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, loadavg, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -93,6 +93,8 @@ async function play(): Promise<readonly string[]> {
 interface Round {
   readonly calm: number;
   readonly attacked: number;
+  /** Of the main thread's time, in calm and attacked. */
+  readonly shares: readonly [number, number];
   readonly most: number;
   readonly added: number;
   readonly exit: string | undefined;
@@ -100,13 +102,18 @@ interface Round {
 
 async function playAlone(): Promise<readonly string[]> {
   const problems: string[] = [];
-  print('attack: honest p50 calm → attacked (ms), of each round; resident MB, most and added');
+  print(
+    'attack: honest p50 calm → attacked (ms) and load of the main thread (%), of each round; resident MB, most and added',
+  );
   for (const kind of kinds) {
     const rounds: Round[] = [];
     for (let round = 0; round < ROUNDS; round++) rounds.push(await playRound(kind));
     const slower = median(rounds.map(({ calm, attacked }) => attacked / calm));
     const [most, added] = [median(rounds.map((each) => each.most)), median(rounds.map((each) => each.added))];
-    const p50s = rounds.map(({ calm, attacked }) => `${calm.toFixed(1)} → ${attacked.toFixed(1)}`);
+    const p50s = rounds.map(({ calm, attacked, shares }) => {
+      const [before, then] = shares.map((share) => Math.round(100 * share));
+      return `${calm.toFixed(1)} → ${attacked.toFixed(1)} (${before} → ${then})`;
+    });
     print(`${kind}: ${p50s.join(', ')}; median ${slower.toFixed(1)} times; ${most}, +${added}`);
     if (!(slower <= SLOWER_MAX)) problems.push(`${kind}: honest moves took ${slower.toFixed(1)} times as long`);
     if (most > RESIDENT_MEGABYTES_MAX) problems.push(`${kind}: ${most} MB`);
@@ -119,8 +126,11 @@ async function playAlone(): Promise<readonly string[]> {
 async function playRound(kind: string): Promise<Round> {
   const { service, url, ended } = await startService();
   const honest = fork(program('honest.ts'), [url]);
-  await sleep(CALM_MS);
+  await sleep(CALM_MS / 2);
+  const calmFrom = mainThreadMillis(service);
+  await sleep(CALM_MS / 2);
   const before = residentMegabytes(service);
+  const attackedFrom = mainThreadMillis(service);
   const attackedAt = Date.now();
   const attacker = fork(program('attacker.ts'), [kind, url, '127.0.0.2']);
   if (attacker.pid !== undefined) setPriority(attacker.pid, NICENESS);
@@ -129,6 +139,10 @@ async function playRound(kind: string): Promise<Round> {
     await sleep(ALONE_SAMPLE_MS);
     if (service.exitCode === null && service.signalCode === null) most = Math.max(most, residentMegabytes(service));
   }
+  const shares = [
+    (attackedFrom - calmFrom) / (CALM_MS / 2),
+    (mainThreadMillis(service) - attackedFrom) / (Date.now() - attackedAt),
+  ] as const;
   const reporting = once(honest, 'message');
   honest.send('stop');
   const [{ millis, answeredAt }] = (await reporting) as [HonestReport];
@@ -138,7 +152,7 @@ async function playRound(kind: string): Promise<Round> {
   const exit = await ended;
   const isCalm = (_: number, index: number) => (answeredAt[index] ?? 0) < attackedAt;
   const [calm, attacked] = [millis.filter(isCalm), millis.filter((each, index) => !isCalm(each, index))];
-  return { calm: median(calm), attacked: median(attacked), most, added: most - before, exit };
+  return { calm: median(calm), attacked: median(attacked), shares, most, added: most - before, exit };
 }
 
 async function startService(): Promise<{ service: ChildProcess; url: string; ended: Promise<string> }> {
@@ -161,6 +175,14 @@ function program(name: string): string {
 function residentMegabytes({ pid }: ChildProcess): number {
   const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Math.round(Number(kibibytes) / 1_000);
+}
+
+/** What Linux counts for the main thread, in hundredths of a second; 0 once the process has ended. */
+function mainThreadMillis({ pid }: ChildProcess): number {
+  const path = `/proc/${pid}/task/${pid}/stat`;
+  if (!existsSync(path)) return 0;
+  const [user, system] = readFileSync(path, 'utf8').split(') ').at(-1)?.split(' ').slice(11, 13).map(Number) ?? [];
+  return 10 * ((user ?? 0) + (system ?? 0));
 }
 
 function growthProblems(resident: readonly number[]): readonly string[] {

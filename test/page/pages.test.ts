@@ -29,9 +29,12 @@ describe('GET / and GET /chambers/:id', () => {
         'application/json; charset=utf-8',
         'text/html; charset=utf-8',
       ]);
-      for (const { headers, status } of [json, response]) {
+      for (const [{ headers, status }, vary] of [
+        [json, 'Accept'],
+        [response, 'Accept, Accept-Encoding'],
+      ] as const) {
         expect([headers.get('vary'), headers.get('access-control-allow-origin'), status]).toEqual([
-          'Accept',
+          vary,
           '*',
           json.status,
         ]);

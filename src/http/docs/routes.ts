@@ -1,4 +1,5 @@
 // The documents that describe the service to programs, people and language models. Each is made on the first request, and cached.
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { ForumApp, ForumContext } from '../context.ts';
 import { CORS_HEADERS } from '../response.ts';
@@ -15,23 +16,41 @@ const BASE_URLS_KEPT_MAX = 8;
 export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
   let made: ReturnType<typeof makeReference> | undefined;
   const reference = () => (made ??= makeReference(options));
-  const guides = new LRUCache<string, string>({
+  const guides = new LRUCache<string, Described>({
     max: BASE_URLS_KEPT_MAX,
-    memoMethod: (baseUrl) => agentGuide(baseUrl, options.limits),
+    memoMethod: (baseUrl) => described(agentGuide(baseUrl, options.limits)),
+  });
+  const overviews = new LRUCache<string, Described>({
+    max: BASE_URLS_KEPT_MAX,
+    memoMethod: (baseUrl) => described(llmsText(baseUrl)),
   });
 
   app.get('/openapi.json', () => respond(reference().openApi, 'application/json'));
   app.get('/schemas/events.json', () => respond(reference().events, 'application/schema+json'));
   app.get('/docs', () => respond(reference().page, 'text/html', { 'Content-Security-Policy': PAGE_POLICY }));
   app.get('/agent-guide', (c) => respond(guides.memo(baseUrlOf(c, options)), 'text/markdown'));
-  app.get('/llms.txt', (c) => respond(llmsText(baseUrlOf(c, options)), 'text/plain'));
+  app.get('/llms.txt', (c) => respond(overviews.memo(baseUrlOf(c, options)), 'text/plain'));
+}
+
+/** A document, whose bytes all its responses share, with the tag that stands for them. */
+interface Described {
+  readonly bytes: Buffer<ArrayBuffer>;
+  readonly etag: string;
+}
+
+function described(text: string): Described {
+  return { bytes: Buffer.from(text), etag: `W/"${hash('sha256', text, 'base64url')}"` };
 }
 
 function makeReference(options: DocumentOptions) {
   const document = openApiDocument(options);
   const events = eventDocument();
   const page = referencePage(document, events);
-  return { openApi: JSON.stringify(document), events: JSON.stringify(events), page };
+  return {
+    openApi: described(JSON.stringify(document)),
+    events: described(JSON.stringify(events)),
+    page: described(page),
+  };
 }
 
 /** As the client knows the service: signatures must cover this address. */
@@ -40,8 +59,14 @@ function baseUrlOf(c: ForumContext, { publicUrls }: DocumentOptions): string {
   return publicUrls.find((url) => url.endsWith(`//${host}`)) ?? publicUrls[0] ?? `http://${host}`;
 }
 
-function respond(text: string, type: string, headers: Readonly<Record<string, string>> = {}): Response {
-  return new Response(text, {
-    headers: { ...CORS_HEADERS, 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-cache', ...headers },
+function respond({ bytes, etag }: Described, type: string, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(bytes, {
+    headers: {
+      ...CORS_HEADERS,
+      'Content-Type': `${type}; charset=utf-8`,
+      'Cache-Control': 'no-cache',
+      ETag: etag,
+      ...headers,
+    },
   });
 }

@@ -42,7 +42,7 @@ export class PostgresMeta implements LogMeta {
     await this.#parts.query('remember', 'INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, value]);
   }
 
-  /** Among the appends: no read delays it, and what holds it up would hold them up. */
+  /** It takes its turn among the appends: no read delays it, and what holds it up would hold them up. */
   async persistClock(at: Millis): Promise<void> {
     await this.#parts.writes.run((client) =>
       client.query({

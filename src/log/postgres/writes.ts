@@ -3,7 +3,7 @@ import type { Client } from 'pg';
 import { ForumError } from '../../vocabulary/errors.ts';
 import { Connections, unavailable } from './connections.ts';
 
-/** A write that takes longer counts as failed meanwhile: a server that is gone or frozen answers nothing for long. */
+/** A write that takes longer counts as failed until it ends: a server that is gone or frozen gives no error for a long time. */
 const WRITE_MS_MAX = 2_000;
 
 export class Writes {

@@ -1,0 +1,129 @@
+// The pages of chambers as all their readers get them: what a chamber looks like at its head is made once, and a page with the time in it
+// once a second. Responses share the bytes.
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { LRUCache } from 'lru-cache';
+import type { ChamberState } from '../../projections/chamber.ts';
+import { isClosed, phaseAt, turnAt } from '../../projections/phase.ts';
+import type { Forum } from '../forum/forum.ts';
+import { readPages } from '../log/pages.ts';
+import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
+import { type Millis, toTimestamp } from '../vocabulary/values.ts';
+import type { Assets } from './assets.ts';
+import { chamberView } from './chamber-view.ts';
+import { pageHtml } from './document.ts';
+import { toHtml } from './element.ts';
+import { eventsThatFit } from './transcript-view.ts';
+
+const CACHED_CHARS_MAX = 8_388_608;
+const CACHED_BYTES_MAX = 8_388_608;
+/** In the transcript for a browser without scripts; a script reads the whole log. */
+const EVENTS_RENDERED_MAX = 100;
+const SECOND_MS = 1_000;
+/** The fastest: a page is read a few times. */
+const LEVEL = 1;
+
+const compress = promisify(gzip);
+
+export class WholePage {
+  readonly bytes: Buffer<ArrayBuffer>;
+  #gzipped: Promise<Buffer<ArrayBuffer>> | undefined;
+
+  constructor(html: string) {
+    this.bytes = Buffer.from(html);
+  }
+
+  gzipped(): Promise<Buffer<ArrayBuffer>> {
+    this.#gzipped ??= compress(this.bytes, { level: LEVEL });
+    return this.#gzipped;
+  }
+}
+
+interface Moment {
+  readonly state: ChamberState;
+  readonly now: Millis;
+  readonly relayerProblem: string | undefined;
+}
+
+export class ChamberPages {
+  readonly #forum: Forum;
+  readonly #asset: Assets['pathOf'];
+  /** The view as HTML, by all that it depends on. */
+  readonly #views: LRUCache<string, string, Moment & { readonly labels: Labels }>;
+  /** By that, without the labels, and the second. */
+  readonly #pages: LRUCache<string, WholePage, Moment & { readonly key: string }>;
+
+  constructor(forum: Forum, asset: Assets['pathOf']) {
+    this.#forum = forum;
+    this.#asset = asset;
+    this.#views = new LRUCache({
+      maxSize: CACHED_CHARS_MAX,
+      sizeCalculation: ({ length }, key) => length + key.length,
+      fetchMethod: (_key, _stale, { context }) => this.#view(context),
+      ignoreFetchAbort: true,
+    });
+    this.#pages = new LRUCache({
+      maxSize: CACHED_BYTES_MAX,
+      // It may be compressed later, to less than this.
+      sizeCalculation: ({ bytes }) => 2 * bytes.length,
+      fetchMethod: (_key, _stale, { context }) => this.#page(context),
+      ignoreFetchAbort: true,
+    });
+  }
+
+  /** Throws FORUM_ERR_NOT_FOUND. */
+  async page(id: string, relayerProblem: string | undefined): Promise<WholePage> {
+    const { state } = await this.#forum.findChamber(id);
+    const now = this.#forum.now();
+    const key = keyOf({ state, now, relayerProblem });
+    const context = { state, now, relayerProblem, key };
+    return await this.#pages.forceFetch(`${Math.floor(now / SECOND_MS)} ${key}`, { context });
+  }
+
+  async #page({ state, now, relayerProblem, key }: Moment & { readonly key: string }): Promise<WholePage> {
+    const { chamberId, lastEventId, name, creatorDid, members } = state;
+    const labels = await this.#labelsOf([creatorDid, ...members]);
+    const listed = JSON.stringify([...labels]);
+    const context = { state, now, relayerProblem, labels };
+    const view = await this.#views.forceFetch(`${key} ${listed}`, { context });
+    const attributes = {
+      'data-chamber': chamberId,
+      'data-now': now,
+      'data-events': lastEventId,
+      'data-labels': listed,
+      'data-problem': relayerProblem,
+    };
+    const title = `${name} · Chamber ${chamberId}`;
+    const live = { tag: 'live-chamber', attributes };
+    return new WholePage(pageHtml({ title, base: '../', view, live, asset: this.#asset }));
+  }
+
+  async #view({ state, now, labels, relayerProblem }: Moment & { readonly labels: Labels }): Promise<string> {
+    const { chamberId, lastEventId } = state;
+    const events: ChamberEvent[] = [];
+    const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
+    const range = { stream: chamberId, after, until: lastEventId, lane: 'foreground' } as const;
+    for await (const page of readPages(this.#forum.store.log, range)) {
+      const lines = Buffer.from(page.ndjson).toString().trimEnd().split('\n');
+      // The stream of a chamber holds nothing else.
+      events.push(...lines.map((line) => fromLine(line) as ChamberEvent));
+    }
+    return toHtml(chamberView({ state, events: eventsThatFit(events), now, labels, relayerProblem }));
+  }
+
+  /** What the agents call themselves, by DID. */
+  async #labelsOf(dids: readonly string[]): Promise<Labels> {
+    const accounts = await Promise.all(dids.map((did) => this.#forum.account(did)));
+    return new Map(accounts.flatMap((each) => (each?.state.label ? [[each.state.did, each.state.label]] : [])));
+  }
+}
+
+type Labels = ReadonlyMap<string, string>;
+
+/** All that the view of a chamber depends on besides its labels: of the time, the phase, the turn and the day. */
+function keyOf({ state, now, relayerProblem = '' }: Moment): string {
+  const turn = turnAt(state, now);
+  const day = toTimestamp(now).slice(0, 'YYYY-MM-DD'.length);
+  const time = [phaseAt(state, now), isClosed(state, now), turn?.turnOrder, turn?.endsAt, day];
+  return [state.chamberId, state.lastEventId, ...time, relayerProblem].join(' ');
+}

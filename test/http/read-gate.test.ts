@@ -1,0 +1,136 @@
+// Reads wait for their turn by address, and an address that does not take its responses, or took too much time, gets no more.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { Turns } from '../../src/http/read-gate.ts';
+import { currentPayer, workFor } from '../../src/main-thread.ts';
+import { appendDebates } from '../kit/debates.ts';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { debating, type Running, run } from '../kit/service.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+import { get } from '../kit/wire.ts';
+
+const EVENTS = 200;
+const RATE_REFUSAL = { status: 429, body: { error: 'FORUM_ERR_RATE' } };
+
+describe('turns', () => {
+  function turnsOf(max: number, perCallerMax: number) {
+    const turns = new Turns(max, perCallerMax);
+    const order: string[] = [];
+    const take = async (caller: string) => {
+      await turns.take(caller);
+      order.push(caller);
+    };
+    const pass = async (caller: string) => {
+      turns.pass(caller);
+      await sleep(0);
+    };
+    return { order, take, pass };
+  }
+
+  it('are so many at a time, and so many of each caller', async () => {
+    const { order, take } = turnsOf(3, 2);
+    for (const caller of ['a', 'a', 'a', 'b', 'b']) void take(caller);
+    await sleep(0);
+    expect(order).toEqual(['a', 'a', 'b']);
+  });
+
+  it('are given to callers one after another, however many wait for each', async () => {
+    const { order, take, pass } = turnsOf(1, 1);
+    for (const caller of ['a', 'a', 'a', 'b', 'c']) void take(caller);
+    await sleep(0);
+    for (const caller of ['a', 'a', 'b', 'c']) await pass(caller);
+    expect(order).toEqual(['a', 'a', 'b', 'c', 'a']);
+  });
+});
+
+describe('the time of the main thread', () => {
+  function busy(millis: number): void {
+    const until = performance.now() + millis;
+    while (performance.now() < until);
+  }
+
+  it('counts for the one that it works for, until it works for another or waits', async () => {
+    const charged = { a: 0, b: 0 };
+    const payerOf = (name: 'a' | 'b') => ({
+      charge: (millis: number) => {
+        charged[name] += millis;
+      },
+    });
+    workFor(payerOf('a'));
+    busy(20);
+    workFor(payerOf('b'));
+    busy(5);
+    await sleep(200);
+    expect(currentPayer()).toBeUndefined();
+    expect(charged.a).toBeGreaterThanOrEqual(20);
+    expect(charged.b).toBeGreaterThanOrEqual(5);
+    expect(charged.b).toBeLessThan(150);
+  });
+});
+
+describe('an address that took more of the main thread than it may', () => {
+  const settings = { WORK_MS_PER_ADDRESS_PER_SECOND: '1', WORK_MS_PER_ADDRESS_BURST: '5' };
+  const callAs = async ({ url }: Running, address: string, path: string) => {
+    const response = await fetch(url + path, { headers: { 'x-forwarded-for': address } });
+    return {
+      status: response.status,
+      retryAfter: Number(response.headers.get('retry-after')),
+      body: await response.json(),
+    };
+  };
+
+  it('gets 429 with Retry-After until it has paid for it, and no other does', async () => {
+    const running = await run({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' });
+    // It is made at its first request, which takes some hundred milliseconds.
+    expect((await callAs(running, '192.0.2.1', '/openapi.json')).status).toBe(200);
+    const refused = await callAs(running, '192.0.2.1', '/health');
+    expect(refused).toMatchObject(RATE_REFUSAL);
+    expect(refused.retryAfter).toBeGreaterThan(1);
+    expect((await callAs(running, '192.0.2.2', '/health')).status).toBe(200);
+  });
+
+  it('gets history that it has begun to read whole, at the pace of what it may take', async () => {
+    const path = temporaryDatabase();
+    const before = await run({ DATABASE_PATH: path });
+    const { by, id } = await debating(before);
+    await appendDebates(before, { did: by.did, chamberId: id, count: EVENTS, bulk: 'x'.repeat(50_000) });
+    await before.stop();
+    const limits = { WORK_MS_PER_ADDRESS_PER_SECOND: '20', WORK_MS_PER_ADDRESS_BURST: '20' };
+    const { url } = await run({ DATABASE_PATH: path, ...limits });
+    const response = await fetch(`${url}/chambers/${id}/events?limit=10000`);
+    await vi.waitUntil(async () => (await get(url, '/health')).status === 429, { timeout: 10_000, interval: 0 });
+    expect((await response.text()).trimEnd().split('\n')).toHaveLength(2 + EVENTS);
+  });
+});
+
+describe('an address that does not take its responses', () => {
+  it('gets 429 for more of them until it has, and is served otherwise', async () => {
+    const running = await run({ READS_PER_ADDRESS_MAX: '2' });
+    const { by, id } = await debating(running);
+    await appendDebates(running, { did: by.did, chamberId: id, count: 300, bulk: 'x'.repeat(60_000) });
+    const path = `/chambers/${id}/events?limit=10000`;
+    const readers = [await RawSocket.open(running.url), await RawSocket.open(running.url)];
+    for (const reader of readers) {
+      reader.socket.pause();
+      reader.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    }
+    await vi.waitUntil(async () => (await get(running.url, `/chambers/${id}`)).status === 429, { timeout: 10_000 });
+    const refused = await get(running.url, '/chambers');
+    expect(refused).toMatchObject(RATE_REFUSAL);
+    expect(refused.headers.get('retry-after')).toBe('5');
+    expect((await get(running.url, '/health')).status).toBe(200);
+    readers[0]?.destroy();
+    await vi.waitUntil(async () => (await get(running.url, `/chambers/${id}`)).status === 200, { timeout: 10_000 });
+  });
+
+  it('may hold as many streams as before: they have a limit of their own', async () => {
+    const running = await run({ READS_PER_ADDRESS_MAX: '1' });
+    const { id } = await debating(running);
+    for (let stream = 0; stream < 3; stream++) {
+      const source = await RawSocket.open(running.url);
+      source.write(`GET /chambers/${id}/stream?after=0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`);
+      await source.receive(/id: 2\n/);
+    }
+    expect((await get(running.url, '/chambers')).status).toBe(200);
+  });
+});
