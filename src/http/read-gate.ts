@@ -39,10 +39,12 @@ export function readGateRoutes(app: ForumApp, { networkOf, underWay, workError }
     const network = networkOf(incoming);
     underWay.require(network);
     const payer = currentPayer();
-    await turns.take(network);
+    const turn = turns.take(network);
+    await turn;
     try {
       workFor(payer);
-      const problem = workError(network);
+      // Those before it may have taken all that the network may.
+      const problem = turn && workError(network);
       if (problem !== undefined) throw problem;
       const release = underWay.hold(network);
       whenClosed(outgoing, release);
@@ -72,11 +74,11 @@ export class Turns {
     this.#perCallerMax = perCallerMax;
   }
 
-  /** Resolves when the caller may work, until it calls pass. */
-  take(caller: string): Promise<void> {
+  /** Resolves when the caller may work, until it calls pass; undefined if that is now. */
+  take(caller: string): Promise<void> | undefined {
     if (this.#mayWork(caller)) {
       this.#count(caller, 1);
-      return Promise.resolve();
+      return undefined;
     }
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(caller) ?? [];

@@ -7,7 +7,6 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt, turnAt } from '../../projections/phase.ts';
 import type { Forum } from '../forum/forum.ts';
 import { readPages } from '../log/pages.ts';
-import { type ChamberEvent, fromLine } from '../vocabulary/events.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { Assets } from './assets.ts';
 import { chamberView } from './chamber-view.ts';
@@ -100,15 +99,13 @@ export class ChamberPages {
 
   async #view({ state, now, labels, relayerProblem }: Moment & { readonly labels: Labels }): Promise<string> {
     const { chamberId, lastEventId } = state;
-    const events: ChamberEvent[] = [];
+    const lines: string[] = [];
     const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
     const range = { stream: chamberId, after, until: lastEventId, lane: 'foreground' } as const;
     for await (const page of readPages(this.#forum.store.log, range)) {
-      const lines = Buffer.from(page.ndjson).toString().trimEnd().split('\n');
-      // The stream of a chamber holds nothing else.
-      events.push(...lines.map((line) => fromLine(line) as ChamberEvent));
+      lines.push(...page.ndjson.toString().trimEnd().split('\n'));
     }
-    return toHtml(chamberView({ state, events: eventsThatFit(events), now, labels, relayerProblem }));
+    return toHtml(chamberView({ state, events: eventsThatFit(lines), now, labels, relayerProblem }));
   }
 
   /** What the agents call themselves, by DID. */

@@ -1,7 +1,7 @@
 // The events as a conversation: by phase, then by agent, so that what an agent said in a turn is shown together.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseBy } from '../../projections/phase.ts';
-import { type ChamberEvent, isMove } from '../vocabulary/events.ts';
+import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { JsonObject, JsonValue, Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-view.ts';
@@ -12,14 +12,18 @@ import { eventMark, type LiveModel } from './live-view.ts';
 /** Of the texts in a transcript that the service makes. */
 const TRANSCRIPT_CHARS_MAX = 262_144;
 
-/** The last events whose texts fit on the page of a browser without scripts; at least one. */
-export function eventsThatFit(events: readonly ChamberEvent[]): readonly ChamberEvent[] {
+/** The last of these lines whose texts fit on the page of a browser without scripts; at least one. The others are not even parsed. */
+export function eventsThatFit(lines: readonly string[]): readonly ChamberEvent[] {
+  const events: ChamberEvent[] = [];
   let chars = 0;
-  const first = events.findLastIndex((event, index) => {
+  for (const line of lines.toReversed()) {
+    // The stream of a chamber holds nothing else.
+    const event = fromLine(line) as ChamberEvent;
     if (event.type === 'chamber.debated') chars += debatedChars(event.payload);
-    return chars > TRANSCRIPT_CHARS_MAX && index < events.length - 1;
-  });
-  return events.slice(first + 1);
+    if (chars > TRANSCRIPT_CHARS_MAX && events.length > 0) break;
+    events.push(event);
+  }
+  return events.reverse();
 }
 
 function debatedChars({ comment, refinement }: Extract<ChamberEvent, { type: 'chamber.debated' }>['payload']): number {

@@ -60,7 +60,7 @@ export function toTimestamp(millis: Millis): string {
 /** The instant of an RFC 3339 date-time, cut to milliseconds; NaN for other text. */
 export function instantOf(text: string): Millis {
   // Date.parse accepts fractions of more or fewer than three digits, but is not required to.
-  const [, local = '', fraction = '', offset = ''] = /^(.{19})\.?(\d*)(.+)$/.exec(text.toUpperCase()) ?? [];
+  const [, local = '', fraction = '', offset = ''] = /^(.{19})(?:\.(\d*))?(\D.*)$/.exec(text.toUpperCase()) ?? [];
   return Date.parse(`${local}.${fraction.slice(0, 3).padEnd(3, '0')}${offset}`);
 }
 

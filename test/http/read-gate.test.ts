@@ -95,7 +95,7 @@ describe('an address that took more of the main thread than it may', () => {
     const { by, id } = await debating(before);
     await appendDebates(before, { did: by.did, chamberId: id, count: EVENTS, bulk: 'x'.repeat(50_000) });
     await before.stop();
-    const limits = { WORK_MS_PER_ADDRESS_PER_SECOND: '20', WORK_MS_PER_ADDRESS_BURST: '20' };
+    const limits = { WORK_MS_PER_ADDRESS_PER_SECOND: '100', WORK_MS_PER_ADDRESS_BURST: '20' };
     const { url } = await run({ DATABASE_PATH: path, ...limits });
     const response = await fetch(`${url}/chambers/${id}/events?limit=10000`);
     await vi.waitUntil(async () => (await get(url, '/health')).status === 429, { timeout: 10_000, interval: 0 });

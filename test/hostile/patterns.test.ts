@@ -1,0 +1,201 @@
+// Every pattern that meets a header, a query, a path or a body is linear. Before, an If-None-Match header of 15,500 blanks took 90 ms
+// of the main thread. Each place gets, at its limit of size, what makes patterns backtrack: a repeated text, after something that begins
+// a match and before something that ends it in vain. It may take little longer than as many letters.
+import { describe, expect, it } from 'vitest';
+import { TEXT_CHARS_MAX } from '../../src/vocabulary/schemas.ts';
+import { instantOf } from '../../src/vocabulary/values.ts';
+import { appendDebates } from '../kit/debates.ts';
+import { debating, type Running, run, sendRaw } from '../kit/service.ts';
+
+const HEADER_CHARS = 15_000;
+const BODY_CHARS = 60_000;
+/** A quadratic pattern takes some 90 ms for a header, and a second for a body. */
+const SLOWER_MAX = 4;
+const SLACK_MS = 12;
+/** The fastest counts: this machine does other things. */
+const TRIES_MAX = 12;
+
+const REPEATED = [
+  ' ',
+  '\t',
+  ',',
+  ';',
+  ' ,',
+  ', ',
+  '; ',
+  ';q=0',
+  ';q=0.0 ',
+  ';a="',
+  '"',
+  '\\"',
+  '=',
+  '"="',
+  'a/b,',
+  'a/b;c=d;',
+  '*/',
+  '0',
+  '9',
+  '.',
+  '1.',
+  ':',
+  '=:',
+  '(',
+  ')',
+  '("',
+  '[',
+  '{',
+  '`',
+  '%',
+  '%25',
+  '%2540',
+  '+',
+  '-',
+  '_',
+  'a=',
+  'for=',
+  'for="',
+  '2030-01-01T',
+  'W/"a"',
+];
+
+/** Between what begins and what ends it. */
+function worst(text: string, chars: number): readonly string[] {
+  const repeated = text.repeat(Math.ceil(chars / text.length)).slice(0, chars);
+  return [`x${repeated}x`, `;${repeated}!`, `"${repeated}`];
+}
+
+async function fastest(act: () => Promise<unknown>, enough: number): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let attempt = 0; attempt < TRIES_MAX && best > enough; attempt++) {
+    const started = performance.now();
+    await act();
+    best = Math.min(best, performance.now() - started);
+  }
+  return best;
+}
+
+/** The texts that take longer than letters do. */
+async function slowTexts(chars: number, send: (text: string) => Promise<unknown>): Promise<readonly string[]> {
+  const letters = await fastest(() => send('x'.repeat(chars)), 0);
+  const enough = SLOWER_MAX * letters + SLACK_MS;
+  const slow: string[] = [];
+  for (const text of REPEATED.flatMap((each) => worst(each, chars))) {
+    const millis = await fastest(() => send(text), enough);
+    if (millis > enough) slow.push(`${text.slice(0, 12)}… ${Math.round(millis)} ms, letters ${Math.round(letters)} ms`);
+  }
+  return slow;
+}
+
+function exchange({ url }: Running, head: string, body = ''): Promise<string> {
+  const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+  return sendRaw(url, `${head}Connection: close\r\n${length}\r\n${body}`);
+}
+
+const HEADERS = [
+  ['GET /docs', 'If-None-Match'],
+  ['GET /docs', 'Accept-Encoding'],
+  ['GET /chambers/1', 'Accept'],
+  ['GET /chambers/1/transcript', 'Accept'],
+  ['GET /events', 'Last-Event-ID'],
+  ['GET /me', 'Signature-Input'],
+  ['GET /me', 'Signature'],
+  ['GET /me', 'Content-Digest'],
+  ['GET /me', 'X-Dev-Did'],
+  ['POST /chambers', 'Content-Type'],
+  ['POST /chambers', 'Content-Encoding'],
+  ['POST /mcp', 'Origin'],
+  ['GET /health', 'Forwarded'],
+  ['GET /health', 'X-Forwarded-For'],
+  ['GET /chambers/1/stream', 'Upgrade'],
+] as const;
+
+const TARGETS = [
+  '/chambers/',
+  '/ideas/',
+  '/agents/',
+  '/assets/',
+  '/',
+  '/chambers?phase=',
+  '/chambers?member=',
+  '/chambers?',
+  '/chambers/1?rpc=',
+  '/chambers/1/events?after=',
+  '/events?after=',
+  '/ideas/x?chamberId=',
+  '/?before=',
+];
+
+describe('the longest', () => {
+  it.each(HEADERS)('%s with the header %s takes no longer whatever it holds', async (request, name) => {
+    const running = await run({ TRUSTED_PROXIES: '127.0.0.0/8', DEV_ALLOW_UNSIGNED: 'true' });
+    await debating(running);
+    // Without what a Signature needs beside it, the other header would not be read.
+    const other = name === 'Signature-Input' ? 'Signature: sig1=:x:\r\n' : '';
+    const signed = `Signature-Input: ${SIGNATURE_INPUT}\r\nSignature: sig1=:${'A'.repeat(86)}==:\r\n`;
+    const beside =
+      name === 'Content-Digest' ? signed : name === 'Signature' ? `Signature-Input: ${SIGNATURE_INPUT}\r\n` : other;
+    const body = request.startsWith('POST') ? '{}' : '';
+    const type = name === 'Content-Encoding' || name === 'Origin' ? 'Content-Type: application/json\r\n' : '';
+    const page = name === 'Accept-Encoding' ? 'Accept: text/html\r\n' : '';
+    const send = (text: string) =>
+      exchange(running, `${request} HTTP/1.1\r\nHost: localhost\r\n${page}${type}${beside}${name}: ${text}\r\n`, body);
+    expect(await slowTexts(HEADER_CHARS, send)).toEqual([]);
+  });
+
+  it.each(TARGETS)('target %s… takes no longer whatever it holds', async (target) => {
+    const running = await run();
+    await debating(running);
+    const send = (text: string) =>
+      exchange(running, `GET ${target}${encodedBlanks(text)} HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n`);
+    expect(await slowTexts(HEADER_CHARS / 3, send)).toEqual([]);
+  });
+
+  it.each(['', '"', '{"name":"', '{"a":"', '[', '{"deadlines":{"lobbyDeadline":"'])(
+    'body that begins with %s takes no longer whatever it holds',
+    async (start) => {
+      const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
+      const { by } = await debating(running);
+      const head = `POST /chambers HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
+      const send = (text: string) => exchange(running, head, start + text);
+      expect(await slowTexts(BODY_CHARS, send)).toEqual([]);
+    },
+  );
+
+  it.each(['name', 'topic', 'lobbyDeadline'])(
+    'member %s of a body takes no longer whatever it holds',
+    async (member) => {
+      const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
+      const { by } = await debating(running);
+      const head = `POST /chambers HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
+      const send = (text: string) => exchange(running, head, JSON.stringify({ [member]: text }));
+      expect(await slowTexts(BODY_CHARS / 3, send)).toEqual([]);
+    },
+  );
+});
+
+describe('the longest text of an agent', () => {
+  it.each(['/chambers/1/transcript', '/chambers/1'])('takes no longer in %s whatever it holds', async (path) => {
+    const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
+    const { by, id } = await debating(running);
+    await appendDebates(running, { did: by.did, chamberId: id, count: 100, bulk: 'x'.repeat(TEXT_CHARS_MAX) });
+    const send = async (text: string) => {
+      await appendDebates(running, { did: by.did, chamberId: id, count: 1, bulk: text });
+      const after = ((await running.service.forum.chamber(id))?.state.lastEventId ?? 1) - 1;
+      await exchange(running, `GET ${path}?after=${after} HTTP/1.1\r\nHost: x\r\nAccept: text/html, text/markdown\r\n`);
+    };
+    expect(await slowTexts(TEXT_CHARS_MAX, send)).toEqual([]);
+  });
+});
+
+it('a time of many digits and a line break is read as fast as letters', async () => {
+  const digits = `2030-01-01T00:00:00.${'0'.repeat(BODY_CHARS)}\n`;
+  expect(await fastest(async () => instantOf(digits), SLACK_MS)).toBeLessThanOrEqual(SLACK_MS);
+});
+
+const SIGNATURE_INPUT =
+  'sig1=("@method" "@target-uri" "content-digest");created=1893456000;keyid="x";alg="ed25519";nonce="n"';
+
+/** As a target must be printable ASCII without blanks. */
+function encodedBlanks(text: string): string {
+  return text.replaceAll(' ', '%20').replaceAll('\t', '%09').replaceAll('"', '%22').replaceAll('\\', '%5C');
+}
