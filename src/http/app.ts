@@ -3,6 +3,7 @@ import { Hono } from 'hono';
 import { ForumError } from '../vocabulary/errors.ts';
 import { accountRoutes } from './accounts.ts';
 import { Authenticator } from './authenticate.ts';
+import { BodyCache } from './body-cache.ts';
 import { chamberRoutes } from './chambers.ts';
 import type { ForumApp, ForumContext, ForumEnv, HttpOptions, Route } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
@@ -11,7 +12,7 @@ import { proofRoutes } from './proofs.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
 import { serviceRoutes } from './service.ts';
 import { todoRoutes } from './todo.ts';
-import { Transcripts, transcriptRoutes } from './transcript.ts';
+import { transcriptRoutes } from './transcript.ts';
 
 /** Documented for one path, served on every path. */
 const preflightRoute: Route = {
@@ -41,11 +42,7 @@ export const httpRoutes: readonly Route[] = [
 export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => void): ForumApp {
   const app = new Hono<ForumEnv>();
   addFirst?.(app);
-  const context = {
-    ...options,
-    auth: new Authenticator(options),
-    transcripts: new Transcripts(options.forum.store.log),
-  };
+  const context = { ...options, auth: new Authenticator(options), bodies: new BodyCache() };
   app.options('*', preflight);
   for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));
   app.notFound((c) => errorResponse(noRoute(app, c.req)));

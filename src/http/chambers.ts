@@ -1,5 +1,6 @@
 // Chambers and their allocations (specification, Endpoints, Chambers and Allocations).
 import * as v from 'valibot';
+import { phaseAt } from '../../projections/phase.ts';
 import {
   type AllocationsView,
   allocationsView,
@@ -25,7 +26,7 @@ import {
 } from '../vocabulary/schemas.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
 import { type Route, readRoute } from './context.ts';
-import { json } from './response.ts';
+import { JSON_HEADERS, json } from './response.ts';
 
 const phase = v.picklist(PHASES);
 const item = { chamberId: id, phase, name: v.string(), deadlines };
@@ -139,9 +140,14 @@ export const chamberRoutes: readonly Route[] = [
       revealed: [{ did: sample.ALICE, allocations: sample.ALLOCATIONS, salt: sample.SALT }],
       tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 6000 }],
     },
-    handle: async ({ forum }, c) => {
+    handle: async ({ forum, bodies }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
-      return json(allocationsView(state, forum.now()));
+      const now = forum.now();
+      // Of a full chamber it has some megabytes.
+      const body = await bodies.body(['allocations', state.chamberId, state.lastEventId, phaseAt(state, now)], () =>
+        JSON.stringify(allocationsView(state, now)),
+      );
+      return new Response(body, { headers: JSON_HEADERS });
     },
   }),
 ];

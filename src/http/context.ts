@@ -10,8 +10,8 @@ import type { Forum } from '../forum/forum.ts';
 import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { RateLimit } from './admission.ts';
 import type { Authenticator } from './authenticate.ts';
+import type { BodyCache } from './body-cache.ts';
 import type { TodoWatches } from './todo-watches.ts';
-import type { Transcripts } from './transcript.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
 export type ForumContext = Context<ForumEnv>;
@@ -66,7 +66,7 @@ export interface HttpOptions {
 
 export interface RouteContext extends HttpOptions {
   readonly auth: Authenticator;
-  readonly transcripts: Transcripts;
+  readonly bodies: BodyCache;
 }
 
 /** An endpoint's description with its handler. */

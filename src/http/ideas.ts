@@ -4,6 +4,7 @@ import * as v from 'valibot';
 import { type IdeaView, ideaViews } from '../../projections/views.ts';
 import { takeTurn } from '../log/pages.ts';
 import type { GraduatedQuery, ReadModel } from '../log/read-model.ts';
+import { currentPayer, type Payer, workFor } from '../main-thread.ts';
 import * as sample from '../moves/samples.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
@@ -56,7 +57,7 @@ export const ideaRoutes: readonly Route[] = [
     example: [proposed],
     handle: async ({ forum }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
-      return new Response(ReadableStream.from(ideasText(ideaViews(state))), { headers: JSON_HEADERS });
+      return new Response(ReadableStream.from(ideasText(ideaViews(state), currentPayer())), { headers: JSON_HEADERS });
     },
   }),
   readRoute({
@@ -74,7 +75,7 @@ export const ideaRoutes: readonly Route[] = [
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       const first = await readGraduated(forum.store.lists, { limit: Math.min(limit, IDEAS_PER_PAGE) });
       const ideas = graduatedIdeas(forum.store.lists, { first, limit });
-      return new Response(ReadableStream.from(ideasText(ideas)), { headers: JSON_HEADERS });
+      return new Response(ReadableStream.from(ideasText(ideas, currentPayer())), { headers: JSON_HEADERS });
     },
   }),
   readRoute({
@@ -126,7 +127,11 @@ const PIECE_CHARS = 65_536;
  * JSON in pieces: the ideas of a full chamber are megabytes. A slow reader keeps one piece of them in memory, and other work
  * runs between two pieces.
  */
-async function* ideasText(ideas: Iterable<IdeaView> | AsyncIterable<IdeaView>): AsyncGenerator<Uint8Array> {
+async function* ideasText(
+  ideas: Iterable<IdeaView> | AsyncIterable<IdeaView>,
+  payer: Payer | undefined,
+): AsyncGenerator<Uint8Array> {
+  workFor(payer);
   let piece = '[';
   let separator = '';
   for await (const idea of ideas) {
@@ -136,6 +141,7 @@ async function* ideasText(ideas: Iterable<IdeaView> | AsyncIterable<IdeaView>): 
     yield Buffer.from(piece);
     piece = '';
     await setImmediate();
+    workFor(payer);
   }
   yield Buffer.from(`${piece}]`);
 }

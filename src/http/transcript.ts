@@ -1,6 +1,5 @@
 // GET /chambers/:id/transcript (extension): what was said and decided, short enough for a language model. Agents' texts are quoted:
 // in the Markdown they can't break out of their fence, in the JSON they are apart, in `words`.
-import { LRUCache } from 'lru-cache';
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseBy } from '../../projections/phase.ts';
@@ -83,7 +82,7 @@ export const transcriptRoutes: readonly Route[] = [
         ],
       },
     },
-    handle: async ({ forum, transcripts }, c) => {
+    handle: async ({ forum, bodies }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       requireQuery(c.req.url, ['after', 'maxBytes']);
       const { lastEventId } = state;
@@ -93,42 +92,14 @@ export const transcriptRoutes: readonly Route[] = [
       const maxBytes = parseInteger('maxBytes', c.req.query('maxBytes'), TRANSCRIPT_BYTES) ?? TRANSCRIPT_BYTES.fallback;
       const accept = header(c, 'accept');
       const isJson = accepts(accept, 'application/json') && !accepts(accept, 'text/markdown');
-      const transcript = await transcripts.read(state, { after, maxBytes, isJson });
+      const form = isJson ? JSON_FORM : MARKDOWN_FORM;
+      const transcript = await bodies.body(['transcript', state.chamberId, lastEventId, after, maxBytes, isJson], () =>
+        transcribe(forum.store.log, { ...castOf(state), after, maxBytes, form }),
+      );
       return new Response(transcript, { headers: { ...(isJson ? JSON_HEADERS : MARKDOWN_HEADERS), Vary: 'Accept' } });
     },
   },
 ];
-
-interface TranscriptQuery {
-  readonly after: number;
-  readonly maxBytes: number;
-  readonly isJson: boolean;
-}
-
-const CACHED_BYTES_MAX = 8_388_608;
-
-/** Transcripts at the heads of their chambers, each made once for all that ask for the same. */
-export class Transcripts {
-  readonly #made: LRUCache<string, Buffer<ArrayBuffer>, TranscriptQuery & { readonly state: ChamberState }>;
-
-  constructor(log: EventLog) {
-    this.#made = new LRUCache({
-      maxSize: CACHED_BYTES_MAX,
-      sizeCalculation: ({ length }) => length,
-      fetchMethod: async (_key, _stale, { context: { state, after, maxBytes, isJson } }) => {
-        const form = isJson ? JSON_FORM : MARKDOWN_FORM;
-        return Buffer.from(await transcribe(log, { ...castOf(state), after, maxBytes, form }));
-      },
-      ignoreFetchAbort: true,
-    });
-  }
-
-  async read(state: ChamberState, query: TranscriptQuery): Promise<Buffer<ArrayBuffer>> {
-    const { after, maxBytes, isJson } = query;
-    const key = [state.chamberId, state.lastEventId, after, maxBytes, isJson].join(' ');
-    return await this.#made.forceFetch(key, { context: { ...query, state } });
-  }
-}
 
 const MARKDOWN_HEADERS = { ...CORS_HEADERS, 'Content-Type': 'text/markdown; charset=utf-8' };
 

@@ -53,6 +53,8 @@ const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
     renew(1_500, () => `GET /chambers/${DEEP_CHAMBER} HTTP/1.1\r\nHost: x\r\n${ASKS_FOR_PAGE}\r\n\r\n`, {
       isPaused: true,
     }),
+  'unread-lists': () =>
+    renew(1_500, () => `GET /chambers/${anyFull()}/ideas HTTP/1.1\r\nHost: x\r\n\r\n`, { isPaused: true }),
   transcripts: () => flood(100, transcript),
   'model-reads': () => flood(100, modelRead),
   documents: () => flood(100, () => ({ path: '/docs', headers: { 'if-none-match': any(['"x"', '*']) } })),

@@ -11,6 +11,7 @@ export const ATTACKS = [
   'silent-connections',
   'pages',
   'unread-pages',
+  'unread-lists',
   'transcripts',
   'model-reads',
   'documents',
