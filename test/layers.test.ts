@@ -65,7 +65,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   client: ['vocabulary', 'crypto', 'projections'],
   audit: [...PURE, 'terminal', 'verifier'],
   // A client of the service for models, and a reader of itself within the service.
-  mcp: [...PURE, 'client'],
+  mcp: [...PURE, 'client', 'main-thread'],
   config: ['vocabulary', 'client-address', 'log'],
   'client-address': ['vocabulary'],
   'access-list': ['crypto', 'repeated-log'],

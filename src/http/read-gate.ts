@@ -50,7 +50,7 @@ export function readGateRoutes(app: ForumApp, { networkOf, underWay, workError }
       whenClosed(outgoing, release);
       await next();
       // A stream stays open, and has a limit of its own.
-      if (c.res.headers.get('content-type')?.startsWith('text/event-stream')) release();
+      if (c.req.method === 'GET' && c.res.headers.get('content-type')?.startsWith('text/event-stream')) release();
     } finally {
       turns.pass(network);
     }

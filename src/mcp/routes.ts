@@ -1,8 +1,10 @@
 // POST /mcp (extension): the service's reading tools for models. Served only under the names of the service and of its own machine,
 // so that no web page can reach it through a name of its own (DNS rebinding).
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HttpBindings } from '@hono/node-server';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import type { Context, Hono } from 'hono';
+import { currentPayer, type Payer, workFor } from '../main-thread.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 
@@ -23,7 +25,18 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
+  /** For whom the library reads from the service, at whatever time it does. */
+  const payers = new AsyncLocalStorage<Payer | undefined>();
+  const readSelf = async (request: Request) => {
+    const payer = payers.getStore();
+    workFor(payer);
+    const response = await app.fetch(request, {} as Env['Bindings']);
+    workFor(payer);
+    return response;
+  };
+
   app.post('/mcp', async (c) => {
+    const payer = currentPayer();
     requireName(names, 'Host', `http://${c.req.header('host')}`);
     const origin = c.req.header('origin');
     if (origin !== undefined) requireName(names, 'Origin', origin);
@@ -31,9 +44,11 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     if (Array.isArray(parsedBody)) throw new ForumError('FORUM_ERR_VALIDATION', 'body: one message, not a batch');
     // Loaded with the first request: it would slow every start.
     handler ??= import('./reading-server.ts').then(({ createReadingHandler }) =>
-      createReadingHandler(version, async (request) => await app.fetch(request, {} as Env['Bindings'])),
+      createReadingHandler(version, readSelf),
     );
-    const response = await (await handler).fetch(c.req.raw, { parsedBody });
+    const { fetch } = await handler;
+    workFor(payer);
+    const response = await payers.run(payer, () => fetch(c.req.raw, { parsedBody }));
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     return response;
   });
