@@ -21,10 +21,28 @@ const UNPRINTABLE = /[^\P{Cc}\n]|[\u2028\u2029\p{Cf}\p{Cs}\p{Default_Ignorable_C
 
 /** JSON in which these characters are escaped: a program reads the same value from it, and a terminal shows only text. */
 export function escapeInvisible(json: string): string {
-  return json.replace(UNPRINTABLE, (character) => {
-    const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
-    return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
-  });
+  const escapes = new Map<string, string>();
+  const escapeOf = (character: string) => {
+    const known = escapes.get(character) ?? toEscape(character);
+    escapes.set(character, known);
+    return known;
+  };
+  let escaped = '';
+  for (let start = 0, end = 0; start < json.length; start = end) {
+    end = start + PIECE_CHARS;
+    if (HIGH_SURROGATE.test(json.charAt(end - 1))) end++;
+    escaped += json.slice(start, end).replace(UNPRINTABLE, escapeOf);
+  }
+  return escaped;
+}
+
+/** V8 keeps every match of a replacement until its end, some 150 bytes for each. */
+const PIECE_CHARS = 65_536;
+const HIGH_SURROGATE = /[\ud800-\udbff]/;
+
+function toEscape(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
 export function visibleJson(value: unknown): string {
