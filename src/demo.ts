@@ -12,9 +12,9 @@ import { narrate, tickerOf } from './cli/narrate.ts';
 import { toDeadlines } from './cli/values.ts';
 import { Agent } from './client/agent.ts';
 import { ForumClient } from './client/forum-client.ts';
-import { linkedSignal } from './client/time.ts';
 import { CAST, play } from './demo/cast.ts';
 import { openCluster, openStage, readChain, type Stage, type Testimony, witness } from './demo/stage.ts';
+import { linkedSignal } from './reading/linked-signal.ts';
 import { paint } from './terminal.ts';
 
 const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;

@@ -7,6 +7,8 @@ import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
 import { openReader, readMeta } from './log/sqlite/stored-events.ts';
+import { READ_LIMITS } from './reading/limits.ts';
+import { openResponse } from './reading/response.ts';
 import { readHead } from './relayer/chain-client.ts';
 import type { RelayerConfig } from './relayer/context.ts';
 import { probeChain } from './relayer/identity.ts';
@@ -134,7 +136,7 @@ function readLog<T>(databasePath: string, read: (db: ReturnType<typeof openReade
 
 async function lastBlockTime({ CHAIN, RPC_URL }: Config): Promise<number> {
   if (CHAIN === 'none' || RPC_URL === undefined) return 0;
-  const rpc = openRpc(RPC_URL, PROBE_MILLIS);
+  const rpc = openRpc(RPC_URL, { timeoutMillis: PROBE_MILLIS });
   // An unreachable RPC is reported by examineChain.
   const head = await readHead(rpc).catch(() => ({ at: 0 }));
   rpc.close();
@@ -180,22 +182,28 @@ export async function examineService(url: string): Promise<readonly Finding[]> {
   const isReady = ready?.response.ok === true || ready?.response.status === 404;
   return [
     ok('service', `version ${version}, logId ${logId}`),
-    isHealthy === true ? ok('service', 'healthy') : problem('service', `not healthy: ${JSON.stringify(health?.body)}`),
-    isReady ? ok('service', 'ready for moves') : problem('service', `not ready: ${JSON.stringify(ready?.body)}`),
+    isHealthy === true ? ok('service', 'healthy') : problem('service', `not healthy: ${textOf(health?.body)}`),
+    isReady ? ok('service', 'ready for moves') : problem('service', `not ready: ${textOf(ready?.body)}`),
     Math.abs(aheadSeconds) <= SERVICE_CLOCK_SECONDS_MAX
       ? ok('clock', 'the service and this machine agree on the time')
       : problem('clock', `the service is ${aheadSeconds} s ahead of this clock: signatures made here may be rejected`),
   ];
 }
 
+/** Four probes are made at once, and each response is short. */
+const PROBE_LIMITS = { ...READ_LIMITS, responseBytesMax: 256 * 1024 };
+const BODY_CHARS_SHOWN = 500;
+
+function textOf(body: unknown): string {
+  return JSON.stringify(body).slice(0, BODY_CHARS_SHOWN);
+}
+
 async function ask(url: string) {
   try {
-    const response = await fetch(url, {
-      signal: AbortSignal.timeout(PROBE_MILLIS),
-      headers: { accept: 'application/json' },
-    });
-    const body = (await response.json().catch(() => undefined)) as Readonly<Record<string, unknown>> | undefined;
-    if (body === undefined) throw new Error(`the response with status ${response.status} is not JSON`);
+    const init = { headers: { accept: 'application/json' } };
+    const response = await openResponse(fetch, url, init, { wholeMillisMax: PROBE_MILLIS });
+    const body = (await response.json(PROBE_LIMITS)) as Readonly<Record<string, unknown>> | undefined;
+    if (body === undefined || body === null) throw new Error(`the response with status ${response.status} is not JSON`);
     return { response, body };
   } catch (error) {
     const { message, cause } = error as Error;

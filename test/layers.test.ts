@@ -23,6 +23,7 @@ const SERVER = [
   'compression',
   'child-output',
   'repeated-log',
+  'reading',
   'chain',
   'observation',
 ];
@@ -57,13 +58,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The edges never import each other.
   http: [...SPINE, 'client-address', 'connections', 'main-thread'],
   stream: [...SPINE, 'connections', 'main-thread'],
-  relayer: [...SPINE, 'child-output', 'repeated-log'],
+  relayer: [...SPINE, 'reading', 'child-output', 'repeated-log'],
   metrics: PURE,
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'audit'],
   // What may run in somebody else's program shares the format and the rules with the service, not its store.
-  client: ['vocabulary', 'crypto', 'projections'],
-  audit: [...PURE, 'terminal', 'verifier'],
+  reading: ['vocabulary'],
+  client: ['vocabulary', 'crypto', 'projections', 'reading'],
+  audit: [...PURE, 'reading', 'terminal', 'verifier'],
   // A client of the service for models, and a reader of itself within the service.
   mcp: [...PURE, 'client', 'main-thread'],
   config: ['vocabulary', 'client-address', 'log'],

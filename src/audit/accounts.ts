@@ -6,6 +6,7 @@ import { type ParsedSignature, SignatureError } from '../crypto/http-signature.t
 import { changePersonality } from '../moves/change-personality.ts';
 import { parseBody } from '../moves/move.ts';
 import { agentIdOf, register, registeredDid } from '../moves/register.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
@@ -123,7 +124,7 @@ export class AccountLog {
   }
 
   #problemOfPayload(event: AccountEvent, body: string): string | undefined {
-    const json = body === '' ? undefined : parseJson(body);
+    const json = body === '' ? undefined : parseJson(body, READ_LIMITS.jsonValuesMax);
     let due: unknown;
     if (event.type === register.event) {
       due = register.decide(parseBody(register, { json }), { state: null, isSigned: true });

@@ -9,13 +9,14 @@ import {
   http,
   type PublicClient,
   parseEventLogs,
-  ResponseBodyTooLargeError,
   TransactionNotFoundError,
   TransactionReceiptNotFoundError,
 } from 'viem';
+import { READ_LIMITS } from '../reading/limits.ts';
+import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import { ABI } from './contracts.ts';
-import { INPUT_LIMITS, Unreachable, UnusableInput } from './input.ts';
+import { INPUT_LIMITS, type InputLimits, Unreachable, UnusableInput } from './input.ts';
 
 const NO_ROOT = /^0x0*$/;
 
@@ -36,11 +37,12 @@ export class AuditedChain {
   readonly #host: string;
   readonly #client: PublicClient;
 
-  constructor(rpcUrl: string, registries: readonly Address[], timeoutSeconds = INPUT_LIMITS.timeoutSeconds) {
+  constructor(rpcUrl: string, registries: readonly Address[], limits: Partial<InputLimits> = {}) {
     this.registries = registries;
     this.#host = new URL(rpcUrl).host;
-    // viem's own timeout ends with the headers, that of fetchOnce with the body.
-    const transport = http(rpcUrl, { fetchFn: fetchOnce(timeoutSeconds), timeout: 0, retryCount: 0 });
+    const { timeoutSeconds, responseBytesMax } = { ...INPUT_LIMITS, ...limits };
+    const fetchFn = limitedFetch({ ...READ_LIMITS, responseBytesMax }, timeoutSeconds * 1_000);
+    const transport = http(rpcUrl, { ...UNLIMITED_BY_VIEM, fetchFn, retryCount: 0, onFetchResponse: requireOk });
     this.#client = createPublicClient({ transport, ccipRead: false });
   }
 
@@ -130,15 +132,10 @@ export class AuditedChain {
 }
 
 function isTransport(error: unknown): boolean {
-  const isFailure = (cause: unknown) => cause instanceof HttpRequestError || cause instanceof ResponseBodyTooLargeError;
+  const isFailure = (cause: unknown) => cause instanceof HttpRequestError;
   return error instanceof BaseError && error.walk(isFailure) !== null;
 }
 
-function fetchOnce(timeoutSeconds: number): typeof fetch {
-  return async (url, init) => {
-    const signal = AbortSignal.timeout(timeoutSeconds * 1_000);
-    const response = await fetch(url, { ...init, signal, redirect: 'manual' });
-    if (!response.ok) throw new Error(`it returned status ${response.status}`);
-    return response;
-  };
+function requireOk({ ok, status }: Response): void {
+  if (!ok) throw new Error(`it returned status ${status}`);
 }

@@ -5,6 +5,7 @@ import { deploymentOf, type Settlement } from '../../projections/settlement.ts';
 import { type CreationContext, createChamber } from '../moves/create-chamber.ts';
 import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../moves/move.ts';
 import { moveOfEvent } from '../moves/registry.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { MoveEvent, MovePayloads, ServiceEvent } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
@@ -103,7 +104,7 @@ const SOURCES: Readonly<Record<Effect, readonly ((event: MoveEvent) => unknown)[
 function requestedBody(event: MoveEvent): unknown {
   const text = event.request?.body;
   if (text === undefined || text === null) return impliedBody(event);
-  return parseBody(slices[event.type], { json: text === '' ? undefined : parseJson(text) });
+  return parseBody(slices[event.type], { json: text === '' ? undefined : parseJson(text, READ_LIMITS.jsonValuesMax) });
 }
 
 function impliedBody(event: MoveEvent): unknown {

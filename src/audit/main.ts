@@ -112,9 +112,8 @@ async function toChain({ rpc, registries = [], limits }: AuditArguments): Promis
   if (rpc === undefined) return undefined;
   if (registries.length === 0) throw new UnusableInput('--rpc needs --registry');
   if (!isUrl(rpc)) throw new UnusableInput('--rpc must be an http(s) URL');
-  const { timeoutSeconds } = { ...INPUT_LIMITS, ...limits };
   const { AuditedChain } = await import('./chain.ts');
-  return new AuditedChain(rpc, registries as readonly Hex[], timeoutSeconds);
+  return new AuditedChain(rpc, registries as readonly Hex[], limits);
 }
 
 export interface AuditRequest {

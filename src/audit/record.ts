@@ -2,6 +2,7 @@
 // members exactly the published ones: the payload schemas are those of the moves and of the service events.
 import * as v from 'valibot';
 import { accountRecordSchemas, recordSchemas } from '../moves/records.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../vocabulary/json.ts';
@@ -39,7 +40,7 @@ function read<Event>({ bytes, isEnded }: RawLine, known: Schemas): LineRecord<Ev
     return { problem: 'is not UTF-8' };
   }
   try {
-    return toRecord(text, parseJson(text), known);
+    return toRecord(text, parseJson(text, READ_LIMITS.jsonValuesMax), known);
   } catch (error) {
     if (!(error instanceof ForumError)) throw error;
     if (!isEnded) return { problem: 'is torn: the input ends within it' };

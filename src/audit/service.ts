@@ -1,16 +1,16 @@
 // A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted,
 // and every response is bounded in size and time.
-import { concatBytes } from '@noble/hashes/utils.js';
 import * as v from 'valibot';
+import { count, LimitError, READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
+import { type OpenResponse, openResponse } from '../reading/response.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import { id } from '../vocabulary/schemas.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
 import {
-  count,
   INPUT_LIMITS,
   type InputLimits,
+  lineLimited,
   type RawLine,
-  readLines,
   requireLines,
   Unreachable,
   UnusableInput,
@@ -32,6 +32,9 @@ const DETAIL_CHARS_MAX = 200;
 /** A response that never ends, however slowly it comes, ends after so many timeouts. */
 const TIMEOUTS_MAX = 20;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+/** A service may add members to its views. */
+const VIEW_BYTES_MIN = 1024 * 1024;
+const BYTES_PER_CHAR_MAX = 6;
 const CHAMBERS = v.array(v.object({ chamberId: id }));
 
 export interface JsonResponse {
@@ -70,12 +73,15 @@ export class AuditedService {
 
   async *#pages(owner: string, after: number): AsyncGenerator<RawLine, void, undefined> {
     for (let cursor = after, isHead = false; !isHead; ) {
-      const { headers, chunks } = await this.#get(`${owner}/events?after=${cursor}&limit=${PAGE_LINES}`);
-      const logId = headers.get('log-id');
+      const response = await this.#get(`${owner}/events?after=${cursor}&limit=${PAGE_LINES}`);
+      const logId = response.headers.get('log-id');
       this.logId ??= logId;
-      if (this.logId !== logId) throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
+      if (this.logId !== logId) {
+        response.close();
+        throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
+      }
       const before = cursor;
-      for await (const line of readLines(chunks, this.#limits)) {
+      for await (const line of lineLimited(this.#reachable(response.lines(this.#limits)))) {
         cursor++;
         if (cursor - before > PAGE_LINES)
           throw new UnusableInput(`a page of its events holds more than ${count(PAGE_LINES)} lines`);
@@ -86,11 +92,29 @@ export class AuditedService {
   }
 
   async read(path: string): Promise<JsonResponse> {
-    const { headers, chunks } = await this.#get(path);
-    const at = Date.parse(headers.get('date') ?? '');
-    const text = await readText(chunks, this.#limits);
+    return await this.#read(path, { ...READ_LIMITS, ...this.#limits }).catch((error) => this.#fail(error));
+  }
+
+  /** A response that repeats what the lines say, in so many characters of JSON. A longer one throws UnusableInput. */
+  async readView(path: string, expectedChars: number): Promise<JsonResponse> {
+    const limits = {
+      responseBytesMax: VIEW_BYTES_MIN + BYTES_PER_CHAR_MAX * expectedChars,
+      jsonValuesMax: READ_LIMITS.jsonValuesMax + expectedChars,
+    };
+    return await this.#read(path, limits).catch((error) => {
+      if (error instanceof LimitError) throw new UnusableInput(error.message);
+      throw error;
+    });
+  }
+
+  async #read(path: string, limits: Pick<ReadLimits, 'responseBytesMax' | 'jsonValuesMax'>): Promise<JsonResponse> {
+    const response = await this.#get(path);
+    const at = Date.parse(response.headers.get('date') ?? '');
+    const text = await response.text(limits).catch((error) => {
+      throw error instanceof LimitError ? error : toUnreachable(this.#baseUrl, error);
+    });
     try {
-      return { body: parseJson(text), at: Number.isNaN(at) ? Date.now() : at };
+      return { body: parseJson(text, limits.jsonValuesMax), at: Number.isNaN(at) ? Date.now() : at };
     } catch {
       throw new UnusableInput(`its response to GET ${path} is not JSON: is it a chamber service?`);
     }
@@ -124,12 +148,12 @@ export class AuditedService {
   }
 
   /** A busy service says when to retry. */
-  async #get(path: string): Promise<HttpResponse> {
+  async #get(path: string): Promise<OpenResponse> {
     for (let attempt = 1; ; attempt++) {
-      const response = await send(this.#baseUrl + path, this.#limits);
+      const response = await this.#open(path);
       const { status, headers } = response;
       if (status === OK) return response;
-      const text = detailOf(await readText(response.chunks, this.#limits)) || 'check the base URL';
+      const text = detailOf(await this.#text(response)) || 'check the base URL';
       const detail = REDIRECTS.includes(status)
         ? `it redirects to ${headers.get('location')}: audit that address`
         : text;
@@ -140,6 +164,31 @@ export class AuditedService {
       await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(seconds, 1), WAIT_SECONDS_MAX) * 1_000));
     }
   }
+
+  async #open(path: string): Promise<OpenResponse> {
+    const silenceMillisMax = this.#limits.timeoutSeconds * 1_000;
+    const deadlines = { silenceMillisMax, wholeMillisMax: TIMEOUTS_MAX * silenceMillisMax };
+    return await openResponse(fetch, this.#baseUrl + path, {}, deadlines).catch((error) => this.#fail(error));
+  }
+
+  async #text(response: OpenResponse): Promise<string> {
+    return await response.text(this.#limits).catch((error) => this.#fail(error));
+  }
+
+  async *#reachable(lines: AsyncIterable<RawLine>): AsyncGenerator<RawLine, void, undefined> {
+    try {
+      yield* lines;
+    } catch (error) {
+      if (error instanceof LimitError) throw error;
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): never {
+    if (error instanceof Unreachable || error instanceof UnusableInput) throw error;
+    if (error instanceof LimitError) throw new Unreachable(`a response is not read further: ${error.message}`);
+    throw toUnreachable(this.#baseUrl, error);
+  }
 }
 
 function noteMissing(from: number, to: number, problems: string[]): void {
@@ -149,60 +198,12 @@ function noteMissing(from: number, to: number, problems: string[]): void {
 
 function detailOf(text: string): string {
   try {
-    const { detail } = parseJson(text) as { readonly detail?: unknown };
+    const { detail } = parseJson(text, READ_LIMITS.jsonValuesMax) as { readonly detail?: unknown };
     if (typeof detail === 'string') return detail.slice(0, DETAIL_CHARS_MAX);
   } catch {
     // Not a problem document of ours: reported as it is.
   }
   return text.slice(0, DETAIL_CHARS_MAX);
-}
-
-interface HttpResponse {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly chunks: AsyncIterable<Uint8Array>;
-}
-
-/** Throws Unreachable, as does reading the chunks. */
-async function send(url: string, { timeoutSeconds }: InputLimits): Promise<HttpResponse> {
-  // AbortSignal.timeout can't be extended while a response arrives.
-  const abort = new AbortController();
-  const millis = timeoutSeconds * 1_000;
-  const timer = setTimeout(() => abort.abort(new Error(`silent for ${timeoutSeconds} s`)), millis);
-  const end = performance.now() + TIMEOUTS_MAX * millis;
-  async function* readChunks(body: AsyncIterable<Uint8Array> | readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
-    try {
-      for await (const chunk of body) {
-        timer.refresh();
-        if (performance.now() > end)
-          throw new Error(`the response takes longer than ${TIMEOUTS_MAX * timeoutSeconds} s`);
-        yield chunk;
-      }
-    } catch (error) {
-      throw toUnreachable(url, error);
-    } finally {
-      clearTimeout(timer);
-      abort.abort();
-    }
-  }
-  try {
-    const { status, headers, body } = await fetch(url, { signal: abort.signal, redirect: 'manual' });
-    return { status, headers, chunks: readChunks(body ?? []) };
-  } catch (error) {
-    clearTimeout(timer);
-    throw toUnreachable(url, error);
-  }
-}
-
-async function readText(chunks: HttpResponse['chunks'], { responseBytesMax }: InputLimits): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of chunks) {
-    bytes += chunk.length;
-    if (bytes > responseBytesMax) throw new Unreachable(`a response is longer than ${count(responseBytesMax)} bytes`);
-    parts.push(chunk);
-  }
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(concatBytes(...parts));
 }
 
 /** Names the host alone: the rest of a URL may hold credentials. */

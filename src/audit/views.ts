@@ -12,7 +12,7 @@ const ATTEMPTS_MAX = 5;
 /** Reads the views and the preview until no event came in between; the audit takes the events that do. */
 export async function compareViews(audit: ChamberAudit, service: AuditedService, chamberId: number): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const responses = await readResponses(service, `/chambers/${chamberId}`);
+    const responses = await readResponses(service, `/chambers/${chamberId}`, audit.decisions.state);
     const before = audit.lineCount;
     try {
       for await (const line of service.lines(chamberId, before)) await audit.take(line);
@@ -29,12 +29,16 @@ type Responses = Awaited<ReturnType<typeof readResponses>>;
 type Response = Responses['chamber'];
 
 /** At once: of an audit of small chambers most is waiting for responses. */
-async function readResponses(service: AuditedService, chamberPath: string) {
-  const read = async (path: string) => ({ path, json: await service.read(path).catch(messageOf) });
+async function readResponses(service: AuditedService, chamberPath: string, state: ChamberState | null) {
+  const read = async (path: string, expected?: object | null) => {
+    const { length } = JSON.stringify(expected ?? null);
+    return { path, json: await service.readView(path, length).catch(messageOf) };
+  };
+  const now = Date.now();
   const [chamber, ideas, allocations, preview] = await Promise.all([
-    read(chamberPath),
-    read(`${chamberPath}/ideas`),
-    read(`${chamberPath}/allocations`),
+    read(chamberPath, state && chamberView(state, now)),
+    read(`${chamberPath}/ideas`, state && ideaViews(state)),
+    read(`${chamberPath}/allocations`, state && allocationsView(state, Number.POSITIVE_INFINITY)),
     read(`${chamberPath}/merkle-preview`),
   ]);
   return { chamber, ideas, allocations, preview };

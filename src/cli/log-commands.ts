@@ -1,10 +1,11 @@
 // Commands about a chamber's log: following it, exporting it and auditing it.
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { ChamberFold } from '../client/chamber-fold.ts';
 import { ClientError } from '../client/error.ts';
 import { type Cursor, follow, START } from '../client/events.ts';
 import type { ForumClient } from '../client/forum-client.ts';
+import { parseDid } from '../crypto/did-key.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { auditCommand } from './audit-command.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
@@ -99,13 +100,13 @@ interface Target {
 async function tailToTerminal(target: Target, after: number, isJson: boolean): Promise<void> {
   await requireHead(target, after, '--after');
   const { forum, chamberId, signal } = target;
-  let state: ChamberState | null = null;
+  const fold = new ChamberFold(forum.service.limits);
   for await (const { line, event } of forum.lines(chamberId, { after: isJson ? after : 0, signal })) {
     if (isJson) {
       console.log(toPrintedLine(line));
       continue;
     }
-    state = evolveChamber(state, event);
+    const state = fold.take(event);
     if (event.eventId > after) console.log(narrate(event, state, (did) => did.slice(-8)));
   }
 }
@@ -163,6 +164,9 @@ async function endOf(file: FileHandle, path: string, chamberId: number): Promise
   return cursor;
 }
 
+/** The most that a service can be configured to. */
+const MEMBERS_MAX = 100_000;
+
 /** Standard output gets JSON lines whether or not --json is set. */
 async function exportLines(input: Input): Promise<void> {
   const { out, force, 'with-accounts': accountsPath } = input.options;
@@ -173,7 +177,9 @@ async function exportLines(input: Input): Promise<void> {
   const dids = new Set<string>();
   const texts = async function* () {
     for await (const { line, event } of lines) {
-      if ('accountEventId' in event.payload && event.did !== null) dids.add(event.did);
+      const { did, payload } = event;
+      if ('accountEventId' in payload && did !== null && !dids.has(did) && parseDid(did) !== undefined) dids.add(did);
+      if (dids.size > MEMBERS_MAX) throw new CommandError('verification', `more than ${MEMBERS_MAX} agents are named`);
       yield `${line}\n`;
     }
   };

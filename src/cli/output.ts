@@ -39,6 +39,7 @@ const EXIT_OF: Partial<Record<ClientErrorCode, number>> = {
   FORUM_ERR_CONFLICT: EXIT.conflict,
   FORUM_ERR_UNAVAILABLE: EXIT.unreachable,
   CLIENT_ERR_UNREACHABLE: EXIT.unreachable,
+  CLIENT_ERR_TOO_LARGE: EXIT.unreachable,
 };
 
 /** Prints the error on standard error, as JSON if the output is JSON; returns the exit code. */
@@ -78,14 +79,22 @@ export function members(value: object): readonly string[] {
   return rows.map(([name, text]) => `${paint('dim', name.padEnd(width))}  ${text}`);
 }
 
-/** Rows under their titles, or `empty` if there are none. */
+/** A column is no wider: a hostile cell would widen it in every row. */
+const COLUMN_CHARS_MAX = 120;
+const CELL_CHARS_MAX = 2_000;
+const ROWS_MAX = 1_000;
+
+/** The first rows under their titles, or `empty` if there are none. */
 export function table(titles: readonly string[], rows: readonly (readonly unknown[])[], empty = ''): readonly string[] {
   if (rows.length === 0) return [empty];
-  const [header = [], ...texts] = [titles, ...rows.map((row) => row.map(asText))];
-  const widths = titles.map((title, column) => Math.max(title.length, ...texts.map((row) => row[column]?.length ?? 0)));
+  const texts = rows.slice(0, ROWS_MAX).map((row) => row.map((value) => asText(value).slice(0, CELL_CHARS_MAX)));
+  const widthOf = (title: string, column: number) =>
+    Math.min(Math.max(title.length, ...texts.map((row) => row[column]?.length ?? 0)), COLUMN_CHARS_MAX);
+  const widths = titles.map(widthOf);
   const pad = (text: string, column: number) => text.padEnd(widths[column] ?? 0);
   const toLine = (row: readonly string[]) => row.map(pad).join('  ').trimEnd();
-  return [paint('bold', toLine(header)), ...texts.map(toLine)];
+  const more = rows.length > ROWS_MAX ? [`… and ${rows.length - ROWS_MAX} more: --json prints all`] : [];
+  return [paint('bold', toLine(titles)), ...texts.map(toLine), ...more];
 }
 
 function asText(value: unknown): string {

@@ -6,11 +6,12 @@ import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseSignature, signatureBase } from '../crypto/http-signature.ts';
 import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
+import type { ReadLimits } from '../reading/limits.ts';
 import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { DEADLINES, type Hex, instantOf, type Millis, toTimestamp } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { follow, START } from './events.ts';
-import { type CallOptions, exchangeWhole, parseJson, type Service } from './exchange.ts';
+import { type CallOptions, exchangeWhole, type Page, parseJson, type Service } from './exchange.ts';
 
 /** Stored with the opening when it is committed to. */
 export interface Binding {
@@ -46,9 +47,9 @@ export async function readProvenChamber(
   { signal }: CallOptions,
 ): Promise<ProvenChamber> {
   const path = `/chambers/${chamberId}/events?after=0&limit=1`;
-  const { value, headers } = await exchangeWhole<string>(service, { method: 'GET', path, isText: true }, signal);
-  const { event, leaf } = follow(START, chamberId, value.split('\n', 1)[0] ?? '');
-  if (event.type !== 'chamber.created' || !areDeadlinesSigned(event)) {
+  const { value, headers } = await exchangeWhole<Page>(service, { method: 'GET', path, as: 'page' }, signal);
+  const { event, leaf } = follow(START, chamberId, value.lines[0] ?? '', service.limits);
+  if (event.type !== 'chamber.created' || !areDeadlinesSigned(event, service.limits)) {
     throw new ClientError('CLIENT_ERR_CHAIN', `the deadlines of chamber ${chamberId} are not signed by its creator`);
   }
   return { state: evolveChamber(null, event), logId: headers.get('Log-Id'), chamberLeaf: leaf };
@@ -56,10 +57,10 @@ export async function readProvenChamber(
 
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
 
-function areDeadlinesSigned({ did, request, payload }: Created): boolean {
+function areDeadlinesSigned({ did, request, payload }: Created, limits: ReadLimits): boolean {
   try {
     if (request === null || !isRequestOf(did, request)) return false;
-    const body = parseJson(request.body ?? '') as Readonly<Record<string, string>>;
+    const body = parseJson(request.body ?? '', limits) as Readonly<Record<string, string>>;
     return DEADLINES.every((name) => instantOf(body[name] ?? '') === Date.parse(payload.deadlines[name]));
   } catch {
     // A line of another shape is not signed either.

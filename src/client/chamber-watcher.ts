@@ -1,13 +1,15 @@
 // Watches a chamber: phases and turns follow from its events and the clock. The service confirms each change before it is
 // emitted, because clocks differ and lines may still be in transit.
-import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseAt, type TurnPhase, turnAt, turnHolderAt } from '../../projections/phase.ts';
 import type { ChamberView } from '../../projections/views.ts';
+import { linkedSignal } from '../reading/linked-signal.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
+import { ChamberFold } from './chamber-fold.ts';
 import { nullIfRetryable } from './error.ts';
 import { lines, type VerifiedLine } from './events.ts';
 import { type CallOptions, exchange, type Service } from './exchange.ts';
-import { backoffMillis, linkedSignal, type ServiceClock } from './time.ts';
+import { backoffMillis, type ServiceClock } from './time.ts';
 
 /** A turn of this agent. */
 export interface Turn {
@@ -35,7 +37,7 @@ export async function* changes(
 ): AsyncGenerator<Snapshot, void, undefined> {
   const reading = linkedSignal(signal);
   const incoming = new IncomingLines(lines(service, chamberId, { signal: reading.signal }));
-  let state: ChamberState | null = null;
+  const fold = new ChamberFold(service.limits);
   let lastPassId = 0;
   let lastEmitted: string | null = null;
   let misses = 0;
@@ -43,6 +45,7 @@ export async function* changes(
     let { head } = await readRemote(service, chamberId, reading.signal);
     while (true) {
       let wakeAt = Number.POSITIVE_INFINITY;
+      const { state } = fold;
       if (state !== null && state.lastEventId >= head) {
         const snapshot = snapshotAt(state, lastPassId, service.clock.now());
         const key = keyOf(snapshot);
@@ -61,7 +64,7 @@ export async function* changes(
       }
       const line = await incoming.nextBefore(wakeAt, service.clock);
       if (line === null) continue;
-      state = evolveChamber(state, line.event);
+      fold.take(line.event);
       if (line.event.type === 'chamber.passed') lastPassId = line.eventId;
     }
   } finally {

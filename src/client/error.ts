@@ -7,6 +7,8 @@ export type ClientErrorCode =
   | 'CLIENT_ERR_UNREACHABLE'
   /** A response, but not from this service: most likely a wrong base URL. */
   | 'CLIENT_ERR_ANSWER'
+  /** A response, line or event beyond the client's limits, which is not read further and not requested again. */
+  | 'CLIENT_ERR_TOO_LARGE'
   /** The stream's lines do not follow one another: altered, dropped, reordered, or another log under the same URL. */
   | 'CLIENT_ERR_CHAIN'
   /** A proof from the service that does not verify. */

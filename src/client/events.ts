@@ -1,10 +1,19 @@
 // Events over any number of connections. Each line names the leaf hash of the previous one, so that a reader
 // detects any change: no line is returned that does not follow the cursor.
 import { leafHash } from '../crypto/merkle.ts';
+import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { ClientError, nullIfRetryable } from './error.ts';
-import { type CallOptions, exchange, parseJson, type Service } from './exchange.ts';
+import {
+  type CallOptions,
+  exchange,
+  PAGE_LINES_MAX,
+  type Page,
+  parseJson,
+  type Service,
+  tooLarge,
+} from './exchange.ts';
 import type { CursorStore } from './stores.ts';
 import { backoffMillis } from './time.ts';
 
@@ -49,7 +58,7 @@ export async function* lines(
   let cursor = (await cursorStore?.load()) ?? toCursor(after);
   const path = () => `/chambers/${chamberId}/stream?after=${cursor.eventId}`;
   for await (const text of messages(service, { path, signal })) {
-    const line = follow(cursor, chamberId, text);
+    const line = follow(cursor, chamberId, text, service.limits);
     cursor = { eventId: line.eventId, leaf: line.leaf };
     yield line;
     await cursorStore?.save(cursor);
@@ -62,22 +71,38 @@ export interface FollowAllOptions extends CallOptions {
   readonly after?: string;
 }
 
+/** Some 20 MB. */
+const HEADS_MAX = 100_000;
+
 /**
  * The lines of all chambers, then live ones, each once and in its chamber's order, across reconnections. A line is checked
- * against the one before it of its chamber, if that was read in this call: the last of each chamber is remembered. Throws as lines.
+ * against the one before it of its chamber, if that was read in this call: the last of each chamber is remembered, of the
+ * HEADS_MAX chambers with the newest lines. Throws as lines.
  */
 export async function* allLines(
   service: Service,
   { signal = new AbortController().signal, after = '0' }: FollowAllOptions,
 ): AsyncGenerator<VerifiedLine & { readonly cursor: string }, void, undefined> {
+  // In the order of their newest lines.
   const heads = new Map<number, Cursor>();
+  let isForgetful = false;
   let cursor = after;
   const path = () => `/events?after=${encodeURIComponent(cursor)}`;
   for await (const text of messages(service, { path, signal })) {
-    const { chamberId = 0, eventId = 0 } = (parseJson(text) ?? {}) as Partial<ChamberEvent>;
-    const unread = after === '0' ? START : { eventId: eventId - 1, leaf: null };
-    const line = follow(heads.get(chamberId) ?? unread, chamberId, text);
+    const { chamberId: stated, eventId = 0 } = (parseJson(text, service.limits) ?? {}) as Partial<ChamberEvent>;
+    const chamberId = typeof stated === 'number' ? stated : 0;
+    const isFromStart = after === '0' && !isForgetful;
+    const unread = isFromStart ? START : { eventId: eventId - 1, leaf: null };
+    const line = follow(heads.get(chamberId) ?? unread, chamberId, text, service.limits);
+    heads.delete(chamberId);
     heads.set(chamberId, { eventId, leaf: line.leaf });
+    if (heads.size > HEADS_MAX) {
+      isForgetful = true;
+      for (const oldest of heads.keys()) {
+        heads.delete(oldest);
+        break;
+      }
+    }
     cursor = `${chamberId}:${eventId}`;
     yield { ...line, cursor };
   }
@@ -101,8 +126,9 @@ async function* messages(service: Service, { path, signal }: Connecting): AsyncG
   for (let attempt = 0; ; attempt++) {
     signal.throwIfAborted();
     let isOpen = false;
-    const socket = await openSocket(baseUrl + path());
-    for await (const text of messagesOf(socket, { signal, onOpen: () => (isOpen = true) })) {
+    const socket = await openSocket(baseUrl + path(), service.limits);
+    const reading = { signal, limits: service.limits, onOpen: () => (isOpen = true) };
+    for await (const text of messagesOf(socket, reading)) {
       attempt = 0;
       yield text;
     }
@@ -110,15 +136,13 @@ async function* messages(service: Service, { path, signal }: Connecting): AsyncG
     wasReached ||= isOpen;
     if (!isOpen) {
       // A WebSocket does not say why its handshake failed. The same request as a stream over HTTP does.
-      const probing = exchange<void>(service, { method: 'GET', path: path(), isProbe: true }, signal);
+      const probing = exchange<void>(service, { method: 'GET', path: path(), as: 'nothing' }, signal);
       await (wasReached ? probing.catch(nullIfRetryable) : probing);
       if (!wasReached && local.now() > giveUpAt) throw new ClientError('CLIENT_ERR_UNREACHABLE', NO_WEBSOCKET);
     }
     await local.sleep(backoffMillis(attempt), signal);
   }
 }
-
-const PAGE_LINES = 1_000;
 
 /** Every line after the cursor up to the log's head, checked in the same way. */
 export async function* history(
@@ -127,15 +151,15 @@ export async function* history(
   { signal, after = 0 }: Omit<FollowOptions, 'cursorStore'>,
 ): AsyncGenerator<VerifiedLine, void, undefined> {
   let cursor = toCursor(after);
-  let page: readonly string[];
+  let page: Page;
   do {
-    page = await readPage(service, `/chambers/${chamberId}`, { after: cursor, limit: PAGE_LINES, signal });
-    for (const text of page) {
-      const line = follow(cursor, chamberId, text);
+    page = await readPage(service, `/chambers/${chamberId}`, cursor, signal);
+    for (const text of page.lines) {
+      const line = follow(cursor, chamberId, text, service.limits);
       cursor = line;
       yield line;
     }
-  } while (page.length === PAGE_LINES);
+  } while (!page.isEnd);
 }
 
 /** Every line of an agent's account that is published: the first may have a later number than 1 (release 0.1). */
@@ -145,20 +169,20 @@ export async function* accountHistory(
   { signal }: CallOptions,
 ): AsyncGenerator<VerifiedLine<AccountEvent>, void, undefined> {
   let cursor: Cursor | undefined;
-  let page: readonly string[];
+  let page: Page;
   do {
-    page = await readPage(service, `/agents/${did}`, { after: cursor ?? START, limit: PAGE_LINES, signal });
-    for (const text of page) {
-      cursor ??= startOf(text);
-      const line: VerifiedLine<AccountEvent> = follow(cursor, did, text);
+    page = await readPage(service, `/agents/${did}`, cursor ?? START, signal);
+    for (const text of page.lines) {
+      cursor ??= startOf(text, service.limits);
+      const line: VerifiedLine<AccountEvent> = follow(cursor, did, text, service.limits);
       cursor = line;
       yield line;
     }
-  } while (page.length === PAGE_LINES);
+  } while (!page.isEnd);
 }
 
-function startOf(line: string): Cursor {
-  const { eventId } = (parseJson(line) ?? {}) as { readonly eventId?: unknown };
+function startOf(line: string, limits: ReadLimits): Cursor {
+  const { eventId } = (parseJson(line, limits) ?? {}) as { readonly eventId?: unknown };
   return typeof eventId === 'number' && eventId > 1 ? { eventId: eventId - 1, leaf: null } : START;
 }
 
@@ -167,28 +191,24 @@ function toCursor(after: number | Cursor): Cursor {
   return after === 0 ? START : { eventId: after, leaf: null };
 }
 
-async function readPage(
-  service: Service,
-  owner: string,
-  { after, limit, signal }: { after: Cursor; limit: number; signal: AbortSignal | undefined },
-) {
-  const path = `${owner}/events?after=${after.eventId}&limit=${limit}`;
-  const ndjson = await exchange<string>(service, { method: 'GET', path, isText: true }, signal);
-  return ndjson.split('\n').slice(0, -1);
+function readPage(service: Service, owner: string, after: Cursor, signal: AbortSignal | undefined): Promise<Page> {
+  const path = `${owner}/events?after=${after.eventId}&limit=${PAGE_LINES_MAX}`;
+  return exchange(service, { method: 'GET', path, as: 'page' }, signal);
 }
 
 const encoder = new TextEncoder();
 
 /** Checks that the line of a chamber, or of an agent, is the next one after the cursor; throws CLIENT_ERR_CHAIN if not. */
-export function follow(cursor: Cursor, chamberId: number, line: string): VerifiedLine;
-export function follow(cursor: Cursor, did: string, line: string): VerifiedLine<AccountEvent>;
+export function follow(cursor: Cursor, chamberId: number, line: string, limits?: ReadLimits): VerifiedLine;
+export function follow(cursor: Cursor, did: string, line: string, limits?: ReadLimits): VerifiedLine<AccountEvent>;
 export function follow(
   cursor: Cursor,
   stream: number | string,
   line: string,
+  limits = READ_LIMITS,
 ): VerifiedLine<AccountEvent | ChamberEvent> {
   // A chained line was accepted by the service, so its members need no further checks.
-  const event = parseJson(line) as AccountEvent | ChamberEvent | null | undefined;
+  const event = parseJson(line, limits) as AccountEvent | ChamberEvent | null | undefined;
   if (typeof event !== 'object' || event === null) throw broken('received a line that is not an event');
   const expected = cursor.eventId + 1;
   if (event.eventId !== expected) throw broken(`expected event ${expected}, received ${String(event.eventId)}`);
@@ -213,34 +233,45 @@ interface Socket {
   on?(event: 'ping', listener: () => void): void;
 }
 
-/** Beyond this backlog a socket is closed: the reader opens another one when it has caught up. */
-const QUEUED_CHARS_MAX = 8_000_000;
-const MESSAGE_BYTES_MAX = 4_000_000;
-/** The service pings every 30 s. Only `ws` exposes pings; elsewhere a silent socket is reopened after this time. */
-const SILENCE_MILLIS_MAX = 90_000;
+/** Beyond a backlog of so many of the longest messages a socket is closed: the reader opens another one when it has caught up. */
+const QUEUED_MESSAGES_MAX = 2;
+/** What a queued message takes besides its text. */
+const MESSAGE_COST_CHARS = 100;
 
 /** Node's own WebSocket does not limit the size of messages, and needs a flag on Node 20. Deno, Bun and Workers imitate Node. */
-async function openSocket(url: string): Promise<Socket> {
+async function openSocket(url: string, { lineBytesMax, responseMillisMax }: ReadLimits): Promise<Socket> {
   const { process, navigator } = globalThis;
   const isNode = process?.versions?.node !== undefined && (navigator?.userAgent ?? 'Node.js').startsWith('Node.js');
   if (!isNode) return new WebSocket(url);
   const ws = await import('ws');
-  return new ws.WebSocket(url, { perMessageDeflate: false, maxPayload: MESSAGE_BYTES_MAX });
+  const handshakeTimeout = responseMillisMax;
+  return new ws.WebSocket(url, { perMessageDeflate: false, maxPayload: lineBytesMax, handshakeTimeout });
 }
 
-/** One WebSocket's messages; ends with the connection, which is closed when the reader stops. */
+interface SocketReading {
+  readonly signal: AbortSignal;
+  readonly limits: ReadLimits;
+  readonly onOpen: () => void;
+}
+
+/**
+ * One WebSocket's messages; ends with the connection, which is closed when the reader stops. Throws CLIENT_ERR_TOO_LARGE after
+ * a message beyond lineBytesMax.
+ */
 async function* messagesOf(
   socket: Socket,
-  { signal, onOpen }: { readonly signal: AbortSignal; readonly onOpen: () => void },
+  { signal, limits, onOpen }: SocketReading,
 ): AsyncGenerator<string, void, undefined> {
+  const { lineBytesMax, silenceMillisMax } = limits;
   let queue: string[] = [];
   let queuedChars = 0;
   let isEnded = false;
+  let problem: ClientError | undefined;
   let wake = () => {};
   let silence: ReturnType<typeof setTimeout> | undefined;
   const restartSilence = () => {
     clearTimeout(silence);
-    silence = setTimeout(end, SILENCE_MILLIS_MAX);
+    silence = setTimeout(end, silenceMillisMax);
   };
   const end = () => {
     if (isEnded) return;
@@ -257,12 +288,17 @@ async function* messagesOf(
     // The service sends only text: anything else is not its stream.
     if (typeof data !== 'string') return end();
     queue.push(data);
-    queuedChars += data.length;
-    if (queuedChars > QUEUED_CHARS_MAX) return end();
+    queuedChars += data.length + MESSAGE_COST_CHARS;
+    if (queuedChars > QUEUED_MESSAGES_MAX * lineBytesMax) return end();
     restartSilence();
     wake();
   };
-  Object.assign(socket, { onopen: onOpen, onmessage: receive, onclose: end, onerror: end });
+  const fail = ({ error }: { readonly error?: unknown }) => {
+    const isTooLarge = (error as { readonly code?: unknown } | undefined)?.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
+    if (isTooLarge) problem = tooLarge(`the service sent a message of more than ${lineBytesMax} bytes`, error);
+    end();
+  };
+  Object.assign(socket, { onopen: onOpen, onmessage: receive, onclose: end, onerror: fail });
   socket.on?.('ping', restartSilence);
   signal.addEventListener('abort', end, { once: true });
   restartSilence();
@@ -274,6 +310,7 @@ async function* messagesOf(
       queuedChars = 0;
       yield* messages;
       if (queue.length > 0) continue;
+      if (problem !== undefined) throw problem;
       if (isEnded) return;
       await new Promise<void>((resolve) => {
         wake = resolve;

@@ -1,13 +1,13 @@
 // One request and its response, over as many attempts as needed: a request whose response was lost is sent again with the
 // same bytes, and the service repeats its first response. So a move is made exactly once over any network.
+
+import { LimitError, type ReadLimits } from '../reading/limits.ts';
+import { type Fetch, type OpenResponse, openResponse, parseModestJson } from '../reading/response.ts';
 import { ERROR_CODES, type ExpectedSignature } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
-import { backoffMillis, linkedSignal, type ServiceClock } from './time.ts';
-
-/** What the client needs of `fetch`. */
-export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+import { backoffMillis, type ServiceClock } from './time.ts';
 
 export interface Service {
   /** Without a slash at the end. */
@@ -19,6 +19,7 @@ export interface Service {
   /** Whether it has ever responded. Until then patience is short: most likely it is not running, or its URL is another one. */
   readonly contact: { isMade: boolean };
   readonly onRetry: (retry: Retry) => void;
+  readonly limits: ReadLimits;
 }
 
 /** A request that is about to be sent again. */
@@ -40,23 +41,36 @@ export interface Call {
   readonly path: string;
   readonly body?: object | undefined;
   readonly signer?: Signer;
-  /** Whether the response is plain text; JSON by default. */
-  readonly isText?: boolean;
+  /**
+   * How the response is read; as JSON by default. `page`: a Page of lines. `nothing`: the headers alone, to ask whether a
+   * stream would be accepted.
+   */
+  readonly as?: 'json' | 'text' | 'page' | 'nothing';
   /** How long the service may wait before it responds, in milliseconds. */
   readonly waitMillis?: number;
-  /** Asks whether a stream would be accepted: the response, if it is one, is not read. */
-  readonly isProbe?: boolean;
 }
 
-const ATTEMPT_MILLIS = 15_000;
 const FIRST_CONTACT_MILLIS = 5_000;
+
+/** Lines of a response, up to pageBytesMax and PAGE_LINES_MAX. */
+export interface Page {
+  readonly lines: readonly string[];
+  /** Whether the response held no more. */
+  readonly isEnd: boolean;
+}
+
+export const PAGE_LINES_MAX = 1_000;
+
+/** A longer wait that the service asks for is cut: a timer over 24.8 days fires at once. */
+const RETRY_AFTER_MILLIS_MAX = 60_000;
 /** The service accepts signatures that are minutes old; only beyond this difference is a new signature worth a try. */
 const CLOCK_TOLERANCE_MILLIS = 30_000;
 
 /**
  * The body of the response, not checked against `Result`. Rejections throw. A signed command with an unknown outcome is
  * retried until the outcome is known or the signal aborts, anything else for patienceMillis, or for 5 s while the service has never
- * responded. A request whose signature is rejected for its age is signed once more.
+ * responded. A request whose signature is rejected for its age is signed once more. A response beyond the limits throws
+ * CLIENT_ERR_TOO_LARGE and is not asked for again.
  */
 export async function exchange<Result>(service: Service, call: Call, signal?: AbortSignal): Promise<Result> {
   return (await exchangeWhole<Result>(service, call, signal)).value;
@@ -91,23 +105,26 @@ export async function exchangeWhole<Result>(
     isUnknown ||= outcome.isUnknown && call.method !== 'GET' && call.signer !== undefined;
     const limitMillis = contact.isMade ? patienceMillis : Math.min(patienceMillis, FIRST_CONTACT_MILLIS);
     if (!isUnknown && clock.local.now() + waitMillis > startedAt + limitMillis) throw error;
-    onRetry({ error, waitMillis });
-    await clock.local.sleep(waitMillis, signal);
+    const pauseMillis = Math.min(waitMillis, RETRY_AFTER_MILLIS_MAX);
+    onRetry({ error, waitMillis: pauseMillis });
+    await clock.local.sleep(pauseMillis, signal);
   }
 }
 
-function prepare({ baseUrl, clock }: Service, { method, path, body, signer, isText, isProbe, waitMillis = 0 }: Call) {
+function prepare(
+  { baseUrl, clock, limits }: Service,
+  { method, path, body, signer, as = 'json', waitMillis = 0 }: Call,
+) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
   const signedAt = clock.now();
   const headers = {
     ...(signer && signatureHeaders(signer, { method, targetUri: url, body: text }, signedAt)),
     ...(body && { 'Content-Type': 'application/json' }),
-    ...(isProbe && { Accept: 'text/event-stream' }),
+    ...(as === 'nothing' && { Accept: 'text/event-stream' }),
   };
-  // A redirect would lead to a URL that was not signed.
-  const init: RequestInit = { method, redirect: 'manual', headers, ...(body && { body: text }) };
-  return { url, init, isText, isProbe, signedAt, limitMillis: ATTEMPT_MILLIS + waitMillis };
+  const init: RequestInit = { method, headers, ...(body && { body: text }) };
+  return { url, init, as, signedAt, wholeMillisMax: limits.responseMillisMax + waitMillis };
 }
 
 interface Failure {
@@ -119,62 +136,91 @@ interface Failure {
 
 async function attemptOnce(
   service: Service,
-  { url, init, isText, isProbe, limitMillis }: ReturnType<typeof prepare>,
+  { url, init, as, wholeMillisMax }: ReturnType<typeof prepare>,
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
   const { baseUrl, clock, contact } = service;
   const sentAt = clock.local.now();
-  const limit = linkedSignal(signal, limitMillis);
+  let response: OpenResponse | undefined;
   try {
-    const response = await service.fetch(url, { ...init, signal: limit.signal });
+    response = await openResponse(service.fetch, url, init, { signal, wholeMillisMax });
     contact.isMade = true;
-    if (isProbe && response.ok) {
-      await response.body?.cancel();
-      return { value: undefined, headers: response.headers };
-    }
-    const text = await response.text();
     const { headers } = response;
+    const value = await readBody(response, as, service.limits);
     // The Date header has whole seconds; browsers show it only if the service exposes it.
     const earliest = Date.parse(headers.get('Date') ?? '');
     const serviceTime = { earliest, latest: earliest + 999, isFromHeader: true };
     if (!Number.isNaN(earliest)) clock.learn(serviceTime, { sentAt, receivedAt: clock.local.now() });
-    if (response.ok && isText) return { value: text, headers };
-    const value = parseJson(text);
     return response.ok && value !== undefined ? { value, headers } : readFailure(baseUrl, response, value);
   } catch (cause) {
     signal?.throwIfAborted();
     const reason = reasonOf(cause);
+    if (cause instanceof LimitError || reason === HEADERS_TOO_LARGE) {
+      const { message } = cause as Error;
+      const doubt = init.method === 'GET' ? '' : '; the request may have been accepted';
+      const error = tooLarge(`the response of ${baseUrl} is not read further: ${message}${doubt}`, cause);
+      return { error, isUnknown: true };
+    }
     const problem = `no response from ${baseUrl}: ${reason}${contact.isMade ? '' : `. ${IS_IT_RUNNING}`}`;
     const error = new ClientError('CLIENT_ERR_UNREACHABLE', problem, { cause });
     return { error, isUnknown: !NEVER_SENT.test(reason) };
   } finally {
-    limit.release();
+    response?.close();
   }
 }
 
 const IS_IT_RUNNING = 'Is the service running? Start it (npm start), or set its URL';
 
-/** undefined if the text is not JSON. */
-export function parseJson(text: string): unknown {
+/** Of Node's fetch. */
+const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
+
+/** undefined if it is not JSON, where that is expected. */
+async function readBody(response: OpenResponse, as: Call['as'], limits: ReadLimits): Promise<unknown> {
+  if (!response.ok || as === 'json') return await response.json(limits);
+  if (as === 'text') return await response.text(limits);
+  return as === 'page' ? await readPage(response, limits) : null;
+}
+
+async function readPage(response: OpenResponse, limits: ReadLimits): Promise<Page> {
+  const lines: string[] = [];
+  let bytes = 0;
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  for await (const line of response.lines(limits)) {
+    if (!line.isEnded) break;
+    lines.push(decoder.decode(line.bytes));
+    bytes += line.bytes.length;
+    if (lines.length === PAGE_LINES_MAX || bytes >= limits.pageBytesMax) return { lines, isEnd: false };
+  }
+  return { lines, isEnd: true };
+}
+
+/** The JSON of a line or an event, undefined if it is none. Throws CLIENT_ERR_TOO_LARGE beyond the limits. */
+export function parseJson(text: string, limits: ReadLimits): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+    return parseModestJson(text, limits);
+  } catch (error) {
+    throw tooLarge(`a line of the service is not read: ${(error as Error).message}`, error);
   }
 }
 
+export function tooLarge(problem: string, cause: unknown): ClientError {
+  return new ClientError('CLIENT_ERR_TOO_LARGE', problem, { cause });
+}
+
+/** Of an error's detail. */
+const DETAIL_CHARS_MAX = 10_000;
 const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
 
 /** A gateway or another server may have responded: nothing about the body's form is assumed. */
-function readFailure(baseUrl: string, { status, headers }: Response, body: unknown): Failure {
+function readFailure(baseUrl: string, { status, headers }: OpenResponse, body: unknown): Failure {
   const seconds = Number(headers.get('Retry-After') ?? Number.NaN);
   const wait = seconds >= 0 ? { waitMillis: seconds * 1000 } : {};
   const { error: name, detail, expected } = (body ?? {}) as Record<'error' | 'detail' | 'expected', unknown>;
   const code = ERROR_CODES.find((known) => known === name);
   if (code !== undefined && typeof detail === 'string') {
     const options = { status, ...(isExpected(expected) && { expected }) };
-    return { error: new ClientError(code, detail, options), isUnknown: false, ...wait };
+    return { error: new ClientError(code, detail.slice(0, DETAIL_CHARS_MAX), options), isUnknown: false, ...wait };
   }
   if (GATEWAY_STATUSES.includes(status)) {
     const problem = `${baseUrl} returned ${status}, but the response is not from the service`;

@@ -1,6 +1,8 @@
 // Reads from a service, which need no key. Proofs are verified before they are returned.
 import type { AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
+import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
+import type { Fetch } from '../reading/response.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
@@ -14,7 +16,7 @@ import {
   lines,
   type VerifiedLine,
 } from './events.ts';
-import { type CallOptions, exchange, type Fetch, type Retry, type Service } from './exchange.ts';
+import { type CallOptions, exchange, type Retry, type Service } from './exchange.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 
 export interface ForumClientOptions {
@@ -28,6 +30,8 @@ export interface ForumClientOptions {
   readonly fetch?: Fetch;
   /** Replaces the machine's clock and the waits on it. */
   readonly clock?: LocalClock;
+  /** What a response may take of memory and time; READ_LIMITS where they are not given. */
+  readonly limits?: Partial<ReadLimits>;
 }
 
 export interface ChamberQuery {
@@ -93,6 +97,7 @@ export class ForumClient {
       patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
       contact: { isMade: false },
       onRetry: options.onRetry ?? (() => {}),
+      limits: { ...READ_LIMITS, ...options.limits },
     };
   }
 
@@ -117,7 +122,7 @@ export class ForumClient {
     query: { readonly after?: number | undefined; readonly maxBytes?: number | undefined } = {},
     options?: CallOptions,
   ): Promise<string> {
-    const call = { method: 'GET', path: `/chambers/${chamberId}/transcript${toQuery(query)}`, isText: true } as const;
+    const call = { method: 'GET', path: `/chambers/${chamberId}/transcript${toQuery(query)}`, as: 'text' } as const;
     return exchange(this.service, call, options?.signal);
   }
 

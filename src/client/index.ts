@@ -15,6 +15,8 @@ export {
 export { commitmentHash, type Opening } from '../crypto/commitment.ts';
 export { leafHash } from '../crypto/merkle.ts';
 export { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
+export { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
+export type { Fetch } from '../reading/response.ts';
 export type { AccountEvent, ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events.ts';
 export {
   type Allocation,
@@ -31,7 +33,7 @@ export type { Binding, StoredOpening } from './binding.ts';
 export type { PhaseChange, Turn } from './chamber-watcher.ts';
 export { ClientError, type ClientErrorCode } from './error.ts';
 export type { Cursor, FollowAllOptions, FollowOptions, VerifiedLine } from './events.ts';
-export type { CallOptions, Fetch, Retry } from './exchange.ts';
+export type { CallOptions, Retry } from './exchange.ts';
 export type * from './forum-client.ts';
 export { ForumClient } from './forum-client.ts';
 export type { CommitmentStore, CursorStore } from './stores.ts';

@@ -1,4 +1,4 @@
-// Time as the client sees it: an estimate of the service's clock, waits that a signal can abort, linked signals.
+// Time as the client sees it: an estimate of the service's clock, and waits that a signal can abort.
 import type { Millis } from '../vocabulary/values.ts';
 
 /** The machine's clock and the waits on it. */
@@ -75,25 +75,4 @@ const BACKOFF_MAX_MILLIS = 10_000;
 export function backoffMillis(attempt: number): Millis {
   const most = Math.min(BACKOFF_FIRST_MILLIS * 2 ** attempt, BACKOFF_MAX_MILLIS);
   return most * (0.5 + Math.random() / 2);
-}
-
-/**
- * A signal that aborts with the outer one, after the time limit, or by abort(); release() ends all three. AbortSignal.any
- * over AbortSignal.timeout is not enough: Node 20 may garbage-collect the two together, and the limit never fires.
- */
-export function linkedSignal(
-  outer: AbortSignal | undefined,
-  limitMillis?: number,
-): { readonly signal: AbortSignal; readonly abort: () => void; readonly release: () => void } {
-  const controller = new AbortController();
-  const follow = () => controller.abort(outer?.reason);
-  const expire = () => controller.abort(new Error(`timed out after ${limitMillis} ms`));
-  const timer = limitMillis === undefined ? undefined : setTimeout(expire, limitMillis);
-  outer?.addEventListener('abort', follow, { once: true });
-  if (outer?.aborted) follow();
-  const release = () => {
-    clearTimeout(timer);
-    outer?.removeEventListener('abort', follow);
-  };
-  return { signal: controller.signal, abort: () => controller.abort(), release };
 }

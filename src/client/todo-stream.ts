@@ -1,8 +1,11 @@
 // The todo of an agent over any number of connections: server-sent events, and one request where a connection fails.
 import type { TodoView } from '../../projections/todo.ts';
-import type { CallOptions, Service } from './exchange.ts';
+import { LimitError } from '../reading/limits.ts';
+import { openResponse } from '../reading/response.ts';
+import { ClientError } from './error.ts';
+import { type CallOptions, parseJson, type Service, tooLarge } from './exchange.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
-import { backoffMillis, linkedSignal } from './time.ts';
+import { backoffMillis } from './time.ts';
 
 /** GET /me/todo. */
 export interface Todo {
@@ -24,8 +27,6 @@ export interface TodoQuery {
   readonly since?: string | undefined;
 }
 
-/** The service sends something every 30 s. */
-const SILENCE_MILLIS_MAX = 45_000;
 /** A connection that lasts this long ends a series of failures. */
 const STABLE_MILLIS = 10_000;
 
@@ -54,49 +55,48 @@ async function* connections(
   for (let failures = 0; ; failures++) {
     signal?.throwIfAborted();
     const openedAt = local.now();
-    const connection = linkedSignal(signal);
     try {
-      yield* connect(service, signer, connection);
-    } catch {
+      yield* connect(service, signer, signal);
+    } catch (error) {
       signal?.throwIfAborted();
+      if (error instanceof ClientError) throw error;
       yield await read({ ...(signal && { signal }) });
-    } finally {
-      connection.abort();
-      connection.release();
     }
     if (local.now() - openedAt > STABLE_MILLIS) failures = 0;
     await local.sleep(backoffMillis(failures), signal);
   }
 }
 
-/** One connection; throws if it can't be opened, breaks or is silent. */
+/** One connection; throws if it can't be opened, breaks or is silent, and a ClientError if it exceeds the limits. */
 async function* connect(
-  { baseUrl, clock, fetch }: Service,
+  { baseUrl, clock, fetch, limits }: Service,
   signer: Signer,
-  { signal, abort }: Pick<ReturnType<typeof linkedSignal>, 'signal' | 'abort'>,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<Todo, void, undefined> {
   const url = new URL(`${baseUrl}/me/todo`).href;
   const signed = signatureHeaders(signer, { method: 'GET', targetUri: url, body: '' }, clock.now());
-  let silence = setTimeout(abort, SILENCE_MILLIS_MAX);
+  const init = { headers: { ...signed, Accept: 'text/event-stream' } };
+  const { silenceMillisMax } = limits;
+  const response = await openResponse(fetch, url, init, { signal, silenceMillisMax });
   try {
-    const response = await fetch(url, {
-      redirect: 'manual',
-      headers: { ...signed, Accept: 'text/event-stream' },
-      signal,
-    });
-    if (!response.ok || response.body === null) throw new Error(`${url} returned ${response.status}`);
-    const reader = response.body.getReader();
+    if (!response.ok) throw new Error(`${url} returned ${response.status}`);
     const decoder = new TextDecoder();
-    let text = '';
-    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
-      clearTimeout(silence);
-      silence = setTimeout(abort, SILENCE_MILLIS_MAX);
-      const events = (text + decoder.decode(chunk.value, { stream: true })).split('\n\n');
-      text = events.pop() ?? '';
+    for await (const { bytes } of response.lines(limits)) {
+      const line = decoder.decode(bytes);
+      if (!line.startsWith(DATA)) continue;
+      const todo = parseJson(line.slice(DATA.length), limits);
+      if (todo === undefined) throw new Error(`${url} sent an event that is not JSON`);
       // Not checked: the service wrote it.
-      for (const event of events) if (event.startsWith('data: ')) yield JSON.parse(event.slice(6)) as Todo;
+      yield todo as Todo;
     }
+  } catch (error) {
+    throw error instanceof LimitError
+      ? tooLarge(`the stream of ${baseUrl} is not read further: ${error.message}`, error)
+      : error;
   } finally {
-    clearTimeout(silence);
+    response.close();
   }
 }
+
+/** The service sends each event's data in one line. */
+const DATA = 'data: ';

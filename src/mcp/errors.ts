@@ -31,6 +31,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_UNAVAILABLE: { do: 'repeat it', when: LATER },
   CLIENT_ERR_UNREACHABLE: { do: 'repeat it; report it if it persists', when: LATER },
   CLIENT_ERR_ANSWER: { do: 'ask the operator to check --url', when: NEVER },
+  CLIENT_ERR_TOO_LARGE: { do: 'report it: the service sends more than any chamber holds', when: NEVER },
   CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
   CLIENT_ERR_PROOF: { do: 'report it: the log of the service is broken', when: NEVER },
   CLIENT_ERR_COMMITMENT: { do: 'tell the operator what the detail says', when: NEVER },

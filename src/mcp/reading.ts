@@ -9,7 +9,7 @@ import { PHASES } from '../vocabulary/values.ts';
 import { visibleLine, visibleText, visibleValue } from '../vocabulary/visible.ts';
 import { errorBody } from './errors.ts';
 import { readTool } from './read-tool.ts';
-import { type AnyTool, id, NOTE, READS, tool } from './tool.ts';
+import { type AnyTool, id, NOTE, READS, requireShort, tool } from './tool.ts';
 
 const CHAMBERS = { max: 50, fallback: 20 } as const;
 
@@ -59,7 +59,7 @@ export function addChamberResource(
   const config = { title: 'Chamber', description: `Transcript of a chamber. ${NOTE}`, mimeType: 'text/markdown' };
   const template = new ResourceTemplate('chamber://{chamberId}', { list: offered });
   server.registerResource('chamber', template, config, async (uri, { chamberId }) => {
-    const text = visibleText(await coded(forum.transcript(toId(chamberId))));
+    const text = visibleText(await coded(forum.transcript(toId(chamberId)).then(requireShort)));
     return { contents: [{ uri: uri.href, mimeType: 'text/markdown', text }] };
   });
 }

@@ -6,6 +6,9 @@ import { ClientError } from '../client/error.ts';
 import { backoffMillis, pause } from '../client/time.ts';
 import type { Todo, TodoQuery } from '../client/todo-stream.ts';
 
+/** Of reveals that are due or were rejected: the service's list of chambers is not trusted to end. */
+const REVEALS_MAX = 1_000;
+
 export class Seat {
   readonly agent: Agent;
   readonly #report: (line: string) => void;
@@ -13,6 +16,8 @@ export class Seat {
   readonly #listeners = new Set<(todo: Todo) => void>();
   readonly #revealing = new Set<number>();
   readonly #problems = new Map<number, string>();
+  /** Ends with the last attempt to reveal that was begun: one response is read at a time. */
+  #attempt: Promise<unknown> = Promise.resolve();
 
   /** Follows the agent's chambers until it is closed. `report` takes a line for the operator. */
   constructor(agent: Agent, report: (line: string) => void) {
@@ -67,7 +72,7 @@ export class Seat {
 
   #reveal({ todo }: Todo): void {
     for (const { chamberId, must } of todo) {
-      if (must !== 'reveal' || this.#revealing.has(chamberId)) continue;
+      if (must !== 'reveal' || this.#revealing.has(chamberId) || this.#revealing.size >= REVEALS_MAX) continue;
       this.#revealing.add(chamberId);
       this.#revealOne(chamberId);
     }
@@ -78,8 +83,9 @@ export class Seat {
     const { signal } = this.#stop;
     for (let failures = 0; ; failures++) {
       try {
-        await this.agent.reveal(chamberId, { signal });
+        await this.#inTurn(() => this.agent.reveal(chamberId, { signal }));
         this.#problems.delete(chamberId);
+        this.#revealing.delete(chamberId);
         return this.#report(`revealed in chamber ${chamberId}`);
       } catch (error) {
         const isDone = error instanceof ClientError && error.code === 'FORUM_ERR_CONFLICT';
@@ -92,5 +98,11 @@ export class Seat {
         await pause(backoffMillis(failures), signal).catch(() => {});
       }
     }
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const attempt = this.#attempt.then(work);
+    this.#attempt = attempt.catch(() => {});
+    return attempt;
   }
 }

@@ -42,6 +42,25 @@ export const id = integer(1, Number.MAX_SAFE_INTEGER);
 const MESSAGE_CHARS_MAX = 160;
 const PROBLEMS_MAX = 8;
 
+/** More than any result of an honest service, and far more than a model reads. */
+const RESULT_CHARS_MAX = 262_144;
+
+/** Returns the value; throws CLIENT_ERR_TOO_LARGE for one that is too long, before it is copied. */
+export function requireShort<Value>(value: Value): Value {
+  if (charsOf(value) <= RESULT_CHARS_MAX) return value;
+  throw new ClientError('CLIENT_ERR_TOO_LARGE', `the result is longer than ${RESULT_CHARS_MAX} characters`);
+}
+
+/** What a value besides its text takes in JSON, about. */
+const VALUE_CHARS = 5;
+
+function charsOf(value: unknown): number {
+  if (typeof value === 'string') return value.length + VALUE_CHARS;
+  if (typeof value !== 'object' || value === null) return VALUE_CHARS;
+  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + charsOf(item), VALUE_CHARS);
+  return Object.entries(value).reduce((sum, [name, member]) => sum + charsOf(name) + charsOf(member), VALUE_CHARS);
+}
+
 /** Registers the tool with a server. */
 export function tool<Input extends v.GenericSchema>(described: Tool<Input>): AnyTool {
   const { name, title, description, annotations, input, output, run } = described;
@@ -51,7 +70,7 @@ export function tool<Input extends v.GenericSchema>(described: Tool<Input>): Any
     const config = { title, description, annotations, inputSchema, outputSchema };
     server.registerTool(name, config, async (sent: unknown, context: ServerContext) => {
       try {
-        const result = visibleValue(await run(parse(input, sent), toCall(context)));
+        const result = visibleValue(requireShort(await run(parse(input, sent), toCall(context))));
         return { content: [{ type: 'text', text: JSON.stringify(result) }], structuredContent: result };
       } catch (error) {
         return { content: [{ type: 'text', text: JSON.stringify(visibleValue(errorBody(error))) }], isError: true };

@@ -25,6 +25,8 @@ const DEV_CHAIN_ID = 31_337;
 const LOOK_MILLIS = 250;
 const RESTART_MILLIS = 500;
 const RPC_TIMEOUT_MILLIS = 3_000;
+/** Of the chain's state, which it returns in one response. */
+const DUMP_BYTES_MAX = 256_000_000;
 /** A chain that responds to none of this many requests in a row is replaced: a frozen one after ten seconds. */
 const MISSED_MAX = 3;
 /** What can't be saved at the stop the relayer sends again after the next start. */
@@ -73,7 +75,7 @@ export class DevChain {
     this.config = { rpcUrl, chainId, ...CONTRACTS, privateKey: RELAYER_KEY, confirmations: 1 };
     this.#options = options;
     this.#anvil = anvil;
-    this.#rpc = openRpc(rpcUrl, RPC_TIMEOUT_MILLIS);
+    this.#rpc = openRpc(rpcUrl, { timeoutMillis: RPC_TIMEOUT_MILLIS, responseBytesMax: DUMP_BYTES_MAX });
     this.#supervising = this.#supervise();
   }
 
@@ -97,7 +99,9 @@ export class DevChain {
     this.#stopping.abort();
     this.#rpc.close();
     await this.#supervising;
-    await this.#save(openRpc(this.config.rpcUrl, LAST_SAVE_MILLIS_MAX)).catch((error) => this.#logFailure(error));
+    await this.#save(
+      openRpc(this.config.rpcUrl, { timeoutMillis: LAST_SAVE_MILLIS_MAX, responseBytesMax: DUMP_BYTES_MAX }),
+    ).catch((error) => this.#logFailure(error));
     await this.#anvil.kill();
   }
 
@@ -172,7 +176,7 @@ async function launch(
     const problem = `the development chain's state is damaged: move ${stateFile} away, and the next start creates a new chain`;
     throw new Error(problem, { cause: error });
   });
-  const rpc = openRpc(anvil.rpcUrl, RPC_TIMEOUT_MILLIS);
+  const rpc = openRpc(anvil.rpcUrl, { timeoutMillis: RPC_TIMEOUT_MILLIS, responseBytesMax: DUMP_BYTES_MAX });
   options.signal?.addEventListener('abort', rpc.close);
   try {
     const { registryAddress, factoryAddress } = CONTRACTS;

@@ -24,7 +24,7 @@ type ProbedConfig = Omit<RelayerConfig, 'privateKey' | 'confirmations' | 'feeBum
 
 /** Checks the chain once, for the start and for `doctor`. */
 export async function probeChain(config: ProbedConfig, relayer: Address): Promise<ChainReport> {
-  const rpc = openRpc(config.rpcUrl, PROBE_TIMEOUT_MILLIS);
+  const rpc = openRpc(config.rpcUrl, { timeoutMillis: PROBE_TIMEOUT_MILLIS });
   try {
     const [chainId, balance] = await Promise.all([readChainId(rpc), readBalance(rpc, relayer)]);
     const mismatches = await findMismatches(rpc, chainId, { ...config, relayer });

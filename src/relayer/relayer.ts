@@ -63,7 +63,7 @@ export class Relayer {
     this.#clock = clock;
     const repeats = new RepeatedLog(clock);
     this.#context = {
-      rpc: openRpc(config.rpcUrl, rpcTimeoutMillis),
+      rpc: openRpc(config.rpcUrl, { timeoutMillis: rpcTimeoutMillis }),
       account: openAccount(config.privateKey),
       config,
       forum,

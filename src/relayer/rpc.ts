@@ -1,6 +1,8 @@
 // JSON-RPC over HTTP, by viem's transport without its retries. An error's message never holds the URL, which may carry an
 // API key, nor a response that is not JSON-RPC.
-import { BaseError, http, ResponseBodyTooLargeError, RpcRequestError } from 'viem';
+import { BaseError, http, RpcRequestError } from 'viem';
+import { LimitError, READ_LIMITS } from '../reading/limits.ts';
+import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
 
 export class RpcError extends Error {
   /** `unavailable`: no usable response, retry later. `rejected`: the node responded with a JSON-RPC error. */
@@ -29,19 +31,24 @@ export interface Rpc {
 }
 
 const TIMEOUT_MILLIS = 10_000;
-/** Enough for the dump of a development chain's state. */
-const RESPONSE_BYTES_MAX = 256_000_000;
 const DETAIL_CHARS_MAX = 300;
 const TOO_MANY_REQUESTS = 429;
 
-export function openRpc(rpcUrl: string, timeoutMillis = TIMEOUT_MILLIS): Rpc {
+interface RpcOptions {
+  readonly timeoutMillis?: number | undefined;
+  readonly responseBytesMax?: number;
+}
+
+export function openRpc(
+  rpcUrl: string,
+  { timeoutMillis = TIMEOUT_MILLIS, responseBytesMax = READ_LIMITS.responseBytesMax }: RpcOptions = {},
+): Rpc {
   const { url, headers, secrets } = endpointOf(rpcUrl);
   const transport = http(url, {
     retryCount: 0,
-    // viem's timeout ends with the headers, ours with the body.
-    timeout: 0,
-    maxResponseBodySize: RESPONSE_BYTES_MAX,
-    fetchOptions: { headers },
+    ...UNLIMITED_BY_VIEM,
+    fetchFn: limitedFetch({ ...READ_LIMITS, responseBytesMax }),
+    fetchOptions: { headers, redirect: 'follow' },
     onFetchResponse: requireStatus,
   })({});
   const pending = new Set<AbortController>();
@@ -115,7 +122,9 @@ function requireStatus({ status }: Response): void {
 function toRpcError(error: unknown, method: string, secrets: readonly string[]): RpcError {
   if (error instanceof RpcError) return error;
   if (!(error instanceof BaseError)) return new RpcError('unavailable', 'RPC unreachable');
-  if (error instanceof ResponseBodyTooLargeError) return new RpcError('unavailable', 'the RPC response is too large');
+  const limit = error.walk((cause) => cause instanceof LimitError);
+  if (limit instanceof LimitError)
+    return new RpcError('unavailable', `the RPC response is not read further: ${limit.message}`);
   const rejection = error.walk((cause) => cause instanceof RpcRequestError);
   if (rejection instanceof RpcRequestError && typeof rejection.details === 'string') {
     return new RpcError('rejected', `${method}: ${redact(rejection.details, secrets)}`, rejection.data);

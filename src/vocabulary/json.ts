@@ -30,10 +30,10 @@ export const JSON_DEPTH_MAX = 32;
 
 /**
  * Parses text as JSON. Malformed text, duplicate member names, nesting over 32 levels, non-finite numbers, integers
- * beyond ±(2^53 − 1) and lone surrogates throw FORUM_ERR_VALIDATION.
+ * beyond ±(2^53 − 1) and lone surrogates throw FORUM_ERR_VALIDATION, and so do more values than `valuesMax`.
  */
-export function parseJson(text: string): JsonValue {
-  const membersWritten = countMembers(text);
+export function parseJson(text: string, valuesMax = Number.POSITIVE_INFINITY): JsonValue {
+  const membersWritten = countMembers(text, valuesMax);
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
@@ -47,7 +47,16 @@ export function parseJson(text: string): JsonValue {
   return value;
 }
 
+/**
+ * Throws FORUM_ERR_VALIDATION for JSON of more values, or nested over 32 levels, before it takes any memory: an empty object
+ * of two bytes becomes one of some sixty.
+ */
+export function requireModestJson(text: string, valuesMax: number): void {
+  countMembers(text, valuesMax);
+}
+
 const QUOTE = 0x22;
+const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 const OPEN_BRACKET = 0x5b;
@@ -56,9 +65,11 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /** Counts the members of all objects; throws for text nested too deep, before any recursive function reads it. */
-function countMembers(text: string): number {
+function countMembers(text: string, valuesMax: number): number {
   let depth = 0;
   let members = 0;
+  // A value follows a comma or an opening bracket.
+  let values = 1;
   let backslashes = 0;
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
@@ -73,8 +84,12 @@ function countMembers(text: string): number {
       case COLON:
         members++;
         break;
+      case COMMA:
+        values++;
+        break;
       case OPEN_BRACE:
       case OPEN_BRACKET:
+        values++;
         if (++depth > JSON_DEPTH_MAX) throw invalid(`nesting is deeper than ${JSON_DEPTH_MAX} levels`);
         break;
       case CLOSE_BRACE:
@@ -82,6 +97,7 @@ function countMembers(text: string): number {
         depth--;
         break;
     }
+    if (values > valuesMax) throw invalid(`it holds more than ${valuesMax.toLocaleString('en')} values`);
   }
   return members;
 }

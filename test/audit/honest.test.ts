@@ -28,7 +28,7 @@ let rpc: Rpc;
 
 beforeAll(async () => {
   chain = await startDevChain({ logger: recordingLogger([]) });
-  rpc = openRpc(chain.config.rpcUrl, SLOW);
+  rpc = openRpc(chain.config.rpcUrl, { timeoutMillis: SLOW });
 }, 60_000);
 afterAll(async () => {
   rpc.close();

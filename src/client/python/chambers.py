@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import functools
 import http.client
+import io
 import json
 import os
 import re
@@ -25,23 +27,37 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-REQUEST_SECONDS = 15
 WAIT_SECONDS = 10
-# The service sends something every 30 s.
-SILENCE_SECONDS = 90
 PATIENCE_SECONDS = 60
 # Of a service that has never responded: most likely it is not running, or its URL is another one.
 FIRST_CONTACT_SECONDS = 5
 BACKOFF_SECONDS = (0.2, 10)
 PAGE_LINES = 1000
+# Of an error's detail.
+DETAIL_CHARS = 10_000
 NO_PREVIOUS = "0x" + "0" * 64
 # A reveal that is early by less waits.
 EARLY_SECONDS = 30
 DEADLINES = ("lobbyDeadline", "proposalDeadline", "debateDeadline", "allocateCommitDeadline", "allocateRevealDeadline")
 
 
+class Limits(NamedTuple):
+    """What a response may take of memory and time: the service is not trusted. Beyond them: CLIENT_ERR_TOO_LARGE, or _UNREACHABLE for time."""
+
+    response_bytes: int = 3 * 1024 * 1024
+    json_values: int = 50_000
+    # Far above any line that a service with default limits writes. A mebibyte is hashed for some seconds.
+    line_bytes: int = 1024 * 1024
+    # Of the lines that are taken from one response: the rest is requested again.
+    page_bytes: int = 4 * 1024 * 1024
+    # From the request to the last byte of the response.
+    seconds: float = 15
+    # Without a whole line on a stream, where the service sends something every 30 s.
+    silence_seconds: float = 60
+
+
 class ChamberError(Exception):
-    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _CHAIN, _COMMITMENT, _EARLY or _KEY."""
+    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _TOO_LARGE, _CHAIN, _COMMITMENT, _EARLY or _KEY."""
 
     def __init__(self, code: str, detail: str, status: Optional[int] = None, expected: Optional[dict] = None):
         super().__init__(f"{code}: {detail}")
@@ -75,17 +91,24 @@ class Reader:
     `on_retry(error, seconds)` is called before each wait for another attempt, to show that the service is down or busy.
     """
 
-    def __init__(self, base_url: str, patience: float = PATIENCE_SECONDS, on_retry: Optional[Callable[[ChamberError, float], None]] = None):
+    def __init__(
+        self,
+        base_url: str,
+        patience: float = PATIENCE_SECONDS,
+        on_retry: Optional[Callable[[ChamberError, float], None]] = None,
+        limits: Limits = Limits(),
+    ):
         self.base_url = base_url.rstrip("/")
         self.patience = patience
+        self.limits = limits
         self._on_retry = on_retry
         self._is_contact_made = False
 
     def get(self, path: str) -> Any:
-        return json.loads(self._exchange("GET", path)[0])
+        return self._exchange("GET", path, read=_read_json)[0]
 
     def get_text(self, path: str) -> str:
-        return self._exchange("GET", path)[0].decode()
+        return self._exchange("GET", path, read=_read_text)[0]
 
     def chambers(self, **query: Any) -> list:
         """Newest first; query: phase, limit, before, member."""
@@ -106,11 +129,12 @@ class Reader:
         """Every line after `after`, up to the log's head, each checked against the one before it."""
         while True:
             start = 0 if after is None else after[0]
-            texts = self.get_text(f"/chambers/{chamber_id}/events?after={start}&limit={PAGE_LINES}").split("\n")[:-1]
+            path = f"/chambers/{chamber_id}/events?after={start}&limit={PAGE_LINES}"
+            (texts, is_end), _ = self._exchange("GET", path, read=_read_page)
             for text in texts:
-                after = follow(after, chamber_id, text)
+                after = follow(after, chamber_id, text, self.limits)
                 yield after
-            if len(texts) < PAGE_LINES:
+            if is_end:
                 return
 
     def events(self, chamber_id: int, after: Position = None) -> Iterator[Line]:
@@ -120,14 +144,14 @@ class Reader:
             return f"/chambers/{chamber_id}/stream?after={0 if after is None else after[0]}"
 
         for _, text in self._messages(path):
-            after = follow(after, chamber_id, text)
+            after = follow(after, chamber_id, text, self.limits)
             yield after
 
     def all_events(self, after: str = "0") -> Iterator[Tuple[str, dict]]:
         """The events of all chambers with the cursor to resume after; each once, in its chamber's order."""
         for cursor, text in self._messages(lambda: f"/events?after={urllib.parse.quote(after)}"):
             after = cursor
-            yield cursor, json.loads(text)
+            yield cursor, _parse(text, self.limits)
 
     def _headers(self, method: str, url: str, body: bytes) -> dict:
         return {}
@@ -135,16 +159,16 @@ class Reader:
     def _learn_time(self, error: ChamberError) -> bool:
         return False
 
-    def _exchange(self, method: str, path: str, body: bytes = b"") -> Tuple[bytes, Any]:
-        """The body of the response, and its headers."""
+    def _exchange(self, method: str, path: str, body: bytes = b"", *, read: Callable[[Any, Limits], Any]) -> Tuple[Any, Any]:
+        """What `read` takes from the response, and its headers."""
         url = self.base_url + path
         headers = self._headers(method, url, body)
         began, attempt = time.monotonic(), 0
         while True:
             try:
-                with _open(method, url, body, headers, REQUEST_SECONDS) as response:
+                with _open(method, url, body, headers, _Deadline(self.limits.seconds)) as response:
                     self._is_contact_made = True
-                    return response.read(), response.headers
+                    return read(response, self.limits), response.headers
             except (OSError, http.client.HTTPException) as cause:
                 error, wait = self._failure(cause, attempt)
             if error.retryable:
@@ -154,13 +178,6 @@ class Reader:
             else:
                 raise error
             attempt += 1
-
-    def _failure(self, cause: Exception, attempt: int) -> Tuple[ChamberError, float]:
-        self._is_contact_made = self._is_contact_made or isinstance(cause, urllib.error.HTTPError)
-        error, wait = _failure(self.base_url, cause, attempt)
-        if self._is_contact_made:
-            return error, wait
-        return ChamberError(error.code, f"{error.detail}. Is the service running? Start it (npm start), or set its URL"), wait
 
     def _wait(self, began: float, wait: float, error: Optional[ChamberError]) -> None:
         """Until the next attempt; raises the error instead where that is beyond the patience."""
@@ -178,9 +195,10 @@ class Reader:
             url = self.base_url + path()
             try:
                 headers = {**self._headers("GET", url, b""), "Accept": "text/event-stream"}
-                with _open("GET", url, b"", headers, SILENCE_SECONDS) as response:
+                deadline = _Deadline(self.limits.silence_seconds)
+                with _open("GET", url, b"", headers, deadline) as response:
                     self._is_contact_made = True
-                    for message in _parse_events(response):
+                    for message in _parse_events(_lines(response, self.limits, deadline)):
                         attempt = 0
                         yield message
                         began = time.monotonic()
@@ -192,6 +210,25 @@ class Reader:
                     raise error
             self._wait(began, wait, error)
             attempt += 1
+
+    def _failure(self, cause: Exception, attempt: int) -> Tuple[ChamberError, float]:
+        """The error, and the seconds to wait before the same request is sent again."""
+        if not isinstance(cause, urllib.error.HTTPError):
+            hint = "" if self._is_contact_made else ". Is the service running? Start it (npm start), or set its URL"
+            return ChamberError("CLIENT_ERR_UNREACHABLE", f"no response from {self.base_url}: {cause}{hint}"), _backoff(attempt)
+        self._is_contact_made = True
+        wait = _seconds(cause.headers.get("Retry-After"), _backoff(attempt))
+        try:
+            with cause:
+                body = _read_json(cause, self.limits)
+            return ChamberError(body["error"], body["detail"][:DETAIL_CHARS], cause.code, body.get("expected")), wait
+        except OSError as lost:
+            return ChamberError("CLIENT_ERR_UNREACHABLE", f"no response from {self.base_url}: {lost}"), wait
+        except (ChamberError, AttributeError, KeyError, TypeError) as unusable:
+            if isinstance(unusable, ChamberError) and unusable.code == "CLIENT_ERR_TOO_LARGE":
+                return unusable, wait
+            code = "CLIENT_ERR_UNREACHABLE" if cause.code in (500, 502, 503, 504) else "CLIENT_ERR_ANSWER"
+            return ChamberError(code, f"{self.base_url} returned {cause.code} in an unknown format", cause.code), wait
 
 
 class Agent(Reader):
@@ -328,8 +365,8 @@ class Agent(Reader):
 
     def _proven_chamber(self, chamber_id: int) -> Tuple[dict, dict]:
         """chamber.created, whose deadlines its creator has signed, and where it is: service, log and leaf."""
-        body, headers = self._exchange("GET", f"/chambers/{chamber_id}/events?after=0&limit=1")
-        line = follow(None, chamber_id, body.decode().split("\n")[0])
+        (lines, _), headers = self._exchange("GET", f"/chambers/{chamber_id}/events?after=0&limit=1", read=_read_page)
+        line = follow(None, chamber_id, lines[0] if lines else "", self.limits)
         if line.event["type"] != "chamber.created" or not _are_deadlines_signed(line.event):
             raise ChamberError("CLIENT_ERR_CHAIN", f"the deadlines of chamber {chamber_id} are not signed by its creator")
         return line.event, {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf}
@@ -337,7 +374,7 @@ class Agent(Reader):
     def call(self, method: str, path: str, value: Optional[dict] = None) -> Any:
         """Any signed request; returns the response's body."""
         body = b"" if value is None else json.dumps(value, ensure_ascii=False).encode()
-        return json.loads(self._exchange(method, path, body)[0])
+        return self._exchange(method, path, body, read=_read_json)[0]
 
     def _find(self, commitment: str) -> Optional[dict]:
         # The service named it, and it becomes part of a path.
@@ -368,21 +405,28 @@ class Agent(Reader):
         stated = re.search(r"service time (\S+)Z\)", error.detail) if error.code == "FORUM_ERR_SIGNATURE" else None
         if stated is None:
             return False
-        service_time = datetime.fromisoformat(stated[1]).replace(tzinfo=timezone.utc).timestamp()
+        try:
+            service_time = datetime.fromisoformat(stated[1]).replace(tzinfo=timezone.utc).timestamp()
+        except (ValueError, OverflowError):
+            return False
         if abs(service_time - self._signed_at) < 30:
             return False
         self._ahead = service_time - time.time()
         return True
 
 
-def follow(before: Position, chamber_id: int, text: str) -> Line:
+def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits()) -> Line:
     """The line as the next one after `before`; raises CLIENT_ERR_CHAIN if it is not."""
-    event = json.loads(text)
+    try:
+        event = _parse(text, limits)
+        event_id, stated_id, prev = event["eventId"], event["chamberId"], event["prev"]
+    except (KeyError, TypeError):
+        raise ChamberError("CLIENT_ERR_CHAIN", "received a line that is not an event") from None
     last, leaf = (0, NO_PREVIOUS) if before is None else before[:2]
     expected = last + 1
-    if event["eventId"] != expected or event["chamberId"] != chamber_id:
-        raise ChamberError("CLIENT_ERR_CHAIN", f"expected event {expected}, received {event['eventId']} of chamber {event['chamberId']}")
-    if event["prev"] != leaf:
+    if event_id != expected or stated_id != chamber_id:
+        raise ChamberError("CLIENT_ERR_CHAIN", f"expected event {expected}, received {event_id} of chamber {stated_id}")
+    if prev != leaf:
         raise ChamberError("CLIENT_ERR_CHAIN", f"prev of event {expected} is not the hash of event {last} as it was read")
     return Line(expected, leaf_hash(text), text, event)
 
@@ -531,24 +575,172 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect)
+class _Deadline:
+    """Until when a socket may be read, however much arrives."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.restart()
+
+    def restart(self) -> None:
+        self._ends_at = time.monotonic() + self.seconds
+
+    def left(self) -> float:
+        left = self._ends_at - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"timed out after {self.seconds} s")
+        return left
 
 
-def _open(method: str, url: str, body: bytes, headers: dict, timeout: float) -> Any:
-    return _OPENER.open(urllib.request.Request(url, body or None, headers, method=method), timeout=timeout)
+class _TimedReads(io.RawIOBase):
+    """Reads of a socket: its own timeout begins again with each byte that arrives."""
+
+    def __init__(self, sock: Any, deadline: _Deadline):
+        self._sock, self._deadline = sock, deadline
+        self._raw = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        self._sock.settimeout(self._deadline.left())
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
-def _failure(base_url: str, cause: Exception, attempt: int) -> Tuple[ChamberError, float]:
-    """The error, and the seconds to wait before the same request is sent again."""
-    if not isinstance(cause, urllib.error.HTTPError):
-        return ChamberError("CLIENT_ERR_UNREACHABLE", f"no response from {base_url}: {cause}"), _backoff(attempt)
-    wait = float(cause.headers.get("Retry-After") or _backoff(attempt))
+class _TimedSocket:
+    def __init__(self, sock: Any, deadline: _Deadline):
+        self._sock, self._deadline = sock, deadline
+
+    def makefile(self, *_: Any) -> Any:
+        return io.BufferedReader(_TimedReads(self._sock, self._deadline))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+
+class _Timed:
+    def __init__(self, *args: Any, deadline: _Deadline, **options: Any):
+        super().__init__(*args, **options)
+        self._deadline = deadline
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = _TimedSocket(self.sock, self._deadline)
+
+
+class _TimedHttp(_Timed, http.client.HTTPConnection):
+    pass
+
+
+class _TimedHttps(_Timed, http.client.HTTPSConnection):
+    pass
+
+
+class _HttpHandler(urllib.request.HTTPHandler):
+    def http_open(self, request: Any) -> Any:
+        return self.do_open(functools.partial(_TimedHttp, deadline=request.deadline), request)
+
+
+class _HttpsHandler(urllib.request.HTTPSHandler):
+    def https_open(self, request: Any) -> Any:
+        return self.do_open(functools.partial(_TimedHttps, deadline=request.deadline), request, context=self._context)
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect, _HttpHandler, _HttpsHandler)
+
+
+def _open(method: str, url: str, body: bytes, headers: dict, deadline: _Deadline) -> Any:
+    request = urllib.request.Request(url, body or None, headers, method=method)
+    request.deadline = deadline
+    return _OPENER.open(request, timeout=deadline.seconds)
+
+
+PIECE_BYTES = 65_536
+
+
+def _read(response: Any, limits: Limits) -> bytes:
+    # In pieces: http.client keeps each chunk of a piece as an object, however small it is.
+    data = bytearray()
+    while piece := response.read(PIECE_BYTES):
+        data += piece
+        if len(data) > limits.response_bytes:
+            raise _too_large(f"the response is longer than {limits.response_bytes} bytes")
+    return bytes(data)
+
+
+def _read_text(response: Any, limits: Limits) -> str:
+    return _read(response, limits).decode(errors="replace")
+
+
+def _read_json(response: Any, limits: Limits) -> Any:
+    return _parse(_read_text(response, limits), limits)
+
+
+def _read_page(response: Any, limits: Limits) -> Tuple[list, bool]:
+    """Lines up to PAGE_LINES and page_bytes, and whether the response held no more."""
+    texts, size = [], 0
+    for line in _lines(response, limits):
+        if not line.endswith(b"\n"):
+            break
+        texts.append(line[:-1].decode(errors="replace"))
+        size += len(line)
+        if len(texts) == PAGE_LINES or size >= limits.page_bytes:
+            return texts, False
+    return texts, True
+
+
+def _lines(response: Any, limits: Limits, deadline: Optional[_Deadline] = None) -> Iterator[bytes]:
+    """Each restarts the deadline, if there is one."""
+    while line := response.readline(limits.line_bytes + 1):
+        if len(line) > limits.line_bytes:
+            raise _too_large(f"a line is longer than {limits.line_bytes} bytes")
+        if deadline is not None:
+            deadline.restart()
+        yield line
+
+
+def _parse(text: str, limits: Limits) -> Any:
+    """JSON; raises CLIENT_ERR_TOO_LARGE for too many values, before they take any memory: `{}` becomes an object of 64 bytes."""
+    if sum(map(text.count, ",[{")) >= limits.json_values:
+        values, is_quoted = 1, False
+        for token in re.finditer(r'\\.|[",\[{]', text):
+            if token[0] == '"':
+                is_quoted = not is_quoted
+            elif not is_quoted and len(token[0]) == 1:
+                values += 1
+            if values > limits.json_values:
+                raise _too_large(f"the JSON holds more than {limits.json_values} values")
     try:
-        body = json.loads(cause.read())
-        return ChamberError(body["error"], body["detail"], cause.code, body.get("expected")), wait
-    except (ValueError, KeyError, TypeError):
-        code = "CLIENT_ERR_UNREACHABLE" if cause.code in (500, 502, 503, 504) else "CLIENT_ERR_ANSWER"
-        return ChamberError(code, f"{base_url} returned {cause.code} in an unknown format", cause.code), wait
+        return json.loads(text, parse_int=_integer)
+    except (ValueError, RecursionError) as cause:
+        raise ChamberError("CLIENT_ERR_ANSWER", "the response is not JSON of the service: check the base URL") from cause
+
+
+INTEGER_DIGITS = 32
+
+
+def _integer(text: str) -> int:
+    # The time to parse an integer grows with the square of its length.
+    if len(text) > INTEGER_DIGITS:
+        raise ValueError("an integer is too long")
+    return int(text)
+
+
+def _too_large(problem: str) -> ChamberError:
+    return ChamberError("CLIENT_ERR_TOO_LARGE", f"{problem}: it is not read further; a request may have been accepted")
+
+
+def _seconds(text: Optional[str], otherwise: float) -> float:
+    """Of a Retry-After header, whatever it holds."""
+    try:
+        seconds = float(text or "")
+    except ValueError:
+        return otherwise
+    return seconds if seconds >= 0 else otherwise
 
 
 def _backoff(attempt: int) -> float:
@@ -556,10 +748,10 @@ def _backoff(attempt: int) -> float:
     return min(first * 2 ** min(attempt, 10), most) * (0.5 + secrets.randbelow(1000) / 2000)
 
 
-def _parse_events(response: Any) -> Iterator[Tuple[str, str]]:
+def _parse_events(lines: Iterator[bytes]) -> Iterator[Tuple[str, str]]:
     event_id, data = "", None
-    for raw in response:
-        field, _, value = raw.decode().rstrip("\r\n").partition(": ")
+    for raw in lines:
+        field, _, value = raw.decode(errors="replace").rstrip("\r\n").partition(": ")
         if field == "id":
             event_id = value
         elif field == "data":

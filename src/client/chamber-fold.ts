@@ -1,0 +1,30 @@
+// A chamber's state from lines of a service that is not trusted: what it keeps of them is bounded.
+import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import type { ReadLimits } from '../reading/limits.ts';
+import type { ChamberEvent } from '../vocabulary/events.ts';
+import { ClientError } from './error.ts';
+
+/** What an event keeps besides its payload. */
+const EVENT_CHARS = 200;
+
+export class ChamberFold {
+  state: ChamberState | null = null;
+  readonly #charsMax: number;
+  #chars = 0;
+
+  constructor({ stateCharsMax }: Pick<ReadLimits, 'stateCharsMax'>) {
+    this.#charsMax = stateCharsMax;
+  }
+
+  /** Returns the state after the event; throws CLIENT_ERR_TOO_LARGE for a chamber beyond stateCharsMax. */
+  take(event: ChamberEvent): ChamberState {
+    const isKept = event.type !== 'chamber.debated' && event.type !== 'chamber.passed';
+    if (isKept) this.#chars += EVENT_CHARS + JSON.stringify(event.payload).length;
+    if (this.#chars > this.#charsMax) {
+      const problem = `the state of chamber ${event.chamberId} is larger than ${this.#charsMax} characters`;
+      throw new ClientError('CLIENT_ERR_TOO_LARGE', `${problem}: its log is not read further`);
+    }
+    this.state = evolveChamber(this.state, event);
+    return this.state;
+  }
+}

@@ -1,0 +1,46 @@
+// What a response of somebody else's service may take of memory and time. The response is never trusted.
+
+export interface ReadLimits {
+  /** Of a response that is read whole, in bytes after decompression. */
+  readonly responseBytesMax: number;
+  /** Of the JSON of a response, a line or an event: small values take far more memory than bytes on the wire. */
+  readonly jsonValuesMax: number;
+  /** Of a line of a log or an event of a stream, in bytes after decompression. */
+  readonly lineBytesMax: number;
+  /** Of the lines that are taken from one response, in bytes: the rest is requested again. */
+  readonly pageBytesMax: number;
+  /** Of what a chamber's log adds to its state (ideas, members, allocations), in characters of JSON. */
+  readonly stateCharsMax: number;
+  /** From the request to the last byte of the response, in milliseconds. A response that may wait gets its wait on top. */
+  readonly responseMillisMax: number;
+  /** Without a whole line or event on a stream, in milliseconds: the service sends something every 30 s. */
+  readonly silenceMillisMax: number;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+export const READ_LIMITS: ReadLimits = {
+  responseBytesMax: 3 * MEBIBYTE,
+  jsonValuesMax: 50_000,
+  // Far above any line that a service with default limits writes.
+  lineBytesMax: 4 * MEBIBYTE,
+  pageBytesMax: 4 * MEBIBYTE,
+  stateCharsMax: 16 * MEBIBYTE,
+  responseMillisMax: 15_000,
+  silenceMillisMax: 60_000,
+};
+
+/** A response exceeds a limit: the rest of it is not read. The message is a sentence about "it", the response or the input. */
+export class LimitError extends Error {
+  readonly limit: keyof ReadLimits;
+
+  constructor(limit: keyof ReadLimits, message: string) {
+    super(message);
+    this.name = 'LimitError';
+    this.limit = limit;
+  }
+}
+
+export function count(number: number): string {
+  return number.toLocaleString('en');
+}

@@ -1,0 +1,22 @@
+// A signal for one piece of work: it ends with what started the work, at its time limit, or when it is aborted.
+
+/**
+ * A signal that aborts with the outer one, after the time limit, or by abort(); release() ends all three. AbortSignal.any
+ * over AbortSignal.timeout is not enough: Node 20 may garbage-collect the two together, and the limit never fires.
+ */
+export function linkedSignal(
+  outer: AbortSignal | undefined,
+  limitMillis?: number,
+): { readonly signal: AbortSignal; readonly abort: (reason?: Error) => void; readonly release: () => void } {
+  const controller = new AbortController();
+  const follow = () => controller.abort(outer?.reason);
+  const expire = () => controller.abort(new Error(`timed out after ${limitMillis} ms`));
+  const timer = limitMillis === undefined ? undefined : setTimeout(expire, limitMillis);
+  outer?.addEventListener('abort', follow, { once: true });
+  if (outer?.aborted) follow();
+  const release = () => {
+    clearTimeout(timer);
+    outer?.removeEventListener('abort', follow);
+  };
+  return { signal: controller.signal, abort: (reason) => controller.abort(reason), release };
+}

@@ -1,0 +1,150 @@
+// One response, read within limits of bytes, values and time. Everything that asks somebody else's service reads through it.
+import { requireModestJson } from '../vocabulary/json.ts';
+import { count, LimitError, type ReadLimits } from './limits.ts';
+import { type RawLine, splitLines } from './lines.ts';
+import { linkedSignal } from './linked-signal.ts';
+
+/** What is needed of `fetch`. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+interface Deadlines {
+  readonly signal?: AbortSignal | undefined;
+  /** From now to the last byte. */
+  readonly wholeMillisMax?: number;
+  /** Between two chunks of a response that is read as text, between two whole lines of one that is read as lines. */
+  readonly silenceMillisMax?: number;
+}
+
+/** Sends the request. Redirects are not followed by default: they lead to a URL that nobody chose or signed. */
+export async function openResponse(
+  fetch: Fetch,
+  url: string,
+  init: RequestInit,
+  { signal, wholeMillisMax, silenceMillisMax }: Deadlines,
+): Promise<OpenResponse> {
+  const link = linkedSignal(signal, wholeMillisMax);
+  const silence = new SilenceTimer(silenceMillisMax, link.abort);
+  const close = () => {
+    silence.stop();
+    link.release();
+    link.abort();
+  };
+  try {
+    return new OpenResponse(await fetch(url, { redirect: 'manual', ...init, signal: link.signal }), silence, close);
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** Its body is read at most once, by one of text, json and lines; then, or by close, its connection and timers end. */
+export class OpenResponse {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly headers: Headers;
+  readonly close: () => void;
+  readonly #body: Response['body'];
+  readonly #silence: SilenceTimer;
+
+  constructor({ status, ok, headers, body }: Response, silence: SilenceTimer, close: () => void) {
+    this.status = status;
+    this.ok = ok;
+    this.headers = headers;
+    this.close = close;
+    this.#body = body;
+    this.#silence = silence;
+  }
+
+  /** Throws a LimitError beyond responseBytesMax. */
+  async text({ responseBytesMax }: Pick<ReadLimits, 'responseBytesMax'>): Promise<string> {
+    const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+    const parts: string[] = [];
+    let bytes = 0;
+    for await (const chunk of this.#chunks()) {
+      this.#silence.restart();
+      bytes += chunk.length;
+      if (bytes > responseBytesMax) {
+        throw new LimitError('responseBytesMax', `it is longer than ${count(responseBytesMax)} bytes`);
+      }
+      parts.push(decoder.decode(chunk, { stream: true }));
+    }
+    parts.push(decoder.decode());
+    return parts.join('');
+  }
+
+  /** undefined if it is not JSON. Throws a LimitError beyond responseBytesMax or jsonValuesMax. */
+  async json(limits: Pick<ReadLimits, 'responseBytesMax' | 'jsonValuesMax'>): Promise<unknown> {
+    return parseModestJson(await this.text(limits), limits);
+  }
+
+  /** Its lines as they come. Throws a LimitError on one beyond lineBytesMax. */
+  async *lines(limits: Pick<ReadLimits, 'lineBytesMax'>): AsyncGenerator<RawLine, void, undefined> {
+    for await (const line of splitLines(this.#chunks(), limits)) {
+      this.#silence.restart();
+      yield line;
+    }
+  }
+
+  async *#chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      // Not every browser iterates over a stream.
+      const reader = this.#body?.getReader();
+      for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) yield read.value;
+    } finally {
+      this.close();
+    }
+  }
+}
+
+/** For libraries that bring their own request: `fetch` with a response that was read whole, within the limits. */
+export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeof fetch {
+  return async (url, init = {}) => {
+    const { signal, ...request } = init;
+    const deadlines = { signal: signal ?? undefined, ...(wholeMillisMax && { wholeMillisMax }) };
+    const response = await openResponse(fetch, `${url}`, request, deadlines);
+    const { status, headers } = response;
+    const text = await response.text(limits);
+    parseModestJson(text, limits);
+    return new Response(text === '' ? null : text, { status, headers });
+  };
+}
+
+/** Of viem's HTTP transport, whose timeout ends with the headers: its limits are those of limitedFetch. */
+export const UNLIMITED_BY_VIEM = { timeout: 0, maxResponseBodySize: false } as const;
+
+/** undefined if the text is not JSON. Throws a LimitError for JSON of too many values or levels. */
+export function parseModestJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
+  try {
+    requireModestJson(text, jsonValuesMax);
+  } catch (error) {
+    throw new LimitError('jsonValuesMax', `its JSON is not read: ${(error as Error).message}`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+class SilenceTimer {
+  readonly #millis: number | undefined;
+  readonly #expire: (reason: Error) => void;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(millis: number | undefined, expire: (reason: Error) => void) {
+    this.#millis = millis;
+    this.#expire = expire;
+    this.restart();
+  }
+
+  restart(): void {
+    clearTimeout(this.#timer);
+    if (this.#millis === undefined) return;
+    const reason = new Error(`silent for ${this.#millis / 1000} s`);
+    this.#timer = setTimeout(() => this.#expire(reason), this.#millis);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
