@@ -10,7 +10,7 @@ import {
 } from '../../projections/views.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import * as sample from '../moves/samples.ts';
-import { LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
+import { DID_SCHEMA, LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import {
   allocation,
@@ -77,7 +77,7 @@ export const chamberRoutes: readonly Route[] = [
     summary: 'List chambers, newest first',
     parameters: [
       query('phase', 'only chambers in this phase', { type: 'string', enum: PHASES }),
-      query('member', 'only chambers that this agent has joined', { type: 'string' }),
+      query('member', 'only chambers that this agent has joined', DID_SCHEMA),
       limitParameter(LIST_LIMIT),
       query('before', 'only chambers with a smaller id: the next page', NATURAL),
     ],

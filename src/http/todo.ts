@@ -5,7 +5,7 @@ import type { TodoView } from '../../projections/todo.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import * as sample from '../moves/samples.ts';
 import { accepts } from '../vocabulary/accept.ts';
-import { LIST_LIMIT, limitParameter, query } from '../vocabulary/endpoint.ts';
+import { LIST_LIMIT, limitParameter, query, within } from '../vocabulary/endpoint.ts';
 import { invalid, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { did, id, timestamp } from '../vocabulary/schemas.ts';
 import { PHASES, toTimestamp } from '../vocabulary/values.ts';
@@ -71,11 +71,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
   signed: 'always',
   parameters: [
     limitParameter(LIMIT),
-    query('wait', 'seconds to wait for a change; ignored for server-sent events', {
-      type: 'integer',
-      minimum: WAIT_SECONDS.min,
-      maximum: WAIT_SECONDS.max,
-    }),
+    query('wait', 'seconds to wait for a change; ignored for server-sent events', within(WAIT_SECONDS)),
     query('since', 'the last `version` received, of any node and however old; has no effect without `wait`', {
       type: 'string',
       pattern: VERSION.source,

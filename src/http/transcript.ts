@@ -9,7 +9,7 @@ import type { Names } from '../moves/move.ts';
 import { narrateEvent } from '../moves/narrate.ts';
 import * as sample from '../moves/samples.ts';
 import { accepts } from '../vocabulary/accept.ts';
-import { NATURAL, query } from '../vocabulary/endpoint.ts';
+import { NATURAL, query, within } from '../vocabulary/endpoint.ts';
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { count, did, id } from '../vocabulary/schemas.ts';
@@ -63,9 +63,7 @@ export const transcriptRoutes: readonly Route[] = [
     parameters: [
       { ...query('after', 'the eventId after which it starts: `next` of the part before', NATURAL), example: 0 },
       query('maxBytes', 'maximum size of the response', {
-        type: 'integer',
-        minimum: TRANSCRIPT_BYTES.min,
-        maximum: TRANSCRIPT_BYTES.max,
+        ...within(TRANSCRIPT_BYTES),
         default: TRANSCRIPT_BYTES.fallback,
       }),
     ],

@@ -5,13 +5,13 @@ import { accountEventId, defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
-/** What earlier releases accepted. */
-const EARLIER_TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
+/** What releases have accepted. */
+export const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
 /** Clients resolve `.` and `..` as path segments, so no URL would name such an idea. */
-const TICKER = /^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,32}$/;
+const NEW_TICKER = /^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,32}$/;
 export const sentTicker = v.pipe(
   v.string('must be a string'),
-  v.regex(TICKER, 'must be 1 to 32 characters of A–Z a–z 0–9 _ . -, and neither . nor ..'),
+  v.regex(NEW_TICKER, 'must be 1 to 32 characters of A–Z a–z 0–9 _ . -, and neither . nor ..'),
 );
 
 const content = {
@@ -26,12 +26,12 @@ export const propose = defineMove({
   path: '/chambers/:id/propose',
   event: 'chamber.proposed',
   body: exactly({ ...content, ticker: sentTicker }),
-  earlierBody: exactly({ ...content, ticker: v.pipe(v.string(), v.regex(EARLIER_TICKER)) }),
+  earlierBody: exactly({ ...content, ticker: v.pipe(v.string(), v.regex(TICKER)) }),
   payload: v.strictObject({
     ideaId,
     slot: id,
     name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
-    ticker: v.pipe(v.string(), v.regex(EARLIER_TICKER)),
+    ticker: v.pipe(v.string(), v.regex(TICKER)),
     description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
     creatorWallet: v.pipe(address, v.description("the proposer's wallet at that time: the creator in deployIdea")),
     accountEventId,

@@ -1,14 +1,22 @@
 // The descriptions of the routes of streams and pages.
 import { register } from '../moves/register.ts';
 import { ALICE, LOG_ID } from '../moves/samples.ts';
-import { type Endpoint, EVENTS_LIMIT, limitParameter, NATURAL, type Parameter, query } from '../vocabulary/endpoint.ts';
+import {
+  type Endpoint,
+  EVENTS_LIMIT,
+  LOG_ID_SCHEMA,
+  limitParameter,
+  NATURAL,
+  type Parameter,
+  query,
+} from '../vocabulary/endpoint.ts';
 import { cursorOf, toLine } from '../vocabulary/events.ts';
 import { NO_PREVIOUS } from '../vocabulary/values.ts';
 
 const ONE_EVENT = 'each is one ChamberEvent';
 
 const log = {
-  ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', { type: 'string' }),
+  ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', LOG_ID_SCHEMA),
   example: LOG_ID,
 };
 
@@ -29,7 +37,7 @@ const registration = toLine({
   type: register.event,
 });
 
-const CURSOR = { type: 'string', pattern: '^(0|[1-9][0-9]*:[1-9][0-9]*)$' };
+const CURSOR = { type: 'string', pattern: '^(0|[1-9][0-9]{0,15}:[1-9][0-9]{0,15})$' };
 
 function lastEventId(schema: Parameter['schema']): Parameter {
   const description = 'sent by browsers that reconnect to server-sent events; takes precedence over `after`';

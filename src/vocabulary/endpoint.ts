@@ -35,7 +35,8 @@ export interface Parameter {
 
 export interface ResponseDescription {
   readonly description: string;
-  readonly headers?: readonly ('Log-Id' | 'Access-Control-Allow-Origin')[] | undefined;
+  /** In addition to Access-Control-Allow-Origin, which every response has. */
+  readonly headers?: readonly 'Log-Id'[] | undefined;
   /** Absent for a response without a body; several when the client's Accept header chooses. */
   readonly content?: Content | readonly Content[];
 }
@@ -58,8 +59,16 @@ interface TextContent {
   readonly example: (line: string) => string;
 }
 
-export const NATURAL = { type: 'integer', minimum: 0 } as const;
-export const POSITIVE = { type: 'integer', minimum: 1 } as const;
+/** Ids and counts go beyond the 32 bits that typed languages take for an integer without a format. */
+export const NATURAL = { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
+export const POSITIVE = { ...NATURAL, minimum: 1 } as const;
+
+export const LOG_ID_SCHEMA = { type: 'string', pattern: '^[0-9a-f]{32}$' } as const;
+export const DID_SCHEMA = { $ref: '#/components/schemas/Did' } as const;
+
+export function within({ min, max }: Bounds): Parameter['schema'] {
+  return { ...NATURAL, minimum: min, maximum: max };
+}
 
 export function query(name: string, description: string, schema: Parameter['schema']): Parameter {
   return { name, in: 'query', description, schema };
@@ -69,6 +78,6 @@ export function query(name: string, description: string, schema: Parameter['sche
 export const LIST_LIMIT = { min: 1, max: 200, fallback: 50 } as const;
 export const EVENTS_LIMIT = { min: 1, max: 10_000, fallback: 1_000 } as const;
 
-export function limitParameter({ min, max, fallback }: Bounds & { readonly fallback: number }): Parameter {
-  return query('limit', 'maximum number of items', { type: 'integer', minimum: min, maximum: max, default: fallback });
+export function limitParameter(bounds: Bounds & { readonly fallback: number }): Parameter {
+  return query('limit', 'maximum number of items', { ...within(bounds), default: bounds.fallback });
 }

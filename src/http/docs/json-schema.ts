@@ -15,6 +15,7 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean;
   readonly description?: string;
+  /** Integers have int64: typed languages would take one without a format for 32 bits. */
   readonly format?: string;
   readonly default?: unknown;
   readonly minimum?: number;
@@ -64,6 +65,7 @@ const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema 
 
 /** A check that JSON Schema cannot express becomes the description. */
 const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema }) => {
+  if (valibotAction.type === 'integer') return { ...jsonSchema, type: 'integer', format: 'int64' };
   if (valibotAction.type === 'transform') return jsonSchema;
   if (valibotAction.type !== 'check' && valibotAction.type !== 'regex') return undefined;
   const message = 'message' in valibotAction ? valibotAction.message : undefined;

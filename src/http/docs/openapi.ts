@@ -1,13 +1,13 @@
 // The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
 import type * as v from 'valibot';
 import { accountRecordSchemas, recordSchemas } from '../../moves/records.ts';
-import type { Endpoint } from '../../vocabulary/endpoint.ts';
+import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../../vocabulary/endpoint.ts';
 import { deadlines, did } from '../../vocabulary/schemas.ts';
 import { chamberItem } from '../chambers.ts';
 import { ERRORS, sentence } from './errors.ts';
 import { type ApiLimits, introduction } from './introduction.ts';
 import { type Definitions, type Schema, type Schemas, toJsonSchemas } from './json-schema.ts';
-import { exampleRef, type OperationObject, operationOf, SCHEMAS } from './operation.ts';
+import { exampleRef, headerRefs, type OperationObject, operationOf, SCHEMAS } from './operation.ts';
 
 export interface DocumentOptions {
   readonly version: string;
@@ -138,6 +138,7 @@ function errorSchemas(): Schemas {
 const responses = {
   Rejected: {
     description: 'Rejected before it reached the endpoint, e.g. 405 for another method.',
+    headers: headerRefs(),
     content: {
       'application/json': {
         schema: { $ref: `${SCHEMAS}Error` },
@@ -163,8 +164,8 @@ function signatureHeader(name: string, description: string) {
 const headers = {
   'Log-Id': {
     description: 'The identity of the log: it changes when the store is reset. Send it as `log` with a cursor.',
-    schema: { type: 'string', pattern: '^[0-9a-f]{32}$' },
+    schema: LOG_ID_SCHEMA,
   },
   'Access-Control-Allow-Origin': { description: 'Any origin may read.', schema: { type: 'string', const: '*' } },
-  'Retry-After': { description: 'seconds to wait', schema: { type: 'integer', minimum: 0 } },
+  'Retry-After': { description: 'seconds to wait', schema: NATURAL },
 } as const;

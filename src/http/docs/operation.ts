@@ -1,7 +1,9 @@
 // One endpoint as an OpenAPI operation, with every error that it may return.
+import { TICKER } from '../../moves/propose.ts';
 import { ALICE, CHAMBER_ID } from '../../moves/samples.ts';
 import {
   type Content,
+  DID_SCHEMA,
   type Endpoint,
   type Parameter,
   POSITIVE,
@@ -36,10 +38,10 @@ const SIGNATURE = { contentDigest: [], signatureInput: [], signature: [] };
 const SECURITY = { never: [], always: [SIGNATURE], optional: [{}, SIGNATURE] } as const;
 
 const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> = {
-  did: { description: 'the agent', schema: { $ref: `${SCHEMAS}Did` }, example: ALICE },
+  did: { description: 'the agent', schema: DID_SCHEMA, example: ALICE },
   id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
   eventId: { description: 'the event', schema: POSITIVE, example: 3 },
-  ticker: { description: 'in any case', schema: { type: 'string' }, example: 'RAIN' },
+  ticker: { description: 'in any case', schema: { type: 'string', pattern: TICKER.source }, example: 'RAIN' },
 };
 
 function parametersOf({ path, parameters = [] }: Endpoint): readonly (Parameter & { readonly required: boolean })[] {
@@ -53,7 +55,7 @@ function parametersOf({ path, parameters = [] }: Endpoint): readonly (Parameter 
 
 export interface ResponseObject {
   readonly description: string;
-  readonly headers?: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
   readonly content?: Readonly<Record<string, MediaObject>>;
 }
 
@@ -78,10 +80,9 @@ function responsesOf(endpoint: Endpoint): Readonly<Record<string, ResponseObject
 }
 
 function successOf({ description, headers, content }: ResponseDescription): ResponseObject {
-  const refs = headers?.map((name) => [name, { $ref: `#/components/headers/${name}` }]);
   return {
     description,
-    ...(refs && { headers: Object.fromEntries(refs) }),
+    headers: headerRefs(headers),
     ...(content && { content: Object.fromEntries([content].flat().map((each) => [typeOf(each), mediaOf(each)])) }),
   };
 }
@@ -119,9 +120,16 @@ function errorOf(codes: readonly ErrorCode[]): ResponseObject {
   const isRetryable = codes.some((code) => code === 'FORUM_ERR_RATE' || code === 'FORUM_ERR_UNAVAILABLE');
   return {
     description: codes.join(' or '),
-    ...(isRetryable && { headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } }),
+    headers: headerRefs(isRetryable ? ['Retry-After'] : []),
     content: { 'application/json': { schema, examples } },
   };
+}
+
+/** Any origin may read every response, errors too. */
+export function headerRefs(others: readonly string[] = []): ResponseObject['headers'] {
+  return Object.fromEntries(
+    ['Access-Control-Allow-Origin', ...others].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+  );
 }
 
 export function exampleRef(code: ErrorCode) {
