@@ -51,7 +51,10 @@ const ON_BOTH_STORES = [
   'test/stream/!(all-chambers).test.ts',
   'test/{journey,soak/soak}.test.ts',
 ];
-const { TEST_STORE } = process.env;
+const { TEST_STORE, JUDGES } = process.env;
+/** `npm run judges` installs what these need. */
+const JUDGED = ['test/judges/*.test.ts', 'test/http/docs/journey.test.ts'];
+
 /** Left to `npm run test:postgres`, as `npm test` is to end within minutes. */
 const LONG_ON_POSTGRES = [
   'test/log/postgres/{copy,faults,maintenance,ready,relayers,same-lines,stop}.test.ts',
@@ -112,13 +115,14 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...LONG, ...SERVICE, ...CHAIN, 'test/{log/postgres,nodes}/*.test.ts'],
+          exclude: [...LONG, ...SERVICE, ...CHAIN, 'test/{log/postgres,nodes,judges}/*.test.ts'],
           ...KEEPS_MODULES,
         },
       },
       { extends: true, test: { name: 'long', include: LONG, ...KEEPS_MODULES } },
       { extends: true, test: { name: 'service', include: SERVICE, ...KEEPS_MODULES } },
       { extends: true, test: { name: 'chain', include: CHAIN, ...KEEPS_MODULES } },
+      ...(JUDGES ? [{ extends: true as const, test: { name: 'judges', include: JUDGED } }] : []),
       ...(hasPostgres()
         ? [{ extends: true as const, test: { name: 'postgres', ...POSTGRES, globalSetup: POSTGRES_SERVER } }]
         : []),

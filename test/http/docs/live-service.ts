@@ -4,10 +4,14 @@ import { expect } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
 import { type Service, startService } from '../../../src/server.ts';
 import type { ErrorCode } from '../../../src/vocabulary/errors.ts';
+import { freePort } from '../../deploy/recipes.ts';
+import { JUDGES } from '../../judges/installed.ts';
 import type { Signer } from '../../kit/signer.ts';
 import { type Described, describedBy } from './described.ts';
+import { prismFindings, startPrism } from './prism.ts';
 
 export interface LiveService {
+  /** Of the service itself; calls go through Prism in `npm run judges`. */
   readonly url: string;
   readonly service: Service;
   readonly described: Described;
@@ -22,6 +26,8 @@ interface CallOptions {
   readonly body?: unknown;
   readonly by?: Signer;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Past Prism, which rejects some requests itself. */
+  readonly isDirect?: boolean;
   /** The expected error code; absent where the request is accepted. */
   readonly failsWith?: ErrorCode;
 }
@@ -29,8 +35,9 @@ interface CallOptions {
 export async function startLive(settings: Readonly<Record<string, string>> = {}): Promise<LiveService> {
   let aheadMillis = 0;
   const now = () => Date.now() + aheadMillis;
+  const judged = JUDGES === undefined ? {} : { PUBLIC_URL: `http://127.0.0.1:${await freePort()}` };
   const service = await startService({
-    config: readConfig({ PORT: '0', DATABASE_PATH: ':memory:', CHAIN: 'none', ...settings }),
+    config: readConfig({ PORT: '0', DATABASE_PATH: ':memory:', CHAIN: 'none', ...judged, ...settings }),
     logger: pino({ level: 'silent' }),
     version: 'test',
     clock: now,
@@ -40,25 +47,36 @@ export async function startLive(settings: Readonly<Record<string, string>> = {})
   });
   const { url } = service;
   const described = await describedBy(url);
-  return { url, service, described, now, call, advance, stop: () => service.stop() };
+  const { PUBLIC_URL: baseUrl = url } = judged;
+  const prism = JUDGES === undefined ? undefined : await startPrism({ publicUrl: baseUrl, upstream: url });
+  return { url, service, described, now, call, advance, stop };
+
+  async function stop(): Promise<void> {
+    await prism?.stop();
+    await service.stop();
+  }
 
   function advance(seconds: number): void {
     aheadMillis += seconds * 1000;
   }
 
-  async function call(method: string, path: string, { body, by, headers = {}, failsWith }: CallOptions = {}) {
+  async function call(
+    method: string,
+    path: string,
+    { body, by, headers = {}, isDirect = false, failsWith }: CallOptions = {},
+  ) {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
     const created = Math.floor(now() / 1000);
-    const signature = by?.sign({ method, url: url + path, body: text, created }) ?? {};
+    const signature = by?.sign({ method, url: baseUrl + path, body: text, created }) ?? {};
     const type = text === undefined ? {} : { 'content-type': 'application/json' };
     const init = {
       method,
       headers: { ...type, ...signature, ...headers },
       ...(text === undefined ? {} : { body: text }),
     };
-    const response = await fetch(url + path, init);
+    const response = await fetch((isDirect ? url : baseUrl) + path, init);
     const received = await response.text();
-    const problems = described.problemsOf({ method, path, response, text: received });
+    const problems = [...described.problemsOf({ method, path, response, text: received }), ...prismFindings(response)];
     expect(problems, `${method} ${path} → ${response.status} ${received}`).toEqual([]);
     const parsed = parse(received);
     expect((parsed as { error?: string } | undefined)?.error, received).toBe(failsWith);
