@@ -42,8 +42,15 @@ export function hardenedServer({ admission, headBytesMax, pipelinedMax }: Harden
       if (problem === undefined) listener(incoming, outgoing);
       else respond(outgoing, problem);
     });
-    return server.on('checkExpectation', (_incoming, outgoing: ServerResponse) => {
+    const rejectExpectation = (_incoming: IncomingMessage, outgoing: ServerResponse) => {
       respond(outgoing, invalid('Expect: only 100-continue is supported'), 417);
+    };
+    server.on('checkExpectation', rejectExpectation);
+    // Node takes `x 100-continue` for 100-continue, other parsers for an unknown expectation, so they would wait for another response.
+    return server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      if (incoming.headers.expect?.toLowerCase() !== '100-continue') return rejectExpectation(incoming, outgoing);
+      outgoing.writeContinue();
+      server.emit('request', incoming, outgoing);
     });
   };
 }

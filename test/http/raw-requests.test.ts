@@ -79,6 +79,12 @@ describe('an ambiguous request', () => {
       'FORUM_ERR_TOO_LARGE',
     ],
     ['an unknown expectation', `GET / HTTP/1.1\r\n${HOST}Expect: miracles\r\n${END}`, 417, 'FORUM_ERR_VALIDATION'],
+    [
+      'an expectation that has more than 100-continue',
+      `GET / HTTP/1.1\r\n${HOST}Expect: y 100-continue\r\n${END}`,
+      417,
+      'FORUM_ERR_VALIDATION',
+    ],
     ['a proxy request', `CONNECT forum.test:443 HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
     ['a method that no path takes', `TRACE / HTTP/1.1\r\n${HOST}${END}`, 405, 'FORUM_ERR_METHOD'],
     [
