@@ -136,7 +136,7 @@ export type SendOutcome = 'accepted' | 'nonce_used' | 'underpriced' | 'no_funds'
 
 const SEND_ERRORS: readonly (readonly [RegExp, SendOutcome])[] = [
   [/already (known|imported|exists)|known transaction/i, 'accepted'],
-  [/underpriced|replacement|fee too low|less than block base fee/i, 'underpriced'],
+  [/underpriced|replacement|(fee|price) too low|gas price below minimum|less than block base fee/i, 'underpriced'],
   [/nonce (is )?too low|nonce has already been used|old nonce|invalid nonce/i, 'nonce_used'],
   [/insufficient (funds|balance)|not enough funds|overshot/i, 'no_funds'],
 ];

@@ -99,8 +99,9 @@ async function submit(job: Job, round: RoundContext, revertedTxHash: Hex | null 
   }
   const gas = (estimate.result * 6n) / 5n;
   const fees = await networkFees(rpc, round.head);
-  if ((await readBalance(rpc, account.address)) < value + gas * fees.maxFeePerGas) return raiseFundsAlert(round);
-  return signAndSend(job, { chainId, nonce: lowestFreeNonce(round), to, data, value, gas, ...fees }, round);
+  const unsigned = { chainId, nonce: lowestFreeNonce(round), to, data, value, gas, ...fees };
+  if ((await readBalance(rpc, account.address)) < costOf(unsigned)) return raiseFundsAlert(round);
+  return signAndSend(job, unsigned, round);
 }
 
 /** Logged before it is sent: a crash in between leaves bytes that the next round sends, never a second transaction. */
@@ -150,16 +151,40 @@ async function rebroadcast(job: Job, round: RoundContext): Promise<Step> {
     const outcome = await send(transaction, round);
     const isStuck = round.stopwatches.elapsed(transaction.txHash) >= round.config.feeBumpSeconds * 1000;
     const isNext = transaction.nonce === round.nonce && outcome !== 'no_funds';
-    if (isNext && (isStuck || outcome === 'underpriced')) step = await bumpFee(job, transaction, round);
+    if (isNext && (isStuck || outcome === 'underpriced')) step = await bumpFee(job, { transaction, outcome }, round);
   }
   return step;
 }
 
-/** A higher fee at the same nonce; all hashes are watched. */
-async function bumpFee(job: Job, stuck: RelayTransaction, round: RoundContext): Promise<Step> {
-  const unsigned = decodeTransaction(stuck);
-  const fees = raisedFees(unsigned, await networkFees(round.rpc, round.head));
-  return fees === undefined ? 'waiting' : signAndSend(job, { ...unsigned, ...fees }, round);
+interface Stuck {
+  readonly transaction: RelayTransaction;
+  /** Of sending it again. */
+  readonly outcome: SendOutcome;
+}
+
+/**
+ * A higher fee at the same nonce; all hashes are watched. It is signed only if the account can pay for it: only the newest of a nonce
+ * is sent again, so one that the node rejects for lack of funds would keep back the one before it, even when fees have fallen.
+ */
+async function bumpFee(job: Job, { transaction, outcome }: Stuck, round: RoundContext): Promise<Step> {
+  const { rpc, account, alerts } = round;
+  const unsigned = decodeTransaction(transaction);
+  const fees = raisedFees(unsigned, await networkFees(rpc, round.head));
+  if (fees === undefined) {
+    if (outcome === 'underpriced') alerts.raise(job.name, 'the RPC rejects a fee far above the one that it suggests');
+    return 'waiting';
+  }
+  if ((await readBalance(rpc, account.address)) < costOf({ ...unsigned, ...fees })) {
+    alerts.raise(job.name, `relayer account ${account.address} has insufficient funds for a higher fee`);
+    return 'waiting';
+  }
+  alerts.clear(job.name);
+  return signAndSend(job, { ...unsigned, ...fees }, round);
+}
+
+/** The most that it may take from the account, in wei. */
+function costOf({ value = 0n, gas = 0n, maxFeePerGas = 0n }: UnsignedTransaction): bigint {
+  return value + gas * maxFeePerGas;
 }
 
 /** nonceConsumed: according to the node, another transaction used the nonce, unless the chain already holds the job's event. */
@@ -262,9 +287,10 @@ async function record(job: Job, fact: ServiceFact, round: RoundContext): Promise
 
 /** recorded: a reorganization, or a development chain that lost its last second, may take it off the chain again. */
 async function keepOnChain(job: Job, round: RoundContext): Promise<Step> {
-  const { stopwatches, repeats, logger } = round;
+  const { stopwatches, repeats, logger, alerts } = round;
   const lost = key('lost', job);
   if (!isLost(job, round.nonce)) {
+    alerts.clear(job.name);
     const mined = job.submitted.filter(({ nonce }) => nonce < round.nonce);
     stopwatches.stop(key('nonce gap', job), ...mined.map(({ txHash }) => txHash));
     repeats.end(lost);
