@@ -38,13 +38,13 @@ import type { Streams } from './streams.ts';
 export const BATCH_COMMANDS_MAX = 128;
 
 /**
- * A commit costs as much as several moves, on a server as dozens. So a batch waits for as many commands as the last one had, which are
- * likely to come: for no more than these, and no longer than the last append took or this time.
+ * A commit costs as much as several moves, on a server as dozens. So what comes in one turn of the event loop goes together; and if
+ * appends take longer than a timer does, a batch waits for as many commands as the last one had, which are likely to come: for no
+ * more than these, and no longer than the last append took or this time.
  */
+const TURNS_MAX = 2;
 const COMMANDS_AWAITED_MAX = 24;
 const GATHER_MS_MAX = 2;
-/** Of the event loop: what a batch waits if appends take less than a timer does. */
-const TURNS_AWAITED_MAX = 2;
 const TIMER_MS_MIN = 1;
 
 /** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
@@ -190,8 +190,7 @@ export class Pipeline {
       if (this.#open.outcomes.length === 0 && this.#waiting.length > 0) this.#decideWaiting();
       const batch = this.#open;
       if (batch.outcomes.length === 0) break;
-      if (batch.outcomes.length < this.#awaited) await this.#gather(batch);
-      this.#awaited = Math.min(batch.outcomes.length, COMMANDS_AWAITED_MAX);
+      await this.#gather(batch);
       const startedAt = performance.now();
       const appending = this.#store.log.append(batch);
       this.#open = new CommitBatch(this.#streams, batch);
@@ -210,17 +209,20 @@ export class Pipeline {
 
   /** Resolves when the awaited commands are there, or have not come in time. */
   async #gather({ outcomes }: CommitBatch): Promise<void> {
-    const millis = Math.min(this.#appendMillis, GATHER_MS_MAX);
-    if (millis < TIMER_MS_MIN) {
-      for (let turns = 0; turns < TURNS_AWAITED_MAX && outcomes.length < this.#awaited; turns++) await nextTurn();
-      return;
+    for (let turns = 0, before = 0; turns < TURNS_MAX && before < outcomes.length; turns++) {
+      before = outcomes.length;
+      await nextTurn();
     }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, millis);
-    this.#onGathered = resolve;
-    await promise;
-    clearTimeout(timer);
-    this.#onGathered = undefined;
+    const millis = Math.min(this.#appendMillis, GATHER_MS_MAX);
+    if (outcomes.length < this.#awaited && millis >= TIMER_MS_MIN) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, millis);
+      this.#onGathered = resolve;
+      await promise;
+      clearTimeout(timer);
+      this.#onGathered = undefined;
+    }
+    this.#awaited = Math.min(outcomes.length, COMMANDS_AWAITED_MAX);
   }
 
   #decideWaiting(): void {

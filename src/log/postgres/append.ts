@@ -50,14 +50,14 @@ export class Appender {
   async append(client: pg.Client, batch: AppendBatch, isRepeated: boolean): Promise<AppendResult> {
     const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
     const isEmpty = entries.length + registrations.length === 0;
-    const conflicts = isEmpty ? NO_STREAMS : await this.#write(client, { entries, registrations }, isRepeated);
-    if (conflicts.size + heads.size + signatures.length === 0) return ALL_WRITTEN;
-    return this.#explain(client, batch, conflicts);
+    const left = isEmpty ? NOTHING_LEFT : await this.#write(client, { entries, registrations }, isRepeated);
+    if (left.conflicts.size + left.known.length + heads.size + signatures.length === 0) return ALL_WRITTEN;
+    return this.#explain(client, batch, left);
   }
 
-  /** Returns the streams of which nothing was written. */
-  async #write(client: pg.Client, batch: Batch, isRepeated: boolean): Promise<ReadonlySet<StreamId>> {
+  async #write(client: pg.Client, batch: Batch, isRepeated: boolean): Promise<Left> {
     const conflicts = new Set<StreamId>();
+    const known: string[] = [];
     const remaining: Batch = { entries: inOrder(batch.entries), registrations: inOrderOfKeys(batch.registrations) };
     for (;;) {
       const isSearch = isRepeated || this.#searchesLeft > 0;
@@ -68,14 +68,15 @@ export class Appender {
         for (const chain of lost) {
           if (!chain.every((entry) => isOurs.has(entry))) for (const { stream } of chain) conflicts.add(stream);
         }
-        return conflicts;
+        return { conflicts, known };
       } catch (error) {
         const constraint = error instanceof pg.DatabaseError ? error.constraint : undefined;
         if (constraint === 'registrations_pkey') {
-          const known = remaining.registrations.length;
-          for (const did of await forgetKnownRegistrations(client, remaining)) conflicts.add(did);
+          const forgotten = await forgetKnownRegistrations(client, remaining);
           // Two of the batch have one signature, a defect of the caller: it would fail again for ever.
-          if (remaining.registrations.length === known) throw error;
+          if (forgotten.signatures.length === 0) throw error;
+          for (const did of forgotten.conflicts) conflicts.add(did);
+          known.push(...forgotten.signatures);
         } else if (!isSearch && (constraint === 'events_pkey' || constraint === 'events_by_signature')) {
           this.#searchesLeft = SEARCHES;
         } else throw error;
@@ -86,16 +87,15 @@ export class Appender {
   /** Where the streams in conflict and the batch's heads are, and the lines that signatures led to earlier. */
   async #explain(
     client: pg.Client,
-    { entries, registrations = [], heads = NO_HEADS, signatures = [] }: AppendBatch,
-    conflicts: ReadonlySet<StreamId>,
+    { entries, heads = NO_HEADS, signatures = [] }: AppendBatch,
+    { conflicts, known }: Left,
   ): Promise<AppendResult> {
     const lost = entries.filter(({ stream }) => conflicts.has(stream));
-    const forgotten = registrations.filter(({ did }) => conflicts.has(did));
     const accounts = lost.flatMap(({ account }) => account?.did ?? []);
-    const keys = [...lost, ...forgotten].flatMap(({ signature }) => signature ?? []);
+    const keys = lost.flatMap(({ signature }) => signature ?? []);
     const asked = {
       streams: [...new Set([...conflicts, ...accounts, ...heads.keys()])].filter((stream) => stream !== ALL_CHAMBERS),
-      signatureKeys: [...signatures, ...keys],
+      signatureKeys: [...signatures, ...keys, ...known],
     };
     const { lastEventIds, lastChamberId, found } = await lookUp(client, asked, this.#damages);
     const headOf = (stream: StreamId) => (stream === ALL_CHAMBERS ? lastChamberId : (lastEventIds.get(stream) ?? 0));
@@ -115,7 +115,15 @@ export class Appender {
 }
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
-const NO_STREAMS: ReadonlySet<StreamId> = new Set();
+
+/** Of a batch, what was not written. */
+interface Left {
+  readonly conflicts: ReadonlySet<StreamId>;
+  /** The signatures of registrations that were remembered before. */
+  readonly known: readonly string[];
+}
+
+const NOTHING_LEFT: Left = { conflicts: new Set(), known: [] };
 const ALL_WRITTEN: AppendResult = { moved: new Map(), found: new Map() };
 
 interface Batch {
@@ -243,25 +251,20 @@ async function findWritten(client: pg.Client, chains: readonly Chain[]): Promise
   return new Set(rows.map(({ place }) => entries[Number(place) - 1] as LogEntry));
 }
 
-/** Takes known registrations out of the batch; returns the accounts, out of it too, for which they are known with another event. */
-async function forgetKnownRegistrations(client: pg.Client, batch: Batch): Promise<ReadonlySet<StreamId>> {
+/** Takes known registrations out of the batch, and the accounts that it would extend for them; returns both. */
+async function forgetKnownRegistrations(client: pg.Client, batch: Batch) {
   const hashOf = ({ signature }: Registration) => (signature === null ? null : Buffer.from(signature, 'latin1'));
-  const { rows } = await client.query<{ signature_hash: Buffer; did: string; event_id: string }>(
-    'SELECT signature_hash, did, event_id FROM registrations WHERE signature_hash = ANY ($1::bytea[])',
+  const { rows } = await client.query<{ signature_hash: Buffer }>(
+    'SELECT signature_hash FROM registrations WHERE signature_hash = ANY ($1::bytea[])',
     [byteaArray(batch.registrations.map(hashOf))],
   );
-  const known = new Map(rows.map((row) => [row.signature_hash.toString('latin1'), `${row.event_id} ${row.did}`]));
-  const conflicts = new Set<StreamId>();
-  for (const { did, eventId, signature } of batch.registrations) {
-    const other = known.get(signature ?? '');
-    const isOfBatch = batch.entries.some(({ stream }) => stream === did);
-    if (other !== undefined && (isOfBatch || other !== `${eventId} ${did}`)) conflicts.add(did);
-  }
-  batch.registrations = batch.registrations.filter(
-    ({ did, signature }) => !conflicts.has(did) && !known.has(signature ?? ''),
-  );
+  const known = new Set(rows.map((row) => row.signature_hash.toString('latin1')));
+  const isKnown = ({ signature }: Registration) => signature !== null && known.has(signature);
+  const dids = new Set<StreamId>(batch.registrations.filter(isKnown).map(({ did }) => did));
+  const conflicts = new Set(batch.entries.flatMap(({ stream }) => (dids.has(stream) ? [stream] : [])));
+  batch.registrations = batch.registrations.filter((each) => !isKnown(each) && !conflicts.has(each.did));
   batch.entries = batch.entries.filter(({ stream }) => !conflicts.has(stream));
-  return conflicts;
+  return { conflicts, signatures: [...known] };
 }
 
 interface Column {

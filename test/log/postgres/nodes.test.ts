@@ -182,7 +182,10 @@ describe('a batch', () => {
       actBefore(log, 'append', () => {
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'no database');
       });
-    const { forum } = new House({ store: await openStore(await temporaryPostgres()), wrapLog });
+    const store = await openStore(await temporaryPostgres());
+    const { forum } = new House({ store, wrapLog });
+    // A node that begins to listen wakes its own followers.
+    await vi.waitFor(() => expect(store.nodes.state().isListening).toBe(true));
     let wakes = 0;
     forum.follow(ALL_CHAMBERS, () => wakes++);
     const caller = { did: 'did:key:z6Mk', request: null, signature: null, times: null };
@@ -489,7 +492,8 @@ describe('a move that comes while a batch is written', () => {
         isBroken = false;
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'broken');
       });
-    const { house, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
+    const { gate, house, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
+    gate.isClosed = false;
     isBroken = true;
     const lost = submit('pass', ann);
     const refused = lost.catch((error: unknown) => error);
