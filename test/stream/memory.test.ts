@@ -30,29 +30,37 @@ function residentBytes({ pid }: ServiceProcess): number {
   return Number(kibibytes) * 1024;
 }
 
-it('memory stays flat while readers of a long log stand still, and they get everything', {
-  timeout: 180_000,
-}, async () => {
-  const path = temporaryDatabase();
-  const player = (await seatPlayers(path, 1))[0] as Player;
-  const service = await startProcess(path, COLLECTS_GARBAGE);
-  for (let move = 0; move < MOVES; move++) {
-    await must(service.url, debateOf(player, { comment: `${move}`, refinement: BULK }));
-  }
-  const { debating } = player;
-  await openStandingStill(service, debating, FIRST_READERS);
-  const before = residentBytes(service);
-  const last = await openStandingStill(service, debating, MORE_READERS);
-  expect(residentBytes(service) - before).toBeLessThan(GROWTH_BYTES_MAX);
+it.each([
+  ['a long log', (chamberId: number) => `/chambers/${chamberId}/stream?after=0`, []],
+  // The player has another chamber, of two lines.
+  ['all logs', () => '/events?after=0', [1, 2]],
+] as const)(
+  'memory stays flat while readers of %s stand still, and they get everything',
+  {
+    timeout: 180_000,
+  },
+  async (_of, pathOf, others) => {
+    const path = temporaryDatabase();
+    const player = (await seatPlayers(path, 1))[0] as Player;
+    const service = await startProcess(path, COLLECTS_GARBAGE);
+    for (let move = 0; move < MOVES; move++) {
+      await must(service.url, debateOf(player, { comment: `${move}`, refinement: BULK }));
+    }
+    const target = pathOf(player.debating);
+    await openStandingStill(service, target, FIRST_READERS);
+    const before = residentBytes(service);
+    const last = await openStandingStill(service, target, MORE_READERS);
+    expect(residentBytes(service) - before).toBeLessThan(GROWTH_BYTES_MAX);
 
-  last.socket.resume();
-  await last.until(MOVES + 2);
-  expect(last.eventIds).toEqual(Array.from({ length: MOVES + 2 }, (_, index) => index + 1));
-});
+    last.socket.resume();
+    const expected = [...others, ...Array.from({ length: MOVES + 2 }, (_, index) => index + 1)];
+    await last.until(expected.length);
+    expect(last.eventIds).toEqual(expected);
+  },
+);
 
 /** Half of them by server-sent events; returns the last of the others once the service is idle and has collected its garbage. */
-async function openStandingStill({ url, pid }: ServiceProcess, chamberId: number, readers: number): Promise<Consumer> {
-  const path = `/chambers/${chamberId}/stream?after=0`;
+async function openStandingStill({ url, pid }: ServiceProcess, path: string, readers: number): Promise<Consumer> {
   const consumers: Consumer[] = [];
   for (let reader = 0; reader < readers; reader += 2) {
     const source = await RawSocket.open(url);

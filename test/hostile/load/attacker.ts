@@ -27,6 +27,9 @@ const COSTLY_AFTER_MAX = 900;
 const REOPEN_MS = 5;
 const PIPELINING_CONNECTIONS = 400;
 const PIPELINED = 64;
+const CONSUMERS = 2_000;
+/** Between two reads of a slow reader, of up to 64 KiB each. */
+const DRIP_MS = 1_000;
 
 const [, , kind = '', url = '', localAddress = ''] = process.argv;
 const { hostname, port } = new URL(url);
@@ -47,6 +50,8 @@ const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
   'fat-bodies': () => flood(50, fatBody),
   lists: () => flood(50, () => ({ path: list() })),
   'idle-streams': () => renew(500, streamHead, { isPaused: true }),
+  'slow-readers': () => drip(500),
+  consumers: () => renew(CONSUMERS, () => allStreamHead('')),
   'silent-connections': () => renew(200, () => 'GET /health HTTP/1.1\r\nHo'),
   pages: () => flood(100, () => ({ path: `/chambers/${any([DEEP_CHAMBER, anyFull()])}`, headers: BROWSER })),
   'unread-pages': () =>
@@ -92,16 +97,27 @@ function exchange({ method = 'GET', path, headers = {}, body }: Sent, agent: Htt
   });
 }
 
+/** Readers of all lines, in each form, who take a little of what comes in every second. */
+async function drip(connections: number): Promise<void> {
+  const pages = 'GET /events?after=0&limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n';
+  for (let index = 0; index < connections; index++) {
+    const socket = open(index % 3 === 0 ? pages : allStreamHead('?after=0'), { isPaused: true });
+    socket.on('data', () => socket.pause());
+    setInterval(() => socket.resume(), DRIP_MS);
+  }
+  await new Promise(() => {});
+}
+
 /** Connections that send this and then wait; from time to time all are reopened. */
 async function renew(connections: number, bytes: () => string, { isPaused = false } = {}): Promise<void> {
   for (;;) {
-    const sockets = Array.from({ length: connections }, () => open(bytes(), isPaused));
+    const sockets = Array.from({ length: connections }, () => open(bytes(), { isPaused }));
     await sleep(RENEW_MS);
     for (const socket of sockets) socket.destroy();
   }
 }
 
-function open(bytes: string, isPaused: boolean): Socket {
+function open(bytes: string, { isPaused }: { readonly isPaused: boolean }): Socket {
   const socket = connect({ host: hostname, port: Number(port), localAddress });
   socket.on('error', () => {});
   if (isPaused) socket.pause();
@@ -132,7 +148,15 @@ function list(): string {
 }
 
 function streamHead(): string {
-  const common = `GET /chambers/${any([anyFull(), chamberOf(0)])}/stream?after=0 HTTP/1.1\r\nHost: x\r\n`;
+  return streamHeadOf(`/chambers/${any([anyFull(), chamberOf(0)])}/stream?after=0`);
+}
+
+function allStreamHead(query: string): string {
+  return streamHeadOf(`/events${query}`);
+}
+
+function streamHeadOf(target: string): string {
+  const common = `GET ${target} HTTP/1.1\r\nHost: x\r\n`;
   const key = randomBytes(16).toString('base64');
   const webSocket = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`;
   return common + any(['Accept: text/event-stream\r\n\r\n', webSocket]);
@@ -164,7 +188,7 @@ async function pipelinedSignatures(): Promise<void> {
   await Promise.all(
     Array.from({ length: PIPELINING_CONNECTIONS }, async () => {
       for (;;) {
-        const socket = open('', false);
+        const socket = open('', { isPaused: false });
         let answers = 0;
         socket.on('data', (chunk: Buffer) => {
           answers += chunk.toString('latin1').split('HTTP/1.1 ').length - 1;

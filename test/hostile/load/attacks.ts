@@ -8,6 +8,8 @@ export const ATTACKS = [
   'fat-bodies',
   'lists',
   'idle-streams',
+  'slow-readers',
+  'consumers',
   'silent-connections',
   'pages',
   'unread-pages',
