@@ -21,7 +21,6 @@
 //     that a crash could take back.
 //  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult, type StreamId } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
@@ -31,21 +30,12 @@ import type { Millis } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
 import { basisPassed, type Command } from './commands.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
+import { Gathering } from './gathering.ts';
 import { TurnsByKey } from './slots.ts';
 import type { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
-
-/**
- * A commit costs as much as several moves, on a server as dozens. So what comes in one turn of the event loop goes together; and if
- * appends take longer than a timer does, a batch waits for as many commands as the last one had, which are likely to come: for no
- * more than these, and no longer than the last append took or this time.
- */
-const TURNS_MAX = 2;
-const COMMANDS_AWAITED_MAX = 24;
-const GATHER_MS_MAX = 2;
-const TIMER_MS_MIN = 1;
 
 /** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
@@ -91,10 +81,7 @@ export class Pipeline {
   #lastChamberId: number | undefined;
   /** How often other processes were found to have created a chamber. */
   #creationsElsewhere = 0;
-  /** How many commands the next batch waits for, and what ends that when they are there. */
-  #awaited = 0;
-  #onGathered: (() => void) | undefined;
-  #appendMillis = 0;
+  readonly #gathering = new Gathering();
   #isClosed = false;
   /** Once it is closed: called when a command may have been the last one. */
   #onLeft: (() => void) | undefined;
@@ -150,7 +137,7 @@ export class Pipeline {
     const outcome = outcomes.at(-1);
     if (outcome?.event === null) batch.confirm(outcome);
     this.#running ??= this.#run();
-    if (outcomes.length >= this.#awaited) this.#onGathered?.();
+    this.#gathering.noteSize(outcomes.length);
   }
 
   /** Loads what the command is decided on, and decides it then. */
@@ -190,14 +177,14 @@ export class Pipeline {
       if (this.#open.outcomes.length === 0 && this.#waiting.length > 0) this.#decideWaiting();
       const batch = this.#open;
       if (batch.outcomes.length === 0) break;
-      await this.#gather(batch);
+      await this.#gathering.wait(batch.outcomes);
       const startedAt = performance.now();
       const appending = this.#store.log.append(batch);
       this.#open = new CommitBatch(this.#streams, batch);
       if (this.#waiting.length > 0) this.#decideWaiting();
       try {
         const result = await appending;
-        this.#appendMillis = performance.now() - startedAt;
+        this.#gathering.appendMillis = performance.now() - startedAt;
         this.#settle(batch, result);
       } catch (error) {
         this.#fail(batch, error);
@@ -205,24 +192,6 @@ export class Pipeline {
     }
     this.#running = undefined;
     this.#onLeft?.();
-  }
-
-  /** Resolves when the awaited commands are there, or have not come in time. */
-  async #gather({ outcomes }: CommitBatch): Promise<void> {
-    for (let turns = 0, before = 0; turns < TURNS_MAX && before < outcomes.length; turns++) {
-      before = outcomes.length;
-      await nextTurn();
-    }
-    const millis = Math.min(this.#appendMillis, GATHER_MS_MAX);
-    if (outcomes.length < this.#awaited && millis >= TIMER_MS_MIN) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, millis);
-      this.#onGathered = resolve;
-      await promise;
-      clearTimeout(timer);
-      this.#onGathered = undefined;
-    }
-    this.#awaited = Math.min(outcomes.length, COMMANDS_AWAITED_MAX);
   }
 
   #decideWaiting(): void {
@@ -268,7 +237,7 @@ export class Pipeline {
       events: batch.entries.reduce((events, { stream }) => events + Number(!moved.has(stream)), 0),
       conflicts: moved.size,
       redecided: again.length,
-      appendMillis: this.#appendMillis,
+      appendMillis: this.#gathering.appendMillis,
     });
   }
 

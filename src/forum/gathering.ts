@@ -1,0 +1,41 @@
+// When a batch is written. A commit costs as much as several moves, on a server as dozens. So what comes in one turn of the event loop
+// goes together; and where an append takes longer than a timer does, a batch waits for as many commands as the last one had, which are
+// likely to come: for no more than COMMANDS_AWAITED_MAX, and no longer than the last append took or GATHER_MS_MAX.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Millis } from '../vocabulary/values.ts';
+
+/** Under load a commit costs more than a turn; a command that comes alone waits for one. */
+const TURNS_MAX = 2;
+const COMMANDS_AWAITED_MAX = 24;
+const GATHER_MS_MAX = 2;
+const TIMER_MS_MIN = 1;
+
+export class Gathering {
+  /** Of the last append. */
+  appendMillis: Millis = 0;
+  #awaited = 0;
+  #onGathered: (() => void) | undefined;
+
+  /** Resolves when the commands that are awaited are in the batch, or have not come in time. */
+  async wait(batch: { readonly length: number }): Promise<void> {
+    for (let turns = 0, before = 0; turns < TURNS_MAX && before < batch.length; turns++) {
+      before = batch.length;
+      await nextTurn();
+    }
+    const millis = Math.min(this.appendMillis, GATHER_MS_MAX);
+    if (batch.length < this.#awaited && millis >= TIMER_MS_MIN) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, millis);
+      this.#onGathered = resolve;
+      await promise;
+      clearTimeout(timer);
+      this.#onGathered = undefined;
+    }
+    this.#awaited = Math.min(batch.length, COMMANDS_AWAITED_MAX);
+  }
+
+  /** The batch has so many commands now. */
+  noteSize(commands: number): void {
+    if (commands >= this.#awaited) this.#onGathered?.();
+  }
+}
