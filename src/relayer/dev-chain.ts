@@ -137,10 +137,9 @@ export class DevChain {
 
   async #save(rpc: Rpc): Promise<void> {
     const { stateFile } = this.#options;
-    const { hash } = await this.#readHead(rpc);
-    if (stateFile === undefined || hash === this.#savedBlock) return;
-    await saveState(rpc, stateFile);
-    this.#savedBlock = hash;
+    const head = await this.#readHead(rpc);
+    if (stateFile === undefined || head.hash === this.#savedBlock) return;
+    this.#savedBlock = (await saveState(rpc, stateFile, head)) ?? this.#savedBlock;
   }
 
   async #readHead(rpc: Rpc): Promise<Block> {
@@ -182,7 +181,7 @@ async function launch(
     const { registryAddress, factoryAddress } = CONTRACTS;
     await requireContract(rpc, registryAddress, creationCode('ChamberRegistry', RELAYER));
     await requireContract(rpc, factoryAddress, creationCode('IdeaFactory', registryAddress, RELAYER));
-    if (stateFile !== undefined) await saveState(rpc, stateFile);
+    if (stateFile !== undefined) await saveState(rpc, stateFile, await readHead(rpc));
   } catch (error) {
     await anvil.kill();
     throw error;
@@ -205,12 +204,12 @@ async function requireContract(rpc: Rpc, address: Address, data: Hex): Promise<v
 const toText = promisify(gunzip);
 
 /**
- * Writes the state to `file`, in the form of `anvil --load-state`. A crash before the next time loses the transactions
- * since this one: the relayer sends them again.
+ * Writes the state to `file`, in the form of `anvil --load-state`, and returns the hash of its last block; undefined if the chain is too
+ * busy. A crash before the next time loses the transactions since this one: the relayer sends them again.
  */
-async function saveState(rpc: Rpc, file: string): Promise<void> {
-  const dump = await rpc.request('anvil_dumpState', []);
-  if (typeof dump !== 'string') throw new Error('Anvil returned no state');
+async function saveState(rpc: Rpc, file: string, head: Block): Promise<Hex | undefined> {
+  const { dump, hash } = (await dumpBetweenBlocks(rpc, head)) ?? {};
+  if (dump === undefined) return undefined;
   const draft = `${file}.new`;
   const handle = await open(draft, 'w', 0o600);
   try {
@@ -220,4 +219,26 @@ async function saveState(rpc: Rpc, file: string): Promise<void> {
     await handle.close();
   }
   await rename(draft, file);
+  return hash;
+}
+
+const DUMPS_MAX = 5;
+
+/**
+ * Anvil reads its blocks first and its accounts later: a block in between would leave an account whose transaction is in no block, such as
+ * a root that the registry holds without the event that says so. On a busy chain a pause between two blocks is found within some dumps.
+ */
+async function dumpBetweenBlocks(
+  rpc: Rpc,
+  head: Block,
+): Promise<{ readonly dump: string; readonly hash: Hex } | undefined> {
+  let before = head;
+  for (let attempt = 0; attempt < DUMPS_MAX; attempt++) {
+    const dump = await rpc.request('anvil_dumpState', []);
+    if (typeof dump !== 'string') throw new Error('Anvil returned no state');
+    const after = await readHead(rpc);
+    if (after.hash === before.hash) return { dump, hash: after.hash };
+    before = after;
+  }
+  return undefined;
 }

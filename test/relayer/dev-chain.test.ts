@@ -21,6 +21,7 @@ let stateFile: string;
 const chains: DevChain[] = [];
 /** Less than the time after which a request to the chain is given up. */
 const STOP_MILLIS_MAX = 2_800;
+const SOMEBODY = `0x${'5b'.repeat(20)}`;
 const lines: string[] = [];
 const logger = recordingLogger(lines);
 
@@ -124,6 +125,32 @@ test('an Anvil that dies is restarted at the same address, with its state', asyn
   const rpc = openRpc(chain.config.rpcUrl);
   await until(async () => chain.pid !== pid && (await hasCode(rpc, chain.config.factoryAddress)));
   rpc.close();
+});
+
+test('a state that is saved while transactions are mined has each of them whole, or nothing of it', async () => {
+  const chain = await start({ stateFile });
+  const rpc = openRpc(chain.config.rpcUrl);
+  const { address: from } = openAccount(chain.config.privateKey);
+  const transfer = () => rpc.request('eth_sendTransaction', [{ from, to: SOMEBODY, value: '0x1' }]);
+  let isOver = false;
+  const bursts = (async () => {
+    while (!isOver) {
+      for (let sent = 0; sent < 150; sent++) await transfer();
+      await sleep(500);
+    }
+  })();
+  const saved = new Map<number, number>();
+  await until(async () => {
+    const { accounts, transactions } = JSON.parse(await readFile(stateFile, 'utf8'));
+    const account = accounts[from.toLowerCase()] as { readonly nonce: number | string };
+    const mined = transactions.filter((each: object) => JSON.stringify(each).includes(SOMEBODY.slice(2)));
+    saved.set(Number(account.nonce), mined.length);
+    return saved.size === 14;
+  });
+  isOver = true;
+  await bursts;
+  rpc.close();
+  expect([...saved.values()]).toEqual([...saved.keys()]);
 });
 
 test('a frozen Anvil is replaced from its saved state, chambers are committed once, and each failure is logged once', async () => {
