@@ -58,7 +58,7 @@ export class Forum {
     this.store = store;
     this.todoLists = new TodoLists(store.lists, options.limits);
     this.#latest = store.meta.lastAt;
-    this.#streams = new Streams(store.log, options.stateCacheBytesMax);
+    this.#streams = new Streams(store.log, options.stateCacheBytesMax, options.onFatal);
     this.#pipeline = new Pipeline({
       ...options,
       streams: this.#streams,

@@ -34,6 +34,7 @@ const HEAVY_FOLDS_MAX = 4;
 
 export class Streams {
   readonly #log: EventLog;
+  readonly #onCorruption: (error: LogCorruption) => void;
   readonly #cache: LRUCache<StreamId, State>;
   /** The states of those that are held, whether the cache keeps them or not. */
   readonly #held = new Map<StreamId, Held>();
@@ -43,8 +44,10 @@ export class Streams {
   readonly #heavyFolds = new Slots(HEAVY_FOLDS_MAX);
   #catchUps = 0;
 
-  constructor(log: EventLog, bytesMax: number) {
+  /** `onCorruption` is called when the log no longer holds what was read from it: the process must stop. */
+  constructor(log: EventLog, bytesMax: number, onCorruption: (error: LogCorruption) => void = () => {}) {
     this.#log = log;
+    this.#onCorruption = onCorruption;
     this.#cache = new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes });
   }
 
@@ -114,7 +117,9 @@ export class Streams {
   async at(stream: StreamId, head?: number): Promise<State | undefined> {
     const damage = this.#log.damages.of(stream);
     if (damage !== undefined) throw damage;
+    const known = head === undefined ? (this.current(stream)?.state.lastEventId ?? 0) : 0;
     const least = head ?? (await this.#log.lastEventId(stream));
+    if (least < known) throw this.#corrupted(stream, least, known);
     let state = this.current(stream) ?? undefined;
     // A fold that was under way may end before that head.
     while ((state?.state.lastEventId ?? 0) < least) state = await this.#load(stream, least);
@@ -214,7 +219,13 @@ export class Streams {
         }
       }
     }
-    if (after < until) throw new LogCorruption(`stream ${stream} ends at event ${after} and had ${until} before`);
+    if (after < until) throw this.#corrupted(stream, after, until);
+  }
+
+  #corrupted(stream: StreamId, head: number, before: number): LogCorruption {
+    const corruption = new LogCorruption(`stream ${stream} ends at event ${head} and had ${before} before`);
+    this.#onCorruption(corruption);
+    return corruption;
   }
 }
 
