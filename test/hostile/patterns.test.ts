@@ -10,8 +10,8 @@ import { debating, type Running, run, sendRaw } from '../kit/service.ts';
 const HEADER_CHARS = 15_000;
 const BODY_CHARS = 60_000;
 /** A quadratic pattern takes some 90 ms for a header, and a second for a body. */
-const SLOWER_MAX = 4;
-const SLACK_MS = 12;
+const SLOWER_MAX = 8;
+const SLACK_MS = 40;
 /** The fastest counts: this machine does other things. */
 const TRIES_MAX = 12;
 

@@ -6,5 +6,5 @@ it.each([
   [EVENTS_LIMIT, { minimum: 1, maximum: 10_000, default: 1_000 }],
 ])('the limit %o is described as a query parameter', (limit, schema) => {
   const expected = { name: 'limit', in: 'query', description: 'maximum number of items' };
-  expect(limitParameter(limit)).toEqual({ ...expected, schema: { type: 'integer', ...schema } });
+  expect(limitParameter(limit)).toEqual({ ...expected, schema: { type: 'integer', format: 'int64', ...schema } });
 });

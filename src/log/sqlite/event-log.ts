@@ -69,6 +69,8 @@ export class SqliteEventLog implements EventLog {
     const found = new Map<string, string | StreamDamaged>();
     const moved = new Map<StreamId, number>();
     try {
+      // Before any statement: to read beyond the end of a -shm that was truncated would end the process.
+      if (entries.length + registrations.length > 0) access.file.requireUnchanged?.();
       for (const key of signatures) this.#lookUp(key, found);
       const known = new Set<StreamId>();
       for (const { did, signature } of registrations) if (signature && this.#lookUp(signature, found)) known.add(did);
@@ -82,7 +84,6 @@ export class SqliteEventLog implements EventLog {
           ? registrations
           : registrations.filter(({ did }) => !moved.has(did) && !known.has(did));
       if (written.length + remembered.length === 0) return { moved, found };
-      access.file.requireUnchanged?.();
       const flushing = this.#write(written, remembered);
       // After the commit: a transaction that was rolled back uses up no positions.
       this.#index.committed(written, this.#position + 1, flushing);

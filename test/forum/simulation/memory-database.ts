@@ -1,0 +1,189 @@
+// A database in memory that any number of stores share. Every method is one moment: what the port calls an append happens whole in it.
+import { HASH_BYTES, type NodeRef } from '../../../src/crypto/merkle.ts';
+import {
+  ALL_CHAMBERS,
+  type AppendBatch,
+  type AppendResult,
+  type LogEntry,
+  type OrderedPage,
+  type Page,
+  type Registration,
+  type Snapshot,
+  type StreamId,
+} from '../../../src/log/log.ts';
+import { PAGE_BYTES } from '../../../src/log/pages.ts';
+import type { Millis } from '../../../src/vocabulary/values.ts';
+
+/** A line in the order of commits. */
+export interface Commit {
+  readonly stream: StreamId;
+  readonly eventId: number;
+  readonly line: string;
+  /** The reading of `time` when it was written. */
+  readonly writtenAt: number;
+}
+
+interface Place {
+  readonly stream: StreamId;
+  readonly eventId: number;
+}
+
+const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
+
+export class MemoryDatabase {
+  readonly logId = 'd'.repeat(32);
+  readonly meta = new Map<string, string>();
+  readonly emails = new Map<string, string>();
+  readonly snapshots = new Map<StreamId, Snapshot>();
+  readonly commits: Commit[] = [];
+  readonly entries: LogEntry[] = [];
+  /** Of the simulation, for the commits. */
+  time: () => number = () => 0;
+  clock: Millis = 0;
+  lastChamberId = 0;
+  readonly #streams = new Map<StreamId, LogEntry[]>();
+  readonly #order: LogEntry[] = [];
+  readonly #signatures = new Map<string, Place>();
+
+  /** As it is now; the two grow apart. */
+  copy(): MemoryDatabase {
+    const copy = new MemoryDatabase();
+    for (const [name, value] of this.meta) copy.meta.set(name, value);
+    for (const [did, email] of this.emails) copy.emails.set(did, email);
+    for (const [stream, snapshot] of this.snapshots) copy.snapshots.set(stream, snapshot);
+    for (const [stream, lines] of this.#streams) copy.#streams.set(stream, [...lines]);
+    for (const [signature, place] of this.#signatures) copy.#signatures.set(signature, place);
+    copy.commits.push(...this.commits);
+    copy.entries.push(...this.entries);
+    copy.#order.push(...this.#order);
+    copy.clock = this.clock;
+    copy.lastChamberId = this.lastChamberId;
+    return copy;
+  }
+
+  append({ entries, registrations = [], heads = new Map(), signatures = [] }: AppendBatch): AppendResult {
+    const own = [...registrations, ...entries].flatMap(({ signature }) => signature ?? []);
+    if (new Set(own).size < own.length) throw new Error('the batch has a signature twice');
+    const keys = [...signatures, ...own];
+    const found = new Map<string, string>();
+    for (const key of keys) {
+      const place = this.#signatures.get(key);
+      if (place !== undefined) found.set(key, this.#lineAt(place));
+    }
+    const moved = this.#findMoved(entries, registrations, found);
+    for (const [stream, head] of heads) if (this.head(stream) !== head) moved.add(stream);
+    const written = entries.filter(({ stream }) => !moved.has(stream));
+    for (const entry of written) this.#write(entry);
+    for (const registration of registrations) {
+      const { did, signature } = registration;
+      if (!moved.has(did) && !found.has(signature ?? '')) this.#remember(registration);
+    }
+    return { moved: new Map([...moved].map((stream) => [stream, this.head(stream)])), found };
+  }
+
+  /** A stream is written whole or not at all, and so are the chambers that a batch creates. */
+  #findMoved(
+    entries: readonly LogEntry[],
+    registrations: readonly Registration[],
+    found: ReadonlyMap<string, unknown>,
+  ): Set<StreamId> {
+    const moved = new Set<StreamId>();
+    const next = new Map<StreamId, number>();
+    const created: StreamId[] = [];
+    for (const { stream, eventId, account, signature } of entries) {
+      const isCreation = typeof stream === 'number' && eventId === 1;
+      const isNext = eventId === (next.get(stream) ?? this.head(stream) + 1);
+      const isNextChamber = !isCreation || stream === this.lastChamberId + 1 + created.length;
+      next.set(stream, eventId + 1);
+      if (isCreation) created.push(stream);
+      // As on a server, which searches for a later event alone: that this one is there is for the forum to see to.
+      const isAtHead = account === undefined || this.head(account.did) <= account.lastEventId;
+      if (account !== undefined && !isAtHead) moved.add(account.did);
+      if (isNext && isNextChamber && isAtHead && !found.has(signature ?? '')) continue;
+      moved.add(stream);
+    }
+    if (created.some((stream) => moved.has(stream))) {
+      for (const stream of created) moved.add(stream);
+      moved.add(ALL_CHAMBERS);
+    }
+    for (const { did, signature, unchangedAt } of registrations) {
+      if (found.has(signature ?? '') || (unchangedAt !== undefined && this.head(did) !== unchangedAt)) moved.add(did);
+    }
+    return moved;
+  }
+
+  #write(entry: LogEntry): void {
+    const { stream, eventId, at, signature, snapshot } = entry;
+    const lines = this.#streams.get(stream) ?? [];
+    this.#streams.set(stream, lines);
+    lines.push(entry);
+    this.entries.push(entry);
+    if (typeof stream === 'number') {
+      this.#order.push(entry);
+      this.lastChamberId = Math.max(this.lastChamberId, stream);
+    }
+    if (signature !== null) this.#signatures.set(signature, entry);
+    if (snapshot !== undefined) this.writeSnapshot(stream, snapshot);
+    this.clock = Math.max(this.clock, at);
+    this.commits.push({ stream, eventId, line: Buffer.from(entry.line).toString(), writtenAt: this.time() });
+  }
+
+  #remember({ did, eventId, signature, operatorEmail }: Registration): void {
+    if (signature !== null) this.#signatures.set(signature, { stream: did, eventId });
+    if (operatorEmail !== undefined) this.emails.set(did, operatorEmail);
+  }
+
+  #lineAt({ stream, eventId }: Place): string {
+    return Buffer.from(this.entry(stream, eventId)?.line ?? []).toString();
+  }
+
+  entry(stream: StreamId, eventId: number): LogEntry | undefined {
+    return this.#streams.get(stream)?.[eventId - 1];
+  }
+
+  head(stream: StreamId): number {
+    return stream === ALL_CHAMBERS ? this.lastChamberId : (this.#streams.get(stream)?.length ?? 0);
+  }
+
+  readPage(stream: StreamId, after: number, limit: number): Page {
+    return pageOf(this.#streams.get(stream)?.slice(after, after + limit) ?? []);
+  }
+
+  readAll(after: number, limit: number): OrderedPage {
+    const page = pageOf(this.#order.slice(after, after + limit));
+    return { ...page, last: after + page.count };
+  }
+
+  lastPlace(): number {
+    return this.#order.length;
+  }
+
+  placeOf(chamberId: number, eventId: number): number | undefined {
+    const index = this.#order.findIndex((entry) => entry.stream === chamberId && entry.eventId === eventId);
+    return index < 0 ? undefined : index + 1;
+  }
+
+  readNodes(chamberId: number, refs: readonly NodeRef[]): readonly Uint8Array[] {
+    return refs.map(({ eventId, level }) => {
+      const { nodes } = this.entry(chamberId, eventId) ?? {};
+      return (nodes ?? new Uint8Array()).subarray(level * HASH_BYTES, (level + 1) * HASH_BYTES);
+    });
+  }
+
+  writeSnapshot(stream: StreamId, snapshot: Snapshot): void {
+    if ((this.snapshots.get(stream)?.eventId ?? 0) <= snapshot.eventId) this.snapshots.set(stream, snapshot);
+  }
+}
+
+function pageOf(entries: readonly LogEntry[]): Page {
+  const lines: Buffer[] = [];
+  let bytes = 0;
+  for (const { line } of entries) {
+    if (bytes >= PAGE_BYTES) break;
+    lines.push(Buffer.from(line), LINE_BREAK);
+    bytes += line.length + 1;
+  }
+  return lines.length === 0 ? NO_LINES : { ndjson: Buffer.concat(lines), count: lines.length / 2 };
+}
+
+const LINE_BREAK = Buffer.from('\n');

@@ -1,0 +1,170 @@
+// A store whose database is in memory and shared with other stores. Each request to the database goes through a network, which
+// decides when it arrives, when its response arrives, and whether either is lost.
+
+import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
+import type { NodeRef } from '../../../src/crypto/merkle.ts';
+import { Damages } from '../../../src/log/damage.ts';
+import type {
+  AppendBatch,
+  AppendResult,
+  EventLog,
+  OrderedPage,
+  Page,
+  Snapshot,
+  StreamId,
+} from '../../../src/log/log.ts';
+import type { LogMeta, Store } from '../../../src/log/store.ts';
+import { ForumError } from '../../../src/vocabulary/errors.ts';
+import type { Millis } from '../../../src/vocabulary/values.ts';
+import type { MemoryDatabase } from './memory-database.ts';
+import { MemoryLists } from './memory-lists.ts';
+
+export interface StoreRequest {
+  readonly name: string;
+  readonly isAppend: boolean;
+}
+
+export interface Network {
+  /** Runs the work at the database at one moment, and resolves with its result later. Rejects with FORUM_ERR_UNAVAILABLE. */
+  exchange<Result>(request: StoreRequest, work: () => Result): Promise<Result>;
+}
+
+const AT_ONCE: Network = { exchange: async (_, work) => work() };
+
+interface MemoryStoreOptions {
+  readonly network?: Network;
+  /** Whether the store, beside the signatures that it has seen, guesses this one to be in the log. */
+  readonly guesses?: (signatureKey: string) => boolean;
+}
+
+export function openMemoryStore(
+  database: MemoryDatabase,
+  { network = AT_ONCE, guesses = () => false }: MemoryStoreOptions = {},
+): Store {
+  return {
+    log: new MemoryLog(database, network, guesses),
+    lists: new MemoryLists(database, network),
+    meta: new MemoryMeta(database, network),
+    nodes: undefined,
+    close: async () => {},
+  };
+}
+
+class MemoryLog implements EventLog {
+  readonly logId: string;
+  readonly damages = new Damages();
+  readonly #database: MemoryDatabase;
+  readonly #network: Network;
+  readonly #guesses: (signatureKey: string) => boolean;
+  readonly #seen = new Set<string>();
+
+  constructor(database: MemoryDatabase, network: Network, guesses: (signatureKey: string) => boolean) {
+    this.logId = database.logId;
+    this.#database = database;
+    this.#network = network;
+    this.#guesses = guesses;
+  }
+
+  async append(batch: AppendBatch): Promise<AppendResult> {
+    // What the caller may change while the request is under way is not what was sent.
+    const sent = {
+      entries: [...batch.entries],
+      registrations: [...(batch.registrations ?? [])],
+      heads: new Map(batch.heads),
+      signatures: [...(batch.signatures ?? [])],
+    };
+    const result = await this.#network.exchange({ name: `append ${describe(sent)}`, isAppend: true }, () =>
+      this.#database.append(sent),
+    );
+    for (const { stream, signature } of sent.entries) {
+      if (signature !== null && !result.moved.has(stream)) this.#seen.add(signature);
+    }
+    for (const signature of result.found.keys()) this.#seen.add(signature);
+    return result;
+  }
+
+  mayHold(signatureKey: string): boolean {
+    return signatureKey.length === HIDDEN_KEY_CHARS || this.#seen.has(signatureKey) || this.#guesses(signatureKey);
+  }
+
+  lastEventId(stream: StreamId): Promise<number> {
+    return this.#read(`lastEventId ${stream}`, (database) => database.head(stream));
+  }
+
+  readPage(stream: StreamId, after: number, limit: number): Promise<Page> {
+    return this.#read(`readPage ${stream} ${after}`, (database) => database.readPage(stream, after, limit));
+  }
+
+  readAll(after: number, limit: number): Promise<OrderedPage> {
+    return this.#read('readAll', (database) => database.readAll(after, limit));
+  }
+
+  lastPlace(): Promise<number> {
+    return this.#read('lastPlace', (database) => database.lastPlace());
+  }
+
+  placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
+    return this.#read('placeOf', (database) => database.placeOf(chamberId, eventId));
+  }
+
+  readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {
+    return this.#read('readNodes', (database) => database.readNodes(chamberId, refs));
+  }
+
+  readSnapshot(stream: StreamId): Promise<Snapshot | undefined> {
+    return this.#read(`readSnapshot ${stream}`, (database) => database.snapshots.get(stream));
+  }
+
+  writeSnapshot(stream: StreamId, snapshot: Snapshot): Promise<void> {
+    return this.#read(`writeSnapshot ${stream}`, (database) => database.writeSnapshot(stream, snapshot));
+  }
+
+  dropSnapshot(stream: StreamId): Promise<void> {
+    return this.#read(`dropSnapshot ${stream}`, (database) => void database.snapshots.delete(stream));
+  }
+
+  #read<Result>(name: string, work: (database: MemoryDatabase) => Result): Promise<Result> {
+    return this.#network.exchange({ name, isAppend: false }, () => work(this.#database));
+  }
+}
+
+function describe({ entries, heads = new Map(), signatures = [] }: AppendBatch): string {
+  const checked = [...heads].map(([stream, head]) => `${stream}@${head}`);
+  const lines = entries.map(({ stream, eventId }) => `${stream}:${eventId}`);
+  return [...lines, ...checked, `${signatures.length} signatures`].join(' ');
+}
+
+class MemoryMeta implements LogMeta {
+  readonly writeFailure: ForumError | undefined = undefined;
+  readonly #database: MemoryDatabase;
+  readonly #network: Network;
+
+  constructor(database: MemoryDatabase, network: Network) {
+    this.#database = database;
+    this.#network = network;
+  }
+
+  get lastAt(): Millis {
+    return this.#database.clock;
+  }
+
+  recall(name: string): Promise<string | undefined> {
+    return this.#network.exchange({ name: 'recall', isAppend: false }, () => this.#database.meta.get(name));
+  }
+
+  remember(name: string, value: string): Promise<void> {
+    return this.#network.exchange({ name: 'remember', isAppend: false }, () => {
+      if (!this.#database.meta.has(name)) this.#database.meta.set(name, value);
+    });
+  }
+
+  persistClock(at: Millis): Promise<void> {
+    return this.#network.exchange({ name: 'persistClock', isAppend: false }, () => {
+      this.#database.clock = Math.max(this.#database.clock, at);
+    });
+  }
+}
+
+export function unavailable(): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', 'the log cannot be written', { retryAfterSeconds: 1 });
+}

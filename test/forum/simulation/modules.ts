@@ -1,0 +1,38 @@
+// Loads the forum for the simulation: on virtual timers, and, if one is asked for, with a mutant planted in its sources.
+import { readFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import type { Forum } from '../../../src/forum/forum.ts';
+import { mutants, type Replacement } from './mutants.ts';
+
+const FORUM = new URL('../../../src/forum/', import.meta.url).href;
+const TIMERS = new URL('virtual-timers.ts', import.meta.url).href;
+
+/** To be called once in a process, before anything else imports the forum. */
+export async function loadForum(mutant: string | undefined): Promise<typeof Forum> {
+  const replacements = mutant === undefined ? [] : mutants[mutant]?.replacements;
+  if (replacements === undefined)
+    throw new Error(`unknown mutant ${mutant}: one of ${Object.keys(mutants).join(', ')}`);
+  for (const replacement of replacements) requireOnce(replacement);
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const isTimers = specifier === 'node:timers/promises' && context.parentURL?.startsWith(FORUM);
+      return isTimers ? { url: TIMERS, shortCircuit: true } : nextResolve(specifier, context);
+    },
+    load(url, context, nextLoad) {
+      const loaded = nextLoad(url, context);
+      const changes = replacements.filter(({ file }) => url === `${FORUM}${file}`);
+      if (changes.length === 0) return loaded;
+      const source = changes.reduce((text, { from, to }) => text.replace(from, () => to), String(loaded.source));
+      return { ...loaded, source };
+    },
+  });
+  await import('./virtual-timers.ts');
+  return (await import('../../../src/forum/forum.ts')).Forum;
+}
+
+/** The sources change: a mutant that is planted nowhere, or in two places, would prove nothing. */
+function requireOnce({ file, from }: Replacement): void {
+  const found = readFileSync(fileURLToPath(`${FORUM}${file}`), 'utf8').split(from).length - 1;
+  if (found !== 1) throw new Error(`${file} has ${found} times: ${from}`);
+}

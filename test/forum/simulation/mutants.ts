@@ -1,0 +1,93 @@
+// Defects planted in the forum's sources, to see that the checker finds them. The text that a mutant replaces must be there exactly once.
+
+export interface Replacement {
+  /** In src/forum. */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+export interface Mutant {
+  /** What it breaks: an invariant of pipeline.ts. */
+  readonly breaks: string;
+  readonly replacements: readonly Replacement[];
+}
+
+const PIPELINE = 'pipeline.ts';
+const BATCH = 'batch.ts';
+
+function mutant(breaks: string, file: string, from: string, to: string): Mutant {
+  return { breaks, replacements: [{ file, from, to }] };
+}
+
+const APPEND = 'const appending = this.#store.log.append(batch);';
+const RESPOND = `for (const { pending, event, error, isLookUp } of batch.outcomes) {
+      if (error !== undefined) pending.reject(error);
+      else if (!isLookUp) pending.resolve(event);
+    }`;
+const PUBLISH = `for (const stream of batch.touched) {
+      const state = batch.states.get(stream);
+      if (state) this.#streams.publish(stream, state);
+    }`;
+
+export const mutants: Readonly<Record<string, Mutant>> = {
+  'respond-before-confirm': mutant('3', PIPELINE, APPEND, `${RESPOND}\n${APPEND}`),
+  'redecision-skipped': mutant(
+    '4',
+    BATCH,
+    'const streams = event === null ? pending.streams :',
+    'const streams = event === null ? [] :',
+  ),
+  'signature-not-looked-at': mutant(
+    '5',
+    BATCH,
+    'if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);',
+    '',
+  ),
+  'stale-head-published': mutant('4', PIPELINE, 'if (!state || moved.has(stream)) continue;', 'if (!state) continue;'),
+  'taken-back-batch-kept': mutant(
+    '4',
+    PIPELINE,
+    'if (error instanceof ForumError) this.#decideAgain([]);',
+    'if (error instanceof ForumError) return;',
+  ),
+  'ids-swapped': mutant(
+    '1',
+    PIPELINE,
+    'pending.resolve(event);',
+    'pending.resolve(batch.outcomes.find((other) => other.event !== null && other !== outcome)?.event ?? event);',
+  ),
+  'clock-back': mutant(
+    '3',
+    'staging.ts',
+    'const at = Math.max(now, before?.state.lastAt ?? 0);\n  // The type',
+    'const at = now;\n  // The type',
+  ),
+  'publish-before-append': mutant('7', PIPELINE, APPEND, `${PUBLISH}\n${APPEND}`),
+  'heads-not-expected': mutant('3', BATCH, 'if (isLookUp) return;', 'return;'),
+  'account-not-expected': mutant('3', 'staging.ts', '    lease,\n    account,\n  };', '    lease,\n  };'),
+  'account-of-the-batch-named': mutant(
+    '3',
+    PIPELINE,
+    'outcomes.length >= BATCH_COMMANDS_MAX || namesStaged',
+    'outcomes.length >= BATCH_COMMANDS_MAX',
+  ),
+  'found-line-ignored': mutant(
+    '5',
+    PIPELINE,
+    'if (line !== undefined) this.',
+    'if (line !== undefined && outcome.isLookUp) this.',
+  ),
+  'open-chambers-not-counted-again': mutant(
+    '8',
+    PIPELINE,
+    'pending.openChambers = undefined;\n      this.#decide(pending);',
+    'this.#decide(pending);',
+  ),
+  'creations-at-once': mutant(
+    '8',
+    PIPELINE,
+    "if (command.operation === 'createChamber') await this.#creators.take(command.caller.did, response);",
+    '',
+  ),
+};

@@ -1,0 +1,56 @@
+// Decides a command again with the pure decisions of the moves, on states folded from lines.
+import type { AccountState } from '../../../projections/account.ts';
+import type { ChamberState } from '../../../projections/chamber.ts';
+import { changePersonality } from '../../../src/moves/change-personality.ts';
+import { createChamber } from '../../../src/moves/create-chamber.ts';
+import { type ChamberLimits, parseBody } from '../../../src/moves/move.ts';
+import { isUnchanged, parseRegistration, register } from '../../../src/moves/register.ts';
+import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../../src/moves/registry.ts';
+import { type ErrorCode, ForumError } from '../../../src/vocabulary/errors.ts';
+import type { Millis } from '../../../src/vocabulary/values.ts';
+import type { AskedCommand } from './history.ts';
+
+export interface Situation {
+  readonly chamber: ChamberState | null;
+  readonly account: AccountState | null;
+  readonly openChambers: number;
+  readonly now: Millis;
+  readonly limits: ChamberLimits;
+}
+
+export type Decision =
+  | { readonly is: 'event'; readonly payload: unknown }
+  | { readonly is: 'unchanged' }
+  | { readonly is: 'rejected'; readonly code: ErrorCode };
+
+export function redecide(asked: AskedCommand, situation: Situation): Decision {
+  try {
+    return decide(asked, situation);
+  } catch (error) {
+    if (error instanceof ForumError) return { is: 'rejected', code: error.code };
+    throw error;
+  }
+}
+
+function decide({ operation, body: json, did, signature }: AskedCommand, situation: Situation): Decision {
+  const { chamber, account, openChambers, now, limits } = situation;
+  if (operation === 'register') {
+    const context = { state: account, isSigned: signature !== null };
+    const parsed = parseRegistration({ json }, context);
+    if (isUnchanged(parsed, context)) return { is: 'unchanged' };
+    return { is: 'event', payload: register.decide(parsed, context) };
+  }
+  if (account === null) throw new Error(`${did} has no account`);
+  if (operation === 'changePersonality') {
+    const payload = changePersonality.decide(parseBody(changePersonality, { json }), { state: account });
+    return { is: 'event', payload };
+  }
+  if (operation === 'createChamber') {
+    const context = { now, account, openChambers, limits };
+    return { is: 'event', payload: createChamber.decide(parseBody(createChamber, { json }), context) };
+  }
+  if (chamber === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
+  const move: AnyChamberMove = chamberMoves[operation as ChamberMoveOperation];
+  const context = { state: chamber, did: did as string, account, now, limits };
+  return { is: 'event', payload: move.decide(parseBody(move, { json }), context) };
+}

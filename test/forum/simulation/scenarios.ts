@@ -1,0 +1,114 @@
+// Small scenarios that together meet every invariant of the pipeline: two nodes, four commands or reads, one or two streams.
+import { HOUR, START } from '../../kit/clock.ts';
+import { agentsNamed, creation, move, personality, proposal, registration } from './cast.ts';
+import type { AskedCommand, Stream } from './history.ts';
+import type { Sent } from './world.ts';
+
+export interface Scenario {
+  readonly name: string;
+  readonly sends: readonly Sent[];
+  /** In the memory of both nodes from the beginning. */
+  readonly warm: readonly Stream[];
+  readonly openChambersPerDidMax?: number;
+}
+
+const [ANN, BOB] = agentsNamed(['Ann', 'Bob']) as [
+  ReturnType<typeof agentsNamed>[0],
+  ReturnType<typeof agentsNamed>[0],
+];
+const [A, B] = [0, 1];
+
+/** Two chambers in PROPOSAL, in whose first turn it is Ann's. */
+export const PAST: readonly { readonly at: number; readonly ask: AskedCommand }[] = [
+  { at: START, ask: registration('ann', ANN, { wallet: 'a', isHidden: true }) },
+  { at: START, ask: registration('bob', BOB, { wallet: 'b', isHidden: true }) },
+  ...[1, 2].flatMap((chamberId) => [
+    { at: START, ask: creation(`chamber ${chamberId}`, ANN) },
+    { at: START, ask: move('join', `ann joins ${chamberId}`, ANN, chamberId) },
+    { at: START, ask: move('join', `bob joins ${chamberId}`, BOB, chamberId) },
+  ]),
+];
+export const NOW = START + HOUR;
+
+const WARM: readonly Stream[] = [1, ANN.did, BOB.did];
+
+function at(node: number, id: string, ask: Sent['ask'], after: readonly string[] = []): Sent {
+  return { id, node, ask, after };
+}
+
+function pass(agent: typeof ANN, signature: string, chamberId = 1): AskedCommand {
+  return move('pass', signature, agent, chamberId);
+}
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: 'turns of one chamber at two nodes',
+    warm: WARM,
+    sends: [
+      at(A, 'ann passes', pass(ANN, 's1')),
+      at(A, 'bob proposes', move('propose', 's2', BOB, 1, proposal('SUN'))),
+      at(B, 'bob passes', pass(BOB, 's3')),
+      at(B, 'ann proposes', move('propose', 's4', ANN, 1, proposal('SEA'))),
+    ],
+  },
+  {
+    name: 'one signed request at both nodes',
+    warm: WARM,
+    sends: [
+      at(A, 'ann passes', pass(ANN, 's1')),
+      at(B, 'ann passes, retried at B', pass(ANN, 's1')),
+      at(B, 'bob passes', pass(BOB, 's2')),
+      at(A, 'ann passes, retried at A', pass(ANN, 's1')),
+    ],
+  },
+  {
+    name: 'an account changes while its agent moves',
+    warm: [...WARM, 2],
+    sends: [
+      at(A, 'ann registers anew', registration('r1', ANN, { wallet: 'c', isHidden: true })),
+      at(A, 'ann proposes at A', move('propose', 's1', ANN, 1, proposal('SUN'))),
+      at(B, 'ann changes', personality('s2', ANN, 'warm')),
+      at(B, 'ann proposes at B', move('propose', 's3', ANN, 2, proposal('SEA'))),
+    ],
+  },
+  {
+    name: 'a registration is repeated while it changes',
+    warm: WARM,
+    sends: [
+      at(A, 'ann passes', pass(ANN, 's1')),
+      at(A, 'ann repeats', registration('r1', ANN, { wallet: 'a', isHidden: true })),
+      at(A, 'ann repeats, retried', registration('r1', ANN, { wallet: 'a', isHidden: true })),
+      at(B, 'ann registers anew', registration('r2', ANN, { wallet: 'c', isHidden: true })),
+    ],
+  },
+  {
+    name: 'creations of one agent up to its limit',
+    warm: [ANN.did],
+    openChambersPerDidMax: 3,
+    sends: [
+      at(A, 'ann creates first', creation('s1', ANN, NOW)),
+      at(A, 'ann creates second', creation('s2', ANN, NOW)),
+      at(B, 'ann creates third', creation('s3', ANN, NOW)),
+    ],
+  },
+  {
+    name: 'reads beside moves',
+    warm: WARM,
+    sends: [
+      at(A, 'ann passes', pass(ANN, 's1')),
+      at(A, 'read at A', { stream: 1 }),
+      at(B, 'bob passes', pass(BOB, 's2')),
+      at(B, 'read at B', { stream: 1 }),
+    ],
+  },
+  {
+    name: 'moves of two chambers in one batch',
+    warm: [...WARM, 2],
+    sends: [
+      at(A, 'ann passes in 1', pass(ANN, 's1')),
+      at(A, 'ann passes in 2', pass(ANN, 's2', 2)),
+      at(A, 'bob passes in 2', pass(BOB, 's3', 2)),
+      at(B, 'ann proposes in 2', move('propose', 's4', ANN, 2, proposal('SUN'))),
+    ],
+  },
+];

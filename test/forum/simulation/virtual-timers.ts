@@ -1,0 +1,70 @@
+// The event loop's turns, timers and clock of the simulated nodes: nothing of them waits for real time. Imported before the forum, it
+// takes the place of the global functions; modules.ts lets it take the place of node:timers/promises in src/forum.
+interface Timer {
+  readonly id: number;
+  readonly run: () => void;
+}
+
+const realTurn = globalThis.setImmediate;
+
+class VirtualTimers {
+  #turns: (() => void)[] = [];
+  #timers: Timer[] = [];
+  #lastId = 0;
+  /** What performance.now() returns. */
+  millis = 0;
+
+  addTurn(run: () => void): void {
+    this.#turns.push(run);
+  }
+
+  addTimer(run: () => void): number {
+    this.#timers.push({ id: ++this.#lastId, run });
+    return this.#lastId;
+  }
+
+  clearTimer(id: unknown): void {
+    this.#timers = this.#timers.filter((timer) => timer.id !== id);
+  }
+
+  get hasTurns(): boolean {
+    return this.#turns.length > 0;
+  }
+
+  get hasTimers(): boolean {
+    return this.#timers.length > 0;
+  }
+
+  /** One turn of the event loop. */
+  runTurns(): void {
+    const turns = this.#turns;
+    this.#turns = [];
+    for (const run of turns) run();
+  }
+
+  /** All that were set before. */
+  runTimers(): void {
+    const timers = this.#timers;
+    this.#timers = [];
+    for (const { run } of timers) run();
+  }
+}
+
+export const virtual = new VirtualTimers();
+
+/** Resolves when all promise reactions have run, without a turn of a simulated node. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => realTurn(resolve));
+}
+
+/** In place of that of node:timers/promises. */
+export function setImmediate(): Promise<void> {
+  return new Promise((resolve) => virtual.addTurn(resolve));
+}
+
+Object.assign(globalThis, {
+  setImmediate: (run: () => void) => virtual.addTurn(run),
+  setTimeout: (run: () => void) => virtual.addTimer(run),
+  clearTimeout: (id: unknown) => virtual.clearTimer(id),
+});
+performance.now = () => virtual.millis;
