@@ -15,7 +15,7 @@ const KEEPS_MODULES = { isolate: false };
 const LONG = [
   'test/simulation.test.ts',
   'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
-  'test/forum/{memory,snapshots}.test.ts',
+  'test/forum/{memory,simulation,snapshots}.test.ts',
   'test/page/bounded.test.ts',
   'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];

@@ -36,7 +36,10 @@ export class Exhaustive {
     this.#Forum = ForumClass;
   }
 
-  async explore(scenario: Scenario, { faults, sends }: { readonly faults: number; readonly sends: number }): Promise<Summary> {
+  async explore(
+    scenario: Scenario,
+    { faults, sends }: { readonly faults: number; readonly sends: number },
+  ): Promise<Summary> {
     const exploration = new Exploration(scenario, {
       checker: this.#checker,
       faults,

@@ -1,0 +1,53 @@
+// The pipeline on a store in memory whose every answer the test schedules: small cases in every order and with every single fault, large
+// ones by seed, judged by a checker that knows only the log and the history of requests and responses.
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { mutants } from './simulation/mutants.ts';
+
+const PROGRAM = fileURLToPath(new URL('simulation/main.ts', import.meta.url));
+const { SIMULATION_SEED = String(Date.now() % 1_000_000), SIMULATION_SECONDS = '15' } = process.env;
+/** Enough for each planted defect. */
+const MUTANT_SEEDS = 60;
+
+/** In a process of its own, since a planted defect stays where it is. The output says what was found. */
+async function simulate(...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, ...args]);
+    return { code: 0, output: stdout };
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    return { code, output: stdout + stderr };
+  }
+}
+
+describe('the pipeline', () => {
+  it.each([
+    ['two commands at two nodes, with every single fault', '2', '1'],
+    ['three commands at two nodes', '3', '0'],
+  ])('is right in every order of %s', async (_, sends, faults) => {
+    expect(await simulate('exhaustive', '--sends', sends, '--faults', faults)).toMatchObject({ code: 0 });
+  });
+
+  it(`is right under random commands and faults (SIMULATION_SEED=${SIMULATION_SEED}, SIMULATION_SECONDS)`, async () => {
+    const random = ['random', '--seed', SIMULATION_SEED, '--seconds', SIMULATION_SECONDS];
+    expect(await simulate(...random)).toMatchObject({ code: 0 });
+  });
+});
+
+describe('the checker', () => {
+  it.each(Object.keys(mutants))('finds a pipeline with the defect %s', async (mutant) => {
+    const { code, output } = await simulate(
+      'random',
+      '--mutant',
+      mutant,
+      '--seed',
+      '1',
+      '--runs',
+      String(MUTANT_SEEDS),
+    );
+    expect(output).toContain('"problems"');
+    expect(code).toBe(1);
+  });
+});
