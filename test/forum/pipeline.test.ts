@@ -143,7 +143,7 @@ describe('the pipeline', () => {
   });
 
   it('decides each command on what was decided before it, written or not', async () => {
-    const { house, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
+    const { gate, house, ann, bob, submit, hold, isHeld, openGate, chamberId } = await inDebate();
     const { answer } = await hold(() => submit(house, 'pass', ann));
     const moves = [
       submit(house, 'debate', ann),
@@ -152,9 +152,14 @@ describe('the pipeline', () => {
       submit(house, 'debate', bob),
       submit(house, 'debate', ann),
     ].map(outcome);
-    openGate();
+    await someTurns();
+    openGate(true);
     expect(idOf(await answer)).toBe(5);
+    await isHeld();
+    openGate(true);
     expect((await Promise.all(moves)).map(idOf)).toEqual(['FORUM_ERR_TURN', 6, 7, 'FORUM_ERR_TURN', 8]);
+    // None was decided again, which would have taken a third append.
+    expect(gate.isClosed).toBe(true);
     await witness(house, chamberId);
   });
 
@@ -165,8 +170,12 @@ describe('the pipeline', () => {
     expect(idOf(await submit(house, 'debate', ann))).toBe(6);
     expect(idOf(await submit(house, 'pass', ann))).toBe(7);
     // In the memory of the other, it is Ann's turn: it rejects neither Bob for it, nor accepts Ann.
+    expect(idOf(await outcome(submit(other, 'debate', bob)))).toBe(8);
+    expect(idOf(await submit(house, 'pass', bob))).toBe(9);
+    expect(idOf(await submit(house, 'pass', ann))).toBe(10);
+    expect(idOf(await submit(house, 'pass', bob))).toBe(11);
     const moves = [submit(other, 'debate', bob), submit(other, 'debate', ann)].map(outcome);
-    expect((await Promise.all(moves)).map(idOf)).toEqual([8, 'FORUM_ERR_TURN']);
+    expect((await Promise.all(moves)).map(idOf)).toEqual(['FORUM_ERR_TURN', 12]);
     await witness(house, chamberId);
     await witness(other, chamberId);
   });
