@@ -27,12 +27,11 @@ export interface PendingCommand {
   isCounted: boolean;
 }
 
-/** What the append confirms: an event, a rejection, no change (`event` is null), or only whether the signature is in the log. */
+/** What the append confirms: an event, a rejection, or no change (`event` is null). */
 export interface Outcome {
   readonly pending: PendingCommand;
   readonly event: ForumEvent | null;
   readonly error?: unknown;
-  readonly isLookUp?: boolean;
 }
 
 export class CommitBatch implements AppendBatch {
@@ -86,10 +85,8 @@ export class CommitBatch implements AppendBatch {
   }
 
   /** What was decided without an event is confirmed by the heads that it stands on, and by its signature, which may be in the log. */
-  confirm({ pending, isLookUp }: Outcome): void {
-    const { signature, streams } = pending;
+  confirm({ signature, streams }: PendingCommand): void {
     if (signature !== null && !this.accepted.has(signature)) this.signatures.push(signature);
-    if (isLookUp) return;
     for (const stream of streams) {
       const head = this.#headsBefore.get(stream);
       if (head !== undefined && !this.touched.has(stream)) this.heads.set(stream, head);

@@ -3,7 +3,7 @@
 //
 // Why no command is lost, doubled, answered early, or decided on a state that never was:
 //
-//  1. A command is in one place at a time: being prepared, waiting, or an outcome of one batch. It leaves with one response. `close` waits
+//  1. A command is in one place at a time: being looked up or prepared, waiting, or an outcome of one batch. It leaves with one response. `close` waits
 //     until all have left.
 //  2. A decision and the staging of its event are one synchronous step on the states of the open batch, which are those of the batch in
 //     flight where that has touched the stream, else those in memory. So within a process no decision overlooks an earlier one.
@@ -15,12 +15,13 @@
 //     or all, and the open batch is decided again.
 //  5. Every append looks up the signatures of its commands. One that led to a line before gets that line's response, whatever was decided
 //     this time; nothing is written for it. Two requests with one signature that meet in memory share an event.
-//  6. A signature that the log probably holds is looked up by an append that decides nothing for it, so that a replay takes no stream from
-//     the moves beside it.
+//  6. A signature that the log probably holds is looked up first, beside the appends. So a replay takes no stream from the moves of a batch,
+//     and no batch waits for it. What the look-up does not find is decided, and its append looks again (5).
 //  7. Memory takes a state only once the append of its events has resolved; responses and wake-ups follow. A reader never sees an event
 //     that a crash could take back.
 //  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult, type StreamId } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
@@ -36,6 +37,10 @@ import type { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
+
+/** Lines are public, so anybody can send them again: looking them up takes no more of the process's time than these allow. */
+const LOOK_UPS_MAX = 16;
+const LOOK_UP_PAUSE_MS = 5;
 
 /** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
@@ -72,8 +77,11 @@ export class Pipeline {
   readonly #decisions: Decisions;
   /** Commands that can't be decided in the open batch. */
   #waiting: PendingCommand[] = [];
-  /** Commands whose streams are being loaded. */
+  /** Commands whose signatures are looked up or whose streams are loaded. */
   #preparing = 0;
+  /** Those whose look-up has not begun. */
+  #known: PendingCommand[] = [];
+  #isLookingUp = false;
   #open: CommitBatch;
   #running: Promise<void> | undefined;
   readonly #creators = new TurnsByKey();
@@ -129,15 +137,41 @@ export class Pipeline {
     const isKnown = signature !== null && !pending.isNew && this.#store.log.mayHold(signature);
     const isPrepared = command.operation !== 'createChamber' || pending.openChambers !== undefined;
     if (twin !== undefined) outcomes.push({ pending, event: twin });
-    else if (isKnown) outcomes.push({ pending, event: null, isLookUp: true });
+    else if (isKnown) return void this.#lookUp(pending);
     else if (isPrepared && batch.take(streams)) {
       batch.lastChamberId ??= this.#lastChamberId;
       outcomes.push(this.#decisions.decide(pending, batch, this.#options.now()));
     } else return void this.#prepare(pending);
-    const outcome = outcomes.at(-1);
-    if (outcome?.event === null) batch.confirm(outcome);
+    if (outcomes.at(-1)?.event === null) batch.confirm(pending);
     this.#running ??= this.#run();
     this.#gathering.noteSize(outcomes.length);
+  }
+
+  /** Together with those that come meanwhile; decides those that the log does not hold. */
+  async #lookUp(pending: PendingCommand): Promise<void> {
+    this.#preparing++;
+    this.#known.push(pending);
+    if (this.#isLookingUp) return;
+    this.#isLookingUp = true;
+    for (let asked = this.#known; asked.length > 0; asked = this.#known) {
+      await nextTurn();
+      this.#known = asked.splice(LOOK_UPS_MAX);
+      try {
+        const found = await this.#store.log.find(asked.map(({ signature }) => signature as string));
+        for (const each of asked) {
+          const line = found.get(each.signature as string);
+          each.isNew = line === undefined;
+          if (line === undefined) this.#decide(each);
+          else this.#respondFromLog(each, line);
+        }
+      } catch (error) {
+        for (const each of asked) each.reject(error);
+      }
+      this.#preparing -= asked.length;
+      await sleep(LOOK_UP_PAUSE_MS);
+    }
+    this.#isLookingUp = false;
+    this.#onLeft?.();
   }
 
   /** Loads what the command is decided on, and decides it then. */
@@ -215,13 +249,10 @@ export class Pipeline {
     this.#open.before = undefined;
     const again: PendingCommand[] = [];
     for (const outcome of batch.outcomes) {
-      const { pending, event, error, isLookUp } = outcome;
+      const { pending, event, error } = outcome;
       const line = pending.signature === null ? undefined : found.get(pending.signature);
       if (line !== undefined) this.#respondFromLog(pending, line);
-      else if (isLookUp) {
-        pending.isNew = true;
-        again.push(pending);
-      } else if (moved.size > 0 && hasMoved(outcome, result)) {
+      else if (moved.size > 0 && hasMoved(outcome, result)) {
         if (this.#mayDecideAgain(pending)) again.push(pending);
       } else if (error !== undefined) pending.reject(error);
       else {
@@ -230,7 +261,6 @@ export class Pipeline {
       }
     }
     if (moved.size > 0) this.#decideAgain(again);
-    else for (const pending of again) this.#decide(pending);
     if (grown.size > 0) this.#options.onGrown(grown.add(ALL_CHAMBERS));
     this.#options.onBatch?.({
       commands: batch.outcomes.length,

@@ -102,8 +102,10 @@ export interface EventLog {
    * log on a server that went silent, with all or nothing written.
    */
   append(batch: AppendBatch): Promise<AppendResult>;
-  /** Whether an append of the signature would probably find it in the log. A wrong guess costs time, nothing else. */
+  /** Whether the log probably holds the signature. A wrong guess costs time, nothing else. */
   mayHold(signatureKey: string): boolean;
+  /** The lines that the signatures led to, by signature key; delays no append. */
+  find(signatureKeys: readonly string[]): Promise<AppendResult['found']>;
   /** 0 for a stream without events. */
   lastEventId(stream: StreamId): Promise<number>;
   /** The lines from event `after` + 1 on: at most `limit`, and none after the line that reaches PAGE_BYTES. */

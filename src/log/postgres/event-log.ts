@@ -20,6 +20,7 @@ import { SignatureFilter } from '../signature-filter.ts';
 import { Appender } from './append.ts';
 import type { Connections, Query } from './connections.ts';
 import { type Reads, readAll, readNodes, readPage } from './lines.ts';
+import { lookUp } from './look-up.ts';
 import type { PostgresNodes } from './nodes.ts';
 import { placeLines } from './order.ts';
 import type { Writes } from './writes.ts';
@@ -62,9 +63,21 @@ export class PostgresEventLog implements EventLog {
     const { moved, found } = result;
     const written = moved.size === 0 ? batch.entries : batch.entries.filter(({ stream }) => !moved.has(stream));
     for (const { signature } of written) if (signature !== null) this.#seen.add(signature);
-    for (const signature of found.keys()) if (signature.length !== HIDDEN_KEY_CHARS) this.#seen.add(signature);
+    this.#noteFound(found);
     if (written.length > 0) nodes.announce(written);
     return result;
+  }
+
+  #noteFound(found: AppendResult['found']): void {
+    for (const signature of found.keys()) if (signature.length !== HIDDEN_KEY_CHARS) this.#seen.add(signature);
+  }
+
+  async find(signatureKeys: readonly string[]): Promise<AppendResult['found']> {
+    const { connections } = this.#parts;
+    const asked = { streams: [], signatureKeys };
+    const { found } = await connections.run((client) => lookUp(client, asked, this.damages));
+    this.#noteFound(found);
+    return found;
   }
 
   mayHold(signatureKey: string): boolean {

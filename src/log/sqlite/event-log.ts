@@ -99,6 +99,14 @@ export class SqliteEventLog implements EventLog {
     return signatureKey.length === HIDDEN_KEY_CHARS || this.#index.filter.mayHold(signatureKey);
   }
 
+  find(signatureKeys: readonly string[]): Promise<AppendResult['found']> {
+    return this.#parts.access.read(() => {
+      const found = new Map<string, string | StreamDamaged>();
+      for (const key of signatureKeys) this.#lookUp(key, found);
+      return found;
+    });
+  }
+
   #writeEntries(entries: readonly LogEntry[], registrations: readonly Registration[]): FlushProgress {
     const { listings: rows, memberships } = this.#parts;
     let position = this.#position;

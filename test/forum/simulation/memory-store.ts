@@ -87,6 +87,18 @@ class MemoryLog implements EventLog {
     return signatureKey.length === HIDDEN_KEY_CHARS || this.#seen.has(signatureKey) || this.#guesses(signatureKey);
   }
 
+  async find(signatureKeys: readonly string[]): Promise<AppendResult['found']> {
+    const asked = {
+      entries: [],
+      registrations: [],
+      heads: new Map<StreamId, number>(),
+      signatures: [...signatureKeys],
+    };
+    const { found } = await this.#read('find', (database) => database.append(asked));
+    for (const signature of found.keys()) this.#seen.add(signature);
+    return found;
+  }
+
   lastEventId(stream: StreamId): Promise<number> {
     return this.#read(`lastEventId ${stream}`, (database) => database.head(stream));
   }

@@ -21,9 +21,9 @@ function mutant(breaks: string, file: string, from: string, to: string): Mutant 
 }
 
 const APPEND = 'const appending = this.#store.log.append(batch);';
-const RESPOND = `for (const { pending, event, error, isLookUp } of batch.outcomes) {
+const RESPOND = `for (const { pending, event, error } of batch.outcomes) {
       if (error !== undefined) pending.reject(error);
-      else if (!isLookUp) pending.resolve(event);
+      else pending.resolve(event);
     }`;
 const PUBLISH = `for (const stream of batch.touched) {
       const state = batch.states.get(stream);
@@ -64,7 +64,12 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     'const at = now;\n  // The type',
   ),
   'publish-before-append': mutant('7', PIPELINE, APPEND, `${PUBLISH}\n${APPEND}`),
-  'heads-not-expected': mutant('3', BATCH, 'if (isLookUp) return;', 'return;'),
+  'heads-not-expected': mutant(
+    '3',
+    BATCH,
+    'for (const stream of streams) {\n      const head = this.#headsBefore.get(stream);',
+    'for (const stream of [] as StreamId[]) {\n      const head = this.#headsBefore.get(stream);',
+  ),
   'account-not-expected': mutant('3', 'staging.ts', '    lease,\n    account,\n  };', '    lease,\n  };'),
   'account-of-the-batch-named': mutant(
     '3',
@@ -76,7 +81,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     '5',
     PIPELINE,
     'if (line !== undefined) this.',
-    'if (line !== undefined && outcome.isLookUp) this.',
+    'if (line !== undefined && event !== null) this.',
   ),
   'open-chambers-not-counted-again': mutant(
     '8',

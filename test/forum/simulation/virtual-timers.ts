@@ -68,3 +68,8 @@ Object.assign(globalThis, {
   clearTimeout: (id: unknown) => virtual.clearTimer(id),
 });
 performance.now = () => virtual.millis;
+
+/** In place of that of node:timers/promises. */
+export function setTimeout(_millis: number): Promise<void> {
+  return new Promise((resolve) => void virtual.addTimer(resolve));
+}
