@@ -113,6 +113,7 @@ describe('an address that does not take its responses', () => {
     for (const reader of readers) {
       reader.socket.pause();
       reader.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      await vi.waitUntil(() => reader.socket.bytesRead > 0);
     }
     await vi.waitUntil(async () => (await get(running.url, `/chambers/${id}`)).status === 429, { timeout: 10_000 });
     const refused = await get(running.url, '/chambers');
