@@ -48,9 +48,13 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
       expect(await textsOf(page, '.idea h3 bdi')).toEqual(names);
       expect(await textsOf(page, '.idea > .text')).toEqual(texts);
       expect(await textsOf(page, '.said > .text')).toEqual([...texts, 'long']);
-      const refinements = (await textsOf(page, '.said pre')).map((text) => JSON.parse(text));
+      const refinements = await textsOf(page, '.said pre');
       const sent = HOSTILE.map((text) => JSON.stringify({ [`key ${text}`]: text }));
-      expect(refinements).toEqual([...sent.map((json) => JSON.parse(visibleText(json))), { LONG }]);
+      expect(refinements.slice(0, -1).map((text) => JSON.parse(text))).toEqual(
+        sent.map((json) => JSON.parse(visibleText(json))),
+      );
+      const [begin, end = ''] = (refinements.at(-1) ?? '').split(' [');
+      expect([JSON.stringify({ LONG }).startsWith(begin as string), end]).toEqual([true, '…]']);
       expect(await misplaced(page)).toEqual([]);
     },
   );
