@@ -200,6 +200,7 @@ async function serve(
     maxBodyBytes: config.MAX_BODY_BYTES,
     chainStatus: chain.status,
     agentRate,
+    responseCacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
     todoWatches,
     waits: new Quota(config.WAITS_PER_DID_MAX, 'waiting requests of this agent'),
     liveness,
@@ -210,7 +211,12 @@ async function serve(
   const app = createApp(http, (first) => {
     readGateRoutes(first, { networkOf, underWay: reads, workError });
     compressionRoutes(first);
-    pageRoutes(first, { forum, headers: CORS_HEADERS, relayerProblem: () => chain.status().relayer?.reason });
+    pageRoutes(first, {
+      forum,
+      headers: CORS_HEADERS,
+      cacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
+      relayerProblem: () => chain.status().relayer?.reason,
+    });
   });
   const subscriptions = streamRoutes(app, {
     forum,

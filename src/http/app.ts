@@ -42,7 +42,11 @@ export const httpRoutes: readonly Route[] = [
 export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => void): ForumApp {
   const app = new Hono<ForumEnv>();
   addFirst?.(app);
-  const context = { ...options, auth: new Authenticator(options), bodies: new BodyCache() };
+  const context = {
+    ...options,
+    auth: new Authenticator(options),
+    bodies: new BodyCache(options.responseCacheBytesMax),
+  };
   app.options('*', preflight);
   for (const { method, path, handle } of httpRoutes) app.on(method.toUpperCase(), path, handle.bind(null, context));
   app.notFound((c) => errorResponse(noRoute(app, c.req)));

@@ -55,6 +55,8 @@ export interface HttpOptions {
   /** Counts an unsigned registration of a new key against its network; throws FORUM_ERR_RATE. */
   readonly requireRegistration: (incoming: IncomingMessage | undefined) => void;
   /** Of requests by one agent; the forum charges it for moves. */
+  /** Memory for responses that are made once for all their readers. */
+  readonly responseCacheBytesMax: number;
   readonly agentRate: Pick<RateLimit, 'take'>;
   readonly todoWatches: TodoWatches;
   /** Concurrent requests of one agent that wait for a change of GET /me/todo. */

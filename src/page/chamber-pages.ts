@@ -14,8 +14,6 @@ import { pageHtml } from './document.ts';
 import { toHtml } from './element.ts';
 import { eventsThatFit } from './transcript-view.ts';
 
-const CACHED_CHARS_MAX = 8_388_608;
-const CACHED_BYTES_MAX = 8_388_608;
 /** In the transcript for a browser without scripts; a script reads the whole log. */
 const EVENTS_RENDERED_MAX = 100;
 const SECOND_MS = 1_000;
@@ -52,17 +50,17 @@ export class ChamberPages {
   /** By that, without the labels, and the second. */
   readonly #pages: LRUCache<string, WholePage, Moment & { readonly key: string }>;
 
-  constructor(forum: Forum, asset: Assets['pathOf']) {
+  constructor(forum: Forum, asset: Assets['pathOf'], cacheBytesMax: number) {
     this.#forum = forum;
     this.#asset = asset;
     this.#views = new LRUCache({
-      maxSize: CACHED_CHARS_MAX,
+      maxSize: Math.ceil(cacheBytesMax / 2),
       sizeCalculation: ({ length }, key) => length + key.length,
       fetchMethod: (_key, _stale, { context }) => this.#view(context),
       ignoreFetchAbort: true,
     });
     this.#pages = new LRUCache({
-      maxSize: CACHED_BYTES_MAX,
+      maxSize: Math.ceil(cacheBytesMax / 2),
       // It may be compressed later, to less than this.
       sizeCalculation: ({ bytes }) => 2 * bytes.length,
       fetchMethod: (_key, _stale, { context }) => this.#page(context),

@@ -17,6 +17,8 @@ interface PageOptions {
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
   /** Why the relayer can't work now; undefined while it can. */
+  /** Memory for pages that are made once for all their readers. */
+  readonly cacheBytesMax: number;
   readonly relayerProblem: () => string | undefined;
 }
 
@@ -25,10 +27,10 @@ type App = Hono<{ Bindings: Partial<HttpBindings> }>;
 const CHAMBERS_LISTED_MAX = 50;
 
 /** Must be registered before the routes of the same paths. */
-export function pageRoutes(app: App, { forum, headers, relayerProblem }: PageOptions): void {
+export function pageRoutes(app: App, { forum, headers, cacheBytesMax, relayerProblem }: PageOptions): void {
   const assets = new Assets();
   const asset = assets.pathOf.bind(assets);
-  const chamberPages = new ChamberPages(forum, asset);
+  const chamberPages = new ChamberPages(forum, asset, cacheBytesMax);
 
   app.get('/', (c, next) => negotiate(c, next, async () => new WholePage(pageHtml(await listPage(c, forum, asset)))));
   app.get('/chambers/:id', (c, next) =>

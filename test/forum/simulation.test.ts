@@ -25,7 +25,7 @@ async function simulate(...args: readonly string[]): Promise<{ readonly code: nu
 describe('the pipeline', () => {
   it.each([
     ['two commands at two nodes, with every single fault', '2', '1'],
-    ['three commands at two nodes', '3', '0'],
+    ['four commands at two nodes', '4', '0'],
   ])('is right in every order of %s', async (_, sends, faults) => {
     expect(await simulate('exhaustive', '--sends', sends, '--faults', faults)).toMatchObject({ code: 0 });
   });

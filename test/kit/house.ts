@@ -106,13 +106,19 @@ export class House {
       version: '1.2.3',
       chainStatus,
       agentRate,
+      responseCacheBytesMax: 1_000_000,
       todoWatches: new TodoWatches(this.forum),
       waits: new Quota(2, 'waiting requests of this agent'),
       liveness: new Liveness({ pingIntervalMs: 30_000, deadAfterMs: 60_000 }),
       onFailure,
     };
     this.app = createApp({ forum: this.forum, verify, ...given, ...settings }, (first) =>
-      pageRoutes(first, { forum: this.forum, headers: CORS_HEADERS, relayerProblem: () => undefined }),
+      pageRoutes(first, {
+        forum: this.forum,
+        headers: CORS_HEADERS,
+        cacheBytesMax: 1_000_000,
+        relayerProblem: () => undefined,
+      }),
     );
     this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
     atEnd(async () => {

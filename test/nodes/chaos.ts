@@ -45,7 +45,7 @@ export async function runChaos(options: ChaosOptions): Promise<Outcome | undefin
         ...(await checkLog(urls, seen)),
       ];
       const figures = [...figuresOf(seen, millis), `disturbances: ${disturbances}`, ...stage.notes()];
-      return { answered: seen.answered.length, disturbances, problems, figures };
+      return { answered: seen.millis.length, disturbances, problems, figures };
     } finally {
       await cluster.stop();
     }
@@ -63,11 +63,11 @@ function timer(millis: number): Time {
   return { millis, rest };
 }
 
-function figuresOf({ answered, millis, ...counts }: Seen, ranMillis: number): readonly string[] {
+function figuresOf({ millis, ...counts }: Seen, ranMillis: number): readonly string[] {
   const { p50, p99, max } = latenciesOf(millis);
   const seconds = ranMillis / 1_000;
   return [
-    `${answered.length} moves answered (${Math.round(answered.length / seconds)}/s), ${counts.reads} reads`,
+    `${millis.length} moves answered (${Math.round(millis.length / seconds)}/s), ${counts.reads} reads`,
     `ms until answered: p50 ${Math.round(p50)}, p99 ${Math.round(p99)}, slowest ${Math.round(max)}`,
     `503: ${counts.unavailable}, broken or silent connections: ${counts.broken}, longest time without an answer: ${Math.round(counts.longestGapMillis)} ms`,
     `lines that one consumer of all chambers received: ${counts.lines.length}`,

@@ -1,53 +1,46 @@
-// What must hold of the log after the load, in every scenario: no gap, no duplicate, every answered move once, the same lines at
-// every node, and an auditor who finds nothing.
+// What must hold of the log after the load, in every scenario: what the checker of histories asks of it, the same lines at every node, and
+// an auditor who finds nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { NO_LIMITS } from '../../src/moves/move.ts';
+import { Checker } from '../forum/simulation/checker.ts';
+import type { Stream } from '../forum/simulation/history.ts';
 import { CLI, ROOT } from '../kit/programs.ts';
 import { get } from '../kit/wire.ts';
-import type { Answered, Seen } from './load.ts';
+import type { Seen } from './load.ts';
 
 const PROBLEMS_MAX = 20;
 const EVENTS_LIMIT = 10_000;
 
 interface Line {
-  readonly eventId: number;
   readonly chamberId: number | null;
   readonly did: string;
-  readonly request: { readonly signature: string } | null;
 }
 
 export async function checkLog(
   urls: readonly string[],
-  { answered, lines: received, problems: seen }: Seen,
+  { requests, lines: received, problems: seen }: Seen,
 ): Promise<readonly string[]> {
   const [first, ...others] = urls as [string, ...string[]];
   const { body } = await get(first, '/chambers?limit=1');
-  const chambers = Array.from({ length: body[0].chamberId }, (_, index) => `/chambers/${index + 1}/events`);
   const problems: string[] = [];
-  const found = new Map<string, Line[]>();
-  const agents = new Set<string>();
-  const all: string[] = [];
+  const lines = new Map<Stream, readonly string[]>();
 
-  const check = async (path: string) => {
-    const lines = await linesOf(first, path);
-    for (const [index, line] of lines.entries()) {
-      const event = JSON.parse(line) as Line;
-      if (event.eventId !== index + 1) problems.push(`${path}: event ${event.eventId} is in place ${index + 1}`);
-      if (event.chamberId !== null) agents.add(event.did);
-      const signature = event.request?.signature;
-      if (signature !== undefined) found.set(signature, [...(found.get(signature) ?? []), event]);
-    }
+  const load = async (stream: Stream, path: string) => {
+    const loaded = await linesOf(first, path);
     for (const other of others) {
-      if ((await linesOf(other, path)).join() !== lines.join()) problems.push(`${path} differs at ${other}`);
+      if ((await linesOf(other, path)).join() !== loaded.join()) problems.push(`${path} differs at ${other}`);
     }
-    return lines;
+    lines.set(stream, loaded);
   };
-  for (const path of chambers) all.push(...(await check(path)));
-  for (const did of agents) await check(`/agents/${did}/events`);
-  for (const [signature, events] of found) {
-    if (events.length > 1) problems.push(`${signature} is in the log ${events.length} times`);
+  for (let chamberId = 1; chamberId <= body[0].chamberId; chamberId++) {
+    await load(chamberId, `/chambers/${chamberId}/events`);
   }
-  for (const each of answered) problems.push(...wrongAnswer(each, found.get(each.signature)));
+  const all = [...lines.values()].flat();
+  const agents = new Set(all.map((line) => (JSON.parse(line) as Line).did));
+  for (const did of agents) await load(did, `/agents/${did}/events`);
+  // What was sent before the load is not in the history.
+  problems.push(...new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false }));
   problems.push(...wrongOrder(received, all));
   const exit = await audit(first);
   if (exit.code !== 0) problems.push(`the audit ended with ${exit.code}: ${exit.said}`);
@@ -64,13 +57,6 @@ async function linesOf(url: string, path: string): Promise<readonly string[]> {
     lines.push(...page);
     if (page.length < EVENTS_LIMIT) return lines;
   }
-}
-
-function wrongAnswer({ signature, body }: Answered, [line]: readonly Line[] = []): readonly string[] {
-  if (line === undefined) return [`an answered move is not in the log: ${JSON.stringify(body)} ${signature}`];
-  const isSame =
-    (body.eventId ?? line.eventId) === line.eventId && (body.chamberId ?? line.chamberId) === line.chamberId;
-  return isSame ? [] : [`event ${line.eventId} of ${line.chamberId} was answered ${JSON.stringify(body)}`];
 }
 
 /** The consumer of all chambers has every line once, and each chamber's in order. */

@@ -2,6 +2,7 @@
 // reads at some node, which must show all moves answered before. Several clients share a chamber and its one agent, so that
 // the nodes compete for streams.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { AskedCommand, HistoryRequest } from '../forum/simulation/history.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { Random } from '../kit/random.ts';
 import { Signer } from '../kit/signer.ts';
@@ -17,14 +18,10 @@ const PAUSE_MS = 50;
 /** A move without a response for this long is a failure. */
 const PATIENCE_MS = 45_000;
 
-export interface Answered {
-  readonly signature: string;
-  readonly body: { readonly eventId?: number; readonly chamberId?: number };
-}
-
 /** What the clients have seen. */
 export interface Seen {
-  readonly answered: Answered[];
+  /** Every attempt, each read too. */
+  readonly requests: HistoryRequest[];
   readonly millis: number[];
   reads: number;
   /** 503, and connections that broke or were silent. */
@@ -44,8 +41,6 @@ export interface Load {
 interface Place {
   readonly chamberId: number;
   readonly by: Signer;
-  /** The highest event that any client was answered. */
-  head: number;
 }
 
 export interface LoadOptions {
@@ -57,7 +52,7 @@ export interface LoadOptions {
 /** Resolves when the chambers are in DEBATE and the clients have begun. */
 export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<Load> {
   const seen: Seen = {
-    ...{ answered: [], millis: [], lines: [], problems: [] },
+    ...{ requests: [], millis: [], lines: [], problems: [] },
     ...{ reads: 0, unavailable: 0, broken: 0, longestGapMillis: 0 },
   };
   const chambers = Math.ceil(clients / CLIENTS_PER_CHAMBER);
@@ -87,7 +82,7 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
       const wire = randomMove(random, place, `${index}.${step}`);
       const answer = await persist(random, wire);
       if (answer === undefined) return;
-      note(wire, place, answer);
+      noteProgress();
       if (random.chance(0.05)) {
         const again = await persist(random, wire);
         const [one, other] = [answer, again].map((each) => JSON.stringify(each?.body));
@@ -101,9 +96,15 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
   async function persist(random: Random, wire: Wire): Promise<WireAnswer | undefined> {
     const startedAt = performance.now();
     while (performance.now() - startedAt < PATIENCE_MS) {
+      const asked = askedBy(wire);
+      const request = { id: `${wire.path} ${asked.signature}`, asked, invokedAt: performance.now() };
+      const place = seen.requests.push(request) - 1;
       try {
         const answer = await send(random.pick(urls), wire, AbortSignal.timeout(ANSWER_MS_MAX));
         if (answer.status === 200) {
+          const { eventId, chamberId } = answer.body;
+          const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
+          seen.requests[place] = { ...request, respondedAt: performance.now(), outcome };
           seen.millis.push(performance.now() - startedAt);
           return answer;
         }
@@ -121,21 +122,21 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
     return undefined;
   }
 
-  function note(wire: Wire, place: Place, { body }: WireAnswer): void {
+  function noteProgress(): void {
     const now = performance.now();
     seen.longestGapMillis = Math.max(seen.longestGapMillis, now - lastAnswerAt);
     lastAnswerAt = now;
-    const { signature = '' } = wire.headers;
-    seen.answered.push({ signature, body });
-    if (wire.path.startsWith('/chambers/')) place.head = Math.max(place.head, body.eventId);
   }
 
-  async function read(random: Random, { chamberId, head }: Place): Promise<void> {
-    const answer = await attempt(random.pick(urls), `/chambers/${chamberId}/merkle-preview`);
+  async function read(random: Random, { chamberId }: Place): Promise<void> {
+    const path = `/chambers/${chamberId}/merkle-preview`;
+    const request = { id: `${path} ${seen.reads}`, asked: { stream: chamberId }, invokedAt: performance.now() };
+    const answer = await attempt(random.pick(urls), path);
     if (answer === undefined) return;
     seen.reads++;
-    const { eventCount } = answer.body;
-    if (eventCount < head) seen.problems.push(`a read showed ${eventCount} events after event ${head} was answered`);
+    // Every event of these chambers is a move.
+    const outcome = { is: 'read', lastEventId: answer.body.eventCount } as const;
+    seen.requests.push({ ...request, respondedAt: performance.now(), outcome });
   }
 
   /** Undefined where the node can't answer now. */
@@ -187,7 +188,7 @@ async function registered(url: string): Promise<Signer> {
 async function openPlace(url: string, by: Signer, debateFrom: number): Promise<Place> {
   const { chamberId } = await post(url, { path: '/chambers', body: { name: by.did, ...debate(debateFrom) }, by });
   await post(url, { path: `/chambers/${chamberId}/join`, body: {}, by });
-  return { chamberId, by, head: 2 };
+  return { chamberId, by };
 }
 
 async function post(url: string, { path, body, by }: { path: string; body: unknown; by?: Signer }) {
@@ -209,4 +210,20 @@ function randomMove(random: Random, { chamberId, by }: Place, text: string): Wir
   if (chance < 0.07) return sign('PUT', '/personality', { patch: { style: text } });
   if (chance < 0.17) return sign('POST', `/chambers/${chamberId}/pass`, {});
   return sign('POST', `/chambers/${chamberId}/debate`, { comment: text });
+}
+
+/** As the checker of histories reads it. */
+function askedBy({ path, body = '{}', headers }: Wire): AskedCommand {
+  const [, , chamberId, move] = path.split('/');
+  const operation =
+    path === '/chambers' ? 'createChamber' : path === '/personality' ? 'changePersonality' : (move as string);
+  const did = /keyid="([^"]+)"/.exec(headers['signature-input'] ?? '')?.[1] ?? null;
+  const { signature = null } = headers;
+  return {
+    operation,
+    chamberId: chamberId === undefined ? null : Number(chamberId),
+    did,
+    body: JSON.parse(body),
+    signature,
+  };
 }

@@ -13,7 +13,13 @@ import type { Measured, Order } from './service.ts';
 const PROGRAM = fileURLToPath(new URL('service.ts', import.meta.url));
 /** Caches are full after the first quarter, agents sign across moves of the clock, and the connections of long-lived readers stay. */
 const SETTINGS = {
-  ...{ PORT: '0', LOG_LEVEL: 'info', VERIFIER_THREADS: '1', STATE_CACHE_BYTES_MAX: '1000000' },
+  ...{
+    PORT: '0',
+    LOG_LEVEL: 'info',
+    VERIFIER_THREADS: '1',
+    STATE_CACHE_BYTES_MAX: '1000000',
+    RESPONSE_CACHE_BYTES_MAX: '1000000',
+  },
   ...{ SIGNATURE_MAX_AGE_SECONDS: '86400', KEEP_ALIVE_SECONDS: '3600' },
 };
 

@@ -250,12 +250,25 @@ class Check {
     let low = 0;
     let high = this.#streams.get(stream)?.length ?? 0;
     if (own !== undefined && streamOf(own.event) === stream) high = own.event.eventId - 1;
-    for (const { stream: at, eventId, first, answeredAt } of this.#acceptances()) {
-      if (at !== stream) continue;
+    for (const { eventId, first, answeredAt } of this.#acceptancesOf(stream)) {
       if (answeredAt < invokedAt) low = Math.max(low, eventId);
       if (first > respondedAt) high = Math.min(high, eventId - 1);
     }
     return [low, high] as const;
+  }
+
+  #acceptedOf: Map<Stream, Acceptance[]> | undefined;
+
+  #acceptancesOf(stream: Stream): readonly Acceptance[] {
+    if (this.#acceptedOf === undefined) {
+      this.#acceptedOf = new Map();
+      for (const accepted of this.#acceptances()) {
+        const before = this.#acceptedOf.get(accepted.stream);
+        if (before === undefined) this.#acceptedOf.set(accepted.stream, [accepted]);
+        else before.push(accepted);
+      }
+    }
+    return this.#acceptedOf.get(stream) ?? [];
   }
 
   #accepted: readonly Acceptance[] | undefined;
@@ -336,8 +349,8 @@ class Check {
       return;
     }
     if (next === undefined) return;
-    const isPassed = this.#acceptances().some(
-      ({ stream, eventId, answeredAt }) => stream === event.did && eventId > named && answeredAt < first.invokedAt,
+    const isPassed = this.#acceptancesOf(event.did as string).some(
+      ({ eventId, answeredAt }) => eventId > named && answeredAt < first.invokedAt,
     );
     const passedAt = this.#writtenAt(next);
     if (isPassed || (passedAt !== undefined && passedAt <= first.invokedAt)) {
@@ -367,15 +380,9 @@ class Check {
   }
 
   #checkOrder(): void {
-    const byStream = new Map<Stream, Acceptance[]>();
-    for (const accepted of this.#acceptances()) {
-      const { stream, type } = accepted;
-      byStream.set(stream, [...(byStream.get(stream) ?? []), accepted]);
-      if (type !== 'chamber.created') continue;
-      const created = { ...accepted, stream: ALL_CHAMBERS, eventId: stream as number };
-      byStream.set(ALL_CHAMBERS, [...(byStream.get(ALL_CHAMBERS) ?? []), created]);
-    }
-    for (const accepted of byStream.values()) this.#checkOrderOf(accepted);
+    for (const stream of this.#streams.keys()) this.#checkOrderOf(this.#acceptancesOf(stream));
+    const created = this.#acceptances().filter(({ type }) => type === 'chamber.created');
+    this.#checkOrderOf(created.map((each) => ({ ...each, stream: ALL_CHAMBERS, eventId: each.stream as number })));
   }
 
   #checkOrderOf(accepted: readonly Acceptance[]): void {
@@ -399,8 +406,10 @@ class Check {
     if (outcome?.is === 'defect') this.#problems.add(`${id} led to a defect: ${outcome.problem}`);
     if (outcome?.is !== 'read') return;
     const { lastEventId, headHash } = outcome;
-    const answered = this.#acceptances().filter((each) => each.stream === stream && each.answeredAt < invokedAt);
-    const least = Math.max(0, ...answered.map(({ eventId }) => eventId));
+    let least = 0;
+    for (const { eventId, answeredAt } of this.#acceptancesOf(stream)) {
+      if (answeredAt < invokedAt) least = Math.max(least, eventId);
+    }
     if (lastEventId < least)
       this.#problems.add(`${id} showed event ${lastEventId} of ${stream} after ${least} had been answered`);
     const lines = this.#streams.get(stream) ?? [];

@@ -92,7 +92,11 @@ export class MemoryDatabase {
     const created: StreamId[] = [];
     for (const { stream, eventId, account, signature } of entries) {
       const isCreation = typeof stream === 'number' && eventId === 1;
-      const isNext = eventId === (next.get(stream) ?? this.head(stream) + 1);
+      const expected = next.get(stream);
+      if (expected !== undefined && eventId !== expected) {
+        throw new Error(`the batch has event ${eventId} of ${stream} where event ${expected} is next`);
+      }
+      const isNext = eventId === (expected ?? this.head(stream) + 1);
       const isNextChamber = !isCreation || stream === this.lastChamberId + 1 + created.length;
       next.set(stream, eventId + 1);
       if (isCreation) created.push(stream);

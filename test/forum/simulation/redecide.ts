@@ -40,7 +40,8 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
     if (isUnchanged(parsed, context)) return { is: 'unchanged' };
     return { is: 'event', payload: register.decide(parsed, context) };
   }
-  if (account === null) throw new Error(`${did} has no account`);
+  // Of a stream whose lines do not follow each other, which is a problem already, there is no state.
+  if (account === null) throw new ForumError('FORUM_ERR_SIGNATURE', `${did} has no account`);
   if (operation === 'changePersonality') {
     const payload = changePersonality.decide(parseBody(changePersonality, { json }), { state: account });
     return { is: 'event', payload };

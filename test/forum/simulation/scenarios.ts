@@ -77,8 +77,8 @@ export const scenarios: readonly Scenario[] = [
     sends: [
       at(A, 'ann passes', pass(ANN, 's1')),
       at(A, 'ann repeats', registration('r1', ANN, { wallet: 'a', isHidden: true })),
-      at(A, 'ann repeats, retried', registration('r1', ANN, { wallet: 'a', isHidden: true })),
       at(B, 'ann registers anew', registration('r2', ANN, { wallet: 'c', isHidden: true })),
+      at(A, 'ann repeats, retried', registration('r1', ANN, { wallet: 'a', isHidden: true })),
     ],
   },
   {

@@ -70,7 +70,6 @@ async function show(house: House, streams: readonly (number | string)[]) {
   });
   return {
     logId: log.logId,
-    lastAt: meta.lastAt,
     chain: await meta.recall('chain_id'),
     lines: await linesOf(house, streams),
     order: (await log.readAll(0, 100)).ndjson.toString(),

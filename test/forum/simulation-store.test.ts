@@ -1,0 +1,9 @@
+// The store that the simulation runs on keeps what the ports promise.
+import { describePort } from '../log/conformance.ts';
+import { MemoryDatabase } from './simulation/memory-database.ts';
+import { openMemoryStore } from './simulation/memory-store.ts';
+
+describePort(async () => {
+  const database = new MemoryDatabase();
+  return { store: openMemoryStore(database), reopen: async () => openMemoryStore(database) };
+});
