@@ -160,7 +160,9 @@ function create(
   const { state: account } = batch.states.get(caller.did) as Account;
   const now = Math.max(decidedAt, account.lastAt);
   const payload = createChamber.decide(parseBody(createChamber, body), { now, account, openChambers, limits });
-  const chamberId = (batch.lastChamberId ?? 0) + 1;
+  let chamberId = (batch.lastChamberId ?? 0) + 1;
+  // The batch may know chambers of other processes that were created after the highest one was read.
+  while (batch.states.get(chamberId)) chamberId++;
   batch.lastChamberId = chamberId;
   const fact = { type: createChamber.event, payload };
   return batch.stage(chamberId, stageChamberEvent(undefined, chamberId, fact, { author: caller, account, now }));

@@ -197,7 +197,10 @@ export class Pipeline {
 
   async #countOpen(did: string): Promise<number> {
     const { openChambersPerDidMax } = this.#options.limits;
-    this.#lastChamberId ??= await this.#store.log.lastEventId(ALL_CHAMBERS);
+    if (this.#lastChamberId === undefined) {
+      const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
+      this.#lastChamberId = Math.max(this.#lastChamberId ?? 0, last);
+    }
     for (;;) {
       const before = this.#creationsElsewhere;
       const open = await this.#store.lists.countOpenChambers(did, openChambersPerDidMax);
