@@ -1,5 +1,5 @@
-// For whom the main thread works. There is one such thread in a process, so this is state of the module; what it cost is kept by each
-// payer's owner. Who waits for something else calls workFor afterwards: until then the time counts for whoever came in between.
+// Measures for which caller the main thread works. A process has one such thread, so this is state of the module; each payer's owner
+// keeps what its work has cost. Code that has waited calls workFor again: until then the time counts for the caller that came in between.
 
 export interface Payer {
   /** Is told of time that the main thread spent for it. */

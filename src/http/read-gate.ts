@@ -1,5 +1,5 @@
-// Reads that anybody may ask for: few are made at a time, in turn by address, and an address that does not take its responses gets no
-// more. So what they hold in memory, and how long others wait behind them, is bounded whatever they cost.
+// Limits reads that need no key: few are made at a time, in turn by address, and an address that does not take its responses gets no
+// more. This bounds the memory that they hold and the time that others wait behind them.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
