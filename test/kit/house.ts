@@ -106,7 +106,7 @@ export class House {
       version: '1.2.3',
       chainStatus,
       agentRate,
-      responseCacheBytesMax: 1_000_000,
+      responseCacheBytesMax: 16_777_216,
       todoWatches: new TodoWatches(this.forum),
       waits: new Quota(2, 'waiting requests of this agent'),
       liveness: new Liveness({ pingIntervalMs: 30_000, deadAfterMs: 60_000 }),
@@ -116,7 +116,7 @@ export class House {
       pageRoutes(first, {
         forum: this.forum,
         headers: CORS_HEADERS,
-        cacheBytesMax: 1_000_000,
+        cacheBytesMax: 16_777_216,
         relayerProblem: () => undefined,
       }),
     );
