@@ -1,6 +1,8 @@
 // Bodies that are the same for all readers of a chamber at its head: each is made once, and its responses share the bytes.
 import { LRUCache } from 'lru-cache';
 
+const encoder = new TextEncoder();
+
 type Make = () => string | Promise<string>;
 
 export class BodyCache {
@@ -10,7 +12,7 @@ export class BodyCache {
     this.#bodies = new LRUCache({
       maxSize: bytesMax,
       sizeCalculation: ({ length }, key) => length + key.length,
-      fetchMethod: async (_key, _stale, { context: make }) => Buffer.from(await make()),
+      fetchMethod: async (_key, _stale, { context: make }) => unpooled(await make()),
       ignoreFetchAbort: true,
     });
   }
@@ -19,4 +21,9 @@ export class BodyCache {
   async body(key: readonly (string | number | boolean)[], make: Make): Promise<Buffer<ArrayBuffer>> {
     return await this.#bodies.forceFetch(key.join(' '), { context: make });
   }
+}
+
+/** Buffer.from would cut a short text's bytes from a slab of 64 KiB, which the cache would then hold as a whole. */
+function unpooled(text: string): Buffer<ArrayBuffer> {
+  return Buffer.from(encoder.encode(text).buffer);
 }

@@ -22,18 +22,25 @@ const LEVEL = 1;
 
 const compress = promisify(gzip);
 
+const encoder = new TextEncoder();
+
 export class WholePage {
   readonly bytes: Buffer<ArrayBuffer>;
   #gzipped: Promise<Buffer<ArrayBuffer>> | undefined;
 
   constructor(html: string) {
-    this.bytes = Buffer.from(html);
+    this.bytes = unpooled(encoder.encode(html));
   }
 
   gzipped(): Promise<Buffer<ArrayBuffer>> {
-    this.#gzipped ??= compress(this.bytes, { level: LEVEL });
+    this.#gzipped ??= compress(this.bytes, { level: LEVEL }).then((bytes) => unpooled(new Uint8Array(bytes)));
     return this.#gzipped;
   }
+}
+
+/** Buffer.from and zlib cut what is short from a slab of 64 KiB, which the cache would then hold as a whole. */
+function unpooled({ buffer }: Uint8Array<ArrayBuffer>): Buffer<ArrayBuffer> {
+  return Buffer.from(buffer);
 }
 
 interface Moment {
