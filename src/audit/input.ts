@@ -28,7 +28,8 @@ export const INPUT_LIMITS: InputLimits = {
   lineBytesMax: READ_LIMITS.lineBytesMax,
   linesMax: 10_000_000,
   accountLinesMax: 100_000,
-  responseBytesMax: READ_LIMITS.responseBytesMax,
+  // Less than a client: the auditor holds lines beside it.
+  responseBytesMax: 2 * 1024 * 1024,
   timeoutSeconds: 30,
 };
 

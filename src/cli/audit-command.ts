@@ -23,7 +23,7 @@ export const auditCommand = {
     '--max-lines <count>': 'of a chamber (default: 10,000,000)',
     '--max-account-lines <count>': 'of an account (default: 100,000)',
     '--max-line-bytes <count>': 'of a line (default: 4,194,304)',
-    '--max-response-bytes <count>': 'of any other response (default: 3,145,728)',
+    '--max-response-bytes <count>': 'of any other response (default: 2,097,152)',
     '--verbose': 'print every check of every chamber',
     '--report <file>': 'write the report of --json to a file, with version, time and options',
     '--force': 'replace the file if it exists',

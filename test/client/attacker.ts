@@ -50,6 +50,8 @@ const ATTACKS = {
   shapes: (response) => response.end(`[${Array.from({ length: 24_000 }, (_, index) => `{"x${index}":1}`).join(',')}]`),
   /** Nearly as long as the default allows; the first character makes each take two bytes. */
   longText: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(3 * MEBIBYTE - 100)}"}]`),
+  /** The same for the auditor, whose limit is lower. */
+  longTextOfAudit: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(2 * MEBIBYTE - 100)}"}]`),
   /** Invisible characters, which are escaped for a terminal. */
   invisible: (response) => response.end(`[{"chamberId":1,"name":"${'\u200b'.repeat(MEBIBYTE - 100)}"}]`),
   /** One of them widens its column. */
