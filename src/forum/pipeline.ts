@@ -3,7 +3,8 @@
 //
 // Why no command is lost, doubled, answered early, or decided on a state that never was:
 //
-//  1. A command is in one place at a time: being looked up or prepared, waiting, or an outcome of one batch. It leaves with one response. `close` waits
+//  1. A command is in one place at a time: being looked up (look-ups.ts) or prepared, waiting, or an outcome of one batch. It leaves with
+//     one response. `close` waits
 //     until all have left.
 //  2. A decision and the staging of its event are one synchronous step on the states of the open batch, which are those of the batch in
 //     flight where that has touched the stream, else those in memory. So within a process no decision overlooks an earlier one.
@@ -21,7 +22,6 @@
 //     that a crash could take back.
 //  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult, type StreamId } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
@@ -30,17 +30,14 @@ import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
 import { basisPassed, type Command } from './commands.ts';
+import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
 import { Gathering } from './gathering.ts';
-import { TurnsByKey } from './slots.ts';
+import { LookUps } from './look-ups.ts';
 import type { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
 export const BATCH_COMMANDS_MAX = 128;
-
-/** Lines are public, so anybody can send them again: looking them up takes no more of the process's time than these allow. */
-const LOOK_UPS_MAX = 16;
-const LOOK_UP_PAUSE_MS = 5;
 
 /** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
@@ -77,18 +74,12 @@ export class Pipeline {
   readonly #decisions: Decisions;
   /** Commands that can't be decided in the open batch. */
   #waiting: PendingCommand[] = [];
-  /** Commands whose signatures are looked up or whose streams are loaded. */
+  /** Commands whose streams are loaded. */
   #preparing = 0;
-  /** Those whose look-up has not begun. */
-  #known: PendingCommand[] = [];
-  #isLookingUp = false;
+  readonly #lookUps: LookUps;
   #open: CommitBatch;
   #running: Promise<void> | undefined;
-  readonly #creators = new TurnsByKey();
-  /** In the log, as far as this process knows; undefined before the first creation. */
-  #lastChamberId: number | undefined;
-  /** How often other processes were found to have created a chamber. */
-  #creationsElsewhere = 0;
+  readonly #creations: Creations;
   readonly #gathering = new Gathering();
   #isClosed = false;
   /** Once it is closed: called when a command may have been the last one. */
@@ -99,13 +90,15 @@ export class Pipeline {
     this.#store = options.store;
     this.#streams = options.streams;
     this.#decisions = new Decisions(options);
+    this.#lookUps = new LookUps(options.store.log, (pending, line) => this.#afterLookUp(pending, line));
+    this.#creations = new Creations(options.store, options.limits);
     this.#open = new CommitBatch(options.streams);
   }
 
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
-    const unanswered = this.#preparing + this.#waiting.length + this.#open.outcomes.length;
+    const unanswered = this.#preparing + this.#lookUps.count + this.#waiting.length + this.#open.outcomes.length;
     if (this.#isClosed) reject(unavailable('the service is shutting down'));
     else if (unanswered >= this.#options.commitQueueMax) {
       reject(unavailable('too many moves are waiting to be committed, retry'));
@@ -137,9 +130,9 @@ export class Pipeline {
     const isKnown = signature !== null && !pending.isNew && this.#store.log.mayHold(signature);
     const isPrepared = command.operation !== 'createChamber' || pending.openChambers !== undefined;
     if (twin !== undefined) outcomes.push({ pending, event: twin });
-    else if (isKnown) return void this.#lookUp(pending);
+    else if (isKnown) return void this.#lookUps.add(pending).then(() => this.#onLeft?.());
     else if (isPrepared && batch.take(streams)) {
-      batch.lastChamberId ??= this.#lastChamberId;
+      batch.lastChamberId ??= this.#creations.lastChamberId;
       outcomes.push(this.#decisions.decide(pending, batch, this.#options.now()));
     } else return void this.#prepare(pending);
     if (outcomes.at(-1)?.event === null) batch.confirm(pending);
@@ -147,31 +140,10 @@ export class Pipeline {
     this.#gathering.noteSize(outcomes.length);
   }
 
-  /** Together with those that come meanwhile; decides those that the log does not hold. */
-  async #lookUp(pending: PendingCommand): Promise<void> {
-    this.#preparing++;
-    this.#known.push(pending);
-    if (this.#isLookingUp) return;
-    this.#isLookingUp = true;
-    for (let asked = this.#known; asked.length > 0; asked = this.#known) {
-      await nextTurn();
-      this.#known = asked.splice(LOOK_UPS_MAX);
-      try {
-        const found = await this.#store.log.find(asked.map(({ signature }) => signature as string));
-        for (const each of asked) {
-          const line = found.get(each.signature as string);
-          each.isNew = line === undefined;
-          if (line === undefined) this.#decide(each);
-          else this.#respondFromLog(each, line);
-        }
-      } catch (error) {
-        for (const each of asked) each.reject(error);
-      }
-      this.#preparing -= asked.length;
-      await sleep(LOOK_UP_PAUSE_MS);
-    }
-    this.#isLookingUp = false;
-    this.#onLeft?.();
+  #afterLookUp(pending: PendingCommand, line: string | StreamDamaged | undefined): void {
+    pending.isNew = line === undefined;
+    if (line === undefined) this.#decide(pending);
+    else this.#respondFromLog(pending, line);
   }
 
   /** Loads what the command is decided on, and decides it then. */
@@ -182,29 +154,17 @@ export class Pipeline {
       if (!pending.isHeld) {
         pending.isHeld = true;
         response.finally(this.#streams.hold(streams)).catch(() => {});
-        if (command.operation === 'createChamber') await this.#creators.take(command.caller.did, response);
+        if (command.operation === 'createChamber') await this.#creations.takeTurn(command.caller.did, response);
       }
       for (const stream of streams) await this.#streams.load(stream);
-      if (command.operation === 'createChamber') pending.openChambers = await this.#countOpen(command.caller.did);
+      if (command.operation === 'createChamber')
+        pending.openChambers = await this.#creations.countOpen(command.caller.did);
       this.#decide(pending);
     } catch (error) {
       pending.reject(error);
     } finally {
       this.#preparing--;
       this.#onLeft?.();
-    }
-  }
-
-  async #countOpen(did: string): Promise<number> {
-    const { openChambersPerDidMax } = this.#options.limits;
-    if (this.#lastChamberId === undefined) {
-      const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
-      this.#lastChamberId = Math.max(this.#lastChamberId ?? 0, last);
-    }
-    for (;;) {
-      const before = this.#creationsElsewhere;
-      const open = await this.#store.lists.countOpenChambers(did, openChambersPerDidMax);
-      if (before === this.#creationsElsewhere) return open;
     }
   }
 
@@ -247,7 +207,7 @@ export class Pipeline {
       this.#streams.publish(stream, state);
       grown.add(stream);
     }
-    this.#lastChamberId = batch.lastChamberId ?? this.#lastChamberId;
+    this.#creations.lastChamberId = batch.lastChamberId ?? this.#creations.lastChamberId;
     if (moved.size > 0) this.#noteMoved(batch, moved);
     this.#open.before = undefined;
     const again: PendingCommand[] = [];
@@ -286,11 +246,8 @@ export class Pipeline {
     for (const [stream, head] of moved) {
       const before = batch.headBefore(stream) ?? 0;
       if (head < before) throw new LogCorruption(`stream ${stream} ends at event ${head} and had ${before} before`);
-      if (stream !== ALL_CHAMBERS) this.#streams.noteHead(stream, head);
-      else {
-        this.#lastChamberId = head;
-        this.#creationsElsewhere++;
-      }
+      if (stream === ALL_CHAMBERS) this.#creations.noteMoved(head);
+      else this.#streams.noteHead(stream, head);
     }
   }
 
@@ -323,7 +280,7 @@ export class Pipeline {
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    while (this.#running !== undefined || this.#preparing > 0) {
+    while (this.#running !== undefined || this.#preparing + this.#lookUps.count > 0) {
       await new Promise<void>((resolve) => {
         this.#onLeft = resolve;
       });

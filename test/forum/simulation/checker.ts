@@ -284,11 +284,15 @@ class Check {
       const { stream, folded } = place;
       const before = found.get(nameOf(folded));
       const requests = asked.signature === null ? undefined : this.#requestsOf.get(asked.signature);
+      const first = requests?.[0]?.invokedAt ?? invokedAt;
+      // A registration that changed nothing is answered with the line that it repeated, which is older than its first request.
+      const isOwn = asked.signature !== null && this.#bySignature.has(asked.signature);
+      if (!isOwn && first > (this.#writtenAt(folded) ?? Number.NEGATIVE_INFINITY)) continue;
       found.set(nameOf(folded), {
         stream,
         eventId: folded.event.eventId,
         type: folded.event.type,
-        first: Math.min(requests?.[0]?.invokedAt ?? invokedAt, before?.first ?? invokedAt),
+        first: Math.min(first, before?.first ?? first),
         answeredAt: Math.min(respondedAt, before?.answeredAt ?? Number.POSITIVE_INFINITY),
       });
     }

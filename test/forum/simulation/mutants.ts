@@ -92,7 +92,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   'creations-at-once': mutant(
     '8',
     PIPELINE,
-    "if (command.operation === 'createChamber') await this.#creators.take(command.caller.did, response);",
+    "if (command.operation === 'createChamber') await this.#creations.takeTurn(command.caller.did, response);",
     '',
   ),
 };

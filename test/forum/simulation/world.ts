@@ -97,6 +97,8 @@ export class World {
   readonly #writes: string[] = [];
   #time: number;
   #clock: Millis;
+  /** What it was set to, in order. */
+  readonly #clocks: Millis[] = [];
   #latestClock: Millis;
   #isDirect = false;
   #warm: readonly Stream[] = [];
@@ -145,7 +147,11 @@ export class World {
   }
 
   #clockOf(index: number): Millis {
-    return this.#clock + (this.#options.skews?.[index] ?? 0);
+    return this.#clock + this.#skewOf(index);
+  }
+
+  #skewOf(index: number): Millis {
+    return this.#options.skews?.[index] ?? 0;
   }
 
   #noteDefect(node: Node, error: unknown): void {
@@ -210,6 +216,7 @@ export class World {
   /** The clock, which may be set back. */
   setClock(clock: Millis): void {
     this.#clock = clock;
+    this.#clocks.push(clock);
     this.#latestClock = Math.max(this.#latestClock, clock + Math.max(0, ...(this.#options.skews ?? [])));
   }
 
@@ -284,12 +291,15 @@ export class World {
     this.#requests.push(request);
     this.#pending.set(id, { node, request, past: this.#pastOf(ask) });
     node.inputs.push(`${id}@${this.#clockOf(index)}`);
-    const from = this.#clockOf(index);
+    const sentAt = this.#clockOf(index);
+    const clocksBefore = this.#clocks.length;
     const outcome = 'stream' in ask ? this.#read(node, ask) : this.#command(node, ask);
     void outcome.then((found) => {
       if (node.isDead) return;
       this.#pending.delete(id);
-      const to = Math.max(this.#latestClock, this.database.clock, from);
+      // A clock that was set back before the node read it is the one that it decided by.
+      const from = Math.min(sentAt, ...this.#clocks.slice(clocksBefore).map((clock) => clock + this.#skewOf(index)));
+      const to = Math.max(this.#latestClock, this.database.clock, sentAt);
       const at = this.#requests.indexOf(request);
       this.#requests[at] = { ...request, respondedAt: this.#time, outcome: found, clock: { from, to } };
       this.#noteAnswered(ask, found);
