@@ -27,7 +27,8 @@ export class Creations {
   async countOpen(did: string): Promise<number> {
     if (this.lastChamberId === undefined) {
       const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
-      this.lastChamberId = Math.max(this.lastChamberId ?? 0, last);
+      // Of two that read it at once the first counts: the other may know of a chamber that was created after agents were counted.
+      this.lastChamberId ??= last;
     }
     for (;;) {
       const before = this.#createdElsewhere;

@@ -4,8 +4,7 @@
 // Why no command is lost, doubled, answered early, or decided on a state that never was:
 //
 //  1. A command is in one place at a time: being looked up (look-ups.ts) or prepared, waiting, or an outcome of one batch. It leaves with
-//     one response. `close` waits
-//     until all have left.
+//     one response. `close` waits until all have left.
 //  2. A decision and the staging of its event are one synchronous step on the states of the open batch, which are those of the batch in
 //     flight where that has touched the stream, else those in memory. So within a process no decision overlooks an earlier one.
 //  3. All decisions of a batch see one head of a stream, and the append is told it: by the event that follows it, by the account that an
