@@ -13,12 +13,36 @@ let isEndDue = false;
 /** From now until the next call, or the end of this turn of the event loop, the time of the thread counts for this payer. */
 export function workFor(next: Payer | undefined): void {
   const now = performance.now();
-  payer?.charge(now - since);
+  if (payer !== undefined) {
+    worked += now - since;
+    payer.charge((now - since) * overhead(now));
+  }
   payer = next;
   since = now;
   if (next === undefined || isEndDue) return;
   isEndDue = true;
   setImmediate(endTurn);
+}
+
+const OVERHEAD_MAX = 3;
+const OVERHEAD_EVERY_MS = 1_000;
+let worked = 0;
+let measuredAt = 0;
+let utilization = performance.eventLoopUtilization();
+let latestOverhead = 1;
+
+/**
+ * How many times as long the thread is busy as it works for payers. Parsing of requests, writing of responses and collecting of garbage
+ * happen beside that, so each payer bears its part of them.
+ */
+function overhead(now: number): number {
+  if (now - measuredAt < OVERHEAD_EVERY_MS) return latestOverhead;
+  const { active } = performance.eventLoopUtilization(utilization);
+  latestOverhead = Math.min(OVERHEAD_MAX, Math.max(1, active / worked));
+  utilization = performance.eventLoopUtilization();
+  measuredAt = now;
+  worked = 0;
+  return latestOverhead;
 }
 
 /** Nobody pays for the time in which the thread waits for the next event. */

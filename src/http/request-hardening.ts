@@ -40,10 +40,11 @@ export function hardenedServer({ admission, headBytesMax, pipelinedMax }: Harden
       }
       const problem = admission(incoming) ?? headProblem(incoming, headBytesMax);
       if (problem === undefined) listener(incoming, outgoing);
-      else respond(outgoing, problem);
+      else if (problem.code === 'FORUM_ERR_RATE') setTimeout(respond, RATE_DELAY_MS, incoming, outgoing, problem);
+      else respond(incoming, outgoing, problem);
     });
-    const rejectExpectation = (_incoming: IncomingMessage, outgoing: ServerResponse) => {
-      respond(outgoing, invalid('Expect: only 100-continue is supported'), 417);
+    const rejectExpectation = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      respond(incoming, outgoing, invalid('Expect: only 100-continue is supported'), 417);
     };
     server.on('checkExpectation', rejectExpectation);
     // Node takes `x 100-continue` for 100-continue, other parsers for an unknown expectation, so they would wait for another response.
@@ -105,10 +106,21 @@ function closeWithoutStackTraces(socket: Socket): void {
   });
 }
 
-function respond(outgoing: ServerResponse, problem: ForumError, status = statusOfHead(problem)): void {
+/** Else an address that does not wait after a 429 would cost as much as one that is served: its connections send no more meanwhile. */
+const RATE_DELAY_MS = 250;
+
+function respond(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  problem: ForumError,
+  status = statusOfHead(problem),
+): void {
   const body = Buffer.from(JSON.stringify(problem.toBody()));
-  const headers = Object.fromEntries(errorResponse(problem).headers);
-  outgoing.writeHead(status, { ...headers, 'Content-Length': body.length, Connection: 'close' }).end(body);
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = incoming.headers;
+  // A new connection costs more than all else in a rejected request.
+  const isKept = problem.code === 'FORUM_ERR_RATE' && length === '0' && encoding === undefined;
+  const headers = { ...Object.fromEntries(errorResponse(problem).headers), ...(!isKept && { Connection: 'close' }) };
+  outgoing.writeHead(status, { ...headers, 'Content-Length': body.length }).end(body);
 }
 
 export type Fetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;

@@ -50,7 +50,11 @@ export class ForumError extends Error {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, detail: string, options: ForumErrorOptions = {}) {
+    // Anybody can cause such an error, and its stack trace would cost more than all else in a rejected request.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(detail, { cause: options.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'ForumError';
     this.code = code;
     this.expected = options.expected;

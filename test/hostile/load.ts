@@ -33,6 +33,8 @@ const CALM_MS = 5_000;
 const ATTACK_MS = 8_000;
 const ALONE_SAMPLE_MS = 200;
 const SLOWER_MAX = 5;
+/** Of the main thread, of one address, after its burst: a quarter, and what is noise. */
+const SHARE_MAX = 0.3;
 /** The least that the manual asks for. */
 const RESIDENT_MEGABYTES_MAX = 512;
 /** Readers that do not read cost at most this, beside what the service holds without them. */
@@ -116,6 +118,8 @@ async function playAlone(): Promise<readonly string[]> {
     });
     print(`${kind}: ${p50s.join(', ')}; median ${slower.toFixed(1)} times; ${most}, +${added}`);
     if (!(slower <= SLOWER_MAX)) problems.push(`${kind}: honest moves took ${slower.toFixed(1)} times as long`);
+    const share = median(rounds.map(({ shares: [before, then] }) => then - before));
+    if (!(share <= SHARE_MAX)) problems.push(`${kind}: ${Math.round(100 * share)} % of the main thread`);
     if (most > RESIDENT_MEGABYTES_MAX) problems.push(`${kind}: ${most} MB`);
     if (kind === 'unread-pages' && added > UNREAD_MEGABYTES_MAX) problems.push(`${kind}: ${added} MB more`);
     for (const { exit } of rounds) if (exit !== '0') problems.push(`${kind}: the service ended with ${exit}`);
@@ -135,13 +139,18 @@ async function playRound(kind: string): Promise<Round> {
   const attacker = fork(program('attacker.ts'), [kind, url, '127.0.0.2']);
   if (attacker.pid !== undefined) setPriority(attacker.pid, NICENESS);
   let most = before;
+  // By then the address has spent its burst.
+  let sustained = { millis: attackedFrom, at: attackedAt };
+  setTimeout(() => {
+    sustained = { millis: mainThreadMillis(service), at: Date.now() };
+  }, ATTACK_MS / 2);
   while (Date.now() < attackedAt + ATTACK_MS && service.exitCode === null && service.signalCode === null) {
     await sleep(ALONE_SAMPLE_MS);
     if (service.exitCode === null && service.signalCode === null) most = Math.max(most, residentMegabytes(service));
   }
   const shares = [
     (attackedFrom - calmFrom) / (CALM_MS / 2),
-    (mainThreadMillis(service) - attackedFrom) / (Date.now() - attackedAt),
+    (mainThreadMillis(service) - sustained.millis) / (Date.now() - sustained.at),
   ] as const;
   const reporting = once(honest, 'message');
   honest.send('stop');
