@@ -2,6 +2,8 @@
 import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { ALL_CHAMBERS, type StreamId } from '../../../src/log/log.ts';
+import { Connections } from '../../../src/log/postgres/connections.ts';
+import { Growth } from '../../../src/log/postgres/growth.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
@@ -37,6 +39,26 @@ it('a node notifies nobody until it has heard of another one, which then looks a
   await vi.waitFor(() => expect(heard.filter((payload) => payload !== '?')).toEqual(['']), { timeout: 60_000 });
   await store.log.append({ entries: [entry(1, 2)] });
   await vi.waitFor(() => expect(heard.at(-1)).toBe('1'), { timeout: 60_000 });
+});
+
+it('a connection whose notification failed is ended before another one is opened', async () => {
+  const connections = new Connections(await temporaryPostgres(), 1);
+  atEnd(() => connections.close());
+  const opened: pg.Client[] = [];
+  let ended = 0;
+  const connect = async () => {
+    const client = await connections.connect();
+    opened.push(client);
+    return client.once('end', () => ended++);
+  };
+  // PostgreSQL refuses a notification on a channel whose name is this long.
+  const growth = new Growth({ connect, channel: 'x'.repeat(64), heads: async () => new Map() });
+  for (let count = 1; count <= 10; count++) {
+    growth.announce([count]);
+    await vi.waitFor(() => expect(opened.length).toBe(count), { timeout: 5_000 });
+    await vi.waitFor(() => expect(ended).toBe(count), { timeout: 5_000 });
+  }
+  growth.close();
 });
 
 describe('another node', () => {
