@@ -89,6 +89,16 @@ export function turnEnd(state: TurnClock, now: Millis, turn = turnAt(state, now)
   return Math.min(turn.endsAt, phaseEnd(state, turn.phase) ?? turn.endsAt);
 }
 
+/**
+ * The next instant at which the clock alone changes a chamber: its phase, its turn, or whether it takes moves. Infinity if only an
+ * event can change it. Whoever waits for a change of a chamber waits for its events and for this instant.
+ */
+export function nextClockChange(state: TurnClock, now: Millis): Millis {
+  const at = Math.max(now, state.lastAt);
+  const ends = [phaseEnd(state, phaseAt(state, now)), turnAt(state, now)?.endsAt];
+  return Math.min(...ends.map((end) => (end && end > at ? end : Number.POSITIVE_INFINITY)));
+}
+
 /** The DID of the member in turn at `now`, or null. */
 export function turnHolderAt(state: TurnState, now: Millis): string | null {
   const turn = turnAt(state, now);

@@ -1,7 +1,7 @@
 // What an agent has to do in each of its chambers (GET /me/todo): from rows of the derived tables and the clock, without folding.
 import { type Millis, type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
-import { FIRST_TURN, phaseBy, phaseEnd, type TurnStart, turnAt, turnEnd } from './phase.ts';
+import { FIRST_TURN, nextClockChange, phaseBy, phaseEnd, type TurnStart, turnAt, turnEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
@@ -36,7 +36,7 @@ export interface Membership {
   readonly lastEventId: number;
 }
 
-/** Holds until `nextDeadline`. Without the DID in turn, which takes a look-up. */
+/** Holds until `changesAt` unless the chamber has an event. Without the DID in turn, which takes a look-up. */
 export interface Todo {
   readonly membership: Membership;
   readonly phase: Phase;
@@ -45,6 +45,8 @@ export interface Todo {
   readonly holderTurnOrder: number | null;
   readonly phaseEndsAt: Millis | null;
   readonly turnEndsAt: Millis | null;
+  /** When the clock alone changes it; Infinity if only an event can. */
+  readonly changesAt: Millis;
 }
 
 export function todoOf(
@@ -73,6 +75,7 @@ export function todoOf(
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
     turnEndsAt: turnEnd(state, now, current),
+    changesAt: nextClockChange(state, now),
   };
 }
 
@@ -115,7 +118,7 @@ export function byUrgency(one: Todo, other: Todo): number {
 }
 
 /** When the turn or the phase ends, whichever is first. */
-export function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
+function nextDeadline({ turnEndsAt, phaseEndsAt }: Todo): Millis {
   return Math.min(turnEndsAt ?? Number.POSITIVE_INFINITY, phaseEndsAt ?? Number.POSITIVE_INFINITY);
 }
 

@@ -1,7 +1,7 @@
 // Watches a chamber: phases and turns follow from its events and the clock. The service confirms each change before it is
 // emitted, because clocks differ and lines may still be in transit.
 import type { ChamberState } from '../../projections/chamber.ts';
-import { phaseAt, type TurnPhase, turnAt, turnHolderAt } from '../../projections/phase.ts';
+import { nextClockChange, phaseAt, type TurnPhase, turnAt, turnHolderAt } from '../../projections/phase.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
@@ -92,14 +92,9 @@ async function readRemote(service: Service, chamberId: number, signal: AbortSign
 /** The chamber at `now`, computed here; the id of the last pass distinguishes two turns of one member. */
 function snapshotAt(state: ChamberState, lastPassId: number, now: Millis) {
   const phase = phaseAt(state, now);
-  const deadline = DEADLINES[PHASES.indexOf(phase)];
   const turn = turnAt(state, now);
   const turnKey = `${phase} ${lastPassId} ${turn?.expired ?? 0}`;
-  // When phase or turn change by the clock alone. After the reveal deadline only events change anything.
-  const phaseEnd = deadline === undefined ? Number.POSITIVE_INFINITY : state.deadlines[deadline];
-  const earlier = Math.min(phaseEnd, turn?.endsAt ?? phaseEnd);
-  const endsAt = earlier > now ? earlier : Number.POSITIVE_INFINITY;
-  return { state, phase, holder: turnHolderAt(state, now), turnKey, endsAt };
+  return { state, phase, holder: turnHolderAt(state, now), turnKey, endsAt: nextClockChange(state, now) };
 }
 
 /**

@@ -1,8 +1,10 @@
 // Server-sent events (WHATWG HTML, 9.2): a response that stays open, is written as fast as its reader takes it, and is kept alive.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { whenClosed } from './carrier.ts';
 import type { Liveness } from './liveness.ts';
+import type { Quota } from './quota.ts';
 
-export const EVENT_SOURCE_HEADERS = {
+const EVENT_SOURCE_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   'Cache-Control': 'no-store',
 } as const;
@@ -22,12 +24,26 @@ interface EventSourceOptions {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly liveness: Liveness;
+  /** Counts the stream against its caller until the response closes. */
+  readonly quota: Quota;
+  readonly caller: string;
+  readonly headers: Readonly<Record<string, string>>;
   /** Starts the events; the returned function stops them, once the reader is gone. */
   readonly open: (sink: EventSink) => () => void;
 }
 
-/** The body of the response. */
-export function eventSource({ incoming, outgoing, liveness, open }: EventSourceOptions): ReadableStream<Uint8Array> {
+/** Throws FORUM_ERR_RATE. */
+export function respondEvents(options: EventSourceOptions): Response {
+  const { incoming, outgoing, quota, caller, headers } = options;
+  const init = { headers: { ...headers, ...EVENT_SOURCE_HEADERS } };
+  quota.require(caller);
+  // The stream of a HEAD would never be read or ended.
+  if (incoming.method === 'HEAD') return new Response(null, init);
+  whenClosed(outgoing, quota.hold(caller));
+  return new Response(bodyOf(options), init);
+}
+
+function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): ReadableStream<Uint8Array> {
   let isEnded = false;
   // The socket has taken everything and asks for more.
   let isPulled = false;

@@ -1,6 +1,6 @@
 // What agents have to do in their chambers, for GET /me/todo: most urgent first, each list with a version of its own.
 import { hash } from 'node:crypto';
-import { byUrgency, nextDeadline, type Todo, type TodoView, todoOf, todoView } from '../../projections/todo.ts';
+import { byUrgency, type Todo, type TodoView, todoOf, todoView } from '../../projections/todo.ts';
 import type { ReadModel } from '../log/read-model.ts';
 import type { ChamberLimits } from '../moves/move.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -18,7 +18,7 @@ export interface TodoList {
    * restarts.
    */
   readonly version: string;
-  /** The first deadline that is ahead: until then only an event can change the list. Infinity without one. */
+  /** Until then only an event can change the list; Infinity if nothing else can. */
   readonly validUntil: Millis;
 }
 
@@ -36,8 +36,8 @@ export class TodoLists {
     const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
     const { membersMax } = this.#limits;
     const items = memberships.map((membership) => todoOf(membership, { now, membersMax })).sort(byUrgency);
-    const ahead = items.map(nextDeadline).filter((deadline) => deadline > now);
-    return { now, items, version: versionOf(items), validUntil: Math.min(...ahead) };
+    const validUntil = Math.min(...items.map(({ changesAt }) => changesAt));
+    return { now, items, version: versionOf(items), validUntil };
   }
 
   /** The first items of a list, as they are shown. */

@@ -1,7 +1,7 @@
 // The two ways to wait at GET /me/todo: a response that comes when the list has changed, and server-sent events.
 import type { HttpBindings } from '@hono/node-server';
 import { whenClosed } from '../connections/carrier.ts';
-import { EVENT_SOURCE_HEADERS, type EventSink, eventSource } from '../connections/event-source.ts';
+import { type EventSink, respondEvents } from '../connections/event-source.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
 import type { ForumContext, RouteContext } from './context.ts';
 import { CORS_HEADERS } from './response.ts';
@@ -53,7 +53,6 @@ export function streamLists(
 ): Response {
   // Streams are served over sockets.
   const { incoming, outgoing } = c.env as HttpBindings;
-  whenClosed(outgoing, waits.hold(did));
   const send = async (sink: EventSink, signal: AbortSignal) => {
     let sent: string | undefined;
     for await (const list of todoWatches.lists(did, signal)) {
@@ -67,6 +66,5 @@ export function streamLists(
     send(sink, ending.signal).then(() => sink.end(), sink.fail);
     return () => ending.abort();
   };
-  const headers = { ...CORS_HEADERS, ...EVENT_SOURCE_HEADERS };
-  return new Response(eventSource({ incoming, outgoing, liveness, open }), { headers });
+  return respondEvents({ incoming, outgoing, liveness, quota: waits, caller: did, headers: CORS_HEADERS, open });
 }

@@ -100,8 +100,7 @@ const todoRoute: Route = readRoute<TodoAnswer>({
       more: list.items.length > limit,
       version: list.version,
     });
-    const isStream = accepts(header(c, 'accept'), 'text/event-stream') && c.req.method === 'GET';
-    if (isStream) return streamLists(context, c, { did, answer });
+    if (accepts(header(c, 'accept'), 'text/event-stream')) return streamLists(context, c, { did, answer });
     if (wait === undefined) return json(await answer(await forum.todoLists.of(did, forum.now())));
     const release = waits.hold(did);
     try {

@@ -5,7 +5,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
 import { isSettled } from '../../projections/listings.ts';
 import { whenClosed } from '../connections/carrier.ts';
-import { EVENT_SOURCE_HEADERS, type EventSink, eventSource } from '../connections/event-source.ts';
+import { type EventSink, respondEvents } from '../connections/event-source.ts';
 import type { Liveness } from '../connections/liveness.ts';
 import type { Quota } from '../connections/quota.ts';
 import { parseDid } from '../crypto/did-key.ts';
@@ -99,21 +99,16 @@ export function streamRoutes(
 
   async function serve(c: Context, following: Following): Promise<Response> {
     const { incoming, outgoing } = bindingsOf(c);
-    if (outgoing === undefined) {
-      const { socket } = incoming;
-      whenClosed(socket, quota.hold(networkOf(incoming)));
-      const response = await serveWebSocket(c, { ...following, socket, liveness });
-      for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
-      return response;
+    const caller = networkOf(incoming);
+    if (outgoing !== undefined) {
+      const open = (sink: EventSink) => sendLines(sink, following);
+      return respondEvents({ incoming, outgoing, liveness, quota, caller, headers: logHeaders, open });
     }
-    const init = { headers: { ...logHeaders, ...EVENT_SOURCE_HEADERS } };
-    const network = networkOf(incoming);
-    quota.require(network);
-    // The stream of a HEAD would never be read or ended.
-    if (c.req.method === 'HEAD') return new Response(null, init);
-    whenClosed(outgoing, quota.hold(network));
-    const open = (sink: EventSink) => sendLines(sink, following);
-    return new Response(eventSource({ incoming, outgoing, liveness, open }), init);
+    const { socket } = incoming;
+    whenClosed(socket, quota.hold(caller));
+    const response = await serveWebSocket(c, { ...following, socket, liveness });
+    for (const [name, value] of Object.entries(logHeaders)) response.headers.set(name, value);
+    return response;
   }
 
   /** `first` is the event before the first one that is published. */

@@ -18,6 +18,12 @@ function openTodo(running: Running, by: Signer) {
   );
 }
 
+/** The id of a chamber in LOBBY that the agent created. */
+async function newChamber(running: Running, by: Signer): Promise<number> {
+  const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
+  return (await call(running, by, ['POST', '/chambers', body])).chamberId;
+}
+
 /** A chamber in PROPOSAL, where it is the first agent's turn. */
 async function proposing(running: Running) {
   const [ann, bob] = [await newAgent(running), await newAgent(running)];
@@ -43,6 +49,60 @@ describe('server-sent events of /me/todo', () => {
     expect(await next(source)).toMatchObject({ todo: [{ must: 'pass' }] });
     await pass(bob);
     expect(await next(source)).toEqual(await call(running, bob, ['GET', TODO]));
+  });
+
+  it('carry at once what changes at a chamber beyond those that a response holds', async () => {
+    const running = await run();
+    const [ann, bob] = [await newAgent(running), await newAgent(running)];
+    let last = 0;
+    for (let count = 0; count < 201; count++) last = await newChamber(running, ann);
+    const source = await openTodo(running, ann);
+    const { more, todo, version } = await next(source);
+    expect(more).toBe(true);
+    expect(todo).not.toContainEqual(expect.objectContaining({ chamberId: last }));
+    await call(running, bob, ['POST', `/chambers/${last}/join`]);
+    const changed = await next(source);
+    expect(changed).toMatchObject({ more: true, todo });
+    expect(changed.version).not.toBe(version);
+  });
+
+  it('carry a turn that runs out, which no event tells of', async () => {
+    const running = await run();
+    const ann = await newAgent(running);
+    const body = { name: 'Test', turnSeconds: 1, ...deadlinesFrom(running.clock.read()) };
+    const { chamberId } = await call(running, ann, ['POST', '/chambers', body]);
+    await call(running, ann, ['POST', `/chambers/${chamberId}/join`]);
+    running.clock.set(Date.parse(body.lobbyDeadline) + 900);
+    const source = await openTodo(running, ann);
+    const [{ turnEndsAt }] = (await next(source)).todo;
+    running.clock.advance(100);
+    const [{ turnEndsAt: later }] = (await next(source)).todo;
+    expect(Date.parse(later) - Date.parse(turnEndsAt)).toBe(1000);
+  });
+
+  it('whose list cannot be read are cut, and give their place back', async () => {
+    const running = await run({ WAITS_PER_DID_MAX: '1' });
+    const { ann, bob, pass } = await proposing(running);
+    const { lists } = running.service.forum.store;
+    const source = await openTodo(running, bob);
+    await next(source);
+    const failing = vi.spyOn(lists, 'listMemberships').mockRejectedValue(new Error('the disk is gone'));
+    const end = source.next();
+    await pass(ann);
+    await expect(end).rejects.toThrow();
+    failing.mockRestore();
+    const again = await vi.waitFor(() => openTodo(running, bob));
+    expect(await next(again)).toMatchObject({ todo: [{ must: 'pass' }] });
+  });
+
+  it('answer HEAD without opening a stream', async () => {
+    const running = await run({ WAITS_PER_DID_MAX: '1' });
+    const bob = await newAgent(running);
+    const url = running.url + TODO;
+    const signed = bob.sign({ method: 'HEAD', url, body: undefined, created: running.clock.seconds });
+    const response = await fetch(url, { method: 'HEAD', headers: { ...signed, accept: 'text/event-stream' } });
+    expect(response.headers.get('content-type')).toContain('text/event-stream');
+    await openTodo(running, bob);
   });
 
   it('count as waiting requests until they end', async () => {
