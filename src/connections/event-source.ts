@@ -60,12 +60,13 @@ function bodyOf({ incoming, outgoing, liveness, open }: EventSourceOptions): Rea
       isEnded = true;
     };
     stop = open({
-      send: (events) => {
-        send(events);
-        return new Promise((resolve) => {
+      send: (events) =>
+        new Promise((resolve) => {
           onRoom = resolve;
-        });
-      },
+          send(events);
+          // No room is reported any more.
+          if (isEnded) resolve();
+        }),
       end: (last) =>
         finish(() => {
           if (last !== undefined) controller.enqueue(last);

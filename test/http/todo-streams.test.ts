@@ -1,7 +1,9 @@
 // GET /me/todo over sockets: server-sent events, and the end of the service.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { openSource, take } from '../kit/consumers.ts';
 import { call, newAgent, type Running, run } from '../kit/service.ts';
@@ -93,6 +95,53 @@ describe('server-sent events of /me/todo', () => {
     failing.mockRestore();
     const again = await vi.waitFor(() => openTodo(running, bob));
     expect(await next(again)).toMatchObject({ todo: [{ must: 'pass' }] });
+  });
+
+  it('leave nothing behind when their reader goes while a list is prepared', async () => {
+    const running = await run();
+    const { bob } = await proposing(running);
+    const { forum } = running.service;
+    let followed = 0;
+    const follow = forum.follow.bind(forum);
+    vi.spyOn(forum, 'follow').mockImplementation((stream, wake) => {
+      const unfollow = follow(stream, wake);
+      followed++;
+      return () => {
+        unfollow();
+        followed--;
+      };
+    });
+    const { lists } = forum.store;
+    const read = lists.listMembersAt.bind(lists);
+    let isReading = false;
+    let proceed = () => {};
+    const gate = new Promise<void>((resolve) => {
+      proceed = resolve;
+    });
+    vi.spyOn(lists, 'listMembersAt').mockImplementation(async (seats) => {
+      isReading = true;
+      await gate;
+      return read(seats);
+    });
+    const closed = new Promise<void>((resolve) => {
+      const onStart = (message: unknown) => {
+        const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
+        if (request.url === TODO) response.once('close', resolve);
+      };
+      subscribe('http.server.request.start', onStart);
+      onTestFinished(() => void unsubscribe('http.server.request.start', onStart));
+    });
+    const reader = new AbortController();
+    const url = running.url + TODO;
+    const signed = bob.sign({ method: 'GET', url, body: undefined, created: running.clock.seconds });
+    const opening = fetch(url, { headers: { ...signed, accept: 'text/event-stream' }, signal: reader.signal });
+    const gone = expect(opening.then((response) => response.text())).rejects.toThrow();
+    await vi.waitFor(() => expect([isReading, followed]).toEqual([true, 2]));
+    reader.abort();
+    await gone;
+    await closed;
+    proceed();
+    await vi.waitFor(() => expect(followed).toBe(0), { timeout: 5_000 });
   });
 
   it('answer HEAD without opening a stream', async () => {

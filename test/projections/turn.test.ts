@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { turnHolderAt } from '../../projections/phase.ts';
+import { nextClockChange, turnHolderAt } from '../../projections/phase.ts';
 import { fold, HOURS, type Past } from '../kit/given.ts';
 import { ANN, BOB, CYD, created, DEADLINES_HOURLY, joined, passed } from '../kit/pasts.ts';
 
@@ -71,5 +71,33 @@ describe('a turn with turnSeconds', () => {
     const at = HOURS.proposal + 90_000;
     const spoken: Past = [at, BOB, { type: 'chamber.passed', payload: { nextTurnAgent: CYD } }];
     expect(holders([...TIMED, spoken], HOURS.proposal)).toEqual([CYD]);
+  });
+});
+
+describe('the clock alone changes a chamber next', () => {
+  const next = (past: readonly Past[], ...instants: readonly number[]) => {
+    const state = fold(past);
+    return instants.map((at) => nextClockChange(state, at));
+  };
+
+  it('at the end of its phase', () => {
+    const { lobby, proposal, debate, reveal, end } = HOURS;
+    expect(next(MEMBERS, lobby, proposal - 1, proposal, reveal)).toEqual([proposal, proposal, debate, end]);
+  });
+
+  it('at the end of a turn that has a limit, and of the phase if that is sooner', () => {
+    const { proposal, debate } = HOURS;
+    const instants = [proposal, proposal + MINUTE - 1, proposal + MINUTE, debate - 1];
+    expect(next(TIMED, ...instants)).toEqual([proposal + MINUTE, proposal + MINUTE, proposal + 2 * MINUTE, debate]);
+    const passedLate = [...TIMED, passed(debate - MINUTE / 2, BOB, CYD)];
+    expect(next(passedLate, debate - 1)).toEqual([debate]);
+  });
+
+  it('never after the reveal deadline', () => {
+    expect(next(MEMBERS, HOURS.end, HOURS.end + MINUTE)).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]);
+  });
+
+  it('after the newest event, also by a clock that was set back', () => {
+    expect(next([...MEMBERS, passed(HOURS.debate, ANN, BOB)], HOURS.lobby)).toEqual([HOURS.commit]);
   });
 });
