@@ -2,7 +2,8 @@
 // same bytes, and the service repeats its first response. So a move is made exactly once over any network.
 
 import { LimitError, type ReadLimits } from '../reading/limits.ts';
-import { type Fetch, type OpenResponse, openResponse, parseModestJson } from '../reading/response.ts';
+import { parseModestJson } from '../reading/parse.ts';
+import { type Fetch, type OpenResponse, openResponse } from '../reading/response.ts';
 import { ERROR_CODES, type ExpectedSignature } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
@@ -42,10 +43,10 @@ export interface Call {
   readonly body?: object | undefined;
   readonly signer?: Signer;
   /**
-   * How the response is read; as JSON by default. `page`: a Page of lines. `nothing`: the headers alone, to ask whether a
+   * How the response is read; as JSON by default. `list`: a JSON array, item by item. `page`: a Page of lines. `nothing`: the headers alone, to ask whether a
    * stream would be accepted.
    */
-  readonly as?: 'json' | 'text' | 'page' | 'nothing';
+  readonly as?: 'json' | 'list' | 'text' | 'page' | 'nothing';
   /** How long the service may wait before it responds, in milliseconds. */
   readonly waitMillis?: number;
 }
@@ -178,6 +179,7 @@ const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
 /** undefined if it is not JSON, where that is expected. */
 async function readBody(response: OpenResponse, as: Call['as'], limits: ReadLimits): Promise<unknown> {
   if (!response.ok || as === 'json') return await response.json(limits);
+  if (as === 'list') return await response.list(limits);
   if (as === 'text') return await response.text(limits);
   return as === 'page' ? await readPage(response, limits) : null;
 }

@@ -143,7 +143,7 @@ export class ForumClient {
 
   /** Ideas with a token, newest graduation first. */
   ideas(query: { readonly limit?: number } = {}, options?: CallOptions): Promise<readonly IdeaView[]> {
-    return this.#get(`/ideas${toQuery({ ...query })}`, options);
+    return this.#list(`/ideas${toQuery({ ...query })}`, options);
   }
 
   /** The idea with that ticker, regardless of case: one with a token before others, then the newest. */
@@ -153,7 +153,7 @@ export class ForumClient {
 
   /** The ideas of a chamber, in the order of their proposal. */
   chamberIdeas(chamberId: number, options?: CallOptions): Promise<readonly IdeaView[]> {
-    return this.#get(`/chambers/${chamberId}/ideas`, options);
+    return this.#list(`/chambers/${chamberId}/ideas`, options);
   }
 
   /** Who committed; from ALLOCATE_REVEAL on also the reveals and the tally. */
@@ -229,6 +229,10 @@ export class ForumClient {
 
   #get<Result>(path: string, options?: CallOptions): Promise<Result> {
     return exchange(this.service, { method: 'GET', path }, options?.signal);
+  }
+
+  #list<Item>(path: string, options?: CallOptions): Promise<readonly Item[]> {
+    return exchange(this.service, { method: 'GET', path, as: 'list' }, options?.signal);
   }
 }
 

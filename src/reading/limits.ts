@@ -3,6 +3,10 @@
 export interface ReadLimits {
   /** Of a response that is read whole, in bytes after decompression. */
   readonly responseBytesMax: number;
+  /** Of a list of ideas, in bytes after decompression. It is parsed item by item, so it may be longer than other responses. */
+  readonly listBytesMax: number;
+  /** Of an item of such a list. */
+  readonly itemBytesMax: number;
   /** Of the JSON of a response, a line or an event: small values take far more memory than bytes on the wire. */
   readonly jsonValuesMax: number;
   /** Of a line of a log or an event of a stream, in bytes after decompression. */
@@ -21,6 +25,9 @@ const MEBIBYTE = 1024 * 1024;
 
 export const READ_LIMITS: ReadLimits = {
   responseBytesMax: 3 * MEBIBYTE,
+  // 256 ideas with the longest descriptions of control characters, each escaped in 6 bytes, take 12.7 MB, and each idea 50 KB.
+  listBytesMax: 14 * MEBIBYTE,
+  itemBytesMax: 65_536,
   jsonValuesMax: 50_000,
   // Far above any line that a service with default limits writes.
   lineBytesMax: 4 * MEBIBYTE,

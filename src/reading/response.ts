@@ -1,8 +1,9 @@
 // One response, read within limits of bytes, values and time. Everything that asks somebody else's service reads through it.
-import { requireModestJson } from '../vocabulary/json.ts';
 import { count, LimitError, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';
 import { linkedSignal } from './linked-signal.ts';
+import { type ListLimits, readList } from './list.ts';
+import { parseModestJson } from './parse.ts';
 
 /** What is needed of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -37,7 +38,7 @@ export async function openResponse(
   }
 }
 
-/** Its body is read at most once, by one of text, json and lines; then, or by close, its connection and timers end. */
+/** Its body is read at most once, by one of text, json, list and lines; then, or by close, its connection and timers end. */
 export class OpenResponse {
   readonly status: number;
   readonly ok: boolean;
@@ -77,6 +78,11 @@ export class OpenResponse {
     return parseModestJson(await this.text(limits), limits);
   }
 
+  /** The items of a JSON array, undefined if it is none. Throws a LimitError beyond a limit. */
+  async list(limits: ListLimits): Promise<readonly unknown[] | undefined> {
+    return await readList(this.#chunks(), limits);
+  }
+
   /** Its lines as they come. Throws a LimitError on one beyond lineBytesMax. */
   async *lines(limits: Pick<ReadLimits, 'lineBytesMax'>): AsyncGenerator<RawLine, void, undefined> {
     for await (const line of splitLines(this.#chunks(), limits)) {
@@ -111,20 +117,6 @@ export function limitedFetch(limits: ReadLimits, wholeMillisMax?: number): typeo
 
 /** Of viem's HTTP transport, whose timeout ends with the headers: its limits are those of limitedFetch. */
 export const UNLIMITED_BY_VIEM = { timeout: 0, maxResponseBodySize: false } as const;
-
-/** undefined if the text is not JSON. Throws a LimitError for JSON of too many values or levels. */
-export function parseModestJson(text: string, { jsonValuesMax }: Pick<ReadLimits, 'jsonValuesMax'>): unknown {
-  try {
-    requireModestJson(text, jsonValuesMax);
-  } catch (error) {
-    throw new LimitError('jsonValuesMax', `its JSON is not read: ${(error as Error).message}`);
-  }
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 class SilenceTimer {
   readonly #millis: number | undefined;

@@ -52,6 +52,13 @@ const ATTACKS = {
   longText: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(3 * MEBIBYTE - 100)}"}]`),
   /** The same for the auditor, whose limit is lower. */
   longTextOfAudit: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(2 * MEBIBYTE - 100)}"}]`),
+  /** Nearly the longest list and items; each takes two bytes for a character. */
+  longItems: (response) =>
+    response.end(
+      `[${Array(220)
+        .fill(`{"name":"€${'x'.repeat(65_000)}"}`)
+        .join(',')}]`,
+    ),
   /** Invisible characters, which are escaped for a terminal. */
   invisible: (response) => response.end(`[{"chamberId":1,"name":"${'\u200b'.repeat(MEBIBYTE - 100)}"}]`),
   /** One of them widens its column. */

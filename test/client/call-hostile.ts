@@ -12,6 +12,7 @@ async function drain(items: AsyncIterable<unknown>): Promise<void> {
 
 const CALLS: Readonly<Record<string, () => Promise<unknown>>> = {
   chambers: () => forum.chambers(),
+  ideas: () => forum.chamberIdeas(1),
   transcript: () => forum.transcript(1),
   history: () => drain(forum.history(1)),
   lines: () => drain(forum.lines(1)),

@@ -123,6 +123,7 @@ const JS = casesOf({
     'longText',
     'drip',
   ],
+  ideas: ['gzipBomb', 'endlessBody', 'smallValues', 'shapes', 'longItems', 'drip'],
   transcript: ['gzipBomb', 'longText'],
   history: ['gzipBomb', 'endlessLine', 'drip'],
   lines: ['endlessMessage', 'emptyMessages', 'endlessHeaders'],
@@ -182,7 +183,7 @@ describe('the Python client', AGAIN, () => {
 const COMMANDS = casesOf({
   'chamber list': ['gzipBomb', 'smallValues', 'shapes', 'longText', 'invisible', 'rows', 'drip'],
   'chamber list --json': ['longText', 'invisible', 'shapes'],
-  'chamber show 1': ['longText', 'shapes'],
+  'chamber show 1': ['longText', 'longItems', 'shapes'],
   'chamber tail 1': ['endlessMessage', 'emptyMessages'],
   'export 1': ['gzipBomb', 'endlessLine'],
   todo: ['gzipBomb', 'smallValues', 'shapes'],

@@ -1,0 +1,105 @@
+// A JSON array of hostile input, parsed one item at a time: a long list costs its items and not also its whole text.
+import { count, LimitError, type ReadLimits } from './limits.ts';
+import { parseModestJson } from './parse.ts';
+
+export type ListLimits = Pick<ReadLimits, 'listBytesMax' | 'itemBytesMax' | 'jsonValuesMax'>;
+
+const SPACES: readonly number[] = [0x20, 0x09, 0x0a, 0x0d];
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPENING: readonly number[] = [0x5b, 0x7b];
+const CLOSING: readonly number[] = [0x5d, 0x7d];
+const [OPEN_BRACKET] = OPENING;
+const [CLOSE_BRACKET] = CLOSING;
+
+/** undefined if it is not a JSON array. Throws a LimitError beyond a limit. */
+export async function readList(
+  chunks: AsyncIterable<Uint8Array>,
+  limits: ListLimits,
+): Promise<readonly unknown[] | undefined> {
+  const parser = new ListParser(limits);
+  for await (const chunk of chunks) if (!parser.push(chunk)) return undefined;
+  return parser.isEnded ? parser.items : undefined;
+}
+
+class ListParser {
+  readonly items: unknown[] = [];
+  isEnded = false;
+  readonly #limits: ListLimits;
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  /** The bytes of the item that is being read. */
+  readonly #item: Uint8Array;
+  #itemBytes = 0;
+  #bytes = 0;
+  #values = 0;
+  /** 1 between the items. */
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+
+  constructor(limits: ListLimits) {
+    this.#limits = limits;
+    this.#item = new Uint8Array(limits.itemBytesMax);
+  }
+
+  /** Returns false once the text is certainly not a JSON array. */
+  push(chunk: Uint8Array): boolean {
+    const { listBytesMax } = this.#limits;
+    this.#bytes += chunk.length;
+    if (this.#bytes > listBytesMax)
+      throw new LimitError('listBytesMax', `it is a list of more than ${count(listBytesMax)} bytes`);
+    return chunk.every((byte) => (this.#isInString ? this.#takeOfString(byte) : this.#take(byte)));
+  }
+
+  #takeOfString(byte: number): boolean {
+    this.#isInString = this.#isEscaped || byte !== QUOTE;
+    this.#isEscaped = !this.#isEscaped && byte === BACKSLASH;
+    return this.#keep(byte);
+  }
+
+  #take(byte: number): boolean {
+    if (this.#depth === 0) {
+      if (SPACES.includes(byte)) return true;
+      this.#depth = 1;
+      return byte === OPEN_BRACKET && !this.isEnded;
+    }
+    if (byte === COMMA || OPENING.includes(byte)) this.#countValue();
+    if (this.#depth === 1 && byte === COMMA) return this.#endItem();
+    if (this.#depth === 1 && byte === CLOSE_BRACKET) return this.#end();
+    if (OPENING.includes(byte)) this.#depth++;
+    if (CLOSING.includes(byte)) this.#depth--;
+    this.#isInString = byte === QUOTE;
+    return this.#depth > 0 && this.#keep(byte);
+  }
+
+  #countValue(): void {
+    const { jsonValuesMax } = this.#limits;
+    if (++this.#values > jsonValuesMax)
+      throw new LimitError('jsonValuesMax', `it is a list of more than ${count(jsonValuesMax)} values`);
+  }
+
+  #keep(byte: number): true {
+    const { itemBytesMax } = this.#limits;
+    if (this.#itemBytes === itemBytesMax)
+      throw new LimitError('itemBytesMax', `it holds an item of more than ${count(itemBytesMax)} bytes`);
+    this.#item[this.#itemBytes++] = byte;
+    return true;
+  }
+
+  #end(): boolean {
+    this.#depth = 0;
+    this.isEnded = true;
+    const isEmpty =
+      this.items.length === 0 && this.#item.subarray(0, this.#itemBytes).every((byte) => SPACES.includes(byte));
+    return isEmpty || this.#endItem();
+  }
+
+  #endItem(): boolean {
+    const text = this.#decoder.decode(this.#item.subarray(0, this.#itemBytes));
+    this.#itemBytes = 0;
+    const item = parseModestJson(text, this.#limits);
+    this.items.push(item);
+    return item !== undefined;
+  }
+}
