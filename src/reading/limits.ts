@@ -5,6 +5,8 @@ export interface ReadLimits {
   readonly responseBytesMax: number;
   /** Of a list of ideas, in bytes after decompression. It is parsed item by item, so it may be longer than other responses. */
   readonly listBytesMax: number;
+  /** Of the texts in such a list, in characters: an escaped one takes up to 6 bytes of JSON and two of memory. */
+  readonly listCharsMax: number;
   /** Of an item of such a list. */
   readonly itemBytesMax: number;
   /** Of the JSON of a response, a line or an event: small values take far more memory than bytes on the wire. */
@@ -27,6 +29,7 @@ export const READ_LIMITS: ReadLimits = {
   responseBytesMax: 3 * MEBIBYTE,
   // 256 ideas with the longest descriptions of control characters, each escaped in 6 bytes, take 12.7 MB, and each idea 50 KB.
   listBytesMax: 14 * MEBIBYTE,
+  listCharsMax: 4 * MEBIBYTE,
   itemBytesMax: 65_536,
   jsonValuesMax: 50_000,
   // Far above any line that a service with default limits writes.

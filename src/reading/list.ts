@@ -2,7 +2,7 @@
 import { count, LimitError, type ReadLimits } from './limits.ts';
 import { parseModestJson } from './parse.ts';
 
-export type ListLimits = Pick<ReadLimits, 'listBytesMax' | 'itemBytesMax' | 'jsonValuesMax'>;
+export type ListLimits = Pick<ReadLimits, 'listBytesMax' | 'listCharsMax' | 'itemBytesMax' | 'jsonValuesMax'>;
 
 const SPACES: readonly number[] = [0x20, 0x09, 0x0a, 0x0d];
 const QUOTE = 0x22;
@@ -32,6 +32,7 @@ class ListParser {
   readonly #item: Uint8Array;
   #itemBytes = 0;
   #bytes = 0;
+  #chars = 0;
   #values = 0;
   /** 1 between the items. */
   #depth = 0;
@@ -99,7 +100,18 @@ class ListParser {
     const text = this.#decoder.decode(this.#item.subarray(0, this.#itemBytes));
     this.#itemBytes = 0;
     const item = parseModestJson(text, this.#limits);
+    this.#chars += charsOf(item);
+    const { listCharsMax } = this.#limits;
+    if (this.#chars > listCharsMax)
+      throw new LimitError('listCharsMax', `its texts have more than ${count(listCharsMax)} characters`);
     this.items.push(item);
     return item !== undefined;
   }
+}
+
+/** Of all texts in a value: they are what it takes of memory, beside the values. It is nested few levels deep. */
+function charsOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.entries(value).reduce((chars, [name, member]) => chars + name.length + charsOf(member), 0);
 }

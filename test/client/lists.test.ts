@@ -66,6 +66,7 @@ it.each([
 
 it.each([
   ['listBytesMax', '["aaaaaaaaaa"]', { listBytesMax: 13 }],
+  ['listCharsMax', '[{"a":["bc"]},"d"]', { listCharsMax: 3 }],
   ['itemBytesMax', '["aaaaaaaaaa"]', { itemBytesMax: 11 }],
   ['jsonValuesMax', '[1,2,3,4,5]', { jsonValuesMax: 3 }],
   ['jsonValuesMax', `[${'['.repeat(40)}${']'.repeat(40)}]`, {}],
