@@ -1,7 +1,7 @@
 // What is invisible or moves a cursor is shown nowhere: every such code point of Unicode, on every surface that shows what others wrote.
 import { describe, expect, it, vi } from 'vitest';
 import type { ChamberState } from '../projections/chamber.ts';
-import { toText } from '../src/audit/text.ts';
+import { toText } from '../src/audit/report/text.ts';
 import { narrate } from '../src/cli/narrate.ts';
 import { members, print, printError, table } from '../src/cli/output.ts';
 import { ClientError } from '../src/client/index.ts';

@@ -1,9 +1,9 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
+import { SignatureSet } from './line/signature-set.ts';
+import type { Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
-import type { ReportedCheck } from './report-types.ts';
-import { SignatureSet } from './signature-set.ts';
-import type { Verify } from './verify.ts';
+import type { ReportedCheck } from './report/report-types.ts';
 
 export interface AuditContext {
   readonly policy: AuditPolicy;

@@ -7,24 +7,24 @@ import { createVerifier } from '../verifier/verifier.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { visibleJson, visibleLine } from '../vocabulary/visible.ts';
-import { type Accounts, listedAccounts, ServiceAccounts } from './accounts.ts';
-import type { AuditedChain } from './chain.ts';
-import { ChamberAudit, type SetAside } from './chamber-audit.ts';
+import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
+import { compareAccounts } from './account/registrations.ts';
+import type { AuditedChain } from './chain/chain-reader.ts';
+import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
+import { TwofoldTree } from './chamber/merkle-root.ts';
 import { type AuditContext, auditContext } from './context.ts';
-import { FileInput, KeptInput } from './file-input.ts';
-import { INPUT_LIMITS, type InputLimits, readLines, requireLines, Unreachable, UnusableInput } from './input.ts';
-import { LogOrder } from './log-order.ts';
-import { TwofoldTree } from './merkle-root.ts';
+import { FileInput, KeptInput } from './line/file-input.ts';
+import { INPUT_LIMITS, type InputLimits, readLines, requireLines, Unreachable, UnusableInput } from './line/input.ts';
+import { checkedVerify, type Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
-import { Progress } from './progress.ts';
-import { compareAccounts } from './registrations.ts';
-import { toAuditReport, toReport } from './report.ts';
-import type { AuditReport, ChamberReport, ServiceReport } from './report-types.ts';
-import { AuditedService } from './service.ts';
-import { toText } from './text.ts';
-import { diagnose } from './verdict.ts';
-import { checkedVerify, type Verify } from './verify.ts';
-import { compareViews } from './views.ts';
+import { Progress } from './report/progress.ts';
+import { toAuditReport, toReport } from './report/report.ts';
+import type { AuditReport, ChamberReport, ServiceReport } from './report/report-types.ts';
+import { toText } from './report/text.ts';
+import { diagnose } from './report/verdict.ts';
+import { LogOrder } from './service/log-order.ts';
+import { AuditedService } from './service/service-reader.ts';
+import { compareViews } from './service/views.ts';
 
 export interface AuditArguments extends AuditPolicy {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
@@ -112,7 +112,7 @@ async function toChain({ rpc, registries = [], limits }: AuditArguments): Promis
   if (rpc === undefined) return undefined;
   if (registries.length === 0) throw new UnusableInput('--rpc needs --registry');
   if (!isUrl(rpc)) throw new UnusableInput('--rpc must be an http(s) URL');
-  const { AuditedChain } = await import('./chain.ts');
+  const { AuditedChain } = await import('./chain/chain-reader.ts');
   return new AuditedChain(rpc, registries as readonly Hex[], limits);
 }
 
@@ -164,7 +164,7 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
 async function askChain(audit: ChamberAudit, chain?: AuditedChain, chamberId?: number): Promise<void> {
   if (chain === undefined)
     return audit.findings.notEvaluated('use --rpc and --registry to ask the chain', 'contract', 'receipts');
-  const { compareChain } = await import('./claims.ts');
+  const { compareChain } = await import('./chain/claims.ts');
   await compareChain(audit, chain, chamberId);
 }
 

@@ -1,6 +1,6 @@
 // `chambers audit`, which the package chambers-audit provides on its own.
 
-import type { InputLimits } from '../audit/input.ts';
+import type { InputLimits } from '../audit/line/input.ts';
 import { VERSION } from '../version.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { toInteger, toOptionalInteger } from './values.ts';

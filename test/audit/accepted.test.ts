@@ -1,7 +1,7 @@
 // What the service accepts, however unusual the request, the auditor verifies: an honest log is never called broken.
 import { get } from 'node:http';
 import { expect, test } from 'vitest';
-import { baseOf } from '../../src/audit/evidence.ts';
+import { baseOf } from '../../src/audit/line/evidence.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, PUBLIC_URL } from '../kit/house.ts';
 import { run } from '../kit/service.ts';

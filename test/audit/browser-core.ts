@@ -2,8 +2,8 @@
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { rolldown } from 'rolldown';
-import type { CheckResult } from '../../src/audit/findings.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
+import type { CheckResult } from '../../src/audit/report/findings.ts';
 
 const CORE = fileURLToPath(new URL('../../src/audit/core.ts', import.meta.url));
 const CORE_AND_READER = fileURLToPath(new URL('browser-entry.ts', import.meta.url));

@@ -1,8 +1,8 @@
 // What a log claims about the chain, against the chain: a token, and a deployment that fails. Forged logs are chained anew.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { AuditedChain } from '../../src/audit/chain.ts';
-import { compareChain } from '../../src/audit/claims.ts';
-import { deployData } from '../../src/audit/contracts.ts';
+import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
+import { compareChain } from '../../src/audit/chain/claims.ts';
+import { deployData } from '../../src/audit/chain/contracts.ts';
 import type { AuditPolicy } from '../../src/audit/policy.ts';
 import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { Agent, ForumClient } from '../../src/client/index.ts';

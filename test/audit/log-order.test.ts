@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LogOrder } from '../../src/audit/log-order.ts';
+import { LogOrder } from '../../src/audit/service/log-order.ts';
 
 const MINUTE = 60_000;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { progressText } from '../../src/audit/progress.ts';
+import { progressText } from '../../src/audit/report/progress.ts';
 
 test.each([
   [1_000, undefined, 0, '1,000 events'],

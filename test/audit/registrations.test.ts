@@ -2,9 +2,9 @@
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { listedAccounts } from '../../src/audit/accounts.ts';
+import { listedAccounts } from '../../src/audit/account/accounts.ts';
 import { auditContext } from '../../src/audit/context.ts';
-import { readLines } from '../../src/audit/input.ts';
+import { readLines } from '../../src/audit/line/input.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House, registrationOf } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';

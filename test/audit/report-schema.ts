@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'vitest';
-import type { AuditReport } from '../../src/audit/report-types.ts';
+import type { AuditReport } from '../../src/audit/report/report-types.ts';
 
-const schema: object = JSON.parse(readFileSync(new URL('../../src/audit/report.schema.json', import.meta.url), 'utf8'));
+const schema: object = JSON.parse(
+  readFileSync(new URL('../../src/audit/report/report.schema.json', import.meta.url), 'utf8'),
+);
 const ajv = new Ajv2020({ allErrors: true });
 // A CommonJS module: its default export is what Node hands over.
 addFormats.default(ajv);

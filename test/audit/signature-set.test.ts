@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SignatureSet } from '../../src/audit/signature-set.ts';
+import { SignatureSet } from '../../src/audit/line/signature-set.ts';
 import { Random } from '../kit/random.ts';
 
 const random = new Random(11);

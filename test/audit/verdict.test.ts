@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { toAuditReport } from '../../src/audit/report.ts';
-import { toText as toText80 } from '../../src/audit/text.ts';
+import { toAuditReport } from '../../src/audit/report/report.ts';
+import { toText as toText80 } from '../../src/audit/report/text.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { changed, leaves, slightly } from './alter.ts';
 import { type Line, parse, rechained, report, toText } from './forge.ts';

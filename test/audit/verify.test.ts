@@ -1,6 +1,6 @@
 // A fast verifier is believed in what it accepts, but for a sample, and in nothing that it refuses.
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { checkedVerify, createWebVerify, type FastVerify } from '../../src/audit/verify.ts';
+import { checkedVerify, createWebVerify, type FastVerify } from '../../src/audit/line/verify.ts';
 import { parseDid } from '../../src/crypto/did-key.ts';
 import { toVerifyingKey } from '../../src/crypto/verify.ts';
 import { Signer } from '../kit/signer.ts';

@@ -1,10 +1,10 @@
 // The package chambers-audit as a library, whose types need no other package.
-import { AuditedChain } from '../../audit/chain.ts';
+import { AuditedChain } from '../../audit/chain/chain-reader.ts';
 import { auditFile as runFile, auditService as runService } from '../../audit/main.ts';
 import type { AuditPolicy } from '../../audit/policy.ts';
-import type { ChamberReport, ServiceReport } from '../../audit/report-types.ts';
+import type { ChamberReport, ServiceReport } from '../../audit/report/report-types.ts';
 
-export type { CheckResult } from '../../audit/findings.ts';
+export type { CheckResult } from '../../audit/report/findings.ts';
 export type { AuditPolicy, ChamberReport, ServiceReport };
 
 export interface AuditOptions {

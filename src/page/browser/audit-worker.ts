@@ -8,7 +8,7 @@ import {
   readLines,
   type StartedLine,
 } from '../../audit/core.ts';
-import { Findings } from '../../audit/findings.ts';
+import { Findings } from '../../audit/report/findings.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
@@ -153,8 +153,8 @@ async function comparePreview(audit: ChamberAudit, job: AuditJob): Promise<void>
 /** Loads what reads the chain, most of which is viem. */
 async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain): Promise<void> {
   const [claims, { AuditedChain }] = await Promise.all([
-    import('../../audit/claims.ts'),
-    import('../../audit/chain.ts'),
+    import('../../audit/chain/claims.ts'),
+    import('../../audit/chain/chain-reader.ts'),
   ]);
   const { moves, decisions, context } = audit;
   const findings = new Findings();

@@ -1,13 +1,13 @@
 // One line to one event record, or what is wrong with it. The bytes must be exactly the record's canonical form, and its
 // members exactly the published ones: the payload schemas are those of the moves and of the service events.
 import * as v from 'valibot';
-import { accountRecordSchemas, recordSchemas } from '../moves/records.ts';
-import { READ_LIMITS } from '../reading/limits.ts';
-import { ForumError } from '../vocabulary/errors.ts';
-import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
-import { canonicalJson, parseJson } from '../vocabulary/json.ts';
-import { isPlainObject } from '../vocabulary/schemas.ts';
-import type { JsonValue } from '../vocabulary/values.ts';
+import { accountRecordSchemas, recordSchemas } from '../../moves/records.ts';
+import { READ_LIMITS } from '../../reading/limits.ts';
+import { ForumError } from '../../vocabulary/errors.ts';
+import type { AccountEvent, ChamberEvent } from '../../vocabulary/events.ts';
+import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
+import { isPlainObject } from '../../vocabulary/schemas.ts';
+import type { JsonValue } from '../../vocabulary/values.ts';
 import type { RawLine } from './input.ts';
 
 export interface LineRecord<Event = ChamberEvent> {

@@ -1,6 +1,6 @@
 // The tree over a chamber's moves, of which the audit needs the size and the root.
-import { type Accumulator, appendLeaf, EMPTY_TREE, rootOf } from '../crypto/merkle.ts';
-import { type Hex, toHex } from '../vocabulary/values.ts';
+import { type Accumulator, appendLeaf, EMPTY_TREE, rootOf } from '../../crypto/merkle.ts';
+import { type Hex, toHex } from '../../vocabulary/values.ts';
 
 export interface MoveTree {
   readonly size: number;

@@ -1,6 +1,6 @@
 // Calls of the contracts as text, by which the call of a transaction is compared with the one that is due. Without viem.
-import type { Idea } from '../../projections/chamber.ts';
-import type { Hex } from '../vocabulary/values.ts';
+import type { Idea } from '../../../projections/chamber.ts';
+import type { Hex } from '../../vocabulary/values.ts';
 
 /** The commitment that is due, as readCall returns it. */
 export function commitCall(chamberId: number, root: Hex | null): string {

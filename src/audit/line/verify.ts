@@ -1,6 +1,6 @@
 // Fast verifiers, with @noble/ed25519 behind them: it decides what a fast one does not accept, and a random sample of
 // what it accepts.
-import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
+import { isSignedBy, type VerifyingKey } from '../../crypto/verify.ts';
 
 /** Decides as isSignedBy does. */
 export type Verify = (key: VerifyingKey, message: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>;

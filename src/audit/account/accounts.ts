@@ -1,25 +1,25 @@
 // The members' accounts: their lines, checked like those of a chamber, show which wallet a key was bound to, and when.
-import { type AccountState, evolveAccount } from '../../projections/account.ts';
-import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
-import { parseDid } from '../crypto/did-key.ts';
-import { type ParsedSignature, SignatureError } from '../crypto/http-signature.ts';
-import { changePersonality } from '../moves/change-personality.ts';
-import { parseBody } from '../moves/move.ts';
-import { agentIdOf, register, registeredDid } from '../moves/register.ts';
-import { READ_LIMITS } from '../reading/limits.ts';
-import { ForumError } from '../vocabulary/errors.ts';
-import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
-import { canonicalJson, parseJson } from '../vocabulary/json.ts';
-import { type Hex, type Millis, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
-import { ahead } from './ahead.ts';
-import type { AuditContext } from './context.ts';
-import { CopyCheck, foreignFormat } from './copy.ts';
-import { baseOf, concludeVerification, judgeAge, startVerification, type Verification } from './evidence.ts';
-import { type RawLine, UnusableInput } from './input.ts';
-import { type LineRecord, readAccountRecord } from './record.ts';
-import { leafOf } from './sequence.ts';
-import type { AuditedService } from './service.ts';
-import { SignatureSet } from './signature-set.ts';
+import { type AccountState, evolveAccount } from '../../../projections/account.ts';
+import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
+import { parseDid } from '../../crypto/did-key.ts';
+import { type ParsedSignature, SignatureError } from '../../crypto/http-signature.ts';
+import { changePersonality } from '../../moves/change-personality.ts';
+import { parseBody } from '../../moves/move.ts';
+import { agentIdOf, register, registeredDid } from '../../moves/register.ts';
+import { READ_LIMITS } from '../../reading/limits.ts';
+import { ForumError } from '../../vocabulary/errors.ts';
+import type { AccountEvent, RequestEvidence } from '../../vocabulary/events.ts';
+import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
+import { type Hex, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import { leafOf } from '../chamber/sequence.ts';
+import type { AuditContext } from '../context.ts';
+import { ahead } from '../line/ahead.ts';
+import { CopyCheck, foreignFormat } from '../line/copy.ts';
+import { baseOf, concludeVerification, judgeAge, startVerification, type Verification } from '../line/evidence.ts';
+import { type RawLine, UnusableInput } from '../line/input.ts';
+import { type LineRecord, readAccountRecord } from '../line/record.ts';
+import { SignatureSet } from '../line/signature-set.ts';
+import type { AuditedService } from '../service/service-reader.ts';
 
 /** The account after one of its lines. */
 export interface AccountEntry {

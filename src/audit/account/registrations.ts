@@ -1,6 +1,7 @@
 // Compares what a chamber's events say about its members' accounts with those accounts.
+
+import type { AccountReference, ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AccountEntry, AccountLog, Accounts } from './accounts.ts';
-import type { AccountReference, ChamberAudit } from './chamber-audit.ts';
 
 /** A decision may be made on an account that was changed a moment before it was written. */
 const LAG_MILLIS = 5_000;

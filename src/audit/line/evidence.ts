@@ -1,21 +1,21 @@
 // The evidence of one move: the signed request in its line, checked as the service had to check it (RFC 9421, RFC 9530).
-import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
-import { parseDid, weaknessOf } from '../crypto/did-key.ts';
+import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
+import { parseDid, weaknessOf } from '../../crypto/did-key.ts';
 import {
   type ParsedSignature,
   parseSignature,
   parseTarget,
   SignatureError,
   signatureBase,
-} from '../crypto/http-signature.ts';
-import { toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
-import { createChamber } from '../moves/create-chamber.ts';
-import { moveOfEvent } from '../moves/registry.ts';
-import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
-import { type Millis, SIGNATURE_AGES } from '../vocabulary/values.ts';
-import type { AuditContext } from './context.ts';
-import type { Findings } from './findings.ts';
-import type { AuditPolicy } from './policy.ts';
+} from '../../crypto/http-signature.ts';
+import { toVerifyingKey, type VerifyingKey } from '../../crypto/verify.ts';
+import { createChamber } from '../../moves/create-chamber.ts';
+import { moveOfEvent } from '../../moves/registry.ts';
+import type { MoveEvent, RequestEvidence } from '../../vocabulary/events.ts';
+import { type Millis, SIGNATURE_AGES } from '../../vocabulary/values.ts';
+import type { AuditContext } from '../context.ts';
+import type { AuditPolicy } from '../policy.ts';
+import type { Findings } from '../report/findings.ts';
 import { SignatureSet } from './signature-set.ts';
 
 const utf8 = new TextEncoder();

@@ -1,12 +1,12 @@
 // Compares what the log claims about the chain with the chain itself: the root, the commitment, the tokens, and the
 // deployments that failed.
 import { type Address, parseEventLogs } from 'viem';
-import type { Idea } from '../../projections/chamber.ts';
-import { deploymentOf } from '../../projections/settlement.ts';
+import type { Idea } from '../../../projections/chamber.ts';
+import { deploymentOf } from '../../../projections/settlement.ts';
+import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
+import { lowerCase } from '../context.ts';
 import { deployCalls } from './calls.ts';
-import type { AuditedChain, ChainCall } from './chain.ts';
-import type { ChamberAudit, Claim } from './chamber-audit.ts';
-import { lowerCase } from './context.ts';
+import type { AuditedChain, ChainCall } from './chain-reader.ts';
 import { ABI, deployData, readCall, readTransaction } from './contracts.ts';
 
 /** An audit, or a part of one with findings of its own. */

@@ -1,17 +1,17 @@
 // The service's own events, which follow the moves: whether the rules allow them, and whether their transactions make the
 // calls that the chamber's state requires. Only the chain shows whether they were executed.
-import { graduates } from '../../projections/allocations.ts';
-import type { ChamberState } from '../../projections/chamber.ts';
-import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
-import type { ServiceEvent } from '../vocabulary/events.ts';
-import type { RelayTransaction, ServicePayloads } from '../vocabulary/service-payloads.ts';
-import { unreachable } from '../vocabulary/unreachable.ts';
-import type { Hex } from '../vocabulary/values.ts';
-import { commitCall, deployCalls } from './calls.ts';
-import { type AuditContext, type Candidates, lowerCase } from './context.ts';
-import type { readTransaction } from './contracts.ts';
+import { graduates } from '../../../projections/allocations.ts';
+import type { ChamberState } from '../../../projections/chamber.ts';
+import { decideServiceFact, ServiceFactRejected } from '../../moves/service-facts.ts';
+import type { ServiceEvent } from '../../vocabulary/events.ts';
+import type { RelayTransaction, ServicePayloads } from '../../vocabulary/service-payloads.ts';
+import { unreachable } from '../../vocabulary/unreachable.ts';
+import type { Hex } from '../../vocabulary/values.ts';
+import { commitCall, deployCalls } from '../chain/calls.ts';
+import type { readTransaction } from '../chain/contracts.ts';
+import { type AuditContext, type Candidates, lowerCase } from '../context.ts';
+import type { Findings } from '../report/findings.ts';
 import type { Decisions } from './decisions.ts';
-import type { Findings } from './findings.ts';
 import type { MoveTree } from './move-tree.ts';
 
 export interface ServiceEventOptions {
@@ -189,4 +189,4 @@ function subjectOf({ chamberId }: ChamberState, ideaId = 'the commitment'): stri
 
 /** Loaded when the first transaction is met: in a browser it is most of the auditor's code. */
 const readWithViem: typeof readTransaction = async (rawTransaction) =>
-  (await import('./contracts.ts')).readTransaction(rawTransaction);
+  (await import('../chain/contracts.ts')).readTransaction(rawTransaction);

@@ -1,16 +1,16 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
-import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../vocabulary/events.ts';
-import { fromHex, type Millis } from '../vocabulary/values.ts';
-import { ahead } from './ahead.ts';
-import { type AuditContext, auditContext } from './context.ts';
-import { CopyCheck, foreignFormat } from './copy.ts';
+import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
+import { fromHex, type Millis } from '../../vocabulary/values.ts';
+import { checkReferences } from '../account/registrations.ts';
+import { type AuditContext, auditContext } from '../context.ts';
+import { ahead } from '../line/ahead.ts';
+import { CopyCheck, foreignFormat } from '../line/copy.ts';
+import { EvidenceChecks, startVerification, type Verification } from '../line/evidence.ts';
+import { type RawLine, UnusableInput } from '../line/input.ts';
+import { type LineRecord, readRecord } from '../line/record.ts';
+import { Findings } from '../report/findings.ts';
 import { Decisions, type Effect } from './decisions.ts';
-import { EvidenceChecks, startVerification, type Verification } from './evidence.ts';
-import { Findings } from './findings.ts';
-import { type RawLine, UnusableInput } from './input.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
-import { type LineRecord, readRecord } from './record.ts';
-import { checkReferences } from './registrations.ts';
 import { type Leaves, type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
 

@@ -1,11 +1,11 @@
 // Compares the responses of a service with its lines: only this shows a service with right lines and wrong views.
-import type { ChamberState } from '../../projections/chamber.ts';
-import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
-import type { Millis } from '../vocabulary/values.ts';
-import type { ChamberAudit } from './chamber-audit.ts';
-import { differences } from './findings.ts';
-import { UnusableInput } from './input.ts';
-import type { AuditedService, JsonResponse } from './service.ts';
+import type { ChamberState } from '../../../projections/chamber.ts';
+import { allocationsView, chamberView, ideaViews } from '../../../projections/views.ts';
+import type { Millis } from '../../vocabulary/values.ts';
+import type { ChamberAudit } from '../chamber/chamber-audit.ts';
+import { UnusableInput } from '../line/input.ts';
+import { differences } from '../report/findings.ts';
+import type { AuditedService, JsonResponse } from './service-reader.ts';
 
 const ATTEMPTS_MAX = 5;
 

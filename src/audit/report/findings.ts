@@ -1,6 +1,6 @@
 // The checks and their outcomes: every check ends as verified, broken, undecided or not evaluated, and the counts add up.
 // Undecided is what the caller can decide by an option; not evaluated is what needs more input.
-import { canonicalJson } from '../vocabulary/json.ts';
+import { canonicalJson } from '../../vocabulary/json.ts';
 
 /** The checks in the order of the report, each with what holds when it is verified. */
 const CHECKS = {

@@ -1,16 +1,16 @@
 // Decides every move again, with the service's own pure functions, from the request in its line: what the line says is only
 // compared with that. The state behind the decisions is folded from what was decided here.
-import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { deploymentOf, type Settlement } from '../../projections/settlement.ts';
-import { type CreationContext, createChamber } from '../moves/create-chamber.ts';
-import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../moves/move.ts';
-import { moveOfEvent } from '../moves/registry.ts';
-import { READ_LIMITS } from '../reading/limits.ts';
-import { ForumError } from '../vocabulary/errors.ts';
-import type { MoveEvent, MovePayloads, ServiceEvent } from '../vocabulary/events.ts';
-import { canonicalJson, parseJson } from '../vocabulary/json.ts';
-import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
-import { differences, type Findings } from './findings.ts';
+import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
+import { deploymentOf, type Settlement } from '../../../projections/settlement.ts';
+import { type CreationContext, createChamber } from '../../moves/create-chamber.ts';
+import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../../moves/move.ts';
+import { moveOfEvent } from '../../moves/registry.ts';
+import { READ_LIMITS } from '../../reading/limits.ts';
+import { ForumError } from '../../vocabulary/errors.ts';
+import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/events.ts';
+import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
+import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
+import { differences, type Findings } from '../report/findings.ts';
 
 /** What any slice decides on; only that of creation is asked without a state. */
 type Context = Omit<DecisionContext, 'state'> & CreationContext & { readonly state: ChamberState | null };

@@ -1,6 +1,6 @@
 // The signatures that a log has used, in about 27 bytes each, and no longer than they could be used again.
-import { keccak256 } from '../crypto/keccak.ts';
-import type { Millis } from '../vocabulary/values.ts';
+import { keccak256 } from '../../crypto/keccak.ts';
+import type { Millis } from '../../vocabulary/values.ts';
 
 const SEED_BYTES = 16;
 const SIGNATURE_BYTES = 64;

@@ -3,8 +3,8 @@
 // has the root of the whole.
 import { Buffer } from 'node:buffer';
 import { MerkleTree } from 'merkletreejs';
-import { keccak256 } from '../crypto/keccak.ts';
-import { type Hex, toHex } from '../vocabulary/values.ts';
+import { keccak256 } from '../../crypto/keccak.ts';
+import { type Hex, toHex } from '../../vocabulary/values.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
 
 /** Throws an Error from `root` if the two differ, which no input can cause. */

@@ -1,9 +1,9 @@
 // Tells causes from consequences: the auditor runs again with the causes set aside that it knows. Findings that vanish follow
 // from them, and further causes are sought among those that remain.
-import type { ChamberAudit, SetAside } from './chamber-audit.ts';
-import type { Effect } from './decisions.ts';
+import type { ChamberAudit, SetAside } from '../chamber/chamber-audit.ts';
+import type { Effect } from '../chamber/decisions.ts';
+import type { Leaves } from '../chamber/sequence.ts';
 import type { CheckName, CheckResult, Finding } from './findings.ts';
-import type { Leaves } from './sequence.ts';
 
 export interface Cause {
   /** Empty where no event is broken, but a response or the tree as a whole. */

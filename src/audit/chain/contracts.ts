@@ -14,7 +14,7 @@ import {
   slice,
   type TransactionSerialized,
 } from 'viem';
-import type { Idea } from '../../projections/chamber.ts';
+import type { Idea } from '../../../projections/chamber.ts';
 import { toText } from './calls.ts';
 
 const REFERENCE_IDEA =

@@ -1,10 +1,10 @@
 // The place of each line in the log: numbering, the chain of hashes, times. The neighbours of a line distinguish a dropped
 // one from an altered, a repeated and a moved one, so that the finding names the right event.
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { leafHash } from '../crypto/merkle.ts';
-import type { ChamberEvent } from '../vocabulary/events.ts';
-import { fromHex, type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
-import type { Findings } from './findings.ts';
+import { leafHash } from '../../crypto/merkle.ts';
+import type { ChamberEvent } from '../../vocabulary/events.ts';
+import { fromHex, type Hex, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import type { Findings } from '../report/findings.ts';
 
 export interface Position {
   /** The id under which the line is reported: its own, unless its neighbours prove that wrong. */

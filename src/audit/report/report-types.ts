@@ -1,6 +1,6 @@
 // The outcome of an audit, as report.schema.json describes it to other programs: members are only ever added. Types alone: the
 // package publishes them without the libraries behind the rest.
-import type { Hex } from '../vocabulary/values.ts';
+import type { Hex } from '../../vocabulary/values.ts';
 import type { CheckResult, Finding, Verdict } from './findings.ts';
 
 export interface ChamberReport {

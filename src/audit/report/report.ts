@@ -1,10 +1,10 @@
 // The outcome of an audit as a value for programs, with its verdict in one sentence.
-import { graduates } from '../../projections/allocations.ts';
-import type { ChamberState } from '../../projections/chamber.ts';
-import { deploymentOf } from '../../projections/settlement.ts';
-import { type Millis, toTimestamp } from '../vocabulary/values.ts';
-import type { ChamberAudit } from './chamber-audit.ts';
-import type { AuditContext } from './context.ts';
+import { graduates } from '../../../projections/allocations.ts';
+import type { ChamberState } from '../../../projections/chamber.ts';
+import { deploymentOf } from '../../../projections/settlement.ts';
+import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
+import type { ChamberAudit } from '../chamber/chamber-audit.ts';
+import type { AuditContext } from '../context.ts';
 import type { CheckResult, Finding, Verdict } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck, ReportedFinding, ServiceReport } from './report-types.ts';
 import { type Diagnosis, isOfCopy } from './verdict.ts';

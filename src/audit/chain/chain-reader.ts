@@ -12,11 +12,11 @@ import {
   TransactionNotFoundError,
   TransactionReceiptNotFoundError,
 } from 'viem';
-import { READ_LIMITS } from '../reading/limits.ts';
-import { limitedFetch, UNLIMITED_BY_VIEM } from '../reading/response.ts';
-import { type Millis, toTimestamp } from '../vocabulary/values.ts';
+import { READ_LIMITS } from '../../reading/limits.ts';
+import { limitedFetch, UNLIMITED_BY_VIEM } from '../../reading/response.ts';
+import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
+import { INPUT_LIMITS, type InputLimits, Unreachable, UnusableInput } from '../line/input.ts';
 import { ABI } from './contracts.ts';
-import { INPUT_LIMITS, type InputLimits, Unreachable, UnusableInput } from './input.ts';
 
 const NO_ROOT = /^0x0*$/;
 

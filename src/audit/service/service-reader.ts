@@ -1,11 +1,11 @@
 // A service as the auditor sees it: its lines, page by page, and the responses to compare them with. None of it is trusted,
 // and every response is bounded in size and time.
 import * as v from 'valibot';
-import { count, LimitError, READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
-import { type OpenResponse, openResponse } from '../reading/response.ts';
-import { parseJson } from '../vocabulary/json.ts';
-import { id } from '../vocabulary/schemas.ts';
-import type { JsonValue, Millis } from '../vocabulary/values.ts';
+import { count, LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
+import { type OpenResponse, openResponse } from '../../reading/response.ts';
+import { parseJson } from '../../vocabulary/json.ts';
+import { id } from '../../vocabulary/schemas.ts';
+import type { JsonValue, Millis } from '../../vocabulary/values.ts';
 import {
   INPUT_LIMITS,
   type InputLimits,
@@ -14,7 +14,7 @@ import {
   requireLines,
   Unreachable,
   UnusableInput,
-} from './input.ts';
+} from '../line/input.ts';
 
 const PAGE_LINES = 1_000;
 const LIST_CHAMBERS = 200;

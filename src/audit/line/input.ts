@@ -1,9 +1,9 @@
 // Lines of hostile input, one at a time, so that a log of any length passes through in flat memory; and the errors of input
 // that can't be audited at all, as opposed to a log that is broken.
-import { count, LimitError, READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
-import { type RawLine, splitLines } from '../reading/lines.ts';
+import { count, LimitError, READ_LIMITS, type ReadLimits } from '../../reading/limits.ts';
+import { type RawLine, splitLines } from '../../reading/lines.ts';
 
-export type { RawLine } from '../reading/lines.ts';
+export type { RawLine } from '../../reading/lines.ts';
 
 /** The message ends a sentence that begins with the name of the input: "FILE: it is empty". */
 export class UnusableInput extends Error {
