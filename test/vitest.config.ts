@@ -26,7 +26,7 @@ const SERVICE = [
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests,read-gate,todo-streams}.test.ts',
   'test/page/{browser,hostile,verify,waiting}.test.ts',
-  'test/http/docs/{journey,pages}.test.ts',
+  'test/docs/{journey,pages}.test.ts',
   'test/log/{damage,old-release}.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
   'test/metrics/*.test.ts',
@@ -53,7 +53,7 @@ const ON_BOTH_STORES = [
 ];
 const { TEST_STORE, JUDGES } = process.env;
 /** `npm run judges` installs what these need. */
-const JUDGED = ['test/judges/*.test.ts', 'test/http/docs/journey.test.ts'];
+const JUDGED = ['test/judges/*.test.ts', 'test/docs/journey.test.ts'];
 
 /** Left to `npm run test:postgres`, as `npm test` is to end within minutes. */
 const LONG_ON_POSTGRES = [

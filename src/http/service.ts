@@ -6,9 +6,9 @@ import * as sample from '../moves/samples.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
 import { type Route, readRoute } from './context.ts';
-import { workedSignature } from './docs/worked-example.ts';
 import { targetUris } from './request.ts';
 import { json } from './response.ts';
+import { workedSignature } from './worked-example.ts';
 
 export const SERVICE_NAME = 'Chamber Coordination Service';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type LiveService, startLive } from '../http/docs/live-service.ts';
+import { type LiveService, startLive } from '../docs/live-service.ts';
 
 const SIGNERS = [
   ['bash', 'agent.sh', ['bash', 'openssl', 'curl']],

@@ -1,8 +1,8 @@
 // The documents that describe the service to programs, people and language models. Each is made on the first request, and cached.
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { ForumApp, ForumContext } from '../context.ts';
-import { CORS_HEADERS } from '../response.ts';
+import type { ForumApp, ForumContext } from '../http/context.ts';
+import { CORS_HEADERS } from '../http/response.ts';
 import { agentGuide, llmsText } from './agent-texts.ts';
 import { eventDocument } from './events.ts';
 import { type DocumentOptions, openApiDocument } from './openapi.ts';

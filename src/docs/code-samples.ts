@@ -1,7 +1,7 @@
 // How each operation is called: with curl, in JavaScript (chambers-client) and in Python (src/client/python/chambers.py).
 // Shown on the reference page, and read by other tools as `x-codeSamples`.
-import { ALICE, ALLOCATIONS, CHAMBER_ID, WALLET } from '../../moves/samples.ts';
-import type { Endpoint, Parameter } from '../../vocabulary/endpoint.ts';
+import { ALICE, ALLOCATIONS, CHAMBER_ID, WALLET } from '../moves/samples.ts';
+import type { Endpoint, Parameter } from '../vocabulary/endpoint.ts';
 
 export interface CodeSample {
   readonly lang: 'Shell' | 'JavaScript' | 'Python';

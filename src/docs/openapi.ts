@@ -1,9 +1,9 @@
 // The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
 import type * as v from 'valibot';
-import { accountRecordSchemas, recordSchemas } from '../../moves/records.ts';
-import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../../vocabulary/endpoint.ts';
-import { deadlines, did } from '../../vocabulary/schemas.ts';
-import { chamberItem } from '../chambers.ts';
+import { chamberItem } from '../http/chambers.ts';
+import { accountRecordSchemas, recordSchemas } from '../moves/records.ts';
+import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../vocabulary/endpoint.ts';
+import { deadlines, did } from '../vocabulary/schemas.ts';
 import { ERRORS, sentence } from './errors.ts';
 import { type ApiLimits, introduction } from './introduction.ts';
 import { type Definitions, type Schema, type Schemas, toJsonSchemas } from './json-schema.ts';

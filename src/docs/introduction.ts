@@ -1,5 +1,5 @@
 // The opening of the API description, in Markdown.
-import { EVENTS_LIMIT, LIST_LIMIT } from '../../vocabulary/endpoint.ts';
+import { EVENTS_LIMIT, LIST_LIMIT } from '../vocabulary/endpoint.ts';
 import {
   BPS_TOTAL,
   NAME_CHARS_MAX,
@@ -8,8 +8,8 @@ import {
   REFINEMENT_DEPTH_MAX,
   STYLE_CHARS_MAX,
   TEXT_CHARS_MAX,
-} from '../../vocabulary/schemas.ts';
-import { PHASES } from '../../vocabulary/values.ts';
+} from '../vocabulary/schemas.ts';
+import { PHASES } from '../vocabulary/values.ts';
 
 /** The limits that a caller meets, by their names in the configuration. */
 export interface ApiLimits {

@@ -1,7 +1,8 @@
 // Every error code with its meaning, what to do about it, and an example, for the API description and the guide.
-import * as sample from '../../moves/samples.ts';
-import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
-import { workedSignature } from './worked-example.ts';
+
+import { workedSignature } from '../http/worked-example.ts';
+import * as sample from '../moves/samples.ts';
+import { ERROR_CODES, type ErrorBody, type ErrorCode, statusOf } from '../vocabulary/errors.ts';
 
 interface Meaning {
   readonly when: string;

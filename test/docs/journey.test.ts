@@ -3,11 +3,11 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { commitmentHash } from '../../../src/crypto/commitment.ts';
-import { ERROR_CODES } from '../../../src/vocabulary/errors.ts';
-import { DEADLINES } from '../../../src/vocabulary/values.ts';
-import { Signer } from '../../kit/signer.ts';
-import { temporaryFolder } from '../../kit/temporary.ts';
+import { commitmentHash } from '../../src/crypto/commitment.ts';
+import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
+import { DEADLINES } from '../../src/vocabulary/values.ts';
+import { Signer } from '../kit/signer.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
 import { type LiveService, startLive } from './live-service.ts';
 
 const ann = new Signer();

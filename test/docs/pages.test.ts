@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { httpRoutes } from '../../../src/http/app.ts';
-import { docsRoutes } from '../../../src/http/docs/routes.ts';
-import { workedCommitment, workedSignature } from '../../../src/http/docs/worked-example.ts';
-import { COMMITMENT, SAMPLE_PUBKEY } from '../../../src/moves/samples.ts';
-import { House } from '../../kit/house.ts';
+import { docsRoutes } from '../../src/docs/routes.ts';
+import { httpRoutes } from '../../src/http/app.ts';
+import { workedCommitment, workedSignature } from '../../src/http/worked-example.ts';
+import { COMMITMENT, SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
+import { House } from '../kit/house.ts';
 import { LIMITS } from './limits.ts';
 import { type LiveService, startLive } from './live-service.ts';
 

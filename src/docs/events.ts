@@ -1,18 +1,18 @@
 // GET /schemas/events.json: what a line of a chamber's log may be, as JSON Schema with an example of each type. A move's
 // schema and example come from its slice.
-import { contentDigestOf } from '../../crypto/content-digest.ts';
-import { changePersonality } from '../../moves/change-personality.ts';
-import type { Move } from '../../moves/move.ts';
-import { accountRecordSchemas, recordSchemas } from '../../moves/records.ts';
-import { register } from '../../moves/register.ts';
-import { moves } from '../../moves/registry.ts';
-import * as sample from '../../moves/samples.ts';
-import { type AccountEvent, type ChamberEvent, fromLine, toLine } from '../../vocabulary/events.ts';
-import { did } from '../../vocabulary/schemas.ts';
-import type { ServicePayloads } from '../../vocabulary/service-payloads.ts';
-import { NO_PREVIOUS } from '../../vocabulary/values.ts';
+import { contentDigestOf } from '../crypto/content-digest.ts';
+import { EXAMPLE_PARAMS, EXAMPLE_URL } from '../http/worked-example.ts';
+import { changePersonality } from '../moves/change-personality.ts';
+import type { Move } from '../moves/move.ts';
+import { accountRecordSchemas, recordSchemas } from '../moves/records.ts';
+import { register } from '../moves/register.ts';
+import { moves } from '../moves/registry.ts';
+import * as sample from '../moves/samples.ts';
+import { type AccountEvent, type ChamberEvent, fromLine, toLine } from '../vocabulary/events.ts';
+import { did } from '../vocabulary/schemas.ts';
+import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
+import { NO_PREVIOUS } from '../vocabulary/values.ts';
 import { type Schema, toJsonSchemas } from './json-schema.ts';
-import { EXAMPLE_PARAMS, EXAMPLE_URL } from './worked-example.ts';
 
 export type EventDocument = ReturnType<typeof eventDocument>;
 

@@ -1,6 +1,6 @@
 // One endpoint as an OpenAPI operation, with every error that it may return.
-import { TICKER } from '../../moves/propose.ts';
-import { ALICE, CHAMBER_ID } from '../../moves/samples.ts';
+import { TICKER } from '../moves/propose.ts';
+import { ALICE, CHAMBER_ID } from '../moves/samples.ts';
 import {
   type Content,
   DID_SCHEMA,
@@ -8,8 +8,8 @@ import {
   type Parameter,
   POSITIVE,
   type ResponseDescription,
-} from '../../vocabulary/endpoint.ts';
-import { type ErrorCode, statusOf } from '../../vocabulary/errors.ts';
+} from '../vocabulary/endpoint.ts';
+import { type ErrorCode, statusOf } from '../vocabulary/errors.ts';
 import { codeSamples } from './code-samples.ts';
 import { sampleLine } from './events.ts';
 import type { Schema } from './json-schema.ts';

@@ -1,8 +1,8 @@
 // A signature and a commitment worked out step by step: test vectors for every implementation.
 import { createPrivateKey, sign } from 'node:crypto';
-import { encodeOpening } from '../../crypto/commitment.ts';
-import { contentDigestOf } from '../../crypto/content-digest.ts';
-import * as sample from '../../moves/samples.ts';
+import { encodeOpening } from '../crypto/commitment.ts';
+import { contentDigestOf } from '../crypto/content-digest.ts';
+import * as sample from '../moves/samples.ts';
 
 export const EXAMPLE_URL = 'https://chambers.example.org';
 export const EXAMPLE_PARAMS = `("@method" "@target-uri" "content-digest");created=1893499200;keyid="${sample.ALICE}";alg="ed25519";nonce="qL9zR1mV"`;

@@ -1,12 +1,13 @@
 // The texts for language models. /agent-guide is one page that is enough for an agent to take part, given the base URL
 // alone; /llms.txt leads to it and to the other documents (https://llmstxt.org).
-import type { Move } from '../../moves/move.ts';
-import { chamberMoves } from '../../moves/registry.ts';
-import * as sample from '../../moves/samples.ts';
-import { TODO_EXAMPLE } from '../todo.ts';
+
+import { TODO_EXAMPLE } from '../http/todo.ts';
+import { workedCommitment, workedSignature } from '../http/worked-example.ts';
+import type { Move } from '../moves/move.ts';
+import { chamberMoves } from '../moves/registry.ts';
+import * as sample from '../moves/samples.ts';
 import { ERRORS } from './errors.ts';
 import type { ApiLimits } from './introduction.ts';
-import { workedCommitment, workedSignature } from './worked-example.ts';
 
 export function agentGuide(baseUrl: string, limits: ApiLimits): string {
   const { contentDigest, signatureBase, signature } = workedSignature();

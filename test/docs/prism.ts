@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { judge, judgesFolder } from '../../judges/installed.ts';
+import { judge, judgesFolder } from '../judges/installed.ts';
 
 export interface Prism {
   stop(): Promise<void>;

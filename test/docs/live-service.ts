@@ -1,12 +1,12 @@
 // A real service, every response checked against its own OpenAPI document, with a clock that is moved by hand.
 import { pino } from 'pino';
 import { expect } from 'vitest';
-import { readConfig } from '../../../src/config.ts';
-import { type Service, startService } from '../../../src/server.ts';
-import type { ErrorCode } from '../../../src/vocabulary/errors.ts';
-import { freePort } from '../../deploy/recipes.ts';
-import { JUDGES } from '../../judges/installed.ts';
-import type { Signer } from '../../kit/signer.ts';
+import { readConfig } from '../../src/config.ts';
+import { type Service, startService } from '../../src/server.ts';
+import type { ErrorCode } from '../../src/vocabulary/errors.ts';
+import { freePort } from '../deploy/recipes.ts';
+import { JUDGES } from '../judges/installed.ts';
+import type { Signer } from '../kit/signer.ts';
 import { type Described, describedBy } from './described.ts';
 import { prismFindings, startPrism } from './prism.ts';
 
