@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // The command `chambers`.
-import './require-node.ts';
+import './process/require-node.ts';
 import { cliMain } from './cli/main.ts';
-import { exitWithOutput } from './terminal.ts';
+import { exitWithOutput } from './process/terminal.ts';
 
 exitWithOutput();
 process.exitCode = await cliMain(process.argv.slice(2));

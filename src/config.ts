@@ -1,6 +1,6 @@
 // The configuration: every variable with its rule, read in one place. Every wrong value is named at once.
 
-import { toBlockList } from './client-address.ts';
+import { toBlockList } from './connections/client-address.ts';
 import { hostUrls } from './log/postgres/database-url.ts';
 import { isWalletAddress } from './vocabulary/schemas.ts';
 import { type Hex, SIGNATURE_AGES } from './vocabulary/values.ts';

@@ -2,7 +2,6 @@
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { configuredChain } from './chain.ts';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
@@ -14,6 +13,7 @@ import type { RelayerConfig } from './relayer/context.ts';
 import { probeChain } from './relayer/identity.ts';
 import { openRpc } from './relayer/rpc.ts';
 import { openAccount } from './relayer/transactions.ts';
+import { configuredChain } from './service/chain.ts';
 
 export interface Finding {
   readonly subject: 'configuration' | 'flags' | 'disk' | 'clock' | 'chain' | 'service';

@@ -1,15 +1,15 @@
 // `npm start`: reads the environment, starts the service, and stops it on SIGTERM and SIGINT.
-import './require-node.ts';
+import './process/require-node.ts';
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
-import { EXIT_CONFIG, EXIT_FAILURE, exit } from './exit.ts';
-import { LogDestination } from './log-destination.ts';
-import { type OwnLog, openOwnLog } from './log-format.ts';
-import { requireOpenFiles } from './open-files.ts';
-import { logProcessEvents } from './process-log.ts';
+import { LogDestination } from './diagnostics/log-destination.ts';
+import { type OwnLog, openOwnLog } from './diagnostics/log-format.ts';
+import { logProcessEvents } from './diagnostics/process-log.ts';
+import { EXIT_CONFIG, EXIT_FAILURE, exit } from './process/exit.ts';
+import { VERSION } from './process/version.ts';
 import { type Service, startService } from './server.ts';
-import { VERSION } from './version.ts';
+import { requireOpenFiles } from './service/open-files.ts';
 
 /** From the signal on; supervisors kill after ten seconds. */
 const STOP_MS_MAX = 9_000;

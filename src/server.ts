@@ -2,17 +2,17 @@
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
-import { AccessList } from './access-list.ts';
-import type { ChainLink } from './chain.ts';
-import { toBlockList } from './client-address.ts';
-import { compressionRoutes } from './compression.ts';
 import { type Config, readConfigured } from './config.ts';
+import { toBlockList } from './connections/client-address.ts';
 import { Liveness } from './connections/liveness.ts';
 import { Quota } from './connections/quota.ts';
+import { RepeatedLog } from './diagnostics/repeated-log.ts';
 import { docsRoutes } from './docs/routes.ts';
 import { Forum } from './forum/forum.ts';
+import { AccessList } from './http/access-list.ts';
 import { AdmissionControl, RateLimit } from './http/admission.ts';
 import { createApp, httpRoutes, routeOf } from './http/app.ts';
+import { compressionRoutes } from './http/compression.ts';
 import type { HttpOptions } from './http/context.ts';
 import { createHttpServer, listen } from './http/http-server.ts';
 import { readGateRoutes } from './http/read-gate.ts';
@@ -23,9 +23,9 @@ import type { StreamDamaged } from './log/damage.ts';
 import { describeDatabase } from './log/postgres/database-url.ts';
 import { openSqliteStore } from './log/sqlite/store.ts';
 import { mcpRoutes } from './mcp/routes.ts';
-import { logFailure, type Observation, openObservation } from './observation.ts';
 import { pageRoutes } from './page/routes.ts';
-import { RepeatedLog } from './repeated-log.ts';
+import type { ChainLink } from './service/chain.ts';
+import { logFailure, type Observation, openObservation } from './service/observation.ts';
 import { streamEndpoints } from './stream/endpoints.ts';
 import { streamRoutes } from './stream/routes.ts';
 import { createVerifier } from './verifier/verifier.ts';
@@ -147,7 +147,7 @@ const NO_CHAIN: ChainLink = {
 async function openChain(forum: Forum, { config, logger }: ServiceOptions): Promise<ChainLink> {
   if (config.CHAIN === 'none') return NO_CHAIN;
   // Loaded only when used: it takes half of the start-up time.
-  const { openChain } = await import('./chain.ts');
+  const { openChain } = await import('./service/chain.ts');
   return openChain({ config, forum, logger });
 }
 

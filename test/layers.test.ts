@@ -19,32 +19,12 @@ const SERVER = [
   'page',
   'mcp',
   'config',
-  'client-address',
-  'access-list',
-  'compression',
-  'child-output',
-  'repeated-log',
+  'process',
+  'diagnostics',
   'reading',
-  'chain',
-  'observation',
+  'service',
 ];
-const PROGRAM = [
-  ...SERVER,
-  'server',
-  'client',
-  'audit',
-  'terminal',
-  'log-destination',
-  'log-format',
-  'exit',
-  'process-log',
-  'open-files',
-  'version',
-  'require-node',
-  'doctor',
-  'cli',
-  'demo',
-];
+const PROGRAM = [...SERVER, 'server', 'client', 'audit', 'doctor', 'cli', 'demo'];
 
 /** What each layer may import besides itself; src/server.ts and its like are layers of one file. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -52,41 +32,28 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   crypto: ['vocabulary'],
   projections: ['vocabulary'],
   moves: ['vocabulary', 'crypto', 'projections'],
-  log: ['vocabulary', 'crypto', 'projections', 'main-thread'],
+  process: [],
+  log: ['vocabulary', 'crypto', 'projections', 'process'],
   verifier: ['vocabulary', 'crypto'],
   forum: [...PURE, 'log'],
   connections: ['vocabulary'],
   // The edges never import each other; the documents describe the routes of http.
   docs: [...SPINE, 'http'],
-  http: [...SPINE, 'client-address', 'connections', 'main-thread'],
-  stream: [...SPINE, 'connections', 'main-thread'],
-  relayer: [...SPINE, 'reading', 'child-output', 'repeated-log'],
+  http: [...SPINE, 'connections', 'process', 'diagnostics'],
+  stream: [...SPINE, 'connections', 'process'],
+  relayer: [...SPINE, 'reading', 'process', 'diagnostics'],
   metrics: PURE,
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'audit'],
   // What may run in somebody else's program shares the format and the rules with the service, not its store.
   reading: ['vocabulary'],
   client: ['vocabulary', 'crypto', 'projections', 'reading'],
-  audit: [...PURE, 'reading', 'terminal', 'verifier'],
+  audit: [...PURE, 'reading', 'process', 'verifier'],
   // A client of the service for models, and a reader of itself within the service.
-  mcp: [...PURE, 'client', 'main-thread'],
-  config: ['vocabulary', 'client-address', 'log'],
-  'client-address': ['vocabulary'],
-  'access-list': ['crypto', 'repeated-log'],
-  compression: ['vocabulary'],
-  'child-output': [],
-  'main-thread': [],
-  'repeated-log': ['vocabulary'],
-  terminal: [],
-  'log-destination': [],
-  'log-format': ['vocabulary', 'config', 'log-destination'],
-  exit: [],
-  'process-log': ['log-format', 'exit'],
-  'open-files': ['config'],
-  version: [],
-  'require-node': [],
-  chain: SERVER,
-  observation: SERVER,
+  mcp: [...PURE, 'client', 'process'],
+  config: ['vocabulary', 'connections', 'log'],
+  diagnostics: ['vocabulary', 'config', 'process'],
+  service: SERVER,
   server: SERVER,
   doctor: PROGRAM,
   demo: PROGRAM,
@@ -165,7 +132,7 @@ describe('what is pure', () => {
 describe('every source', () => {
   it('of the service is given its environment: only the ends of the program read it', () => {
     const readers = sources.filter(({ text }) => text.includes('process.env')).map(({ layer }) => layer);
-    expect(new Set(readers)).toEqual(new Set(['main', 'cli', 'demo', 'terminal']));
+    expect(new Set(readers)).toEqual(new Set(['main', 'cli', 'demo', 'process']));
   });
 
   it('names what it imports by its file', () => {

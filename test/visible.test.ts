@@ -5,7 +5,7 @@ import { toText } from '../src/audit/report/text.ts';
 import { narrate } from '../src/cli/narrate.ts';
 import { members, print, printError, table } from '../src/cli/output.ts';
 import { ClientError } from '../src/client/index.ts';
-import { prettyLine } from '../src/log-format.ts';
+import { prettyLine } from '../src/diagnostics/log-format.ts';
 import { createReadingHandler } from '../src/mcp/reading-server.ts';
 import { h, toHtml } from '../src/page/element.ts';
 import type { ChamberEvent } from '../src/vocabulary/events.ts';

@@ -1,8 +1,9 @@
 // Who may register, create chambers and join: commands that edit the ban list and the allow-list of a service, which rereads them
 // when they change.
-import { editAccessList } from '../access-list.ts';
+
 import { readConfig } from '../config.ts';
 import { parseDid } from '../crypto/did-key.ts';
+import { editAccessList } from '../http/access-list.ts';
 import { ALICE } from '../moves/samples.ts';
 import type { CommandSpec } from './command.ts';
 import { CommandError, printMembers } from './output.ts';

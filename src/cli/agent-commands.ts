@@ -1,6 +1,6 @@
 // Commands about the agent whose key is in the key file.
 import { Agent } from '../client/agent.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../process/version.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';

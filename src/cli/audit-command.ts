@@ -1,7 +1,7 @@
 // `chambers audit`, which the package chambers-audit provides on its own.
 
 import type { InputLimits } from '../audit/line/input.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../process/version.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { toInteger, toOptionalInteger } from './values.ts';
 import { requireWritable, writeWhole } from './write-whole.ts';

@@ -1,8 +1,8 @@
 // A command as data, and the commander program made from all of them: parsing, help and suggestions are commander's, errors
 // are one sentence.
 import { Command } from 'commander';
-import { paint } from '../terminal.ts';
-import { VERSION } from '../version.ts';
+import { paint } from '../process/terminal.ts';
+import { VERSION } from '../process/version.ts';
 import { VARIABLES } from './environment.ts';
 import { CommandError, EXIT } from './output.ts';
 

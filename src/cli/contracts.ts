@@ -1,12 +1,12 @@
 // What the commands for the owner of the contracts do. Keys and RPC URLs are never printed.
 import { readFile } from 'node:fs/promises';
-import { configuredContracts } from '../chain.ts';
 import { VARIABLES } from '../config.ts';
 import { readChainId } from '../relayer/chain-client.ts';
 import { probeChain } from '../relayer/identity.ts';
 import { deployContracts, type Owner, OwnerError, readRoles, setRelayer } from '../relayer/owner.ts';
 import { openRpc, type Rpc, RpcError } from '../relayer/rpc.ts';
 import { openAccount } from '../relayer/transactions.ts';
+import { configuredContracts } from '../service/chain.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import type { Input } from './command.ts';
 import { CommandError, print, printMembers, printNotice } from './output.ts';

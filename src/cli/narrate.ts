@@ -2,7 +2,7 @@
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Names } from '../moves/move.ts';
 import { narrateEvent } from '../moves/narrate.ts';
-import { paint } from '../terminal.ts';
+import { paint } from '../process/terminal.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 

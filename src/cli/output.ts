@@ -1,7 +1,7 @@
 // What commands print: one JSON value for programs or lines for people, and errors as one sentence with an exit code, never
 // a stack trace. Remote text cannot control the terminal.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
-import { paint } from '../terminal.ts';
+import { paint } from '../process/terminal.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
 

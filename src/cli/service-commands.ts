@@ -2,7 +2,7 @@
 import { readConfig } from '../config.ts';
 import { isPostgres } from '../log/postgres/database-url.ts';
 import type { Fault } from '../log/stored-stream.ts';
-import { paint } from '../terminal.ts';
+import { paint } from '../process/terminal.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { CommandError, EXIT, members, print, printMembers, printNotice, table } from './output.ts';
@@ -30,7 +30,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     },
     examples: ['demo', 'demo --watch', 'demo --nodes=3'],
     run: async ({ options: { watch, nodes = '1' } }) => {
-      const { demoMain } = await import('../demo.ts');
+      const { demoMain } = await import('../demo/demo.ts');
       return demoMain(watch !== undefined, toInteger('--nodes', nodes));
     },
   },

@@ -1,8 +1,8 @@
 // Admission control: rejects the requests of addresses and agents that send too many, and all requests once the service is stopping.
 import type { IncomingMessage } from 'node:http';
 import type { BlockList, Socket } from 'node:net';
-import { clientNetwork } from '../client-address.ts';
-import { type Payer, workFor } from '../main-thread.ts';
+import { clientNetwork } from '../connections/client-address.ts';
+import { type Payer, workFor } from '../process/main-thread.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 

@@ -10,8 +10,8 @@ import {
   signatureKey,
 } from '../crypto/http-signature.ts';
 import type { Caller } from '../forum/commands.ts';
-import { currentPayer, workFor } from '../main-thread.ts';
 import { requireFresh } from '../moves/rules.ts';
+import { currentPayer, workFor } from '../process/main-thread.ts';
 import { type ExpectedSignature, ForumError, rateError } from '../vocabulary/errors.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { ForumContext, HttpOptions } from './context.ts';

@@ -5,7 +5,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
 import { whenClosed } from '../connections/carrier.ts';
 import type { Quota } from '../connections/quota.ts';
-import { currentPayer, workFor } from '../main-thread.ts';
+import { currentPayer, workFor } from '../process/main-thread.ts';
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { ForumApp } from './context.ts';
 

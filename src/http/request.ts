@@ -1,6 +1,6 @@
 // The parts of a request that handlers read: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
 import { isUtf8 } from 'node:buffer';
-import { currentPayer, workFor } from '../main-thread.ts';
+import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HttpBindings } from '@hono/node-server';
 import type { McpHttpHandler } from '@modelcontextprotocol/server';
 import type { Context, Hono } from 'hono';
-import { currentPayer, type Payer, workFor } from '../main-thread.ts';
+import { currentPayer, type Payer, workFor } from '../process/main-thread.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 

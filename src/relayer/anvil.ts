@@ -2,7 +2,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { findLine } from '../child-output.ts';
+import { findLine } from '../process/child-output.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 export interface Anvil {

@@ -2,8 +2,8 @@
 // round began.
 import type { PrivateKeyAccount } from 'viem/accounts';
 import type { ChamberState } from '../../projections/chamber.ts';
+import type { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { RecordBasis } from '../forum/commands.ts';
-import type { RepeatedLog } from '../repeated-log.ts';
 import type { ServiceFact } from '../vocabulary/events.ts';
 import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';

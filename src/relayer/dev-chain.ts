@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Address, getContractAddress, type Hex } from 'viem';
-import { RepeatedLog } from '../repeated-log.ts';
+import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import { type Anvil, type AnvilOptions, spawnAnvil } from './anvil.ts';
 import { type Block, hasCode, readHead } from './chain-client.ts';
 import type { Logger, RelayerConfig } from './context.ts';

@@ -2,7 +2,7 @@
 // crashes and faults. Of the nodes on a log, the one that holds the lease works and the others stand by. This is its loop, its
 // backoff and its status; a round is in round.ts, a job in state-machine.ts.
 import { setTimeout as pause } from 'node:timers/promises';
-import { RepeatedLog } from '../repeated-log.ts';
+import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import {

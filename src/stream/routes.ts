@@ -12,7 +12,7 @@ import { parseDid } from '../crypto/did-key.ts';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type Page, type StreamId } from '../log/log.ts';
 import { readAllPages, readPages, takeTurn } from '../log/pages.ts';
-import { currentPayer, workFor } from '../main-thread.ts';
+import { currentPayer, workFor } from '../process/main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { findLine } from '../../src/child-output.ts';
+import { findLine } from '../../src/process/child-output.ts';
 import type { Reply, Results, Task } from './load/driver.ts';
 import { INTERRUPT } from './load/interrupt.ts';
 import type { Side } from './sides.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { findLine } from '../../src/child-output.ts';
+import { findLine } from '../../src/process/child-output.ts';
 import { isAlive, processTree } from '../kit/process-tree.ts';
 import { ROOT } from '../kit/programs.ts';
 import { RawSocket } from '../kit/raw-socket.ts';

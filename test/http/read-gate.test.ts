@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { Turns } from '../../src/http/read-gate.ts';
-import { currentPayer, workFor } from '../../src/main-thread.ts';
+import { currentPayer, workFor } from '../../src/process/main-thread.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, type Running, run } from '../kit/service.ts';

@@ -2,7 +2,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import { findLine } from '../../src/child-output.ts';
+import { findLine } from '../../src/process/child-output.ts';
 import { MAIN, ROOT } from './programs.ts';
 import { atEnd } from './temporary.ts';
 

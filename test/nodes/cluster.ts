@@ -1,7 +1,7 @@
 // Service nodes on one database, each a process of its own that may be killed, frozen and started again on its port.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { findLine } from '../../src/child-output.ts';
+import { findLine } from '../../src/process/child-output.ts';
 import { ROOT } from '../kit/programs.ts';
 
 /** What signatures cover at every node. */

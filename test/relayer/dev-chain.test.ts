@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { findLine } from '../../src/child-output.ts';
+import { findLine } from '../../src/process/child-output.ts';
 import { hasCode } from '../../src/relayer/chain-client.ts';
 import { type DevChain, startDevChain } from '../../src/relayer/dev-chain.ts';
 import { probeChain } from '../../src/relayer/identity.ts';

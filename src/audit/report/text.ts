@@ -1,5 +1,5 @@
 // The report for people, in lines of 80 characters: the verdict first, then what is broken or undecided and why.
-import { paint } from '../../terminal.ts';
+import { paint } from '../../process/terminal.ts';
 import { visibleLine } from '../../vocabulary/visible.ts';
 import { CHECK_NAMES } from './findings.ts';
 import type { AuditReport, ChamberReport, ReportedCheck } from './report-types.ts';

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 // The command `chambers-audit`: `chambers audit` without the rest of the service.
-import '../../require-node.ts';
+import '../../process/require-node.ts';
 import { parseArgs } from 'node:util';
 import { auditCommand } from '../../cli/audit-command.ts';
 import { CommandError, printError } from '../../cli/output.ts';
-import { exitWithOutput } from '../../terminal.ts';
-import { VERSION } from '../../version.ts';
+import { exitWithOutput } from '../../process/terminal.ts';
+import { VERSION } from '../../process/version.ts';
 
 const { summary, args, options, repeatable, exitCodes } = auditCommand;
 const FLAGS: Readonly<Record<string, string>> = {

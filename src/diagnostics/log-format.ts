@@ -1,8 +1,8 @@
 // The service's own log on standard error: JSON lines for programs, or text for people.
 import { type Logger, levels, pino } from 'pino';
-import type { Config } from './config.ts';
+import type { Config } from '../config.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 import { LogDestination } from './log-destination.ts';
-import { visibleLine } from './vocabulary/visible.ts';
 
 export interface OwnLog {
   readonly logger: Logger;

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { RepeatedLog, type Repeats } from '../src/repeated-log.ts';
+import { RepeatedLog, type Repeats } from '../../src/diagnostics/repeated-log.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -1,6 +1,6 @@
 // What Node and libraries would print by themselves, in lines of no format, becomes lines of the service's own log.
 import { format } from 'node:util';
-import { EXIT_FAILURE, exit } from './exit.ts';
+import { EXIT_FAILURE, exit } from '../process/exit.ts';
 import type { OwnLog } from './log-format.ts';
 
 const CONSOLE_LEVELS = { debug: 'debug', log: 'info', info: 'info', warn: 'warn', error: 'error' } as const;

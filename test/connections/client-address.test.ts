@@ -1,7 +1,7 @@
 // The network that a request counts against: its socket's, or what trusted proxies say, and nothing that a client makes up.
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { clientNetwork, toBlockList } from '../src/client-address.ts';
+import { clientNetwork, toBlockList } from '../../src/connections/client-address.ts';
 
 function request(remoteAddress: string, headers: Readonly<Record<string, string>> = {}): IncomingMessage {
   return { socket: { remoteAddress }, headers } as unknown as IncomingMessage;

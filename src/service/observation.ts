@@ -1,12 +1,12 @@
 // What operators see of the service: metrics if METRICS_PORT is set, a line for each request at LOG_LEVEL=debug. With
 // neither, nothing is measured.
 import type { Logger } from 'pino';
-import type { Config } from './config.ts';
-import type { BatchReport } from './forum/pipeline.ts';
-import type { Failure } from './http/context.ts';
-import { listen } from './http/http-server.ts';
-import type { Admission, Fetch } from './http/request-hardening.ts';
-import { requestIdOf } from './http/response.ts';
+import type { Config } from '../config.ts';
+import type { BatchReport } from '../forum/pipeline.ts';
+import type { Failure } from '../http/context.ts';
+import { listen } from '../http/http-server.ts';
+import type { Admission, Fetch } from '../http/request-hardening.ts';
+import { requestIdOf } from '../http/response.ts';
 import {
   type Answered,
   addGauges,
@@ -17,7 +17,7 @@ import {
   rejectionCounter,
   requestObserver,
   type Sources,
-} from './metrics/metrics.ts';
+} from '../metrics/metrics.ts';
 
 export interface Observation {
   readonly onBatch: ((report: BatchReport) => void) | undefined;

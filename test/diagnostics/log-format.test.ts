@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { prettyLine } from '../src/log-format.ts';
+import { prettyLine } from '../../src/diagnostics/log-format.ts';
 
 it('a line for people has the time, the level, the message and the values', () => {
   const line = { level: 30, time: 0, pid: 1, hostname: 'h', msg: 'started', version: '1', limits: { a: 1 } };

@@ -1,18 +1,18 @@
 // The chain that the service commits to: the one behind RPC_URL, or its own development chain.
 import type { Logger } from 'pino';
-import { type Config, ConfigError, readConfigured } from './config.ts';
-import { type Forum, merklePreview } from './forum/forum.ts';
-import type { ChainStatus } from './http/context.ts';
-import { StreamDamaged } from './log/damage.ts';
-import { type Lease, SOLE_LEASE } from './log/store.ts';
-import type { RelayerConfig, RelayerForum } from './relayer/context.ts';
-import { type ContractProfile, quorumProfile, REFERENCE } from './relayer/contracts.ts';
-import { type DevChain, startDevChain } from './relayer/dev-chain.ts';
-import { probeChain } from './relayer/identity.ts';
-import { readQuorumSettings } from './relayer/quorum-settings.ts';
-import { Relayer } from './relayer/relayer.ts';
-import { openAccount } from './relayer/transactions.ts';
-import type { Hex } from './vocabulary/values.ts';
+import { type Config, ConfigError, readConfigured } from '../config.ts';
+import { type Forum, merklePreview } from '../forum/forum.ts';
+import type { ChainStatus } from '../http/context.ts';
+import { StreamDamaged } from '../log/damage.ts';
+import { type Lease, SOLE_LEASE } from '../log/store.ts';
+import type { RelayerConfig, RelayerForum } from '../relayer/context.ts';
+import { type ContractProfile, quorumProfile, REFERENCE } from '../relayer/contracts.ts';
+import { type DevChain, startDevChain } from '../relayer/dev-chain.ts';
+import { probeChain } from '../relayer/identity.ts';
+import { readQuorumSettings } from '../relayer/quorum-settings.ts';
+import { Relayer } from '../relayer/relayer.ts';
+import { openAccount } from '../relayer/transactions.ts';
+import type { Hex } from '../vocabulary/values.ts';
 
 export interface ChainLink {
   /** For operators. */

@@ -3,8 +3,8 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
-import { compressionRoutes } from '../src/compression.ts';
-import { atEnd } from './kit/temporary.ts';
+import { compressionRoutes } from '../../src/http/compression.ts';
+import { atEnd } from '../kit/temporary.ts';
 
 const DOCUMENT = JSON.stringify({ text: 'document '.repeat(1_000) });
 const ETAG = 'W/"tag"';

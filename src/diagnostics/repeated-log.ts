@@ -1,6 +1,6 @@
 // Log lines about conditions that may last for days or come and go: a line is written at once when it is new, then at growing intervals.
 import { LRUCache } from 'lru-cache';
-import type { Millis } from './vocabulary/values.ts';
+import type { Millis } from '../vocabulary/values.ts';
 
 const INTERVAL_MILLIS_MIN = 60_000;
 const INTERVAL_MILLIS_MAX = 3_600_000;

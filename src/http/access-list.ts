@@ -13,8 +13,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { parseDid } from './crypto/did-key.ts';
-import { RepeatedLog, type Repeats } from './repeated-log.ts';
+import { parseDid } from '../crypto/did-key.ts';
+import { RepeatedLog, type Repeats } from '../diagnostics/repeated-log.ts';
 
 const CHECK_INTERVAL_MS = 2_000;
 const UNREADABLE = 'unreadable';

@@ -7,7 +7,7 @@ import { brotliCompress, createGzip, gzip } from 'node:zlib';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { LRUCache } from 'lru-cache';
-import { acceptedEncoding } from './vocabulary/accept.ts';
+import { acceptedEncoding } from '../vocabulary/accept.ts';
 
 const DOCUMENTS = ['/openapi.json', '/schemas/events.json', '/docs', '/agent-guide', '/llms.txt'];
 const HISTORY = ['/events', '/chambers/:id/events', '/agents/:did/events', '/chambers/:id/transcript'];

@@ -2,11 +2,11 @@
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { AccessList, editAccessList } from '../src/access-list.ts';
-import { deadlinesFrom, openChamber } from './kit/chambers.ts';
-import { House, registrationOf } from './kit/house.ts';
-import { Signer } from './kit/signer.ts';
-import { atEnd, temporaryFolder } from './kit/temporary.ts';
+import { AccessList, editAccessList } from '../../src/http/access-list.ts';
+import { deadlinesFrom, openChamber } from '../kit/chambers.ts';
+import { House, registrationOf } from '../kit/house.ts';
+import { Signer } from '../kit/signer.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 
 const [ANN, BOB] = [new Signer(), new Signer()];
 

@@ -1,6 +1,6 @@
 // The limit of open files, of which every connection takes one.
 import { existsSync, readFileSync } from 'node:fs';
-import { ConfigError } from './config.ts';
+import { ConfigError } from '../config.ts';
 
 /** The service alone opens some fifty. */
 const OPEN_FILES_MIN = 256;
