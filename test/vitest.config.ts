@@ -21,8 +21,8 @@ const LONG = [
 ];
 const SERVICE = [
   'test/audit/{accepted,hostile}.test.ts',
-  'test/{cli,deploy,durability,examples,hostile,packages,stream,verifier}/**/*.test.ts',
-  'test/client/{agent,browser,cost,events,exchange,hostile,python,todo,turns}.test.ts',
+  'test/{cli,deploy,durability,hostile,packages,stream,verifier}/**/*.test.ts',
+  'test/client/{agent,browser,cost,events,examples,exchange,hostile,python,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests,read-gate,todo-streams}.test.ts',
   'test/page/{browser,hostile,verify,waiting}.test.ts',

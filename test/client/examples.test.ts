@@ -28,7 +28,7 @@ for (const [program, file, tools] of SIGNERS) {
     const missing = tools.filter((tool) => !isInstalled(tool));
     skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
     const env = { ...process.env, KEY: join(folder, `${file}.pem`) };
-    const { stdout } = await promisify(execFile)(program, [resolve('test/examples', file), live.url], { env });
+    const { stdout } = await promisify(execFile)(program, [resolve('src/client/examples', file), live.url], { env });
     const [registered, me, created, joined] = stdout
       .trim()
       .split('\n')
