@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tallies } from '../../projections/allocations.ts';
 import type { ChamberState } from '../../projections/chamber.ts';
-import { auditFile } from '../audit/main.ts';
+import { auditFile } from '../audit/audit.ts';
 import { interruptible } from '../cli/environment.ts';
 import { narrate, tickerOf } from '../cli/narrate.ts';
 import { toDeadlines } from '../cli/values.ts';

@@ -2,10 +2,10 @@ import { createReadStream, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
+import { auditFile } from '../../src/audit/audit.ts';
 import { ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
 import { TwofoldTree } from '../../src/audit/chamber/merkle-root.ts';
 import { readLines } from '../../src/audit/line/input.ts';
-import { auditFile } from '../../src/audit/main.ts';
 import { playSample } from './sample.ts';
 
 const LINES = '../../fixtures/logs/chamber.ndjson';

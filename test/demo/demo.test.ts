@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { auditFile } from '../../src/audit/main.ts';
+import { auditFile } from '../../src/audit/audit.ts';
 import { CLI } from '../kit/programs.ts';
 
 const SLOW = { timeout: 150_000 };

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { auditFile } from '../../src/audit/main.ts';
+import { auditFile } from '../../src/audit/audit.ts';
 import { type Running, run } from '../kit/service.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 

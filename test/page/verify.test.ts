@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { auditFile } from '../../src/audit/main.ts';
+import { auditFile } from '../../src/audit/audit.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { FORGERIES } from '../audit/forgeries.ts';
 import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';

@@ -1,6 +1,7 @@
 // The package chambers-audit as a library, whose types need no other package.
+
+import { auditFile as runFile, auditService as runService } from '../../audit/audit.ts';
 import { AuditedChain } from '../../audit/chain/chain-reader.ts';
-import { auditFile as runFile, auditService as runService } from '../../audit/main.ts';
 import type { AuditPolicy } from '../../audit/policy.ts';
 import type { ChamberReport, ServiceReport } from '../../audit/report/report-types.ts';
 

@@ -1,0 +1,218 @@
+// The auditor as a library: auditFile for exported lines, auditService for the chambers of a service. Both read a chamber by the
+// same steps, and read it again only to tell causes from consequences.
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { createVerifier } from '../verifier/verifier.ts';
+import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
+import { compareAccounts } from './account/registrations.ts';
+import type { AuditedChain } from './chain/chain-reader.ts';
+import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
+import { TwofoldTree } from './chamber/merkle-root.ts';
+import { type AuditContext, auditContext } from './context.ts';
+import { FileInput, KeptInput } from './line/file-input.ts';
+import {
+  INPUT_LIMITS,
+  type InputLimits,
+  type RawLine,
+  readLines,
+  requireLines,
+  Unreachable,
+  UnusableInput,
+} from './line/input.ts';
+import { checkedVerify, type Verify } from './line/verify.ts';
+import type { AuditPolicy } from './policy.ts';
+import { toReport } from './report/report.ts';
+import type { ChamberReport, ServiceReport } from './report/report-types.ts';
+import { diagnose } from './report/verdict.ts';
+import { LogOrder } from './service/log-order.ts';
+import { AuditedService } from './service/service-reader.ts';
+import { compareViews } from './service/views.ts';
+
+export interface AuditRequest {
+  readonly chamberId?: number | undefined;
+  readonly policy?: AuditPolicy | undefined;
+  readonly chain?: AuditedChain | undefined;
+  /** INPUT_LIMITS where they are not given. */
+  readonly limits?: Partial<InputLimits> | undefined;
+  /** A file of account lines; a service is asked for them without one. */
+  readonly accounts?: string | undefined;
+  /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
+  readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
+}
+
+/** Audits a file of lines, `-` for standard input. Throws Unreachable, and UnusableInput where it holds no event of a chamber. */
+export async function auditFile(path: string, request: AuditRequest): Promise<ChamberReport> {
+  const source = await fileSource(path, request);
+  await requireAccounts(request);
+  return await withVerifier(async (verify) => {
+    const context = auditContext(request.policy, verify);
+    const audit = await readChamber(source, request, context);
+    const members = new Set(audit.accountReferences.map(({ did }) => did));
+    return await judgeChamber(audit, source, request, await readAccounts(request, context, members));
+  });
+}
+
+/** Audits one chamber of the service at that address, or all of them. Throws UnusableInput and Unreachable. */
+export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
+  const service = new AuditedService(baseUrl, { ...INPUT_LIMITS, ...request.limits });
+  const { chamberId: only } = request;
+  const { chamberIds, problems } = only === undefined ? await service.chambers() : { chamberIds: [only], problems: [] };
+  if (chamberIds.length === 0) throw new UnusableInput('it has no chambers, there is nothing to audit');
+  await requireAccounts(request);
+  return await withVerifier(async (verify) => {
+    const context = auditContext(request.policy, verify);
+    const accounts = (await readAccounts(request, context)) ?? new ServiceAccounts(context, service);
+    const chambers: ChamberReport[] = [];
+    const unreadable: string[] = [];
+    const order = new LogOrder();
+    for (const chamberId of chamberIds) {
+      const source = serviceSource(baseUrl, service, chamberId);
+      let audit: ChamberAudit;
+      try {
+        audit = await readChamber(source, request, context);
+      } catch (error) {
+        // A chamber that the service lists must be there.
+        if (only !== undefined || !(error instanceof UnusableInput)) throw error;
+        unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);
+        continue;
+      }
+      chambers.push(await judgeChamber(audit, source, request, accounts));
+      order.take(chamberId, audit.accountReferences);
+    }
+    return { problems: [...problems, ...unreadable, ...order.problems()], chambers };
+  });
+}
+
+/** Where the lines of one chamber come from. */
+interface Source {
+  readonly name: string;
+  /** Without it, the chamber of most lines. */
+  readonly chamberId: number | undefined;
+  /** Known once lines were read. */
+  readonly logId: () => string | null;
+  readonly lines: () => AsyncIterable<RawLine>;
+  readonly isRepeatable: () => boolean;
+  /** The share of the input that these bytes are; undefined where its size is unknown. */
+  readonly shareOf: (bytes: number) => number | undefined;
+  readonly compareViews: (audit: ChamberAudit) => Promise<void>;
+}
+
+async function fileSource(path: string, request: AuditRequest): Promise<Source> {
+  const limits = { ...INPUT_LIMITS, ...request.limits };
+  const input = path === '-' ? new KeptInput(process.stdin) : new FileInput(path, await sizeOf(path));
+  const { size } = input;
+  return {
+    name: path,
+    chamberId: request.chamberId,
+    logId: () => null,
+    lines: async function* () {
+      let count = 0;
+      for await (const line of readLines(input.read(), limits)) {
+        requireLines(++count, limits.linesMax, '--max-lines');
+        yield line;
+      }
+    },
+    isRepeatable: () => input.isRepeatable,
+    shareOf: (bytes) => size && bytes / size,
+    compareViews: async ({ findings }) => {
+      const reason = 'the input is a file: audit the URL of a service to compare its responses';
+      findings.notEvaluated(reason, 'preview', 'views');
+    },
+  };
+}
+
+function serviceSource(baseUrl: string, service: AuditedService, chamberId: number): Source {
+  return {
+    name: baseUrl,
+    chamberId,
+    logId: () => service.logId,
+    lines: () => service.lines(chamberId, 0),
+    isRepeatable: () => true,
+    shareOf: () => undefined,
+    compareViews: (audit) => compareViews(audit, service, chamberId),
+  };
+}
+
+/** One pass over the lines. */
+async function readChamber(source: Source, request: AuditRequest, context: AuditContext, aside?: SetAside) {
+  const { chamberId } = source;
+  const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context, aside });
+  let bytes = 0;
+  await audit.takeAll(source.lines(), (line) => {
+    bytes += line.bytes.length + 1;
+    request.onProgress?.(audit.lineCount, source.shareOf(bytes));
+  });
+  await source.compareViews(audit);
+  audit.conclude({ asksChain: request.chain !== undefined });
+  return audit;
+}
+
+/** What chain and accounts say of the chamber that was read, and which findings are causes: further passes show that. */
+async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditRequest, accounts?: Accounts) {
+  const { chain, policy } = request;
+  await askChain(audit, source, chain);
+  await compareAccounts(audit, accounts);
+  const readAgain = async (aside: SetAside) => {
+    const again = await readChamber(source, request, auditContext(policy), aside);
+    await askChain(again, source, chain);
+    return again;
+  };
+  const diagnosis = await diagnose(audit, async (aside) =>
+    source.isRepeatable() ? await readAgain(aside).catch(noReport) : undefined,
+  );
+  const { name, chamberId = null } = source;
+  return toReport(audit, { source: name, chamberId, logId: source.logId(), diagnosis, now: Date.now() });
+}
+
+/** What asks a chain is loaded only for one: it takes 30 MB. */
+async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
+  if (chain === undefined)
+    return audit.findings.notEvaluated('use --rpc and --registry to ask the chain', 'contract', 'receipts');
+  const { compareChain } = await import('./chain/claims.ts');
+  await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
+}
+
+/** What can't be read a second time still has the findings of the first. */
+function noReport(error: unknown): undefined {
+  if (error instanceof UnusableInput || error instanceof Unreachable) return undefined;
+  throw error;
+}
+
+const BATCH_SIGNATURES = 64;
+
+/** By libsodium or node:crypto, on other threads. */
+async function withVerifier<Result>(work: (verify: Verify) => Promise<Result>): Promise<Result> {
+  const verifier = createVerifier({ batchJobsMax: BATCH_SIGNATURES });
+  const caller = { network: '', did: '' };
+  try {
+    return await work(checkedVerify((...parts) => verifier.verify(...parts, caller)));
+  } finally {
+    await verifier.close();
+  }
+}
+
+async function requireAccounts({ accounts: path }: AuditRequest): Promise<void> {
+  if (path === undefined) return;
+  await sizeOf(path).catch((error: Error) => {
+    throw new UnusableInput(`--accounts=${path}: ${error.message}`);
+  });
+}
+
+/** Of the agents named, or of all. */
+async function readAccounts(
+  { accounts: path, limits }: AuditRequest,
+  context: AuditContext,
+  dids?: ReadonlySet<string>,
+): Promise<Accounts | undefined> {
+  if (path === undefined) return undefined;
+  const lines = readLines(createReadStream(path), { ...INPUT_LIMITS, ...limits });
+  return await listedAccounts(lines, context, dids && ((did) => dids.has(did)));
+}
+
+async function sizeOf(path: string): Promise<number> {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new UnusableInput(error.code === 'ENOENT' ? 'file not found' : `it can’t be read: ${error.code}`);
+  });
+  if (stats.isDirectory()) throw new UnusableInput('it is a directory, not a file');
+  return stats.size;
+}
