@@ -1,5 +1,5 @@
 // given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { type ChamberLimits, type DecidingAccount, parseBody } from '../../src/moves/move.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
@@ -48,10 +48,17 @@ export function given(...past: readonly Past[]) {
         type: move.event,
         payload: move.decide(parseBody(move, { json: body }), context),
       }));
+      // A command whose outcome is not asserted would pass whatever was decided.
+      let isAsserted = false;
+      onTestFinished(() => expect(isAsserted, `when(${operation}) is followed by gives() or refuses()`).toBe(true));
+      const expectOutcome = () => {
+        isAsserted = true;
+        return expect(outcome);
+      };
       return {
-        gives: (fact: MoveFact) => expect(outcome).toEqual(fact),
+        gives: (fact: MoveFact) => expectOutcome().toEqual(fact),
         refuses: (code: ErrorCode, detail: string | RegExp) =>
-          expect(outcome).toEqual({
+          expectOutcome().toEqual({
             code,
             detail: typeof detail === 'string' ? expect.stringContaining(detail) : expect.stringMatching(detail),
           }),
