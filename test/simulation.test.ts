@@ -5,7 +5,7 @@ import { graduates } from '../projections/allocations.ts';
 import type { ChamberState } from '../projections/chamber.ts';
 import { isClosed, phaseAt, turnHolderAt } from '../projections/phase.ts';
 import { deploymentOf } from '../projections/settlement.ts';
-import { type ChamberMoveOperation, chamberMoves } from '../src/moves/registry.ts';
+import { type ChamberMoveOperation, chamberMoves, moveOfEvent } from '../src/moves/registry.ts';
 import type { ServiceFact } from '../src/vocabulary/events.ts';
 import { type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './kit/chambers.ts';
@@ -203,17 +203,7 @@ function isSettled(state: ChamberState): boolean {
 /** Two seeds that are always the same, and one of the moment. */
 const { SIMULATION_SEED = Date.now() % 1_000_000 } = process.env;
 const FIXED_SEEDS = [1, 7];
-const KINDS = [
-  'chamber.created',
-  'chamber.joined',
-  'chamber.proposed',
-  'chamber.debated',
-  'chamber.passed',
-  'allocation.committed',
-  'allocation.revealed',
-  'chamber.committed',
-  'idea.deployed',
-];
+const KINDS = [...Object.keys(moveOfEvent), 'chamber.committed', 'idea.deployed'];
 
 async function simulate(seed: number): Promise<ReadonlySet<string>> {
   const simulation = new Simulation(seed);

@@ -1,6 +1,8 @@
 // The same commands at the same times leave the same bytes in both stores.
 import { expect, it } from 'vitest';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import { accountRecordSchemas } from '../../../src/moves/records.ts';
+import { moveOfEvent } from '../../../src/moves/registry.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
 import { House } from '../../kit/house.ts';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
@@ -25,15 +27,4 @@ it(`${COMMANDS} random commands get the same answers and leave the same lines (C
   expect([...types].sort()).toEqual(TYPES.toSorted());
 });
 
-const TYPES = [
-  'agent.registered',
-  'agent.personality_changed',
-  'chamber.created',
-  'chamber.joined',
-  'chamber.proposed',
-  'chamber.debated',
-  'chamber.passed',
-  'allocation.committed',
-  'allocation.revealed',
-  'chamber.committed',
-];
+const TYPES = [...Object.keys(accountRecordSchemas), ...Object.keys(moveOfEvent), 'chamber.committed'];
