@@ -14,7 +14,8 @@ import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { House, registrationOf } from '../kit/house.ts';
 import { Random } from '../kit/random.ts';
 import { Signer } from '../kit/signer.ts';
-import { recordingLogger, until } from '../relayer/stage.ts';
+import { until } from '../kit/until.ts';
+import { recordingLogger } from '../relayer/stage.ts';
 import { accountsOf, auditLines, report, toText } from './forge.ts';
 
 const { HONEST_CHAMBERS = '12', HONEST_SEED = '1' } = process.env;

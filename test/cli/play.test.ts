@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { playChamber } from '../../src/cli/play.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS } from '../client/stage.ts';
 import { atEnd } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
 import { run } from './run.ts';
 
 it('joins, passes, commits to the same share for each idea, reveals, and ends', async () => {
@@ -21,7 +22,7 @@ it('joins, passes, commits to the same share for each idea, reveals, and ends', 
   await next();
   for (const ticker of ['ONE', 'TWO', 'SIX']) await speaker.propose(chamberId, { name: ticker, ticker });
   await speaker.pass(chamberId);
-  while (!said.includes('passed in PROPOSAL')) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => said.includes('passed in PROPOSAL'));
   for (const _ of ['DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']) await next();
   await playing;
   expect(said).toEqual(['joined with turn 1', 'passed in PROPOSAL', 'committed', 'revealed']);

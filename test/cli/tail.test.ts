@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Agent } from '../../src/client/index.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
 import { CLI } from '../kit/programs.ts';
+import { until } from '../kit/until.ts';
 
 const MOVES = 60;
 
@@ -78,10 +79,10 @@ async function talk(agent: Agent, chamberId: number): Promise<void> {
 async function killAfterMore(child: ChildProcess, path: string, lines: number): Promise<void> {
   const goal = Math.min(countLines(await textOf(path)) + lines, MOVES);
   const ended = once(child, 'exit');
-  while (countLines(await textOf(path)) < goal) {
+  await until(async () => {
     expect(child.exitCode).toBeNull();
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+    return countLines(await textOf(path)) >= goal;
+  });
   child.kill('SIGKILL');
   await ended;
 }

@@ -10,6 +10,7 @@ import { readConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/server.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
+import { until } from '../kit/until.ts';
 
 export const WALLET = `0x${'11'.repeat(20)}`;
 export const REGISTRATION = { walletAddress: WALLET, operatorEmail: 'agent@example.org' };
@@ -86,7 +87,7 @@ export async function openStage(settings: Readonly<Record<string, string>> = {})
     advance,
     now,
     sleeping: async (count) => {
-      while (sleepers.size < count) await pause(5);
+      await until(() => sleepers.size >= count);
     },
     stop: async () => {
       await service.stop();

@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { ROOT } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
 
 export const PROXIES = ['nginx', 'haproxy', 'caddy'] as const;
 export type ProxyName = (typeof PROXIES)[number];
@@ -69,10 +69,10 @@ export async function startProxy(name: ProxyName, ports: Ports): Promise<string>
     if (!hasEnded(child)) process.kill(-(child.pid as number), 'SIGKILL');
     await closed;
   });
-  while (!existsSync(authority) || !(await handshakes(ports.https, readFileSync(authority)))) {
+  await until(async () => {
     if (hasEnded(child)) throw new Error(`${name} ended: ${output}`);
-    await sleep(20);
-  }
+    return existsSync(authority) && (await handshakes(ports.https, readFileSync(authority)));
+  });
   return readFileSync(authority, 'utf8');
 }
 

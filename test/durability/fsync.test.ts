@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { startProcess } from '../kit/service-process.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
 import { debateOf, must, type Player, seatPlayers } from './players.ts';
 
 const MOVES = 50;
@@ -51,11 +51,12 @@ it('an answer follows the fsync of its move', { timeout: 180_000 }, async ({ ski
 /** The trace, once strace has written the end of the process. */
 async function traced(path: string, pid: number): Promise<string> {
   const end = new RegExp(`^${pid} +\\+\\+\\+ exited`, 'm');
-  for (;;) {
-    const text = readFileSync(path, 'utf8');
-    if (end.test(text)) return text;
-    await sleep(20);
-  }
+  let text = '';
+  await until(() => {
+    text = readFileSync(path, 'utf8');
+    return end.test(text);
+  });
+  return text;
 }
 
 /** S for each sync that returned, A for each answer of 200 that was sent, in their order. */

@@ -14,6 +14,7 @@ import { RawSocket } from '../kit/raw-socket.ts';
 import { type Exit, type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
 import { registrationOf } from '../kit/wire.ts';
 import { eventsBySignature } from './log-book.ts';
 import { debateOf, Load, must, type Player, seatPlayers } from './players.ts';
@@ -183,5 +184,5 @@ async function refused(url: string): Promise<void> {
     settled(url)
       .then(() => true)
       .catch(() => false);
-  while (await isOpen()) await sleep(10);
+  await until(async () => !(await isOpen()));
 }

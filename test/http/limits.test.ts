@@ -8,6 +8,7 @@ import { registrationOf } from '../kit/house.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { call, debating, newAgent, type Running, run } from '../kit/service.ts';
 import { Signer } from '../kit/signer.ts';
+import { until } from '../kit/until.ts';
 import { get, prepare, send } from '../kit/wire.ts';
 
 const RATE_REFUSAL = { status: 429, body: { error: 'FORUM_ERR_RATE' } };
@@ -277,12 +278,11 @@ describe('open chambers', () => {
 });
 
 async function untilAccepted(open: () => Promise<unknown>): Promise<void> {
-  for (;;) {
-    try {
-      await open();
-      return;
-    } catch {
-      // The service hears of the end a moment after the test.
-    }
-  }
+  // The service hears of the end a moment after the test.
+  await until(() =>
+    open().then(
+      () => true,
+      () => false,
+    ),
+  );
 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent } from '../../src/client/index.ts';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from '../client/stage.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
 import { ERAS, type Era, type SeatProcess, startSeat } from './seat-process.ts';
 
 let stage: Stage;
@@ -62,7 +63,7 @@ describe.each(ERAS)('in the %s era', (era) => {
       { name: 'wait', arguments: { seconds: 300 } },
       { onprogress, timeout: 60_000 },
     );
-    while (progress.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => progress.length > 0);
     await other.pass(chamberId);
     const { structuredContent } = await waiting;
     expect(structuredContent).toMatchObject({ due: true, todo: [{ chamberId, must: 'pass', may: ['propose'] }] });
@@ -166,8 +167,11 @@ it('an allocation whose salt is lost is reported where it would be revealed', as
   stage.advance(PHASE_MILLIS);
   const seat = await startSeat('legacy', { url: stage.baseUrl, keyFile, env: stage.sharedTimeEnv });
   const reported = async () => (await seat.call<{ todo: { problem?: string }[] }>('todo')).todo[0]?.problem;
-  let problem = await reported();
-  while (problem === undefined) problem = await reported();
+  let problem: string | undefined;
+  await until(async () => {
+    problem = await reported();
+    return problem !== undefined;
+  });
   expect(problem).toContain('is not in this agent');
   expect(await seat.call('wait', { seconds: 1 })).toMatchObject({ due: false, todo: [{ must: 'reveal', problem }] });
 });

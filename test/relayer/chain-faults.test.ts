@@ -4,9 +4,10 @@ import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { commitChamberCall, creationCode, REFERENCE } from '../../src/relayer/contracts.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
-import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 beforeEach(async () => {

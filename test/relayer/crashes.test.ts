@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+import { isSettled, onChain, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 let proxy: FaultProxy;

@@ -5,8 +5,9 @@ import { openRpc } from '../../src/relayer/rpc.ts';
 import { HOUR } from '../kit/clock.ts';
 import { debating, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { until } from '../kit/until.ts';
 import { flipBit } from '../log/entries.ts';
-import { onChain, until } from './stage.ts';
+import { onChain } from './stage.ts';
 
 /** Three chambers of one member; the events of the first chamber follow the registration of its member. */
 async function write(path: string) {

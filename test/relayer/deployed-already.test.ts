@@ -2,9 +2,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sendRaw } from '../../src/relayer/chain-client.ts';
 import { REFERENCE } from '../../src/relayer/contracts.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 let proxy: FaultProxy;

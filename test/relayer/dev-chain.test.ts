@@ -12,9 +12,10 @@ import { probeChain } from '../../src/relayer/identity.ts';
 import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { MemoryForum } from './memory-forum.ts';
-import { expectRecordedOnce, isSettled, onChain, recordingLogger, until } from './stage.ts';
+import { expectRecordedOnce, isSettled, onChain, recordingLogger } from './stage.ts';
 
 let folder: string;
 let stateFile: string;

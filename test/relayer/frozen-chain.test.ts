@@ -5,8 +5,8 @@ import { expect, it } from 'vitest';
 import { HOUR, TestClock } from '../kit/clock.ts';
 import { processTree } from '../kit/process-tree.ts';
 import { debating, run } from '../kit/service.ts';
+import { until } from '../kit/until.ts';
 import { get } from '../kit/wire.ts';
-import { until } from './stage.ts';
 
 it('a frozen chain is reported everywhere until it is replaced, and then chambers are committed', async () => {
   const lines: string[] = [];

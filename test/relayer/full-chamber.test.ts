@@ -1,9 +1,10 @@
 // The relayer shares its thread with the service, so a chamber full of long ideas must not hold that thread.
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { MemoryForum } from './memory-forum.ts';
-import { openStage, type Stage, until } from './stage.ts';
+import { openStage, type Stage } from './stage.ts';
 
 /** Linux counts the nanoseconds that this thread was on a CPU, which other processes do not change. */
 const SCHEDSTAT = '/proc/thread-self/schedstat';

@@ -4,9 +4,10 @@ import { parseTransaction } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { expectRecordedOnce, isSettled, openStage, type Stage, until } from './stage.ts';
+import { expectRecordedOnce, isSettled, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 let proxy: FaultProxy;

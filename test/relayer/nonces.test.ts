@@ -4,9 +4,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { creationCode } from '../../src/relayer/contracts.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
-import { expectRecordedOnce, isSettled, onChain, openStage, type Stage, sendForeign, until } from './stage.ts';
+import { expectRecordedOnce, isSettled, onChain, openStage, type Stage, sendForeign } from './stage.ts';
 
 let stage: Stage;
 beforeEach(async () => {

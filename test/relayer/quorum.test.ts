@@ -4,11 +4,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RelayerConfig } from '../../src/relayer/context.ts';
 import { QUORUM_FACTORY_ABI } from '../../src/relayer/contracts.ts';
 import type { Relayer } from '../../src/relayer/relayer.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { type Fault, openFaultProxy } from './fault-proxy.ts';
 import { deployFor, NEXT_KEY } from './owner-account.ts';
 import { quorumContracts, SETTINGS } from './quorum-file.ts';
-import { expectRecordedOnce, isSettled, openStage, type Stage, until } from './stage.ts';
+import { expectRecordedOnce, isSettled, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 let wiring: Pick<RelayerConfig, 'contracts' | 'registryAddress' | 'factoryAddress'>;

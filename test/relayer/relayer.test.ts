@@ -2,8 +2,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { deploymentOf } from '../../projections/settlement.ts';
 import { readCall } from '../../src/relayer/chain-client.ts';
 import { REFERENCE } from '../../src/relayer/contracts.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+import { isSettled, onChain, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 beforeEach(async () => {

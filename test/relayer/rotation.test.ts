@@ -3,10 +3,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readReceipt, sendRaw } from '../../src/relayer/chain-client.ts';
 import { type ContractAddresses, setRelayer } from '../../src/relayer/owner.ts';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
 import { deployFor, fund, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
-import { expectRecordedOnce, isSettled, openStage, type Stage, until } from './stage.ts';
+import { expectRecordedOnce, isSettled, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 let contracts: ContractAddresses;

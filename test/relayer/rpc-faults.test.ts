@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { API_KEY, type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { isSettled, onChain, openStage, type Stage, until } from './stage.ts';
+import { isSettled, onChain, openStage, type Stage } from './stage.ts';
 
 let stage: Stage;
 let proxy: FaultProxy;

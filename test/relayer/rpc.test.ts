@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { openRpc, RpcError } from '../../src/relayer/rpc.ts';
+import { until } from '../kit/until.ts';
 import { API_KEY, openFaultProxy } from './fault-proxy.ts';
 
 const closers: (() => void)[] = [];
@@ -69,7 +70,7 @@ test('closing aborts pending requests', async () => {
   proxy.fault = () => ({ kind: 'hang' });
   const rpc = openRpc(proxy.url);
   const failure = rpc.request('eth_chainId', []).catch((error: unknown) => error);
-  while (proxy.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => proxy.requests.length > 0);
   rpc.close();
   expect(await failure).toMatchObject({ kind: 'unavailable' });
 });

@@ -61,18 +61,6 @@ export function recordingLogger(lines: string[]): Logger {
 }
 
 const RPC_TIMEOUT_MILLIS = 500;
-const POLL_MILLIS = 20;
-const TIMEOUT_MILLIS = 25_000;
-
-/** Polls until the condition holds. */
-export async function until(condition: () => boolean | Promise<boolean>, millis = TIMEOUT_MILLIS): Promise<void> {
-  const end = performance.now() + millis;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`never came true: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, POLL_MILLIS));
-  }
-}
-
 export async function isSettled(forum: MemoryForum): Promise<boolean> {
   return (await forum.unsettledChambers(1)).length === 0;
 }

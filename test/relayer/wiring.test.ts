@@ -9,9 +9,10 @@ import { setRelayer } from '../../src/relayer/owner.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { findWiringFaults } from '../../src/relayer/wiring.ts';
+import { until } from '../kit/until.ts';
 import { deployFor, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
 import { quorumContracts } from './quorum-file.ts';
-import { recordingLogger, until } from './stage.ts';
+import { recordingLogger } from './stage.ts';
 
 let chain: DevChain;
 let rpc: Rpc;
