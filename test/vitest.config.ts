@@ -67,8 +67,21 @@ const POSTGRES =
     : { include: ['test/log/postgres/*.test.ts'], exclude: LONG_ON_POSTGRES };
 const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.meta.url));
 
-/** They mostly wait, for a minute: begun later, they would run alone at the end. */
-const LONGEST = ['test/deploy/manual.test.ts', 'test/demo/demo.test.ts', 'test/soak/soak.test.ts'];
+/** The longest first: begun later, they would run alone at the end. */
+const LONGEST = [
+  'test/client/cost.test.ts',
+  'test/deploy/manual.test.ts',
+  'test/demo/demo.test.ts',
+  'test/forum/simulation.test.ts',
+  'test/hostile/heap.test.ts',
+  'test/soak/soak.test.ts',
+];
+
+/**
+ * How long a test, or a hook, of a project may take: several times what the slowest takes on an idle machine. Slower tests name a
+ * limit of their own.
+ */
+const limit = (millis: number) => ({ testTimeout: millis, hookTimeout: millis });
 
 /**
  * After the longest, the files of a project follow each other, so that a worker keeps its modules. Quick files fill the end, when
@@ -78,8 +91,10 @@ class ByProject extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const places = ['chain', 'long', 'service', 'postgres', 'quick'];
-    const place = ({ project, moduleId }: TestSpecification) =>
-      LONGEST.some((path) => moduleId.endsWith(path)) ? -1 : places.indexOf(project.name);
+    const place = ({ project, moduleId }: TestSpecification) => {
+      const rank = LONGEST.findIndex((path) => moduleId.endsWith(path));
+      return rank >= 0 ? rank - LONGEST.length : places.indexOf(project.name);
+    };
     return sorted.sort((a, b) => place(a) - place(b));
   }
 }
@@ -101,8 +116,6 @@ export default defineConfig({
   test: {
     // Processes that tests start need not strip and compile the sources each time.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)) },
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
     maxWorkers: WORKERS,
     sequence: { sequencer: ByProject },
     // A worker continues with other files: what one replaced is restored.
@@ -116,15 +129,21 @@ export default defineConfig({
           name: 'quick',
           include: ['test/**/*.test.ts'],
           exclude: [...LONG, ...SERVICE, ...CHAIN, 'test/{log/postgres,nodes,judges}/*.test.ts'],
+          ...limit(10_000),
           ...KEEPS_MODULES,
         },
       },
-      { extends: true, test: { name: 'long', include: LONG, ...KEEPS_MODULES } },
-      { extends: true, test: { name: 'service', include: SERVICE, ...KEEPS_MODULES } },
-      { extends: true, test: { name: 'chain', include: CHAIN, ...KEEPS_MODULES } },
-      ...(JUDGES ? [{ extends: true as const, test: { name: 'judges', include: JUDGED } }] : []),
+      { extends: true, test: { name: 'long', include: LONG, ...limit(120_000), ...KEEPS_MODULES } },
+      { extends: true, test: { name: 'service', include: SERVICE, ...limit(90_000), ...KEEPS_MODULES } },
+      { extends: true, test: { name: 'chain', include: CHAIN, ...limit(90_000), ...KEEPS_MODULES } },
+      ...(JUDGES ? [{ extends: true as const, test: { name: 'judges', include: JUDGED, ...limit(120_000) } }] : []),
       ...(hasPostgres()
-        ? [{ extends: true as const, test: { name: 'postgres', ...POSTGRES, globalSetup: POSTGRES_SERVER } }]
+        ? [
+            {
+              extends: true as const,
+              test: { name: 'postgres', ...POSTGRES, ...limit(120_000), globalSetup: POSTGRES_SERVER },
+            },
+          ]
         : []),
     ],
   },

@@ -49,7 +49,9 @@ async function read(
   return { result: result.structuredContent, bytes: Buffer.byteLength(result.content[0].text) };
 }
 
-it('has at most maxBytes, however many ideas there are, and shows every event to a reader that goes on', async () => {
+it('has at most maxBytes, however many ideas there are, and shows every event to a reader that goes on', {
+  timeout: 60_000,
+}, async () => {
   const setting = await open();
   for (const maxBytes of [2_000, 5_000, 16_384, 65_536]) {
     const shown: number[] = [];
