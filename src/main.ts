@@ -8,8 +8,8 @@ import { type OwnLog, openOwnLog } from './diagnostics/log-format.ts';
 import { logProcessEvents } from './diagnostics/process-log.ts';
 import { EXIT_CONFIG, EXIT_FAILURE, exit } from './process/exit.ts';
 import { VERSION } from './process/version.ts';
-import { type Service, startService } from './server.ts';
 import { requireOpenFiles } from './service/open-files.ts';
+import { type Service, startService } from './service/start.ts';
 
 /** From the signal on; supervisors kill after ten seconds. */
 const STOP_MS_MAX = 9_000;

@@ -1,4 +1,4 @@
-// The import rule: vocabulary ← crypto, projections ← moves ← log, verifier ← forum ← edges ← server ← main. Imports point left only.
+// The import rule: vocabulary ← crypto, projections ← moves ← log, verifier ← forum ← edges ← service ← main. Imports point left only.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,9 +24,9 @@ const SERVER = [
   'reading',
   'service',
 ];
-const PROGRAM = [...SERVER, 'server', 'client', 'audit', 'doctor', 'cli', 'demo'];
+const PROGRAM = [...SERVER, 'client', 'audit', 'doctor', 'cli', 'demo'];
 
-/** What each layer may import besides itself; src/server.ts and its like are layers of one file. */
+/** What each layer may import besides itself; src/config.ts and its like are layers of one file. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   vocabulary: [],
   crypto: ['vocabulary'],
@@ -54,7 +54,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['vocabulary', 'connections', 'log'],
   diagnostics: ['vocabulary', 'config', 'process'],
   service: SERVER,
-  server: SERVER,
   doctor: PROGRAM,
   demo: PROGRAM,
   // The npm packages: parts of the program by themselves.
@@ -85,7 +84,7 @@ function readSource(path: string): Source {
   return { path, layer: layerOf(path), text, imports: [...text.matchAll(IMPORT)].map((match) => match[1] ?? '') };
 }
 
-/** src/http/app.ts is of http, src/server.ts of server, projections/phase.ts of projections. */
+/** src/http/app.ts is of http, src/config.ts of config, projections/phase.ts of projections. */
 function layerOf(path: string): string {
   const [first = '', second = ''] = path.split('/');
   return first === 'src' ? second.replace(/\.ts$/, '') : first;

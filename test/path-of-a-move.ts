@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
 import { WebSocket } from 'ws';
 import { readConfig } from '../src/config.ts';
-import { startService } from '../src/server.ts';
+import { startService } from '../src/service/start.ts';
 import { Signer } from './kit/signer.ts';
 
 const FUNCTIONS_MAX = 122;

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '../../src/client/index.ts';
 import { pause } from '../../src/client/time.ts';
 import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/server.ts';
+import { type Service, startService } from '../../src/service/start.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { until } from '../kit/until.ts';

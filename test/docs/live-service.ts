@@ -2,7 +2,7 @@
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/server.ts';
+import { type Service, startService } from '../../src/service/start.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import { freePort } from '../deploy/recipes.ts';
 import { JUDGES } from '../judges/installed.ts';

@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/server.ts';
+import { type Service, startService } from '../../src/service/start.ts';
 import { deadlinesFrom } from './chambers.ts';
 import { TestClock } from './clock.ts';
 import { registrationOf } from './house.ts';

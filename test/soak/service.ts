@@ -10,7 +10,7 @@ import { readConfig } from '../../src/config.ts';
 import { openOwnLog } from '../../src/diagnostics/log-format.ts';
 import { logProcessEvents } from '../../src/diagnostics/process-log.ts';
 import type { Forum } from '../../src/forum/forum.ts';
-import { startService } from '../../src/server.ts';
+import { startService } from '../../src/service/start.ts';
 import { TestClock } from '../kit/clock.ts';
 import type { Figures } from './figures.ts';
 

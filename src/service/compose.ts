@@ -1,0 +1,221 @@
+// Puts the service together from its parts, without opening a store, a chain, a thread or a port: those are opened by its caller,
+// which also closes them. Nothing that is made here is shared with another service of the same process.
+import type { Logger } from 'pino';
+import { type Config, readConfigured } from '../config.ts';
+import { toBlockList } from '../connections/client-address.ts';
+import { Liveness } from '../connections/liveness.ts';
+import { Quota } from '../connections/quota.ts';
+import { docsRoutes } from '../docs/routes.ts';
+import { Forum } from '../forum/forum.ts';
+import { AccessList } from '../http/access-list.ts';
+import { AdmissionControl, RateLimit } from '../http/admission.ts';
+import { createApp, httpRoutes, routeOf } from '../http/app.ts';
+import { compressionRoutes } from '../http/compression.ts';
+import type { ForumApp } from '../http/context.ts';
+import { readGateRoutes } from '../http/read-gate.ts';
+import { readBody } from '../http/request.ts';
+import type { Admission, Fetch } from '../http/request-hardening.ts';
+import { CORS_HEADERS } from '../http/response.ts';
+import { TodoWatches } from '../http/todo-watches.ts';
+import type { Store } from '../log/store.ts';
+import { mcpRoutes } from '../mcp/routes.ts';
+import type { Sources } from '../metrics/metrics.ts';
+import { pageRoutes } from '../page/routes.ts';
+import { streamEndpoints } from '../stream/endpoints.ts';
+import { streamRoutes } from '../stream/routes.ts';
+import type { Subscriptions } from '../stream/subscription.ts';
+import type { SignatureVerifierPool } from '../verifier/verifier.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import type { ChainLink } from './chain.ts';
+import { logFailure, type Observation, openObservation } from './observation.ts';
+
+export interface CoreOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly store: Store;
+  readonly clock: () => Millis;
+  /** Memory and disk may differ: the process must stop. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** The forum and its rules, which a relayer needs before there is an HTTP edge. */
+export interface Core {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly forum: Forum;
+  readonly access: AccessList;
+  readonly agentRate: RateLimit;
+  readonly observation: Observation;
+}
+
+export function composeCore({ config, logger, store, clock, onFatal }: CoreOptions): Core {
+  const observation = openObservation(config, logger);
+  const { onBatch } = observation;
+  const access = readConfigured(() => openAccessList(config, logger));
+  const agentRate = new RateLimit({
+    perSecond: config.RATE_PER_DID_PER_SECOND,
+    burst: config.RATE_PER_DID_BURST,
+  });
+  const forum = new Forum({
+    store,
+    agentRate,
+    accountChangeRate: new RateLimit({
+      perSecond: config.ACCOUNT_CHANGES_PER_DID_PER_MINUTE / 60,
+      burst: config.ACCOUNT_CHANGES_PER_DID_BURST,
+    }),
+    clock,
+    onFatal,
+    permits: access.permits.bind(access),
+    limits: {
+      membersMax: config.MEMBERS_MAX,
+      ideasMax: config.IDEAS_MAX,
+      openChambersPerDidMax: config.CHAMBERS_OPEN_PER_DID_MAX,
+    },
+    ages: { maxAgeSeconds: config.SIGNATURE_MAX_AGE_SECONDS, maxSkewSeconds: config.SIGNATURE_MAX_SKEW_SECONDS },
+    stateCacheBytesMax: config.STATE_CACHE_BYTES_MAX,
+    commitQueueMax: config.COMMIT_QUEUE_MAX,
+    ...(onBatch && { onBatch }),
+  });
+  return { config, logger, forum, access, agentRate, observation };
+}
+
+function openAccessList(config: Config, logger: Logger): AccessList {
+  return new AccessList({
+    allowFile: config.ALLOW_LIST_FILE,
+    banFile: config.BAN_LIST_FILE,
+    onProblem: (error, repeats) =>
+      logger.error({ err: error, ...repeats }, 'access list not read: the previous one stays in force'),
+  });
+}
+
+/** The chain of a service with CHAIN=none. */
+export const NO_CHAIN: ChainLink = {
+  name: 'none',
+  status: () => ({ ok: true, details: { chain: null } }),
+  stop: async () => {},
+};
+
+interface EdgeOptions {
+  readonly chain: ChainLink;
+  readonly verifier: Pick<SignatureVerifierPool, 'verify'>;
+  readonly version: string;
+}
+
+/** A service that listens nowhere yet. */
+export interface Composition extends Core {
+  readonly app: ForumApp;
+  /** Serves a request that was admitted. */
+  readonly fetch: Fetch;
+  /** Is asked before each request is served. */
+  readonly admission: Admission;
+  /** What the composition itself knows of what metrics show. */
+  readonly sources: Omit<Sources, 'connections' | 'lostLogLines'>;
+  /** Rejects new requests and ends streams and waits. */
+  drain(): void;
+  /** To be called after drain, when requests under way were given their time. */
+  close(): void;
+}
+
+export function composeService(core: Core, { chain, verifier, version }: EdgeOptions): Composition {
+  const { config, logger, forum, access, agentRate, observation } = core;
+  const admissionControl = openAdmissionControl(config);
+  const networkOf = admissionControl.networkOf.bind(admissionControl);
+  const liveness = new Liveness({
+    pingIntervalMs: config.STREAM_PING_SECONDS * 1000,
+    deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
+  });
+  const todoWatches = new TodoWatches(forum);
+  const shared = { version, publicUrls: config.PUBLIC_URL };
+  const app = createApp(
+    {
+      ...shared,
+      forum,
+      verify: verifier.verify,
+      networkOf,
+      requireRegistration: admissionControl.requireRegistration.bind(admissionControl),
+      env: config.NODE_ENV,
+      allowUnsigned: config.DEV_ALLOW_UNSIGNED,
+      maxBodyBytes: config.MAX_BODY_BYTES,
+      chainStatus: chain.status,
+      agentRate,
+      responseCacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
+      todoWatches,
+      waits: new Quota(config.WAITS_PER_DID_MAX, 'waiting requests of this agent'),
+      liveness,
+      onFailure: (failure) => logFailure(logger, failure),
+    },
+    (first) => {
+      readGateRoutes(first, {
+        networkOf,
+        underWay: new Quota(config.READS_PER_ADDRESS_MAX, 'reads from your address that are not taken yet'),
+        workError: admissionControl.workError.bind(admissionControl),
+      });
+      compressionRoutes(first);
+      pageRoutes(first, {
+        forum,
+        headers: CORS_HEADERS,
+        cacheBytesMax: config.RESPONSE_CACHE_BYTES_MAX,
+        relayerProblem: () => chain.status().relayer?.reason,
+      });
+    },
+  );
+  const quota = new Quota(config.STREAMS_PER_ADDRESS_MAX, 'streams from your address');
+  const streams = streamRoutes(app, {
+    forum,
+    liveness,
+    quota,
+    networkOf,
+    workWait: admissionControl.workWait.bind(admissionControl),
+    headers: CORS_HEADERS,
+  });
+  const readJson: Parameters<typeof mcpRoutes>[1]['readJson'] = async (c) =>
+    (await readBody(c, config.MAX_BODY_BYTES)).json;
+  mcpRoutes(app, { ...shared, headers: CORS_HEADERS, readJson });
+  docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
+  return {
+    ...core,
+    app,
+    fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
+    admission: observation.watch(admissionControl.reject.bind(admissionControl)),
+    sources: sourcesOf(forum, { chain, quota, streams }),
+    drain: () => {
+      admissionControl.close();
+      access.close();
+      streams.stop();
+      todoWatches.close();
+    },
+    close: () => liveness.close(),
+  };
+}
+
+function openAdmissionControl(config: Config): AdmissionControl {
+  return new AdmissionControl({
+    trustedProxies: toBlockList(config.TRUSTED_PROXIES),
+    perAddress: { perSecond: config.RATE_PER_ADDRESS_PER_SECOND, burst: config.RATE_PER_ADDRESS_BURST },
+    workPerAddress: { perSecond: config.WORK_MS_PER_ADDRESS_PER_SECOND, burst: config.WORK_MS_PER_ADDRESS_BURST },
+    registrationsPerAddress: {
+      perSecond: config.REGISTRATIONS_PER_ADDRESS_PER_MINUTE / 60,
+      burst: config.REGISTRATIONS_PER_ADDRESS_BURST,
+    },
+  });
+}
+
+interface Observed {
+  readonly chain: ChainLink;
+  readonly quota: Quota;
+  readonly streams: Subscriptions;
+}
+
+function sourcesOf(forum: Forum, { chain, quota, streams }: Observed): Composition['sources'] {
+  return {
+    streams: () => quota.total,
+    streamLag: () => streams.lag(),
+    stateCacheBytes: () => forum.cachedBytes,
+    isWritable: () => forum.store.meta.writeFailure === undefined,
+    damagedStreams: () => forum.store.log.damages.size,
+    relayer: () => chain.status().relayer,
+    isHealthy: () => chain.status().ok,
+    node: () => forum.store.nodes?.state(),
+    catchUps: () => forum.catchUps,
+  };
+}

@@ -1,0 +1,150 @@
+// Starts the service: opens its store, chain, threads and ports in this order, and closes again what it opened if a later one fails.
+import { promisify } from 'node:util';
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { RepeatedLog } from '../diagnostics/repeated-log.ts';
+import type { Forum } from '../forum/forum.ts';
+import { createHttpServer, listen } from '../http/http-server.ts';
+import type { StreamDamaged } from '../log/damage.ts';
+import { describeDatabase } from '../log/postgres/database-url.ts';
+import { openSqliteStore } from '../log/sqlite/store.ts';
+import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import type { ChainLink } from './chain.ts';
+import { type Core, composeCore, composeService, NO_CHAIN } from './compose.ts';
+import { persistClockRegularly } from './persist-clock.ts';
+import { stopService } from './stop.ts';
+
+export interface ServiceOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly version: string;
+  readonly clock?: () => Millis;
+  /** Lines of the logger that could not be written. */
+  readonly lostLogLines?: () => number;
+  /** Memory and disk may differ: the process must stop. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+export interface Service {
+  readonly forum: Forum;
+  /** The address that it listens on. */
+  readonly url: string;
+  /** Reads the allow-list and the ban list again. */
+  reloadAccess(): void;
+  /** Finishes requests under way, closes streams with 1012 and releases the log. */
+  stop(): Promise<void>;
+}
+
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { config, logger, onFatal } = options;
+  const { store, now } = await openStore(options);
+  try {
+    const core = composeCore({ config, logger, store, clock: options.clock ?? now, onFatal });
+    warnIfClockIsBehind(core.forum, logger);
+    const chain = await openChain(core.forum, options);
+    return await serve(options, core, chain).catch(async (error: unknown) => {
+      await chain.stop();
+      throw error;
+    });
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function openStore({ config, logger, onFatal }: ServiceOptions) {
+  const onDamage = ({ stream, eventId, message }: StreamDamaged) =>
+    logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`);
+  const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax } = config;
+  if (url === undefined) {
+    return { store: openSqliteStore(config.DATABASE_PATH, { onCorruption: onFatal, onDamage }), now: Date.now };
+  }
+  // Loaded only when used: it would slow every other start.
+  const { openPostgresStore } = await import('../log/postgres/store.ts');
+  const drifts = new RepeatedLog();
+  const onDrift = (driftMillis: Millis) =>
+    drifts.report('drift', '', (repeats) => {
+      logger.warn(
+        { driftMillis, ...repeats },
+        "this machine's clock drifted from the database's, which the service uses",
+      );
+    });
+  const store = await openPostgresStore({ url, connectionsMax, onDamage, onDrift });
+  return { store, now: () => store.clock.now() };
+}
+
+async function openChain(forum: Forum, { config, logger }: ServiceOptions): Promise<ChainLink> {
+  if (config.CHAIN === 'none') return NO_CHAIN;
+  // Loaded only when used: it takes half of the start-up time.
+  const { openChain } = await import('./chain.ts');
+  return openChain({ config, forum, logger });
+}
+
+async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Promise<Service> {
+  const { config, logger, version } = options;
+  const verifier = openVerifier(config, logger);
+  const composed = composeService(core, { chain, verifier, version });
+  const { forum, access } = composed;
+  const server = createHttpServer({ fetch: composed.fetch, admission: composed.admission, limits: config });
+  let metrics: { close(): void } | undefined;
+  let url: string;
+  try {
+    metrics = await composed.observation.serve({
+      ...composed.sources,
+      connections: () => promisify(server.getConnections).call(server),
+      lostLogLines: options.lostLogLines ?? (() => 0),
+    });
+    url = await listen(server, config.PORT, config.HOST);
+  } catch (error) {
+    metrics?.close();
+    await verifier.close();
+    throw error;
+  }
+  logStart(options, { chain, url });
+  const clockTimer = persistClockRegularly(forum);
+  return {
+    forum,
+    url,
+    reloadAccess: () => access.reload({ isForced: true }),
+    stop: () => stopService({ composed, server, chain, verifier, metrics, clockTimer }),
+  };
+}
+
+function openVerifier(config: Config, logger: Logger): SignatureVerifierPool {
+  const losses = new RepeatedLog();
+  return createVerifier({
+    ...(config.VERIFIER_THREADS === undefined ? {} : { threads: config.VERIFIER_THREADS }),
+    onThreadLost: (reason) =>
+      losses.report('thread', reason, (repeats) => {
+        logger.warn({ reason, ...repeats }, 'a verifier thread ended; node:crypto verifies in its place');
+      }),
+  });
+}
+
+function logStart(
+  { config, logger, version }: ServiceOptions,
+  { chain, url }: { readonly chain: ChainLink; readonly url: string },
+): void {
+  const [publicUrl = url] = config.PUBLIC_URL;
+  logger.info(
+    {
+      version,
+      mode: config.NODE_ENV,
+      database: config.DATABASE_URL === undefined ? config.DATABASE_PATH : describeDatabase(config.DATABASE_URL),
+      chain: chain.name,
+      publicUrl,
+      docs: `${publicUrl}/docs`,
+    },
+    'started',
+  );
+}
+
+const CLOCK_BEHIND_MS = 60_000;
+
+function warnIfClockIsBehind(forum: Forum, logger: Logger): void {
+  const behindMillis = forum.now() - forum.wallClock();
+  if (behindMillis < CLOCK_BEHIND_MS) return;
+  const logTime = new Date(forum.now()).toISOString();
+  logger.warn({ behindMillis, logTime }, 'the clock is behind the log: phases do not advance until it catches up');
+}
