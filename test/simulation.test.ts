@@ -21,7 +21,7 @@ const AGENTS = 4;
 const CHAMBERS_MAX = 8;
 const CHAMBERS_OPEN_MAX = 2;
 /** So little memory that most of what is asked for is folded from the log. */
-const OPTIONS = { limits: { membersMax: 3, ideasMax: 3 }, stateCacheBytesMax: 5_000 };
+const OPTIONS = { settings: { MEMBERS_MAX: '3', IDEAS_MAX: '3', STATE_CACHE_BYTES_MAX: '5000' } };
 /** What a client's own doing can lead to. */
 const STATUSES = [200, 400, 401, 403, 404, 409];
 

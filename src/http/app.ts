@@ -62,11 +62,15 @@ function noRoute(app: ForumApp, { method, path }: ForumContext['req']): ForumErr
   return new HttpError('FORUM_ERR_METHOD', `${path} allows ${allow}, not ${method}`, { Allow: allow });
 }
 
-/** The pattern of the route that serves a request, e.g. `/chambers/:id`: what hono's matchedRoutes reads, without a context. */
+/**
+ * The pattern of the route that serves a request, e.g. `/chambers/:id`: what hono's matchedRoutes reads, without a context. The last
+ * match is the route. Only a preflight is served by a pattern for many paths; for other methods that is a check before a route.
+ */
 export function routeOf(app: ForumApp, method: string, path: string): string | undefined {
   const [matches] = app.router.match(method === 'HEAD' ? 'GET' : method, path);
   const [handler] = matches.at(-1) ?? [];
-  return handler?.[1].path;
+  const pattern = handler?.[1].path;
+  return method !== 'OPTIONS' && pattern?.endsWith('*') ? undefined : pattern;
 }
 
 /** A failure of the service is logged with an id, which the response carries so that the caller can ask about it. */

@@ -128,7 +128,7 @@ test.each(['.', '..'])('the ticker %s, which earlier releases accepted', async (
 });
 
 test('a log of development mode is judged by the rules, and reported as unsigned', async () => {
-  const house = new House({ allowUnsigned: true });
+  const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
   const ann = await house.agent();
   const as = { headers: { 'x-dev-did': ann.did } };
   await openChamber(house, [ann]);

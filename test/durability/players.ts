@@ -26,7 +26,7 @@ const HOUR_MS = 3_600_000;
 export async function seatPlayers(databasePath: string, count: number): Promise<readonly Player[]> {
   const clock = new TestClock();
   clock.set(Date.now() - HOUR_MS);
-  const house = new House({ path: databasePath, clock, publicUrls: [PUBLIC_URL] });
+  const house = new House({ path: databasePath, clock, settings: { PUBLIC_URL } });
   const players = await Promise.all(Array.from({ length: count }, () => seatPlayer(house)));
   await house.close();
   return players;

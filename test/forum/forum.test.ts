@@ -128,7 +128,7 @@ describe('group commit', () => {
 
 describe('a memory for one chamber and one account', () => {
   it('is enough: what it forgets is folded from the log again, within a batch too', async () => {
-    const house = new House({ stateCacheBytesMax: 5_000 });
+    const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
     const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
     const ids: number[] = [];
     for (const agent of agents) ids.push(await openChamber(house, [agent]));
@@ -142,7 +142,7 @@ describe('a memory for one chamber and one account', () => {
   });
 
   it('is enough for many readers at once: what is there is never missing', async () => {
-    const house = new House({ stateCacheBytesMax: 5_000 });
+    const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
     const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
     const ids: number[] = [];
     for (const agent of agents) ids.push(await openChamber(house, [agent]));
@@ -238,7 +238,7 @@ describe('the time', () => {
 
 describe('the limits', () => {
   it('are those of the configuration', async () => {
-    const house = new House({ limits: { membersMax: 1, ideasMax: 1, openChambersPerDidMax: 1 } });
+    const house = new House({ settings: { MEMBERS_MAX: '1', IDEAS_MAX: '1', CHAMBERS_OPEN_PER_DID_MAX: '1' } });
     const by = await house.agent();
     const id = await openChamber(house, [by]);
     const second = await house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START) } });

@@ -43,7 +43,7 @@ describe('an account with a long history', () => {
   });
 
   it('is folded from its snapshot', async () => {
-    const house = new House({ stateCacheBytesMax: 1 });
+    const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
     const by = await house.agent();
     await change(house, by, CHANGES);
     const lines = countLines(house);
@@ -55,7 +55,7 @@ describe('an account with a long history', () => {
 });
 
 it('what the cache can’t hold is folded once for a move, before the batch and not in it', async () => {
-  const house = new House({ stateCacheBytesMax: 1 });
+  const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
   const by = await house.agent();
   const id = await openChamber(house, [by]);
   await enterPhase(house, id, 'DEBATE');

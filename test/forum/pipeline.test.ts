@@ -8,7 +8,7 @@ import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { TestClock } from '../kit/clock.ts';
 import { House, type HouseOptions, registrationOf } from '../kit/house.ts';
-import { actBefore, Gate, withMembers } from '../kit/members.ts';
+import { actBefore, countTokens, Gate, withMembers } from '../kit/members.ts';
 import { Random } from '../kit/random.ts';
 import type { Signer } from '../kit/signer.ts';
 import { witness } from '../kit/witness.ts';
@@ -217,15 +217,13 @@ describe('the pipeline', () => {
   it('gives a repeated signature its first response, whatever is decided this time', async () => {
     // As on a node that has not seen the signatures of another one.
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => false });
-    let taken = 0;
-    const agentRate = { take: () => 0 * ++taken, giveBack: () => void --taken };
-    const { house, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog, agentRate });
+    const { house, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog });
     const [debate, pass, toReject] = [newSignatureKey(), newSignatureKey(), newSignatureKey()];
     const events = [await submit(other, 'debate', ann, debate), await submit(other, 'pass', ann, pass)];
-    taken = 0;
+    const taken = countTokens([house.composed.agentRate]);
     // The first is decided on memory in which it would be accepted, the second on the head, where it would be rejected.
     expect([await submit(house, 'debate', ann, debate), await submit(house, 'pass', ann, pass)]).toEqual(events);
-    expect(taken).toBe(0);
+    expect(taken()).toBe(0);
     expect(await outcome(submit(house, 'pass', ann, toReject))).toBe('FORUM_ERR_TURN');
     await submit(house, 'pass', bob);
     // No event answered it, so that it is a new command.
@@ -331,7 +329,7 @@ describe('the pipeline', () => {
   });
 
   it('lets nobody create more chambers than allowed, by whichever processes', async () => {
-    const { house, other } = openBoth({ limits: { openChambersPerDidMax: 3 } });
+    const { house, other } = openBoth({ settings: { CHAMBERS_OPEN_PER_DID_MAX: '3' } });
     const agents = [await house.agent(), await house.agent()];
     const create = (at: House, { did }: Signer) => {
       const json = { name: 'Test', ...deadlinesFrom(at.clock.read()) };

@@ -125,12 +125,14 @@ describe('an edit', () => {
 
 describe('a banned agent', () => {
   it('may not register, create or join, and may finish what it joined', async () => {
-    const banned = new Set<string>();
-    const house = new House({ permits: (did) => !banned.has(did) });
+    const banned = join(temporaryFolder(), 'ban');
+    writeFileSync(banned, '');
+    const house = new House({ settings: { BAN_LIST_FILE: banned } });
     const by = await house.agent();
     const joined = await openChamber(house, [by]);
     const other = await openChamber(house, [await house.agent()]);
-    banned.add(by.did).add(BOB.did);
+    writeFileSync(banned, `${by.did}\n${BOB.did}\n`);
+    house.composed.access.reload({ isForced: true });
     const refused = [
       await house.request('POST', '/register', { body: registrationOf(BOB) }),
       await house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(house.clock.read()) } }),

@@ -225,14 +225,14 @@ describe('PUBLIC_URL', () => {
   const publicUrls = ['https://forum.test/api', 'http://127.0.0.1:8787'];
 
   it.each(publicUrls)('lets a signature cover %s', async (base) => {
-    const house = new House({ publicUrls });
+    const house = new House({ settings: { PUBLIC_URL: publicUrls.join() } });
     const by = await house.agent();
     const headers = by.sign({ method: 'GET', url: `${base}/me`, created: house.clock.seconds });
     expect(await house.request('GET', '/me', { headers })).toMatchObject({ status: 200 });
   });
 
   it('lets no Host header decide', async () => {
-    const house = new House({ publicUrls });
+    const house = new House({ settings: { PUBLIC_URL: publicUrls.join() } });
     const by = await house.agent();
     const signed = by.sign({ method: 'GET', url: 'http://evil.test/me', created: house.clock.seconds });
     const answer = await house.request('GET', '/me', { headers: { ...signed, host: 'evil.test' } });
@@ -240,7 +240,7 @@ describe('PUBLIC_URL', () => {
   });
 
   it('puts the one that fits into the evidence', async () => {
-    const house = new House({ publicUrls });
+    const house = new House({ settings: { PUBLIC_URL: publicUrls.join() } });
     const id = await openChamber(house, [await house.agent()]);
     const by = await house.agent();
     const url = `${publicUrls[1]}/chambers/${id}/join`;
@@ -253,7 +253,7 @@ describe('PUBLIC_URL', () => {
 
 describe('X-Dev-Did', () => {
   it('stands for a signature where it is allowed, and the event has no evidence', async () => {
-    const house = new House({ allowUnsigned: true });
+    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const { did } = await house.agent();
     const id = await openChamber(house, []);
     await house.must('POST', `/chambers/${id}/join`, { headers: { 'x-dev-did': did } });
@@ -268,13 +268,13 @@ describe('X-Dev-Did', () => {
   });
 
   it('is rejected for an agent that is not registered', async () => {
-    const house = new House({ allowUnsigned: true });
+    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const answer = await house.request('GET', '/me', { headers: { 'x-dev-did': new Signer().did } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration') } });
   });
 
   it('excuses no wrong signature beside it', async () => {
-    const house = new House({ allowUnsigned: true });
+    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const by = await house.agent();
     const headers = {
       ...by.sign({ method: 'PUT', url: `${PUBLIC_URL}/me`, created: house.clock.seconds }),
@@ -284,7 +284,7 @@ describe('X-Dev-Did', () => {
   });
 
   it('must name the signer where there is a signature', async () => {
-    const house = new House({ allowUnsigned: true });
+    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
     const [by, other] = [await house.agent(), await house.agent()];
     expect(await house.request('GET', '/me', { by, headers: { 'x-dev-did': other.did } })).toMatchObject({
       status: 401,

@@ -120,7 +120,7 @@ describe('GET /chambers', () => {
 
   it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('serves %s: it takes no query', async (path) => {
     const house = new House();
-    expect((await house.app.request(path, {}, {})).status).toBe(path.startsWith('/docs') ? 404 : 200);
+    expect((await house.app.request(path, {}, {})).status).toBe(200);
   });
 
   it.each(['?limit=0', '?limit=201', '?limit=ten', '?limit=', '?phase=lobby', '?phase=', '?before=-1', '?before=x'])(

@@ -64,7 +64,7 @@ it('answers with the first failure', async () => {
 });
 
 it('checks duplicates last', async () => {
-  const house = new House({ limits: { ideasMax: 1 } });
+  const house = new House({ settings: { IDEAS_MAX: '1' } });
   const [holder, member] = [await house.agent(), await house.agent()];
   const id = await openChamber(house, [holder, member]);
   await enterPhase(house, id, 'PROPOSAL');

@@ -133,7 +133,7 @@ describe('the log is public, so anybody can send its evidence again', () => {
     const { house, id, debate } = await inDebate();
     await house.send(debate);
     const [event] = (await house.events(id)).slice(-1);
-    const elsewhere = new House({ publicUrls: ['https://elsewhere.test'], clock: house.clock });
+    const elsewhere = new House({ settings: { PUBLIC_URL: 'https://elsewhere.test' }, clock: house.clock });
     expect(await replay(elsewhere, event as MoveEvent)).toMatchObject({ status: 401 });
   });
 });

@@ -23,7 +23,7 @@ describe('the service itself', () => {
       llms: 'https://forum.test/llms.txt',
       openapi: 'https://forum.test/openapi.json',
     });
-    expect(await house.must('GET', '/health')).toEqual({ ok: true, env: 'test' });
+    expect(await house.must('GET', '/health')).toEqual({ ok: true, env: 'development', chain: null });
     expect(await house.must('GET', '/ready')).toEqual({ ready: true });
   });
 

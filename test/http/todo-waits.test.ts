@@ -13,7 +13,7 @@ const LONG = 'wait=60';
 const IN_TIME = { timeout: 40_000 };
 
 async function house2() {
-  const house = new House();
+  const house = new House({ settings: { WAITS_PER_DID_MAX: '2' } });
   const [ann, bob] = [await house.agent(), await house.agent()];
   return { house, ann, bob, get: todo(house) };
 }

@@ -1,40 +1,33 @@
-// A house: the HTTP edge in process, without a port, over a real forum on a real log, with a clock that the test moves.
-import { Liveness } from '../../src/connections/liveness.ts';
-import { Quota } from '../../src/connections/quota.ts';
-import type { AgentRate } from '../../src/forum/decisions.ts';
-import { Forum } from '../../src/forum/forum.ts';
-import { RateLimit } from '../../src/http/admission.ts';
-import { createApp } from '../../src/http/app.ts';
-import type { Failure, ForumApp, HttpOptions } from '../../src/http/context.ts';
-import { CORS_HEADERS } from '../../src/http/response.ts';
-import { TodoWatches } from '../../src/http/todo-watches.ts';
+// The service in process, without a port: the composition that is shipped, on a real log, with a clock that the test moves.
+import { pino } from 'pino';
+import { readConfig } from '../../src/config.ts';
+import type { Forum } from '../../src/forum/forum.ts';
+import type { ForumApp } from '../../src/http/context.ts';
 import type { EventLog } from '../../src/log/log.ts';
 import type { Store } from '../../src/log/store.ts';
-import { pageRoutes } from '../../src/page/routes.ts';
-import { createVerifier } from '../../src/verifier/verifier.ts';
+import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
+import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
-import { LIMITS } from './given.ts';
 import { Signer } from './signer.ts';
 import { openTestStore } from './store.ts';
 import { atEnd } from './temporary.ts';
 
 export const PUBLIC_URL = 'https://forum.test';
 
-export interface HouseOptions
-  extends Partial<Pick<HttpOptions, 'publicUrls' | 'allowUnsigned' | 'maxBodyBytes' | 'verify'>> {
+export interface HouseOptions {
   readonly path?: string;
   /** Instead of an SQLite log in `path`; the house closes it. */
   readonly store?: Store;
   readonly clock?: TestClock;
-  readonly limits?: Partial<typeof LIMITS>;
-  readonly stateCacheBytesMax?: number;
-  readonly commitQueueMax?: number;
-  readonly agentRate?: AgentRate;
-  readonly permits?: (did: string) => boolean;
+  /** Variables of the environment, as `npm start` reads them. */
+  readonly settings?: Settings;
+  readonly verify?: SignatureVerifierPool['verify'];
   /** Wraps the log, to make it fail. */
   readonly wrapLog?: (log: EventLog) => EventLog;
 }
+
+export type Settings = Readonly<Record<string, string>>;
 
 export interface Call {
   /** Signs the request; without it the request is unsigned. */
@@ -61,13 +54,14 @@ export interface Answer {
   readonly headers: Headers;
 }
 
-const RATE = { perSecond: 10_000, burst: 20_000 };
+/** Without threads: it is shared, and needs no end. */
 const verifier = createVerifier({ threads: 0 });
 
 export class House {
   readonly clock: TestClock;
   readonly store: Store;
   readonly log: EventLog;
+  readonly composed: Composition;
   readonly forum: Forum;
   readonly app: ForumApp;
   /** Errors that no client should have been able to cause. */
@@ -75,52 +69,27 @@ export class House {
   readonly #baseUrl: string;
   #closing: Promise<void> | undefined;
 
-  constructor(options: HouseOptions = {}) {
-    const {
-      path,
-      clock = new TestClock(),
-      limits,
-      stateCacheBytesMax = 67_108_864,
-      commitQueueMax = 10_000,
-      permits = () => true,
-      wrapLog,
-      ...http
-    } = options;
-    const { publicUrls = [PUBLIC_URL], allowUnsigned = false, maxBodyBytes = 65_536, verify = verifier.verify } = http;
+  constructor({ path, store, clock = new TestClock(), settings, verify, wrapLog }: HouseOptions = {}) {
     this.clock = clock;
-    const store = options.store ?? openTestStore(path);
-    this.log = wrapLog?.(store.log) ?? store.log;
-    this.store = { ...store, log: this.log };
-    const onFatal = (error: unknown) => void this.defects.push(error);
-    const onFailure = ({ status, error }: Failure) => void (status === 500 && this.defects.push(error));
-    const ages = { maxAgeSeconds: 300, maxSkewSeconds: 60 };
-    const agentRate = options.agentRate ?? new RateLimit(RATE);
-    const rules = { limits: { ...LIMITS, ...limits }, ages, permits, stateCacheBytesMax, commitQueueMax };
-    this.forum = new Forum({ store: this.store, agentRate, clock: clock.read, onFatal, ...rules });
-    const chainStatus = () => ({ ok: true, details: {} });
-    const given = { publicUrls, allowUnsigned, maxBodyBytes };
-    const settings = {
-      networkOf: () => '127.0.0.1',
-      requireRegistration: () => {},
-      env: 'test',
+    const opened = store ?? openTestStore(path);
+    this.log = wrapLog?.(opened.log) ?? opened.log;
+    this.store = { ...opened, log: this.log };
+    const config = readConfig({ PUBLIC_URL, CHAIN: 'none', ...settings });
+    const core = composeCore({
+      config,
+      store: this.store,
+      clock: clock.read,
+      logger: pino({ level: 'error' }, { write: (line: string) => void this.defects.push(new Error(line)) }),
+      onFatal: (error) => void this.defects.push(error),
+    });
+    this.composed = composeService(core, {
+      chain: NO_CHAIN,
+      verifier: verify === undefined ? verifier : { verify },
       version: '1.2.3',
-      chainStatus,
-      agentRate,
-      responseCacheBytesMax: 16_777_216,
-      todoWatches: new TodoWatches(this.forum),
-      waits: new Quota(2, 'waiting requests of this agent'),
-      liveness: new Liveness({ pingIntervalMs: 30_000, deadAfterMs: 60_000 }),
-      onFailure,
-    };
-    this.app = createApp({ forum: this.forum, verify, ...given, ...settings }, (first) =>
-      pageRoutes(first, {
-        forum: this.forum,
-        headers: CORS_HEADERS,
-        cacheBytesMax: 16_777_216,
-        relayerProblem: () => undefined,
-      }),
-    );
-    this.#baseUrl = publicUrls[0] ?? PUBLIC_URL;
+    });
+    this.forum = core.forum;
+    this.app = this.composed.app;
+    this.#baseUrl = config.PUBLIC_URL[0] ?? PUBLIC_URL;
     atEnd(async () => {
       await this.close();
       if (this.defects.length > 0) throw this.defects[0];
@@ -169,8 +138,14 @@ export class House {
   }
 
   async close(): Promise<void> {
-    this.#closing ??= this.store.close();
+    this.#closing ??= this.#close();
     await this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.composed.drain();
+    this.composed.close();
+    await this.store.close();
   }
 }
 

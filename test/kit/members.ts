@@ -1,4 +1,6 @@
-// Parts of a store with other members: methods that wait, fail or report something else when a test wants it.
+// Parts of a service with other members: methods that wait, fail, count or report something else when a test wants it.
+import { vi } from 'vitest';
+import type { RateLimit } from '../../src/http/admission.ts';
 
 /** The part with other members. */
 export function withMembers<Part extends object>(part: Part, members: Partial<Part>): Part {
@@ -24,6 +26,15 @@ export function actBefore<Part extends object, Name extends keyof Part>(
     return (part[name] as (...args: unknown[]) => unknown)(...args);
   };
   return withMembers(part, { [name]: method } as unknown as Partial<Part>);
+}
+
+/** How many tokens the rate limits have given out and kept, from now on. */
+export function countTokens(limits: readonly RateLimit[]): () => number {
+  const taken = limits.map((limit) => vi.spyOn(limit, 'take'));
+  const givenBack = limits.map((limit) => vi.spyOn(limit, 'giveBack'));
+  const calls = (spies: readonly { readonly mock: { readonly calls: readonly unknown[] } }[]) =>
+    spies.reduce((sum, { mock }) => sum + mock.calls.length, 0);
+  return () => calls(taken) - calls(givenBack);
 }
 
 /** The first call after the gate was closed waits until it is opened; `isClosed` says that none has come yet. */

@@ -6,7 +6,7 @@ import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { type Answer, House, type HouseOptions, type Prepared, registrationOf } from '../../kit/house.ts';
-import { actBefore, Gate, withMembers } from '../../kit/members.ts';
+import { actBefore, countTokens, Gate, withMembers } from '../../kit/members.ts';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { Random } from '../../kit/random.ts';
 import type { Signer } from '../../kit/signer.ts';
@@ -34,7 +34,7 @@ const appendsThrough = (gate: Gate) => (log: EventLog) => actBefore(log, 'append
 
 describe('the same signed request at every node at once', () => {
   it('is one event, with one response', { timeout: 900_000 }, async () => {
-    const { clock, first, everywhere } = await openNodes({ limits: { openChambersPerDidMax: ROUNDS + 1 } });
+    const { clock, first, everywhere } = await openNodes({ settings: { CHAMBERS_OPEN_PER_DID_MAX: `${ROUNDS + 1}` } });
     const agents = [await first.agent(), await first.agent(), await first.agent()];
     const [ann] = agents as [Signer];
     const id = await openChamber(first, agents);
@@ -62,9 +62,9 @@ describe('the same signed request at every node at once', () => {
   describe('if it creates the last chamber that its agent may create,', () => {
     async function openGatedNodes(throughGate: (store: Store, gate: Gate) => Store) {
       const gate = new Gate();
-      const limits = { openChambersPerDidMax: 1 };
-      const { url, clock, first } = await openNodes({ limits });
-      const other = new House({ store: throughGate(await openStore(url), gate), clock, limits });
+      const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
+      const { url, clock, first } = await openNodes({ settings });
+      const other = new House({ store: throughGate(await openStore(url), gate), clock, settings });
       const by = await first.agent();
       const create = (name: string) =>
         first.prepare('POST', '/chambers', { by, body: { name, ...deadlinesFrom(clock.read()) } });
@@ -382,10 +382,8 @@ describe('a move that a node decides on what it has in memory', () => {
     ['that the node looks up first', 'NEWS'],
     ['that the node takes for new', '\0\0\0\0'],
   ])('is recognised as a retry %s, which takes nothing from the rate of its agent', async (_, start) => {
-    let taken = 0;
-    const agentRate = { take: () => 0 * ++taken, giveBack: () => void --taken };
-    const { first, other, ann, id } = await openDebate({ agentRate });
-    taken = 0;
+    const { first, other, ann, id } = await openDebate();
+    const taken = countTokens([first.composed.agentRate, other.composed.agentRate]);
     const submit = ({ forum }: House, ticker: string) => {
       const caller = { did: ann.did, request: null, signature: start + ticker.repeat(17), times: null };
       return forum.submit({ operation: 'propose', chamberId: id, body: { json: idea(ticker) }, caller });
@@ -394,7 +392,7 @@ describe('a move that a node decides on what it has in memory', () => {
     const events = [];
     for (const ticker of tickers) events.push(await submit(first, ticker));
     expect(await Promise.all(tickers.map((ticker) => submit(other, ticker)))).toEqual(events);
-    expect(taken).toBe(tickers.length);
+    expect(taken()).toBe(tickers.length);
   });
 });
 
