@@ -2,10 +2,8 @@
 // consumer, on the main thread: `node test/path-of-a-move.ts`. Fails above the limits. A straight path stays short.
 import { Session } from 'node:inspector/promises';
 import { pathToFileURL } from 'node:url';
-import { pino } from 'pino';
 import { WebSocket } from 'ws';
-import { readConfig } from '../src/config.ts';
-import { startService } from '../src/service/start.ts';
+import { openService } from './kit/open-service.ts';
 import { Signer } from './kit/signer.ts';
 
 const FUNCTIONS_MAX = 122;
@@ -15,17 +13,8 @@ const MINUTE_MS = 60_000;
 const SETTLE_MS = 300;
 
 const ROOT = pathToFileURL(new URL('..', import.meta.url).pathname).href;
-const settings = { DATABASE_PATH: ':memory:', PORT: '0', CHAIN: 'none', LOG_LEVEL: 'silent', NODE_ENV: 'test' };
 let now = Date.now();
-const service = await startService({
-  config: readConfig(settings),
-  logger: pino({ level: 'silent' }),
-  version: 'test',
-  clock: () => now,
-  onFatal: (error) => {
-    throw error;
-  },
-});
+const service = await openService({ NODE_ENV: 'test' }, { clock: () => now });
 
 async function post(path: string, body: object, by?: Signer): Promise<Record<string, unknown>> {
   const text = JSON.stringify(body);

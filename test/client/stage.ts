@@ -3,21 +3,19 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { pino } from 'pino';
 import { Agent, ForumClient, type ForumClientOptions, type NewChamber } from '../../src/client/index.ts';
 import { pause } from '../../src/client/time.ts';
-import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/service/start.ts';
+import type { Service } from '../../src/service/start.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
+import { AdvancedClock } from '../kit/clock.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
+import { openService, type Settings } from '../kit/open-service.ts';
 import { until } from '../kit/until.ts';
 
 export const WALLET = `0x${'11'.repeat(20)}`;
 export const REGISTRATION = { walletAddress: WALLET, operatorEmail: 'agent@example.org' };
 
 const HOUR_MILLIS = 3_600_000;
-/** Also where a test replaces Date.now by a stage's clock. */
-const { now: machineNow } = Date;
 const MOVED_CLOCK = import.meta.resolve('../kit/moved-clock.ts');
 const PYTHON_MOVED_CLOCK = fileURLToPath(new URL('../kit/python', import.meta.url));
 
@@ -37,26 +35,17 @@ export interface Stage {
   stop(): Promise<void>;
 }
 
-export async function openStage(settings: Readonly<Record<string, string>> = {}): Promise<Stage> {
-  let aheadMillis = 0;
+export async function openStage(settings: Settings = {}): Promise<Stage> {
+  const clock = new AdvancedClock();
   const folder = mkdtempSync(join(tmpdir(), 'stage-'));
   const clockFile = join(folder, 'clock');
   const saveClock = () => {
-    writeFileSync(`${clockFile}.next`, `${aheadMillis}`);
+    writeFileSync(`${clockFile}.next`, `${clock.aheadMillis}`);
     renameSync(`${clockFile}.next`, clockFile);
   };
   saveClock();
-  const now = () => machineNow() + aheadMillis;
-  const env = { PORT: '0', DATABASE_PATH: ':memory:', CHAIN: 'none', LOG_LEVEL: 'silent', ...settings };
-  const service = await startService({
-    config: readConfig(env),
-    logger: pino({ level: 'silent' }),
-    version: 'test',
-    clock: now,
-    onFatal: (error) => {
-      throw error;
-    },
-  });
+  const now = clock.read;
+  const service = await openService(settings, { clock: clock.read });
   const sleepers = new Set<() => void>();
   const sleep = async (millis: number, signal?: AbortSignal) => {
     const wake = new AbortController();
@@ -69,7 +58,7 @@ export async function openStage(settings: Readonly<Record<string, string>> = {})
     signal?.throwIfAborted();
   };
   const advance = (millis: number) => {
-    aheadMillis += millis;
+    clock.advance(millis);
     saveClock();
     for (const wakeUp of sleepers) wakeUp();
     sleepers.clear();

@@ -1,11 +1,11 @@
 // A real service, every response checked against its own OpenAPI document, with a clock that is moved by hand.
-import { pino } from 'pino';
 import { expect } from 'vitest';
-import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/service/start.ts';
+import type { Service } from '../../src/service/start.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import { freePort } from '../deploy/recipes.ts';
 import { JUDGES } from '../judges/installed.ts';
+import { AdvancedClock } from '../kit/clock.ts';
+import { openService, type Settings } from '../kit/open-service.ts';
 import type { Signer } from '../kit/signer.ts';
 import { type Described, describedBy } from './described.ts';
 import { prismFindings, startPrism } from './prism.ts';
@@ -32,24 +32,15 @@ interface CallOptions {
   readonly failsWith?: ErrorCode;
 }
 
-export async function startLive(settings: Readonly<Record<string, string>> = {}): Promise<LiveService> {
-  let aheadMillis = 0;
-  const now = () => Date.now() + aheadMillis;
+export async function startLive(settings: Settings = {}): Promise<LiveService> {
+  const clock = new AdvancedClock();
   const judged = JUDGES === undefined ? {} : { PUBLIC_URL: `http://127.0.0.1:${await freePort()}` };
-  const service = await startService({
-    config: readConfig({ PORT: '0', DATABASE_PATH: ':memory:', CHAIN: 'none', ...judged, ...settings }),
-    logger: pino({ level: 'silent' }),
-    version: 'test',
-    clock: now,
-    onFatal: (error) => {
-      throw error;
-    },
-  });
+  const service = await openService({ ...judged, ...settings }, { clock: clock.read });
   const { url } = service;
   const described = await describedBy(url);
   const { PUBLIC_URL: baseUrl = url } = judged;
   const prism = JUDGES === undefined ? undefined : await startPrism({ publicUrl: baseUrl, upstream: url });
-  return { url, service, described, now, call, advance, stop };
+  return { url, service, described, now: clock.read, call, advance, stop };
 
   async function stop(): Promise<void> {
     await prism?.stop();
@@ -57,7 +48,7 @@ export async function startLive(settings: Readonly<Record<string, string>> = {})
   }
 
   function advance(seconds: number): void {
-    aheadMillis += seconds * 1000;
+    clock.advance(seconds * 1000);
   }
 
   async function call(
@@ -66,8 +57,7 @@ export async function startLive(settings: Readonly<Record<string, string>> = {})
     { body, by, headers = {}, isDirect = false, failsWith }: CallOptions = {},
   ) {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-    const created = Math.floor(now() / 1000);
-    const signature = by?.sign({ method, url: baseUrl + path, body: text, created }) ?? {};
+    const signature = by?.sign({ method, url: baseUrl + path, body: text, created: clock.seconds }) ?? {};
     const type = text === undefined ? {} : { 'content-type': 'application/json' };
     const init = {
       method,

@@ -9,6 +9,7 @@ import { type Composition, composeCore, composeService, NO_CHAIN } from '../../s
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
+import type { Settings } from './open-service.ts';
 import { Signer } from './signer.ts';
 import { openTestStore } from './store.ts';
 import { atEnd } from './temporary.ts';
@@ -20,14 +21,11 @@ export interface HouseOptions {
   /** Instead of an SQLite log in `path`; the house closes it. */
   readonly store?: Store;
   readonly clock?: TestClock;
-  /** Variables of the environment, as `npm start` reads them. */
   readonly settings?: Settings;
   readonly verify?: SignatureVerifierPool['verify'];
   /** Wraps the log, to make it fail. */
   readonly wrapLog?: (log: EventLog) => EventLog;
 }
-
-export type Settings = Readonly<Record<string, string>>;
 
 export interface Call {
   /** Signs the request; without it the request is unsigned. */

@@ -1,11 +1,11 @@
 // The whole service on a free port of 127.0.0.1, without a chain, with a clock that the test moves.
 import { connect } from 'node:net';
 import { type Logger, pino } from 'pino';
-import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/service/start.ts';
+import type { Service } from '../../src/service/start.ts';
 import { deadlinesFrom } from './chambers.ts';
 import { TestClock } from './clock.ts';
 import { registrationOf } from './house.ts';
+import { openService, type Settings } from './open-service.ts';
 import { Signer } from './signer.ts';
 import { storeSettings } from './store.ts';
 import { atEnd } from './temporary.ts';
@@ -18,26 +18,16 @@ export interface Running {
 }
 
 export async function run(
-  settings: Readonly<Record<string, string>> = {},
+  settings: Settings = {},
   clock = new TestClock(),
   logger: Logger = pino({ level: 'silent' }),
 ): Promise<Running> {
-  const env = {
-    PORT: '0',
-    ...('DATABASE_PATH' in settings ? {} : await storeSettings()),
-    CHAIN: 'none',
-    LOG_LEVEL: 'silent',
-    VERIFIER_THREADS: '1',
-    ...settings,
-  };
+  const store = 'DATABASE_PATH' in settings ? {} : await storeSettings();
   const fatal: unknown[] = [];
-  const service = await startService({
-    config: readConfig(env),
-    logger,
-    version: 'test',
-    clock: clock.read,
-    onFatal: (error) => void fatal.push(error),
-  });
+  const service = await openService(
+    { VERIFIER_THREADS: '1', ...store, ...settings },
+    { clock: clock.read, logger, onFatal: (error) => void fatal.push(error) },
+  );
   let stopping: Promise<void> | undefined;
   const stop = () => {
     stopping ??= service.stop();

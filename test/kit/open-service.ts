@@ -1,0 +1,28 @@
+// Starts the service as it is shipped, on a free port of 127.0.0.1 and by the clock of its caller: a test, or a program that measures.
+import { type Logger, pino } from 'pino';
+import { readConfig } from '../../src/config.ts';
+import { type Service, type ServiceOptions, startService } from '../../src/service/start.ts';
+
+/** Variables of the environment, as `npm start` reads them. */
+export type Settings = Readonly<Record<string, string>>;
+
+interface OpenOptions extends Partial<Pick<ServiceOptions, 'onFatal'>> {
+  readonly clock: ServiceOptions['clock'] & {};
+  readonly logger?: Logger;
+}
+
+/** In memory and without a chain, unless the settings say otherwise. They are what `npm start` reads from the environment. */
+export function openService(settings: Settings, { logger, onFatal, ...options }: OpenOptions): Promise<Service> {
+  const store = 'DATABASE_URL' in settings ? {} : { DATABASE_PATH: ':memory:' };
+  return startService({
+    config: readConfig({ PORT: '0', CHAIN: 'none', LOG_LEVEL: 'silent', ...store, ...settings }),
+    logger: logger ?? pino({ level: 'silent' }),
+    version: 'test',
+    onFatal:
+      onFatal ??
+      ((error) => {
+        throw error;
+      }),
+    ...options,
+  });
+}
