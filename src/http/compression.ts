@@ -16,6 +16,7 @@ const STREAMED_TYPES = /^(?:text\/markdown|application\/x-ndjson);/;
 
 /** Must be registered before the routes of the same paths. */
 export function compressionRoutes(app: Hono<{ Bindings: Partial<HttpBindings> }>): void {
+  const document = documents();
   for (const path of DOCUMENTS) app.get(path, document);
   for (const path of HISTORY) app.get(path, streamed);
 }
@@ -23,28 +24,29 @@ export function compressionRoutes(app: Hono<{ Bindings: Partial<HttpBindings> }>
 const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 /** Above the number of documents; /agent-guide and /llms.txt have one for each base URL. */
 const DOCUMENTS_KEPT_MAX = 32;
-/** By ETag and encoding. */
-const kept = new LRUCache<string, Promise<Buffer>>({ max: DOCUMENTS_KEPT_MAX });
-
 /** The route gives a document its ETag, which stands for its text. */
-const document: MiddlewareHandler = async (c, next) => {
-  await next();
-  const { headers, ok } = c.res;
-  const etag = headers.get('etag');
-  if (!ok || etag === null) return;
-  headers.append('Vary', 'Accept-Encoding');
-  if (namesTag(c.req.header('if-none-match'), etag)) {
-    replace(c, new Response(null, { status: 304, headers }));
-    return;
-  }
-  const encoding = acceptedEncoding(c.req.header('accept-encoding'));
-  if (encoding === undefined) return;
-  headers.set('Content-Encoding', encoding);
-  const key = `${encoding} ${etag}`;
-  const body = kept.get(key) ?? c.res.arrayBuffer().then((bytes) => compress[encoding](bytes));
-  kept.set(key, body);
-  replace(c, new Response(await body, { headers }));
-};
+function documents(): MiddlewareHandler {
+  /** By ETag and encoding. */
+  const kept = new LRUCache<string, Promise<Buffer>>({ max: DOCUMENTS_KEPT_MAX });
+  return async (c, next) => {
+    await next();
+    const { headers, ok } = c.res;
+    const etag = headers.get('etag');
+    if (!ok || etag === null) return;
+    headers.append('Vary', 'Accept-Encoding');
+    if (namesTag(c.req.header('if-none-match'), etag)) {
+      replace(c, new Response(null, { status: 304, headers }));
+      return;
+    }
+    const encoding = acceptedEncoding(c.req.header('accept-encoding'));
+    if (encoding === undefined) return;
+    headers.set('Content-Encoding', encoding);
+    const key = `${encoding} ${etag}`;
+    const body = kept.get(key) ?? c.res.arrayBuffer().then((bytes) => compress[encoding](bytes));
+    kept.set(key, body);
+    replace(c, new Response(await body, { headers }));
+  };
+}
 
 /** Whether an If-None-Match header names the tag (RFC 9110, 13.1.2). Tags of ours hold no comma. */
 function namesTag(header: string | undefined, etag: string): boolean {

@@ -3,7 +3,7 @@ import type { createServer, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
-import { type Admission, type Fetch, hardenedServer, withUpgradeErrors } from './request-hardening.ts';
+import { AcceptedHosts, type Admission, type Fetch, hardenedServer, withUpgradeErrors } from './request-hardening.ts';
 import { hardenSockets } from './upgrades.ts';
 
 /** By their names in the configuration. */
@@ -32,7 +32,7 @@ interface HttpServerOptions {
 /** A server that does not listen yet. */
 export function createHttpServer({ fetch, admission, limits }: HttpServerOptions): Server {
   const { HEADER_BYTES_MAX: headBytesMax, PIPELINED_REQUESTS_MAX: pipelinedMax } = limits;
-  const hardening = { admission, headBytesMax, pipelinedMax };
+  const hardening = { admission, headBytesMax, pipelinedMax, hosts: new AcceptedHosts() };
   const webSockets = new WebSocketServer({
     noServer: true,
     // No subprotocol is supported, and ws would accept the first that the client offers.

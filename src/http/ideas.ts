@@ -2,8 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
 import { type IdeaView, ideaViews } from '../../projections/views.ts';
-import { takeTurn } from '../log/pages.ts';
-import type { GraduatedQuery, ReadModel } from '../log/read-model.ts';
+import type { GraduatedQuery } from '../log/read-model.ts';
+import type { Store } from '../log/store.ts';
 import * as sample from '../moves/samples.ts';
 import { currentPayer, type Payer, workFor } from '../process/main-thread.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
@@ -73,8 +73,8 @@ export const ideaRoutes: readonly Route[] = [
     handle: async ({ forum }, c) => {
       requireQuery(c.req.url, ['limit']);
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
-      const first = await readGraduated(forum.store.lists, { limit: Math.min(limit, IDEAS_PER_PAGE) });
-      const ideas = graduatedIdeas(forum.store.lists, { first, limit });
+      const first = await readGraduated(forum.store, { limit: Math.min(limit, IDEAS_PER_PAGE) });
+      const ideas = graduatedIdeas(forum.store, { first, limit });
       return new Response(ReadableStream.from(ideasText(ideas, currentPayer())), { headers: JSON_HEADERS });
     },
   }),
@@ -103,13 +103,13 @@ export const ideaRoutes: readonly Route[] = [
 const IDEAS_PER_PAGE = 10;
 
 /** The pages of a long list take turns with all other reads: hundreds of lists at once must not delay a move. */
-async function readGraduated(lists: ReadModel, query: GraduatedQuery): Promise<readonly IdeaView[]> {
-  await takeTurn('foreground');
+async function readGraduated({ log, lists }: Store, query: GraduatedQuery): Promise<readonly IdeaView[]> {
+  await log.turns.take('foreground');
   return lists.listGraduatedIdeas(query);
 }
 
 async function* graduatedIdeas(
-  lists: ReadModel,
+  store: Store,
   { first, limit }: { readonly first: readonly IdeaView[]; readonly limit: number },
 ): AsyncGenerator<IdeaView> {
   let page = first;
@@ -117,7 +117,7 @@ async function* graduatedIdeas(
     yield* page;
     left -= page.length;
     if (left === 0 || page.length < IDEAS_PER_PAGE) return;
-    page = await readGraduated(lists, { limit: Math.min(left, IDEAS_PER_PAGE), after: page.at(-1) });
+    page = await readGraduated(store, { limit: Math.min(left, IDEAS_PER_PAGE), after: page.at(-1) });
   }
 }
 

@@ -22,6 +22,7 @@ export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
 export interface Hardening {
   readonly admission: Admission;
   readonly headBytesMax: number;
+  readonly hosts: AcceptedHosts;
   /** Of all connections; beyond it, those that pipeline most are closed. */
   readonly pipelinedMax: number;
 }
@@ -30,7 +31,8 @@ export interface Hardening {
  * A createServer like that of node:http. Its servers answer rejected and ambiguous requests before the adapter sees them, and
  * serve one request of a connection at a time.
  */
-export function hardenedServer({ admission, headBytesMax, pipelinedMax }: Hardening) {
+export function hardenedServer(hardening: Hardening) {
+  const { admission, pipelinedMax } = hardening;
   return (options: ServerOptions, listener: RequestListener): Server => {
     const waitForTurn = pipelines(pipelinedMax);
     const server = createServer(options, function handle(incoming, outgoing): void {
@@ -38,7 +40,7 @@ export function hardenedServer({ admission, headBytesMax, pipelinedMax }: Harden
         waitForTurn(incoming, outgoing, handle);
         return;
       }
-      const problem = admission(incoming) ?? headProblem(incoming, headBytesMax);
+      const problem = admission(incoming) ?? headProblem(incoming, hardening);
       if (problem === undefined) listener(incoming, outgoing);
       else if (problem.code === 'FORUM_ERR_RATE') setTimeout(respond, RATE_DELAY_MS, incoming, outgoing, problem);
       else respond(incoming, outgoing, problem);
@@ -149,25 +151,28 @@ const TARGET = /^\/[!"$-[\]-~]*$/;
  * The first problem of a request's head: another version of HTTP, too many bytes, two Host or Content-Type headers (Node takes
  * the first, others may not), an absolute-form or non-ASCII target, a missing or malformed host.
  */
-export function headProblem(incoming: IncomingMessage, headBytesMax: number): ForumError | undefined {
+export function headProblem(
+  incoming: IncomingMessage,
+  { headBytesMax, hosts }: Pick<Hardening, 'headBytesMax' | 'hosts'>,
+): ForumError | undefined {
   const { method = '', url: target = '', httpVersion, headers, rawHeaders } = incoming;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return invalid(VERSIONS);
   let bytes = `${method} ${target} HTTP/1.1\r\n\r\n`.length;
-  let hosts = 0;
+  let hostLines = 0;
   let types = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string;
     bytes += name.length + (rawHeaders[index + 1] as string).length + ': \r\n'.length;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    if (name.length === 4 && name.toLowerCase() === 'host') hostLines++;
     else if (name.length === 12 && name.toLowerCase() === 'content-type') types++;
   }
   if (bytes > headBytesMax) return headTooLarge(headBytesMax);
-  if (hosts > 1) return invalid('the request has two host headers');
+  if (hostLines > 1) return invalid('the request has two host headers');
   if (types > 1) return invalid('the request has two content-type headers');
   if (!target.startsWith('/')) return invalid('the request target must be a path: absolute-form is not accepted');
   if (!TARGET.test(target)) return invalid('the request target must be printable ASCII without \\ and #');
   const { host = '' } = headers;
-  if (parsedHosts.has(host) || isHost(host)) return undefined;
+  if (hosts.has(host)) return undefined;
   return invalid('the Host header is missing or malformed');
 }
 
@@ -185,20 +190,24 @@ export function statusOfHead({ code, status }: ForumError): number {
 
 /** Without empty labels. A name has at most 253 characters, a port 6 with its colon. */
 const HOST = /^(?!\.|.*\.\.)[\w.:[\]-]{1,259}$/;
-const PARSED_HOSTS_MAX = 100;
-const parsedHosts = new Set<string>();
+const HOSTS_KEPT_MAX = 100;
 
 /**
- * Whether every URL parser accepts the host, those of auditors included. Parsing costs more than all other checks together, so
- * accepted hosts are cached.
+ * Knows whether every URL parser accepts a host, those of auditors included. Parsing costs more than all other checks together, so
+ * accepted hosts are kept.
  */
-function isHost(host: string): boolean {
-  const name = HOST.test(host) ? parseTarget(`http://${host}/`)?.hostname : undefined;
-  // The parser of Node 24 accepts internationalised labels that cannot be decoded.
-  if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
-  if (parsedHosts.size >= PARSED_HOSTS_MAX) parsedHosts.clear();
-  parsedHosts.add(host);
-  return true;
+export class AcceptedHosts {
+  readonly #kept = new Set<string>();
+
+  has(host: string): boolean {
+    if (this.#kept.has(host)) return true;
+    const name = HOST.test(host) ? parseTarget(`http://${host}/`)?.hostname : undefined;
+    // The parser of Node 24 accepts internationalised labels that cannot be decoded.
+    if (name === undefined || /(^|\.)xn--/.test(domainToUnicode(name))) return false;
+    if (this.#kept.size >= HOSTS_KEPT_MAX) this.#kept.clear();
+    this.#kept.add(host);
+    return true;
+  }
 }
 
 export function invalid(detail: string): ForumError {

@@ -4,6 +4,7 @@ import type { Listing } from '../../projections/listings.ts';
 import type { NodeRef } from '../crypto/merkle.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { Damages, StreamDamaged } from './damage.ts';
+import type { ReadTurns } from './pages.ts';
 
 /** A stream of events: a chamber's by its id, an agent's account by its DID. */
 export type StreamId = number | string;
@@ -96,6 +97,8 @@ export interface EventLog {
   readonly logId: string;
   /** Streams in which damage was met since the start. Reads of a damaged line throw StreamDamaged. */
   readonly damages: Damages;
+  /** Which readers of this log take, so that none of them blocks the process. */
+  readonly turns: ReadTurns;
 
   /**
    * Writes the batch in one transaction, durable when the promise resolves. Throws FORUM_ERR_UNAVAILABLE with nothing written or, in a

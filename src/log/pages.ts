@@ -27,11 +27,11 @@ export async function* readPages(log: EventLog, { stream, after, until, lane }: 
   let cursor = after;
   while (cursor < until) {
     const payer = currentPayer();
-    await takeTurn(lane);
+    await log.turns.take(lane);
     workFor(payer);
     const page = await log.readPage(stream, cursor, Math.min(LINES_PER_PAGE[lane], until - cursor));
     workFor(payer);
-    passTurn(page.ndjson.length);
+    log.turns.pass(page.ndjson.length);
     if (page.count === 0) return;
     cursor += page.count;
     yield page;
@@ -46,11 +46,11 @@ export async function* readAllPages(
   let cursor = after;
   for (let lines = limit; lines > 0; ) {
     const payer = currentPayer();
-    await takeTurn(lane);
+    await log.turns.take(lane);
     workFor(payer);
     const page = await log.readAll(cursor, Math.min(LINES_PER_PAGE[lane], lines));
     workFor(payer);
-    passTurn(page.ndjson.length);
+    log.turns.pass(page.ndjson.length);
     if (page.last === cursor) return;
     cursor = page.last;
     lines -= page.count;
@@ -63,40 +63,43 @@ const BYTES_PER_TURN = 65_536;
 /** While readers wait in both lanes, one page in so many is read in bulk. */
 const PAGES_PER_BULK_PAGE = 5;
 
-const waiting: Readonly<Record<Lane, (() => void)[]>> = { foreground: [], bulk: [] };
-let isTurnDue = false;
-/** By a reader that has not passed it on; the next turn begins in any case. */
-let isTaken = false;
-let bytesLeft = BYTES_PER_TURN;
-let pages = 0;
+/** The turns that the readers of one log take. */
+export class ReadTurns {
+  readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { foreground: [], bulk: [] };
+  #isTurnDue = false;
+  /** By a reader that has not passed it on; the next turn begins in any case. */
+  #isTaken = false;
+  #bytesLeft = BYTES_PER_TURN;
+  #pages = 0;
 
-/** Resolves when the caller may read a page: at once if nobody else does in this turn of the event loop, else later. */
-export function takeTurn(lane: Lane): Promise<void> {
-  if (isTaken) return new Promise((resolve) => waiting[lane].push(resolve));
-  isTaken = true;
-  beginTurnSoon();
-  return Promise.resolve();
-}
+  /** Resolves when the caller may read a page: at once if nobody else does in this turn of the event loop, else later. */
+  take(lane: Lane): Promise<void> {
+    if (this.#isTaken) return new Promise((resolve) => this.#waiting[lane].push(resolve));
+    this.#isTaken = true;
+    this.#beginTurnSoon();
+    return Promise.resolve();
+  }
 
-function beginTurnSoon(): void {
-  if (isTurnDue) return;
-  isTurnDue = true;
-  setImmediate(() => {
-    isTurnDue = false;
-    bytesLeft = BYTES_PER_TURN;
-    passTurn(0);
-  });
-}
+  /** After a page of so many bytes: the next reader shares what is left of the turn. */
+  pass(bytes: number): void {
+    this.#bytesLeft -= bytes;
+    if (this.#bytesLeft <= 0) return;
+    const { foreground, bulk } = this.#waiting;
+    const isBulk = foreground.length === 0 || (bulk.length > 0 && ++this.#pages % PAGES_PER_BULK_PAGE === 0);
+    const next = (isBulk ? bulk : foreground).shift();
+    this.#isTaken = next !== undefined;
+    if (next === undefined) return;
+    this.#beginTurnSoon();
+    next();
+  }
 
-/** After a page of so many bytes: the next reader shares what is left of the turn. */
-function passTurn(bytes: number): void {
-  bytesLeft -= bytes;
-  if (bytesLeft <= 0) return;
-  const { foreground, bulk } = waiting;
-  const isBulk = foreground.length === 0 || (bulk.length > 0 && ++pages % PAGES_PER_BULK_PAGE === 0);
-  const next = (isBulk ? bulk : foreground).shift();
-  isTaken = next !== undefined;
-  if (next === undefined) return;
-  beginTurnSoon();
-  next();
+  #beginTurnSoon(): void {
+    if (this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    setImmediate(() => {
+      this.#isTurnDue = false;
+      this.#bytesLeft = BYTES_PER_TURN;
+      this.pass(0);
+    });
+  }
 }

@@ -1,5 +1,6 @@
-// Measures for which caller the main thread works. A process has one such thread, so this is state of the module; each payer's owner
-// keeps what its work has cost. Code that has waited calls workFor again: until then the time counts for the caller that came in between.
+// Measures for which caller the main thread works. It is state of the module because it is about the thread, which all services of a
+// process share; each payer's owner, which is one service, keeps what its work has cost. Code that has waited calls workFor again:
+// until then the time counts for the caller that came in between.
 
 export interface Payer {
   /** Is told of time that the main thread spent for it. */

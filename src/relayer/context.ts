@@ -9,6 +9,7 @@ import type { Hex, Millis } from '../vocabulary/values.ts';
 import type { Block } from './chain-client.ts';
 import type { ContractProfile } from './contracts.ts';
 import type { Rpc } from './rpc.ts';
+import type { Signers } from './transactions.ts';
 
 export interface RelayerForum {
   now(): Millis;
@@ -52,6 +53,7 @@ export interface RelayerConfig {
 export interface RelayerContext {
   readonly rpc: Rpc;
   readonly account: PrivateKeyAccount;
+  readonly signers: Signers;
   readonly config: RelayerConfig;
   readonly forum: RelayerForum;
   readonly logger: Logger;

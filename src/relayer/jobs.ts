@@ -8,9 +8,8 @@ import type { ServiceFact } from '../vocabulary/events.ts';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { Block, LogFilter, Logs } from './chain-client.ts';
-import type { ClosedChamber, RelayerConfig } from './context.ts';
+import type { ClosedChamber, RelayerConfig, RelayerContext } from './context.ts';
 import { commitChamberCall, creatorOf, FACTORY_ABI, REGISTRY_ABI } from './contracts.ts';
-import { signedBy } from './transactions.ts';
 
 export interface Job {
   /** Unique, and readable in a line of the service's own log. */
@@ -47,12 +46,17 @@ export interface Completion {
 }
 
 /** The account's work, open and done: the commitment, then the graduates by slot. */
-export async function jobsOf(chamber: ClosedChamber, config: RelayerConfig, account: Address): Promise<readonly Job[]> {
+export async function jobsOf(
+  chamber: ClosedChamber,
+  { config, account, signers }: Pick<RelayerContext, 'config' | 'account' | 'signers'>,
+): Promise<readonly Job[]> {
   const jobs = [commitJob(chamber, config)];
   if (chamber.state.settlement.committed !== null) {
     jobs.push(...graduates(chamber.state).map((idea) => deployJob(chamber, idea, config)));
   }
-  return Promise.all(jobs.map(async (job) => ({ ...job, submitted: await signedBy(account, job.logged) })));
+  return Promise.all(
+    jobs.map(async (job) => ({ ...job, submitted: await signers.ownOf(account.address, job.logged) })),
+  );
 }
 
 /** Every transaction of the log for a chamber, from any account. */

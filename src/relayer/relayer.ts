@@ -15,7 +15,7 @@ import {
 } from './context.ts';
 import { playRound, type RoundMemory, type RoundResult } from './round.ts';
 import { openRpc, RpcError } from './rpc.ts';
-import { openAccount } from './transactions.ts';
+import { openAccount, Signers } from './transactions.ts';
 
 export interface RelayerStatus {
   /** Whether it relays; if not, another node on the same log does, or is about to. */
@@ -65,6 +65,7 @@ export class Relayer {
     this.#context = {
       rpc: openRpc(config.rpcUrl, { timeoutMillis: rpcTimeoutMillis }),
       account: openAccount(config.privateKey),
+      signers: new Signers(),
       config,
       forum,
       logger,

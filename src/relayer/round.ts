@@ -2,14 +2,12 @@
 // took off the chain, by a step. Between rounds it keeps nothing that a restart would not find again.
 import { isClosed } from '../../projections/phase.ts';
 import type { RelayTransaction } from '../vocabulary/service-payloads.ts';
-import type { Hex } from '../vocabulary/values.ts';
 import { readChainId, readHead, readNonce } from './chain-client.ts';
 import type { ClosedChamber, RelayerContext, RelayerForum, RoundContext } from './context.ts';
 import { isExpectedChain, type VerifiedChain } from './identity.ts';
 import { isLost, type Job, jobsOf, transactionsOf } from './jobs.ts';
 import { isRejection } from './rpc.ts';
 import { advance, type Step } from './state-machine.ts';
-import { signedBy } from './transactions.ts';
 
 export interface RoundMemory extends VerifiedChain {
   /** Read from the settled chambers in the first round. */
@@ -55,11 +53,11 @@ async function openRound(
   context: RelayerContext & Pick<RoundContext, 'lease'>,
   memory: RoundMemory,
 ) {
-  const { rpc, account, forum } = context;
+  const { rpc, account, forum, signers } = context;
   const chainId = await readChainId(rpc);
   const [nonce, head] = await Promise.all([readNonce(rpc, account.address), readHead(rpc)]);
   const open = await readClosed(chamberIds, forum);
-  const watched = memory.watched ?? (await readWatchedNonces(forum, account.address, nonce));
+  const watched = memory.watched ?? (await readWatchedNonces(context, nonce));
   const loggedChainId = open.flatMap(transactionsOf)[0]?.chainId ?? watched.chainId;
   if (!(await isExpectedChain({ chainId, head, loggedChainId }, context, memory))) return undefined;
   const unmined = watched.chambersFrom(nonce);
@@ -68,7 +66,7 @@ async function openRound(
   memory.unmined = unmined;
   // Settled ones with lost transactions first: they have the lower nonces.
   const chambers = [...(await readClosed(others, forum)), ...open];
-  const own = await signedBy(account.address, chambers.flatMap(transactionsOf));
+  const own = await signers.ownOf(account.address, chambers.flatMap(transactionsOf));
   const usedNonces = new Set(own.map((transaction) => transaction.nonce));
   const round: RoundContext = { ...context, chainId, head, nonce, usedNonces };
   return { chambers, watched, round };
@@ -84,7 +82,7 @@ async function advanceChamber(
   chamber: ClosedChamber,
   round: RoundContext,
 ): Promise<RoundResult & { readonly chamber: ClosedChamber }> {
-  const jobs = await jobsOf(chamber, round.config, round.account.address);
+  const jobs = await jobsOf(chamber, round);
   const steps = new Set<Step>();
   for (const job of jobs) steps.add(await advanceAlone(job, round));
   const next = steps.has('recorded') ? await round.forum.chamber(chamber.state.chamberId) : undefined;
@@ -125,10 +123,10 @@ const WATCHED_MAX = 1_000;
 const CHAMBERS_ON_CHAIN = 8;
 
 /** Reads back through settled chambers until the chain has what a few of them sent: usually the newest. */
-async function readWatchedNonces(forum: RelayerForum, account: Hex, nonce: number): Promise<WatchedNonces> {
+async function readWatchedNonces({ forum, account, signers }: RelayerContext, nonce: number): Promise<WatchedNonces> {
   const chamberIdByNonce = new Map<number, number>();
   const add = async (chamber: ClosedChamber) => {
-    const own = await signedBy(account, transactionsOf(chamber));
+    const own = await signers.ownOf(account.address, transactionsOf(chamber));
     for (const transaction of own) chamberIdByNonce.set(transaction.nonce, chamber.state.chamberId);
     while (chamberIdByNonce.size > WATCHED_MAX) chamberIdByNonce.delete(Math.min(...chamberIdByNonce.keys()));
     return own;

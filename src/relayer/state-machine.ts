@@ -41,12 +41,10 @@ import {
 import { lowestFreeNonce, type RelayerContext, type RoundContext } from './context.ts';
 import { MISCONFIGURED, revertError, revertReason } from './contracts.ts';
 import { type Completion, isLost, type Job } from './jobs.ts';
-import type { Rpc } from './rpc.ts';
 import {
   decodeTransaction,
   networkFees,
   raisedFees,
-  signerOf,
   signTransaction,
   type UnsignedTransaction,
 } from './transactions.ts';
@@ -108,6 +106,7 @@ async function submit(job: Job, round: RoundContext, revertedTxHash: Hex | null 
 async function signAndSend(job: Job, unsigned: UnsignedTransaction, round: RoundContext): Promise<Step> {
   const transaction = await signTransaction(round.account, unsigned);
   const { txHash, nonce } = transaction;
+  round.signers.remember(transaction, round.account.address);
   round.usedNonces.add(nonce);
   await round.forum.record(job.chamberId, job.submission(transaction), { root: job.root, lease: round.lease });
   round.logger.info({ job: job.name, txHash, nonce }, 'relay transaction signed');
@@ -247,18 +246,19 @@ async function resolveRevert(
 }
 
 /** The contract’s own view or the receipts count, not the node’s index of its events, which may lag: missing means unknown. */
-async function mayBeDone(job: Job, revertedTxHash: Hex | null, { rpc }: RoundContext): Promise<boolean> {
+async function mayBeDone(job: Job, revertedTxHash: Hex | null, round: RoundContext): Promise<boolean> {
+  const { rpc } = round;
   if (job.doneCall !== undefined) {
     const view = await orRevert(readCall(rpc, { to: job.contract, data: job.doneCall() }));
     return 'result' in view && !ZERO.test(view.result);
   }
-  return revertedTxHash === null && (await isUnaccounted(job, rpc));
+  return revertedTxHash === null && (await isUnaccounted(job, round));
 }
 
 /** Whether a nonce of the job is used and none of its transactions at that nonce has a receipt so far. */
-async function isUnaccounted({ logged }: Job, rpc: Rpc): Promise<boolean> {
+async function isUnaccounted({ logged }: Job, { rpc, signers: known }: RoundContext): Promise<boolean> {
   const receipts = await Promise.all(logged.map(({ txHash }) => readReceipt(rpc, txHash)));
-  const signers = await Promise.all(logged.map(signerOf));
+  const signers = await Promise.all(logged.map((transaction) => known.of(transaction)));
   const slotOf = (index: number) => `${signers[index]} ${logged[index]?.nonce}`;
   const accounted = new Set(receipts.flatMap((receipt, index) => (receipt === null ? [] : [slotOf(index)])));
   for (const [index, { nonce }] of logged.entries()) {

@@ -40,7 +40,6 @@ export async function signTransaction(
   const signature = await account.sign({ hash: hashOf(serializeTransaction(transaction)) });
   const rawTransaction = serializeTransaction(transaction, parseSignature(signature));
   const txHash = hashOf(rawTransaction);
-  signers.set(txHash, account.address);
   return { chainId, nonce, txHash, rawTransaction };
 }
 
@@ -56,29 +55,35 @@ export function decodeTransaction({ rawTransaction, chainId, nonce }: RelayTrans
 
 /** Stands for the signer of bytes that are not a signed transaction. */
 const NO_SIGNER: Address = '0x';
-/** By transaction hash, because a recovery takes milliseconds. */
-const signers = new LRUCache<Hex, Address>({ max: 10_000 });
+const SIGNERS_KEPT_MAX = 10_000;
 
-/** The account's own: a nonce counts for its own account alone, and an operator may change the key. */
-export async function signedBy(
-  account: Address,
-  transactions: readonly RelayTransaction[],
-): Promise<readonly RelayTransaction[]> {
-  const own: RelayTransaction[] = [];
-  for (const transaction of transactions) {
-    if ((await signerOf(transaction)) === account) own.push(transaction);
+/** The signers of transactions, kept by transaction hash, because a recovery takes milliseconds. */
+export class Signers {
+  readonly #kept = new LRUCache<Hex, Address>({ max: SIGNERS_KEPT_MAX });
+
+  /** The account's own: a nonce counts for its own account alone, and an operator may change the key. */
+  async ownOf(account: Address, transactions: readonly RelayTransaction[]): Promise<readonly RelayTransaction[]> {
+    const own: RelayTransaction[] = [];
+    for (const transaction of transactions) {
+      if ((await this.of(transaction)) === account) own.push(transaction);
+    }
+    return own;
   }
-  return own;
-}
 
-export async function signerOf({ txHash, rawTransaction }: RelayTransaction): Promise<Address> {
-  const known = signers.get(txHash);
-  if (known !== undefined) return known;
-  // A log read back after a restart holds hundreds: other work of the process comes in between.
-  await setImmediate();
-  const signer = await recoverSigner(rawTransaction).catch(() => NO_SIGNER);
-  signers.set(txHash, signer);
-  return signer;
+  /** For a transaction that was just signed. */
+  remember({ txHash }: RelayTransaction, signer: Address): void {
+    this.#kept.set(txHash, signer);
+  }
+
+  async of({ txHash, rawTransaction }: RelayTransaction): Promise<Address> {
+    const known = this.#kept.get(txHash);
+    if (known !== undefined) return known;
+    // A log read back after a restart holds hundreds: other work of the process comes in between.
+    await setImmediate();
+    const signer = await recoverSigner(rawTransaction).catch(() => NO_SIGNER);
+    this.#kept.set(txHash, signer);
+    return signer;
+  }
 }
 
 async function recoverSigner(rawTransaction: Hex): Promise<Address> {

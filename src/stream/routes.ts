@@ -11,7 +11,7 @@ import type { Quota } from '../connections/quota.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type Page, type StreamId } from '../log/log.ts';
-import { readAllPages, readPages, takeTurn } from '../log/pages.ts';
+import { readAllPages, readPages } from '../log/pages.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
@@ -142,7 +142,7 @@ export function streamRoutes(
     const isSolvent = solvencyOf(c);
     return async () => {
       await isSolvent();
-      await takeTurn('bulk');
+      await log.turns.take('bulk');
       workFor(payer);
     };
   }

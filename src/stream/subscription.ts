@@ -12,7 +12,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Forum } from '../forum/forum.ts';
 import { ALL_CHAMBERS, type EventLog, type OrderedPage, type Page } from '../log/log.ts';
-import { PAGE_BYTES, PAGE_LINES_MAX, takeTurn } from '../log/pages.ts';
+import { PAGE_BYTES, PAGE_LINES_MAX } from '../log/pages.ts';
 
 export interface Consumer {
   /** Takes the next lines; a promise resolves when there is room for more. */
@@ -30,7 +30,7 @@ export type EndReason = 'stopped' | 'over' | { readonly error: unknown };
 
 /** What subscriptions need of the forum. */
 export type Source = Pick<Forum, 'follow'> & {
-  readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace'>;
+  readonly log: Pick<EventLog, 'readPage' | 'lastEventId' | 'readAll' | 'lastPlace' | 'turns'>;
 };
 
 /** All subscriptions, by chamber; those of ALL_CHAMBERS have places as their cursors. */
@@ -135,7 +135,8 @@ class Subscription {
     try {
       const room = page.count === 0 ? undefined : this.#consumer.take(page);
       // A fast consumer must not keep the process busy.
-      if (isFull(page) || page.count === 0) return Promise.resolve(room).then(this.#consumer.pace ?? nextTurn);
+      if (isFull(page) || page.count === 0)
+        return Promise.resolve(room).then(this.#consumer.pace ?? this.#topic.nextTurn);
       // Only another read shows the end of all chambers' lines, or asks whether the chamber is over.
       return 'last' in page || this.#consumer.overAt ? Promise.resolve(room) : room;
     } catch (error) {
@@ -146,10 +147,6 @@ class Subscription {
 }
 
 export type { Subscription };
-
-function nextTurn(): Promise<void> {
-  return takeTurn('bulk');
-}
 
 interface SharedRead {
   readonly reading: Promise<Page | OrderedPage>;
@@ -187,6 +184,9 @@ class ChamberTopic {
     this.#unfollow();
     this.#onEmpty();
   }
+
+  /** When another page may be read. */
+  readonly nextTurn = (): Promise<void> => this.#source.log.turns.take('bulk');
 
   async read(after: number): Promise<Page | OrderedPage> {
     let shared = this.reads.get(after);

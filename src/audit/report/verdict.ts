@@ -32,13 +32,20 @@ export type Rerun = (aside: SetAside) => Promise<ChamberAudit | undefined>;
 const RERUNS_MAX = 8;
 
 /** Checks of a line by itself: their findings are never consequences. */
-const OF_LINE = new Set<CheckName>([
+const OF_LINE: ReadonlySet<CheckName> = new Set([
   ...(['form', 'order', 'chamber', 'digest', 'signature', 'target', 'once', 'origin', 'age', 'registration'] as const),
 ]);
 /** What these find leaves the line's content as it is. */
-const HARMLESS = new Set<CheckName>(['origin', 'age', 'registration']);
+const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration']);
 /** Checks of a line with the state or the chain behind it. */
-const OF_STATE = new Set<CheckName>(['rules', 'payload', 'service-events', 'transactions', 'root', 'receipts']);
+const OF_STATE: ReadonlySet<CheckName> = new Set([
+  'rules',
+  'payload',
+  'service-events',
+  'transactions',
+  'root',
+  'receipts',
+]);
 
 export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagnosis> {
   let others = located(audit.findings.results());

@@ -16,6 +16,7 @@ import {
   type Snapshot,
   type StreamId,
 } from '../log.ts';
+import { ReadTurns } from '../pages.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import { Appender } from './append.ts';
 import type { Connections, Query } from './connections.ts';
@@ -33,6 +34,7 @@ interface Parts {
 }
 
 export class PostgresEventLog implements EventLog {
+  readonly turns = new ReadTurns();
   readonly logId: string;
   readonly damages: Damages;
   readonly #parts: Parts;

@@ -16,7 +16,7 @@ import type {
   Snapshot,
   StreamId,
 } from '../log.ts';
-import { PAGE_BYTES, type PageRange } from '../pages.ts';
+import { PAGE_BYTES, type PageRange, ReadTurns } from '../pages.ts';
 import type { Access } from './access.ts';
 import type { EventIndex, FlushProgress } from './event-index.ts';
 import { checksumOfLines, isWhole, lengthOf, NO_CHECKSUM, SEAL_UNIT } from './line-check.ts';
@@ -41,6 +41,7 @@ interface Parts {
 }
 
 export class SqliteEventLog implements EventLog {
+  readonly turns = new ReadTurns();
   readonly logId: string;
   readonly damages: Damages;
   readonly #parts: Parts;

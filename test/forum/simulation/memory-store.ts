@@ -13,6 +13,7 @@ import type {
   Snapshot,
   StreamId,
 } from '../../../src/log/log.ts';
+import { ReadTurns } from '../../../src/log/pages.ts';
 import type { LogMeta, Store } from '../../../src/log/store.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
@@ -53,6 +54,7 @@ export function openMemoryStore(
 class MemoryLog implements EventLog {
   readonly logId: string;
   readonly damages = new Damages();
+  readonly turns = new ReadTurns();
   readonly #database: MemoryDatabase;
   readonly #network: Network;
   readonly #guesses: (signatureKey: string) => boolean;

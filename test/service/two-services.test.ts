@@ -1,0 +1,74 @@
+// Two services in one process share nothing: neither turns of readers, limits, metrics nor an end.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { expect, it } from 'vitest';
+import { TestClock } from '../kit/clock.ts';
+import { debating, newAgent, run } from '../kit/service.ts';
+
+async function runTwo(settings: Readonly<Record<string, string>> = {}) {
+  const start = async () => {
+    const lines: string[] = [];
+    const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+    return { running: await run(settings, new TestClock(), logger), lines };
+  };
+  return { one: await start(), other: await start() };
+}
+
+it('readers of one service do not wait for a reader of the other', async () => {
+  const { one, other } = await runTwo();
+  const { turns } = one.running.service.forum.store.log;
+  let isNext = false;
+  await turns.take('foreground');
+  const next = turns.take('foreground').then(() => {
+    isNext = true;
+  });
+  await other.running.service.forum.store.log.turns.take('foreground');
+  expect(isNext).toBe(false);
+  await next;
+});
+
+it('the limits of one service leave the other alone', async () => {
+  const { one, other } = await runTwo({ RATE_PER_ADDRESS_BURST: '2', RATE_PER_ADDRESS_PER_SECOND: '1' });
+  const statuses = async ({ url }: { readonly url: string }) => {
+    const responses = [];
+    for (let round = 0; round < 3; round++) responses.push((await fetch(`${url}/chambers`)).status);
+    return responses;
+  };
+  expect(await statuses(one.running)).toEqual([200, 200, 429]);
+  expect(await statuses(other.running)).toEqual([200, 200, 429]);
+});
+
+it('each counts its own requests and events', async () => {
+  const { one, other } = await runTwo({ METRICS_PORT: '0' });
+  await debating(one.running);
+  expect(await appended(one.lines)).toBe(3);
+  expect(await appended(other.lines)).toBe(0);
+});
+
+it('the end of one leaves the other at work, with its streams and its verifier', async () => {
+  const { one, other } = await runTwo();
+  const { debate } = await debating(other.running);
+  await one.running.stop();
+  expect(await debate('Still here.')).toBe(3);
+  await newAgent(other.running);
+});
+
+/** Each with its reason in its file: facts of the thread, of the process or of a library, not of a service. */
+const MAY_HOLD_STATE = ['src/process/main-thread.ts', 'src/crypto/keccak.ts', 'src/http/response.ts'];
+/** A variable, or a collection whose type lets it change. A WeakMap keeps what belongs to its key, which is of one service. */
+const STATE = /^(?:export )?(?:let |const \w+(?:: (?!Readonly)[^=]+)? = new (?:Map|Set|LRUCache)\b)/m;
+
+it('no module of the service holds state that changes', () => {
+  const holding = readdirSync('src', { recursive: true, encoding: 'utf8' })
+    .map((name) => join('src', name))
+    .filter((path) => path.endsWith('.ts') && !path.startsWith('src/page/browser'))
+    .filter((path) => STATE.test(readFileSync(path, 'utf8')));
+  expect(holding.sort()).toEqual([...MAY_HOLD_STATE].sort());
+});
+
+async function appended(lines: readonly string[]): Promise<number> {
+  const { url } = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'metrics');
+  const text = await (await fetch(url)).text();
+  return Number(/^chambers_events_appended_total (\d+)$/m.exec(text)?.[1]);
+}
