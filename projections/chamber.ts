@@ -2,7 +2,8 @@
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
-import { afterPass, FIRST_TURN, type TurnState } from './phase.ts';
+import { endsAfter } from './pace.ts';
+import { afterPass, afterSpeech, NO_TURNS, type TurnState, type Turns } from './phase.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
 
 export interface Idea {
@@ -22,6 +23,10 @@ export interface Reveal {
 }
 
 export interface ChamberState extends TurnState {
+  /** The latest ends of the phases. */
+  readonly deadlines: Readonly<Record<DeadlineName, Millis>>;
+  /** In a chamber with rounds, the event that ended a phase before its time. */
+  readonly endedBy: Readonly<Partial<Record<DeadlineName, number>>>;
   readonly name: string;
   readonly creatorDid: string;
   readonly minBackersForGraduation: number;
@@ -41,6 +46,11 @@ export interface ChamberState extends TurnState {
 export function evolveChamber(state: ChamberState | null, event: ChamberEvent): ChamberState {
   if (event.type === 'chamber.created') return created(event);
   if (state === null) throw new Error(`chamber ${event.chamberId} starts with ${event.type}`);
+  const next = withFact(state, event);
+  return next.rounds === null ? next : { ...next, ...endsAfter(state, next, event.type) };
+}
+
+function withFact(state: ChamberState, event: Exclude<ChamberEvent, Created>): ChamberState {
   const next = advance(state, event);
   switch (event.type) {
     case 'chamber.joined':
@@ -49,6 +59,7 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
       const { accountEventId: _, ...idea } = event.payload;
       return { ...next, ideas: [...state.ideas, { ...idea, creatorDid: event.did, proposedAt: next.lastAt }] };
     }
+    case 'chamber.started':
     case 'chamber.debated':
     case 'chamber.passed':
       return next;
@@ -70,20 +81,24 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
 }
 
 /** Written out instead of spread: it runs for every move, and is several times faster. */
-function advance(state: ChamberState, event: ChamberEvent): ChamberState {
+function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): ChamberState {
   const at = Date.parse(event.ts);
   return {
     chamberId: state.chamberId,
     name: state.name,
     creatorDid: state.creatorDid,
     deadlines: state.deadlines,
+    ends: state.ends,
+    endedBy: state.endedBy,
     minBackersForGraduation: state.minBackersForGraduation,
     topic: state.topic,
     maxMembers: state.maxMembers,
     turnSeconds: state.turnSeconds,
+    rounds: state.rounds,
+    movesPerTurn: state.movesPerTurn,
     members: state.members,
     ideas: state.ideas,
-    turn: event.type === 'chamber.passed' ? afterPass(state, at) : state.turn,
+    turns: turnsAfter(state, event.type, at),
     commitments: state.commitments,
     reveals: state.reveals,
     settlement: state.settlement,
@@ -93,23 +108,34 @@ function advance(state: ChamberState, event: ChamberEvent): ChamberState {
   };
 }
 
+function turnsAfter(state: ChamberState, type: ChamberEvent['type'], at: Millis): Turns {
+  if (type === 'chamber.passed') return afterPass(state, at);
+  return type === 'chamber.proposed' || type === 'chamber.debated' ? afterSpeech(state, at) : state.turns;
+}
+
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
 
 function created(event: Created): ChamberState {
-  const { name, deadlines, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
-  const millis = DEADLINES.map((deadline) => [deadline, Date.parse(deadlines[deadline])]);
+  const { name, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
+  const { rounds = null, movesPerTurn = null } = event.payload;
+  const millis = DEADLINES.map((deadline) => [deadline, Date.parse(event.payload.deadlines[deadline])]);
+  const deadlines = Object.fromEntries(millis) as Record<DeadlineName, Millis>;
   return {
     chamberId: event.chamberId,
     name,
     creatorDid: event.did,
-    deadlines: Object.fromEntries(millis) as Record<DeadlineName, Millis>,
+    deadlines,
+    ends: deadlines,
+    endedBy: {},
     minBackersForGraduation,
     topic,
     maxMembers,
     turnSeconds,
+    rounds,
+    movesPerTurn,
     members: [],
     ideas: [],
-    turn: FIRST_TURN,
+    turns: NO_TURNS,
     commitments: new Map(),
     reveals: new Map(),
     settlement: NOT_SETTLED,

@@ -1,8 +1,8 @@
 // Rows of the derived tables: what lists and look-ups need without folding a chamber. A rebuild from the log yields the same rows.
-import type { Millis } from '../src/vocabulary/values.ts';
+import { DEADLINES, type Millis } from '../src/vocabulary/values.ts';
 import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
-import { phaseBy, type TurnStart } from './phase.ts';
+import { type PhaseEnds, phaseBy, type Turns } from './phase.ts';
 import { deploymentOf } from './settlement.ts';
 import { type ChamberItemView, deadlinesView, type IdeaView, ideaView } from './views.ts';
 
@@ -12,8 +12,11 @@ export interface ChamberListing {
   readonly name: string;
   readonly creatorDid: string;
   readonly deadlines: ChamberState['deadlines'];
+  readonly ends: PhaseEnds;
   readonly memberCount: number;
   readonly turnSeconds: number | null;
+  readonly rounds: ChamberState['rounds'];
+  readonly movesPerTurn: number | null;
   readonly maxMembers: number | null;
   readonly isCommitted: boolean;
   /** Whether the relayer has nothing left to do: committed, and every graduate deployed or failed. */
@@ -37,11 +40,11 @@ export interface MemberListing {
   readonly hasRevealed: boolean;
 }
 
-/** The turn that the last pass of a chamber set. */
+/** What the moves of a chamber's turn phase have made of its turns. */
 export interface TurnListing {
   readonly table: 'turns';
   readonly chamberId: number;
-  readonly turn: TurnStart;
+  readonly turns: Turns;
 }
 
 export type Listing = ChamberListing | IdeaListing | MemberListing | TurnListing;
@@ -49,11 +52,12 @@ export type Listing = ChamberListing | IdeaListing | MemberListing | TurnListing
 /** The rows that an event changed, given the states before and after it. */
 export function listingsOf(before: ChamberState | null, after: ChamberState): readonly Listing[] {
   const rows: Listing[] = [];
-  if (before === null || before.members !== after.members || before.settlement !== after.settlement) {
+  const hasChanged = before?.members !== after.members || before.settlement !== after.settlement;
+  if (hasChanged || !haveSameEnds(before, after)) {
     rows.push(chamberListing(after));
   }
-  if (before !== null && before.turn !== after.turn) {
-    rows.push({ table: 'turns', chamberId: after.chamberId, turn: after.turn });
+  if (before !== null && before.turns !== after.turns) {
+    rows.push({ table: 'turns', chamberId: after.chamberId, turns: after.turns });
   }
   // An event changes one member at most.
   if (before === null) rows.push(memberListing(after, after.creatorDid));
@@ -71,6 +75,10 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
     rows.push({ table: 'ideas', proposedAt: idea.proposedAt, idea: view });
   }
   return rows;
+}
+
+function haveSameEnds(before: ChamberState, after: ChamberState): boolean {
+  return before.ends === after.ends || DEADLINES.every((name) => before.ends[name] === after.ends[name]);
 }
 
 function memberListing(state: ChamberState, did = ''): MemberListing {
@@ -120,8 +128,11 @@ function chamberListing(state: ChamberState): ChamberListing {
     name: state.name,
     creatorDid: state.creatorDid,
     deadlines: state.deadlines,
+    ends: state.ends,
     memberCount: state.members.length,
     turnSeconds: state.turnSeconds,
+    rounds: state.rounds,
+    movesPerTurn: state.movesPerTurn,
     isCommitted: state.settlement.committed !== null,
     isSettled: isSettled(state),
     maxMembers: state.maxMembers,
@@ -132,7 +143,7 @@ function chamberListing(state: ChamberState): ChamberListing {
 export function chamberItemView(listing: ChamberListing, now: Millis): ChamberItemView {
   return {
     chamberId: listing.chamberId,
-    phase: phaseBy(listing.deadlines, listing.isCommitted, now),
+    phase: phaseBy(listing.ends, listing.isCommitted, now),
     name: listing.name,
     deadlines: deadlinesView(listing.deadlines),
     memberCount: listing.memberCount,

@@ -1,86 +1,140 @@
-// The phase of a chamber and whose turn it is: pure functions of its deadlines, its log and the clock.
-import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
+// The phase of a chamber and whose turn it is: pure functions of its effective ends, its log and the clock.
+
+import {
+  DEADLINES,
+  type DeadlineName,
+  type Millis,
+  PHASES,
+  type Phase,
+  type Rounds,
+} from '../src/vocabulary/values.ts';
 import type { Settlement } from './settlement.ts';
+
+/** By the name of the deadline that is the latest end of the same phase. */
+export type PhaseEnds = Readonly<Record<DeadlineName, Millis>>;
 
 /** The part of a chamber's state that determines its phase. */
 export interface PhaseState {
-  readonly deadlines: Readonly<Record<DeadlineName, Millis>>;
+  /** When each phase ends if no further event comes: without rounds, at its deadline (see pace.ts). */
+  readonly ends: PhaseEnds;
   readonly settlement: Settlement;
   /** `ts` of the last event. */
   readonly lastAt: Millis;
 }
 
 /**
- * The phase at `now`. A phase ends at its deadline, whose instant belongs to the next one. After the reveal deadline it
- * stays ALLOCATE_REVEAL until `chamber.committed` is in the log. A `now` before the last event counts as that event's time.
+ * The phase at `now`. The instant at which a phase ends belongs to the next one. After the end of the reveal it stays
+ * ALLOCATE_REVEAL until `chamber.committed` is in the log. A `now` before the last event counts as that event's time.
  */
 export function phaseAt(state: PhaseState, now: Millis): Phase {
-  return phaseBy(state.deadlines, state.settlement.committed !== null, Math.max(now, state.lastAt));
+  return phaseBy(state.ends, state.settlement.committed !== null, Math.max(now, state.lastAt));
 }
 
 /** The same from the parts that a list row holds. */
-export function phaseBy(deadlines: Readonly<Record<DeadlineName, Millis>>, isCommitted: boolean, at: Millis): Phase {
+export function phaseBy(ends: PhaseEnds, isCommitted: boolean, at: Millis): Phase {
   if (isCommitted) return 'COMMITTED';
-  for (const [index, deadline] of DEADLINES.entries()) if (at < deadlines[deadline]) return PHASES[index] as Phase;
+  for (const [index, deadline] of DEADLINES.entries()) if (at < ends[deadline]) return PHASES[index] as Phase;
   return 'ALLOCATE_REVEAL';
 }
 
-/** Whether the reveal deadline has passed: no move is accepted from then on. */
+/** Whether the reveal has ended: no move is accepted from then on. */
 export function isClosed(state: PhaseState, now: Millis): boolean {
-  return Math.max(now, state.lastAt) >= state.deadlines.allocateRevealDeadline;
+  return Math.max(now, state.lastAt) >= state.ends.allocateRevealDeadline;
 }
 
-/** The deadline of the phase; null for COMMITTED, which is final. */
-export function phaseEnd(state: PhaseState, phase: Phase): Millis | null {
+/** When the phase ends; null for COMMITTED, which is final. */
+export function phaseEnd({ ends }: Pick<PhaseState, 'ends'>, phase: Phase): Millis | null {
   const deadline = DEADLINES[PHASES.indexOf(phase)];
-  return deadline === undefined ? null : state.deadlines[deadline];
+  return deadline === undefined ? null : ends[deadline];
 }
 
-/** When the phase began: the deadline of the one before it. */
-export function phaseStart(state: PhaseState, phase: Exclude<Phase, 'LOBBY'>): Millis {
+/** When the phase began: the end of the one before it. */
+export function phaseStart({ ends }: Pick<PhaseState, 'ends'>, phase: Exclude<Phase, 'LOBBY'>): Millis {
   const before = DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName;
-  return state.deadlines[before];
+  return ends[before];
 }
 
 // Turns: join order, wrapping round, from turn 0 in each phase that has them.
 
 export type TurnPhase = 'PROPOSAL' | 'DEBATE';
 
-/** The turn that the last pass set; `phase` is null before the first pass. */
-export interface TurnStart {
+/** What the moves of a turn phase have made of its turns; `phase` is null before the first of them. */
+export interface Turns {
   readonly phase: TurnPhase | null;
-  readonly turnOrder: number;
+  /**
+   * The turn that began at `since`, counted from 0: in a chamber with rounds from the beginning of the phase, in others from the last
+   * turn of the first member.
+   */
+  readonly count: number;
+  /** When the last pass was, or the phase began. */
   readonly since: Millis;
+  /**
+   * In a chamber with rounds, how many of the turns before that were silent, in a row: ended by a pass, with nothing proposed or
+   * debated in them.
+   */
+  readonly silent: number;
+  /** The last turn in which its holder spoke, and how often; kept only in chambers with rounds or `movesPerTurn`. */
+  readonly spoken: { readonly turn: number; readonly moves: number } | null;
 }
 
 /** The part of a chamber's state that determines its turns. */
 export interface TurnState extends PhaseState {
   readonly chamberId: number;
   readonly turnSeconds: number | null;
+  readonly rounds: Rounds | null;
+  /** How many proposals and comments a turn may have. */
+  readonly movesPerTurn: number | null;
   /** In turn order; the index is the turnOrder. */
   readonly members: readonly string[];
-  readonly turn: TurnStart;
+  readonly turns: Turns;
 }
 
 /** What turnAt reads: the number of members matters, not who they are. */
-type TurnClock = Omit<TurnState, 'members'> & { readonly members: { readonly length: number } };
+export type TurnClock = Omit<TurnState, 'members'> & { readonly members: { readonly length: number } };
 
-export const FIRST_TURN: TurnStart = { phase: null, turnOrder: 0, since: 0 };
+export const NO_TURNS: Turns = { phase: null, count: 0, since: 0, silent: 0, spoken: null };
+
+export interface Turn {
+  readonly phase: TurnPhase;
+  /** Counted from 0 in its phase. */
+  readonly count: number;
+  readonly turnOrder: number;
+  /** How many turns have run out since the last pass, or since the phase began. */
+  readonly expired: number;
+  readonly endsAt: Millis;
+  /** How often its holder has spoken in it. */
+  readonly moves: number;
+}
 
 export function hasTurns(phase: Phase): phase is TurnPhase {
   return phase === 'PROPOSAL' || phase === 'DEBATE';
 }
 
+/** The turns of the phase so far, which start at its start. */
+export function turnsOf(state: Pick<TurnClock, 'turns' | 'ends'>, phase: TurnPhase): Turns {
+  return state.turns.phase === phase ? state.turns : { ...NO_TURNS, phase, since: phaseStart(state, phase) };
+}
+
 /** The turn at `now`; null outside PROPOSAL and DEBATE, and without members. */
-export function turnAt(state: TurnClock, now: Millis) {
+export function turnAt(state: TurnClock, now: Millis): Turn | null {
   const phase = phaseAt(state, now);
   if (!hasTurns(phase) || state.members.length === 0) return null;
-  const start = state.turn.phase === phase ? state.turn : { turnOrder: 0, since: phaseStart(state, phase) };
-  const limitMillis = state.turnSeconds === null ? Number.POSITIVE_INFINITY : state.turnSeconds * 1000;
-  // How many turns have expired since the last pass, or since the phase began.
-  const expired = Math.floor((Math.max(now, state.lastAt) - start.since) / limitMillis);
-  const turnOrder = (start.turnOrder + expired) % state.members.length;
-  return { phase, turnOrder, expired, endsAt: start.since + (expired + 1) * limitMillis };
+  const turns = turnsOf(state, phase);
+  const limitMillis = turnMillis(state);
+  const expired = Math.floor((Math.max(now, state.lastAt) - turns.since) / limitMillis);
+  const count = turns.count + expired;
+  return {
+    phase,
+    count,
+    turnOrder: count % state.members.length,
+    expired,
+    endsAt: turns.since + (expired + 1) * limitMillis,
+    moves: turns.spoken?.turn === count ? turns.spoken.moves : 0,
+  };
+}
+
+export function turnMillis({ turnSeconds }: Pick<TurnClock, 'turnSeconds'>): Millis {
+  return turnSeconds === null ? Number.POSITIVE_INFINITY : turnSeconds * 1000;
 }
 
 /** When the turn at `now` ends unless it is passed: null without a turn, and where turns have no limit. */
@@ -106,8 +160,23 @@ export function turnHolderAt(state: TurnState, now: Millis): string | null {
 }
 
 /** The turns after the member in turn has passed at `at`. */
-export function afterPass(state: TurnState, at: Millis): TurnStart {
+export function afterPass(state: TurnState, at: Millis): Turns {
+  const turn = turnOf(state, at);
+  const isSilent = state.rounds !== null && turn.moves === 0;
+  const silentBefore = turn.expired > 0 ? 0 : turnsOf(state, turn.phase).silent;
+  const count = state.rounds === null ? (turn.turnOrder + 1) % state.members.length : turn.count + 1;
+  return { ...NO_TURNS, phase: turn.phase, count, since: at, silent: isSilent ? silentBefore + 1 : 0 };
+}
+
+/** The turns after the member in turn has proposed or debated at `at`. */
+export function afterSpeech(state: TurnState, at: Millis): Turns {
+  if (state.rounds === null && state.movesPerTurn === null) return state.turns;
+  const turn = turnOf(state, at);
+  return { ...turnsOf(state, turn.phase), spoken: { turn: turn.count, moves: turn.moves + 1 } };
+}
+
+function turnOf(state: TurnState, at: Millis): Turn {
   const turn = turnAt(state, at);
-  if (turn === null) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
-  return { phase: turn.phase, turnOrder: (turn.turnOrder + 1) % state.members.length, since: at };
+  if (turn === null) throw new Error(`no turn in chamber ${state.chamberId}`);
+  return turn;
 }

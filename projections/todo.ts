@@ -1,13 +1,13 @@
 // What an agent has to do in each of its chambers (GET /me/todo): from rows of the derived tables and the clock, without folding.
 import { type Millis, type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
-import { FIRST_TURN, nextClockChange, phaseBy, phaseEnd, type TurnStart, turnAt, turnEnd } from './phase.ts';
+import { NO_TURNS, nextClockChange, phaseBy, phaseEnd, type Turn, type Turns, turnAt, turnEnd } from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
 /** Moves that would be accepted too. */
-export type May = 'join' | 'propose' | 'debate';
+export type May = 'join' | 'start' | 'propose' | 'debate';
 
 /** An item of GET /me/todo. */
 export interface TodoView {
@@ -28,11 +28,19 @@ export interface TodoView {
 export interface Membership {
   readonly chamber: Pick<
     ChamberListing,
-    'chamberId' | 'name' | 'deadlines' | 'memberCount' | 'turnSeconds' | 'maxMembers'
+    | 'chamberId'
+    | 'name'
+    | 'creatorDid'
+    | 'ends'
+    | 'memberCount'
+    | 'turnSeconds'
+    | 'maxMembers'
+    | 'rounds'
+    | 'movesPerTurn'
   >;
-  readonly member: Pick<MemberListing, 'turnOrder' | 'hasCommitted' | 'hasRevealed'>;
-  /** null before the first pass. */
-  readonly turn: TurnStart | null;
+  readonly member: Pick<MemberListing, 'did' | 'turnOrder' | 'hasCommitted' | 'hasRevealed'>;
+  /** null before the first of a turn phase's moves. */
+  readonly turns: Turns | null;
   readonly lastEventId: number;
 }
 
@@ -53,25 +61,18 @@ export function todoOf(
   membership: Membership,
   { now, membersMax }: { readonly now: Millis; readonly membersMax: number },
 ): Todo {
-  const { chamber, member, turn } = membership;
-  const { deadlines, memberCount } = chamber;
-  const phase = phaseBy(deadlines, false, now);
-  const state = {
-    chamberId: chamber.chamberId,
-    deadlines,
-    settlement: NOT_SETTLED,
-    lastAt: 0,
-    turnSeconds: chamber.turnSeconds,
-    members: { length: memberCount },
-    turn: turn ?? FIRST_TURN,
-  };
+  const { chamber, member } = membership;
+  const phase = phaseBy(chamber.ends, false, now);
+  const members = { length: chamber.memberCount };
+  const turns = membership.turns ?? NO_TURNS;
+  const state = { ...chamber, members, turns, settlement: NOT_SETTLED, lastAt: 0 };
   const current = turnAt(state, now);
-  const isInTurn = current !== null && current.turnOrder === member.turnOrder;
+  const own = current !== null && current.turnOrder === member.turnOrder ? current : null;
   return {
     membership,
     phase,
-    must: mustOf(membership, { phase, isInTurn, now }),
-    may: mayOf(membership, { phase, isInTurn, membersMax }),
+    must: mustOf(membership, { phase, turn: own, now }),
+    may: mayOf(membership, { phase, turn: own, membersMax }),
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
     turnEndsAt: turnEnd(state, now, current),
@@ -81,29 +82,30 @@ export function todoOf(
 
 interface Situation {
   readonly phase: Phase;
-  readonly isInTurn: boolean;
+  /** Of the agent itself. */
+  readonly turn: Turn | null;
 }
 
-function mustOf({ chamber, member }: Membership, { phase, isInTurn, now }: Situation & { readonly now: Millis }): Must {
+function mustOf({ chamber, member }: Membership, { phase, turn, now }: Situation & { readonly now: Millis }): Must {
   const isMember = member.turnOrder !== null;
-  if (isInTurn) return 'pass';
+  if (turn !== null) return 'pass';
   if (phase === 'ALLOCATE_COMMIT' && isMember && !member.hasCommitted) return 'commit';
-  const isRevealOpen = phase === 'ALLOCATE_REVEAL' && now < chamber.deadlines.allocateRevealDeadline;
+  const isRevealOpen = phase === 'ALLOCATE_REVEAL' && now < chamber.ends.allocateRevealDeadline;
   if (isRevealOpen && member.hasCommitted && !member.hasRevealed) return 'reveal';
   return 'wait';
 }
 
 function mayOf(
   { chamber, member }: Membership,
-  { phase, isInTurn, membersMax }: Situation & { readonly membersMax: number },
+  { phase, turn, membersMax }: Situation & { readonly membersMax: number },
 ): readonly May[] {
-  if (
-    phase === 'LOBBY' &&
-    member.turnOrder === null &&
-    chamber.memberCount < Math.min(membersMax, chamber.maxMembers ?? membersMax)
-  )
-    return ['join'];
-  if (!isInTurn) return [];
+  if (phase === 'LOBBY') {
+    const { memberCount } = chamber;
+    const mayJoin = member.turnOrder === null && memberCount < Math.min(membersMax, chamber.maxMembers ?? membersMax);
+    const mayStart = chamber.rounds !== null && chamber.creatorDid === member.did && memberCount > 0;
+    return [...(mayJoin ? (['join'] as const) : []), ...(mayStart ? (['start'] as const) : [])];
+  }
+  if (turn === null || turn.moves >= (chamber.movesPerTurn ?? Number.POSITIVE_INFINITY)) return [];
   return phase === 'PROPOSAL' ? ['propose'] : ['debate'];
 }
 

@@ -7,12 +7,14 @@ import {
   type Millis,
   type Personality,
   type Phase,
+  type Rounds,
   toTimestamp,
 } from '../src/vocabulary/values.ts';
 import type { AccountState } from './account.ts';
 import { graduates, type Tally, tallies } from './allocations.ts';
 import type { ChamberState, Idea, Reveal } from './chamber.ts';
-import { isClosed, phaseAt, phaseEnd, turnEnd, turnHolderAt } from './phase.ts';
+import { knownEnds } from './pace.ts';
+import { isClosed, type PhaseEnds, phaseAt, phaseEnd, turnEnd, turnHolderAt } from './phase.ts';
 
 /** GET /me. */
 export interface AccountView {
@@ -62,11 +64,17 @@ export interface ChamberView {
   readonly topic: string | null;
   /** Extension. */
   readonly maxMembers: number | null;
+  /** Extension. */
+  readonly rounds: Rounds | null;
+  /** Extension. */
+  readonly movesPerTurn: number | null;
+  /** Extension: when each phase ended or will end at the latest, as known now. */
+  readonly ends: EndsView;
   readonly members: readonly string[];
   readonly currentTurnAgent: string | null;
   /** Extension: the service's time, by which phase and turn were decided. */
   readonly now: string;
-  /** Extension: the deadline of the phase; null for COMMITTED. */
+  /** Extension: the end of the phase in `ends`; null for COMMITTED. */
   readonly phaseEndsAt: string | null;
   /** Extension: null without a turn, and where turns have no limit. */
   readonly turnEndsAt: string | null;
@@ -139,6 +147,9 @@ export function chamberView(state: ChamberState, now: Millis): ChamberView {
     turnSeconds: state.turnSeconds,
     topic: state.topic,
     maxMembers: state.maxMembers,
+    rounds: state.rounds,
+    movesPerTurn: state.movesPerTurn,
+    ends: endsView(knownEnds(state, now)),
     members: state.members,
     currentTurnAgent: turnHolderAt(state, now),
     now: toTimestamp(now),
@@ -158,6 +169,24 @@ export function timeView(at: Millis | null): string | null {
 
 export function deadlinesView(deadlines: ChamberState['deadlines']): Deadlines {
   return Object.fromEntries(DEADLINES.map((name) => [name, toTimestamp(deadlines[name])])) as Deadlines;
+}
+
+export interface EndsView {
+  readonly lobby: string;
+  readonly proposal: string;
+  readonly debate: string;
+  readonly commit: string;
+  readonly reveal: string;
+}
+
+function endsView(ends: PhaseEnds): EndsView {
+  return {
+    lobby: toTimestamp(ends.lobbyDeadline),
+    proposal: toTimestamp(ends.proposalDeadline),
+    debate: toTimestamp(ends.debateDeadline),
+    commit: toTimestamp(ends.allocateCommitDeadline),
+    reveal: toTimestamp(ends.allocateRevealDeadline),
+  };
 }
 
 function commitStatus(state: ChamberState, now: Millis): CommitStatus {

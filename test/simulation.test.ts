@@ -128,7 +128,9 @@ class Simulation {
         return { name: 'Idea', ticker: this.#random.pick(['ABC', 'abc', 'XYZ', 'Q']), description: 'é' };
       case 'debate':
         return { ideaId: this.#random.pick([ideaId, null]), comment: 'hm', refinement: { n: this.#random.below(9) } };
-      case 'commit':
+      case 'start':
+      return {};
+    case 'commit':
         return allocation.commit;
       case 'reveal':
         return this.#random.chance(0.8)

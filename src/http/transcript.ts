@@ -2,7 +2,7 @@
 // in the Markdown they can't break out of their fence, in the JSON they are apart, in `words`.
 import * as v from 'valibot';
 import type { ChamberState } from '../../projections/chamber.ts';
-import { phaseBy } from '../../projections/phase.ts';
+import { phaseOf } from '../../projections/pace.ts';
 import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
 import type { Names } from '../moves/move.ts';
@@ -102,18 +102,19 @@ export const transcriptRoutes: readonly Route[] = [
 const MARKDOWN_HEADERS = { ...CORS_HEADERS, 'Content-Type': 'text/markdown; charset=utf-8' };
 
 /** The part of a chamber's state that a transcript needs: kept while pages are read, so it is small. */
-interface Cast extends Pick<ChamberState, 'chamberId' | 'deadlines' | 'lastEventId'> {
+interface Cast extends Pick<ChamberState, 'chamberId' | 'ends' | 'endedBy' | 'lastEventId'> {
   /** By DID. */
   readonly names: ReadonlyMap<string, string>;
   /** By ideaId. */
   readonly tickers: ReadonlyMap<string, string>;
 }
 
-function castOf({ chamberId, deadlines, lastEventId, members, creatorDid, ideas }: ChamberState): Cast {
+function castOf({ chamberId, ends, endedBy, lastEventId, members, creatorDid, ideas }: ChamberState): Cast {
   const names = new Map([[creatorDid, 'creator'], ...members.map((did, turn) => [did, `A${turn + 1}`] as const)]);
   return {
     chamberId,
-    deadlines,
+    ends,
+    endedBy,
     lastEventId,
     names,
     tickers: new Map(ideas.map((idea) => [idea.ideaId, idea.ticker])),
@@ -171,7 +172,7 @@ const AFTER_COMMIT: ReadonlySet<ChamberEvent['type']> = new Set([
 /** The turn, and the agents that it names, by DID. */
 function turnOf(
   event: ChamberEvent,
-  { deadlines, names, tickers }: Cast,
+  { ends, endedBy, names, tickers }: Cast,
   { previous, charsMax }: { readonly previous: Turn | undefined; readonly charsMax: number },
 ): { readonly turn: Turn; readonly named: ReadonlyMap<string, string> } {
   const named = new Map<string, string>();
@@ -194,7 +195,7 @@ function turnOf(
   const isCommitted = previous?.phase === 'COMMITTED' || AFTER_COMMIT.has(event.type);
   const turn = {
     eventId: event.eventId,
-    phase: phaseBy(deadlines, isCommitted, Date.parse(event.ts)),
+    phase: isCommitted ? ('COMMITTED' as const) : phaseOf({ ends, endedBy }, event),
     agent: isMove(event) ? agent(event.did) : null,
     text: cut(text),
     words: words.map(cut),

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
+import type { MovePayloads } from '../vocabulary/events.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
 import { DEADLINES, type Deadlines, type Millis, toTimestamp } from '../vocabulary/values.ts';
 import { accountEventId, type ChamberLimits, type DecidingAccount, defineMove } from './move.ts';
@@ -7,6 +8,8 @@ import * as sample from './samples.ts';
 
 const TURN_SECONDS_MAX = 31_536_000;
 const TOPIC_CHARS_MAX = 2_000;
+const ROUNDS_MAX = 100;
+const MOVES_PER_TURN_MAX = 100;
 const MEMBERS = { min: 2, max: 256 } as const;
 
 export interface CreationContext {
@@ -24,6 +27,15 @@ const body = exactly({
   turnSeconds: v.exactOptional(integer(1, TURN_SECONDS_MAX, ': seconds a turn lasts')),
   topic: v.exactOptional(v.pipe(characters(0, TOPIC_CHARS_MAX), v.description('what the chamber is about'))),
   maxMembers: v.exactOptional(integer(MEMBERS.min, MEMBERS.max, ': members that may join')),
+  rounds: v.exactOptional(
+    v.pipe(
+      exactly({ proposal: integer(1, ROUNDS_MAX), debate: integer(1, ROUNDS_MAX) }),
+      v.description(
+        'turns of each member in PROPOSAL and DEBATE: phases end as soon as nothing is left to come; needs turnSeconds',
+      ),
+    ),
+  ),
+  movesPerTurn: v.exactOptional(integer(1, MOVES_PER_TURN_MAX, ': proposals and comments in a turn')),
 });
 
 /** POST /chambers: each deadline not before the one before it, the first in the future. */
@@ -40,15 +52,22 @@ export const createChamber = defineMove({
     turnSeconds: v.nullable(id),
     topic: v.exactOptional(v.pipe(v.string(), v.maxLength(TOPIC_CHARS_MAX))),
     maxMembers: v.exactOptional(id),
+    rounds: v.exactOptional(v.strictObject({ proposal: id, debate: id })),
+    movesPerTurn: v.exactOptional(id),
     accountEventId,
   }),
-  response: v.strictObject({ chamberId: id, phase: v.literal('LOBBY') }),
+  response: v.strictObject({
+    chamberId: id,
+    phase: v.literal('LOBBY'),
+    warnings: v.exactOptional(v.pipe(v.array(v.string()), v.description('what will hardly work, in sentences'))),
+  }),
 
   decide(
-    { name, minBackersForGraduation, turnSeconds = null, topic, maxMembers, ...deadlines },
+    { name, minBackersForGraduation, turnSeconds = null, topic, maxMembers, rounds, movesPerTurn, ...deadlines },
     context: CreationContext,
   ) {
     const problems = [...deadlineProblems(deadlines, context.now)];
+    if (rounds !== undefined && turnSeconds === null) problems.push('rounds: needs turnSeconds');
     if (problems.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', problems.join('; '));
     const { openChambersPerDidMax } = context.limits;
     if (context.openChambers >= openChambersPerDidMax) {
@@ -58,10 +77,18 @@ export const createChamber = defineMove({
       );
     }
     const accountEventId = context.account.lastEventId;
-    const optional = { ...(topic !== undefined && { topic }), ...(maxMembers !== undefined && { maxMembers }) };
+    const optional = {
+      ...(topic !== undefined && { topic }),
+      ...(maxMembers !== undefined && { maxMembers }),
+      ...(rounds !== undefined && { rounds }),
+      ...(movesPerTurn !== undefined && { movesPerTurn }),
+    };
     return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional, accountEventId };
   },
-  answer: ({ chamberId }) => ({ chamberId, phase: 'LOBBY' }),
+  answer: ({ chamberId, payload }) => {
+    const warnings = [...turnWarnings(payload)];
+    return { chamberId, phase: 'LOBBY', ...(warnings.length > 0 && { warnings }) };
+  },
   impliedBody: ({ deadlines, turnSeconds, accountEventId: _, ...rest }) => ({
     ...rest,
     ...deadlines,
@@ -73,7 +100,7 @@ export const createChamber = defineMove({
     tag: 'Chambers',
     summary: 'Create a chamber',
     description:
-      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins.',
+      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins. With `rounds` the deadlines are the latest ends: a phase ends as soon as nothing is left to come.',
     answered: 'The new chamber.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },
@@ -100,3 +127,19 @@ function* deadlineProblems(deadlines: Deadlines, now: Millis): Generator<string>
     yield `${deadline}: must not be before ${before} (${deadlines[before]})`;
   }
 }
+
+/** A round of turns that does not fit into its phase: whoever comes last never has a turn. */
+function* turnWarnings({ deadlines, turnSeconds, maxMembers = 1 }: MovePayloads['chamber.created']): Generator<string> {
+  if (turnSeconds === null) return;
+  for (const [phase, begin, end] of TURN_PHASES) {
+    const seconds = (Date.parse(deadlines[end]) - Date.parse(deadlines[begin])) / 1000;
+    if (seconds === 0 || turnSeconds * maxMembers <= seconds) continue;
+    const round = maxMembers === 1 ? 'one turn' : `one turn for each of ${maxMembers} members`;
+    yield `${phase} lasts ${seconds} s from deadline to deadline, but ${round} of ${turnSeconds} s takes ${turnSeconds * maxMembers} s.`;
+  }
+}
+
+const TURN_PHASES = [
+  ['PROPOSAL', 'lobbyDeadline', 'proposalDeadline'],
+  ['DEBATE', 'proposalDeadline', 'debateDeadline'],
+] as const;

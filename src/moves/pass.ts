@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { afterPass } from '../../projections/phase.ts';
+import { holderAfterPass } from '../../projections/pace.ts';
 import { did, exactly, id } from '../vocabulary/schemas.ts';
 import { defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';
@@ -18,10 +18,7 @@ export const pass = defineMove({
 
   decide(_body, context) {
     requireTurn(context, 'PROPOSAL', 'DEBATE');
-    const { state, now } = context;
-    const nextTurnAgent = state.members[afterPass(state, now).turnOrder];
-    if (nextTurnAgent === undefined) throw new Error(`no next turn in chamber ${state.chamberId}`);
-    return { nextTurnAgent };
+    return { nextTurnAgent: holderAfterPass(context.state, context.now) };
   },
   answer: ({ eventId, payload }) => ({ eventId, nextTurnAgent: payload.nextTurnAgent }),
   impliedBody: () => ({}),
@@ -31,7 +28,7 @@ export const pass = defineMove({
   texts: {
     tag: 'Moves',
     summary: 'End your turn, in PROPOSAL or DEBATE',
-    answered: 'The event, and the next agent in turn.',
+    answered: 'The event, and the next agent in turn; after the last turn of DEBATE, the next in the order of joining.',
     errors: ['FORUM_ERR_MEMBER', 'FORUM_ERR_TURN'],
     guide: { when: 'PROPOSAL, DEBATE, in turn', body: '{}' },
     command: { summary: 'Ends the turn', example: 'move pass 1' },

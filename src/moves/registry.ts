@@ -9,9 +9,10 @@ import type { DecisionContext, Move } from './move.ts';
 import { pass } from './pass.ts';
 import { propose } from './propose.ts';
 import { reveal } from './reveal-allocation.ts';
+import { start } from './start.ts';
 
 /** Moves in an existing chamber, in the order of the phases. */
-export const chamberMoves = { join, propose, debate, pass, commit, reveal } as const;
+export const chamberMoves = { join, start, propose, debate, pass, commit, reveal } as const;
 export const moves = { createChamber, ...chamberMoves } as const;
 
 export type ChamberMoveOperation = keyof typeof chamberMoves;

@@ -1,5 +1,5 @@
 // The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
-import { isClosed, phaseAt, phaseEnd, turnEnd, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, phaseAt, phaseEnd, type TurnPhase, turnAt, turnEnd, turnHolderAt } from '../../projections/phase.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext } from './move.ts';
@@ -11,7 +11,9 @@ export function requirePhase({ state, now }: DecisionContext, ...expected: reado
   if (expected.includes(actual) && !isOver) return;
   const end = phaseEnd(state, actual);
   const until = isOver
-    ? ', past its deadline: the chamber is being committed'
+    ? state.rounds === null
+      ? ', past its deadline: the chamber is being committed'
+      : ', which has ended: the chamber is being committed'
     : end === null
       ? ''
       : `, which ends at ${toTimestamp(end)}`;
@@ -34,6 +36,16 @@ export function requireTurn(context: DecisionContext, ...expected: readonly Phas
   const until = turnEnd(state, now) ?? phaseEnd(state, phaseAt(state, now));
   const time = until === null ? '' : ` until ${toTimestamp(until)}, or`;
   throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder}${time} until it passes`);
+}
+
+/** The turn, and that it has a move left in a chamber with `movesPerTurn`; throws FORUM_ERR_CONFLICT. */
+export function requireSpeech(context: DecisionContext, phase: TurnPhase): void {
+  requireTurn(context, phase);
+  const { state, now } = context;
+  const { movesPerTurn } = state;
+  if (movesPerTurn === null || (turnAt(state, now)?.moves ?? 0) < movesPerTurn) return;
+  const spent = movesPerTurn === 1 ? 'its one move' : `all of its ${movesPerTurn} moves`;
+  throw new ForumError('FORUM_ERR_CONFLICT', `your turn has had ${spent}: pass`);
 }
 
 export interface SignatureAges {

@@ -152,6 +152,8 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
         refinement !== null && refinementView(refinement, event, model),
       ];
     }
+    case 'chamber.started':
+      return [act('started the chamber')];
     case 'chamber.passed':
       return [act('passed the turn to ', agent(event.payload.nextTurnAgent, model))];
     case 'allocation.committed':

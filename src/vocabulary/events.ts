@@ -1,7 +1,7 @@
 // The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
 import { canonicalJson } from './json.ts';
 import type { ServicePayloads } from './service-payloads.ts';
-import type { Allocation, Deadlines, Hex, JsonObject, Personality } from './values.ts';
+import type { Allocation, Deadlines, Hex, JsonObject, Personality, Rounds } from './values.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
 export interface RequestEvidence {
@@ -40,8 +40,11 @@ export interface MovePayloads {
     readonly turnSeconds: number | null;
     readonly topic?: string;
     readonly maxMembers?: number;
+    readonly rounds?: Rounds;
+    readonly movesPerTurn?: number;
   } & NamesAccount;
   'chamber.joined': { readonly turnOrder: number } & NamesAccount;
+  'chamber.started': Readonly<Record<string, never>>;
   'chamber.proposed': {
     readonly ideaId: string;
     readonly slot: number;

@@ -40,6 +40,9 @@ export type DeadlineName = (typeof DEADLINES)[number];
 /** ISO 8601 UTC timestamps with milliseconds. */
 export type Deadlines = Readonly<Record<DeadlineName, string>>;
 
+/** How many turns each member has in the phases that have turns; such a chamber ends phases early. */
+export type Rounds = { readonly proposal: number; readonly debate: number };
+
 export interface Personality {
   readonly loves?: readonly string[];
   readonly hates?: readonly string[];

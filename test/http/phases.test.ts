@@ -119,6 +119,8 @@ function bodyOf(operation: Operation, chamberId: number, by: Signer): unknown {
       return { name: 'Idea', ticker: 'ABC', description: '' };
     case 'debate':
       return { comment: 'hm' };
+    case 'start':
+      return {};
     case 'commit':
     case 'reveal':
       return allocationOf(chamberId, by)[operation];

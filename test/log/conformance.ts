@@ -1,8 +1,8 @@
 // What the ports of a store promise, of any store.
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import type { IdeaListing } from '../../projections/listings.ts';
-import { phaseBy } from '../../projections/phase.ts';
+import type { ChamberListing, IdeaListing } from '../../projections/listings.ts';
+import { NO_TURNS, phaseBy } from '../../projections/phase.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { ALL_CHAMBERS, type AppendResult, type EventLog, type LogEntry, type StreamId } from '../../src/log/log.ts';
@@ -199,7 +199,7 @@ export function describePort(open: () => Promise<Opened>): void {
           listing(chamberId),
           idea(chamberId, 1, 'ABC', null),
           { table: 'members', chamberId, ...member } as const,
-          { table: 'turns', chamberId, turn: { phase: 'DEBATE', turnOrder: 0, since: 1 } } as const,
+          { table: 'turns', chamberId, turns: { ...NO_TURNS, phase: 'DEBATE', since: 1 } } as const,
         ];
         const first = entry(chamberId, 1, { listings, snapshot: snapshot(1) });
         return [first, follows(chamberId, 2), entry(ANN, account)];
@@ -348,14 +348,35 @@ export function describePort(open: () => Promise<Opened>): void {
       await log.append({ entries: isCommitted.map((row) => entry(row.chamberId, 2, { at: 1, listings: [row] })) });
       for (let now = 1; now < 90; now += 4) {
         for (const phase of PHASES) {
-          const right = rows
-            .filter(({ deadlines, isCommitted }) => phaseBy(deadlines, isCommitted, now) === phase)
-            .reverse();
+          const right = rows.filter(({ ends, isCommitted }) => phaseBy(ends, isCommitted, now) === phase).reverse();
           expect(await lists.listChambers({ phase, before: undefined, limit: 99, now })).toEqual(right);
           const page = right.filter(({ chamberId }) => chamberId < 9).slice(0, 2);
           expect(await lists.listChambers({ phase, before: 9, limit: 2, now })).toEqual(page);
         }
       }
+    });
+
+    it('of chambers follow ends that come sooner', async () => {
+      const { lists, log, meta } = (await open()).store;
+      const late = deadlines(10);
+      const paced = { deadlines: late, rounds: { proposal: 1, debate: 2 }, movesPerTurn: 3 };
+      const sooner = [late, { ...late, lobbyDeadline: 4 }, { ...late, lobbyDeadline: 4, proposalDeadline: 6 }];
+      const rows = sooner.map((ends) => listing(1, { ...paced, ends }));
+      const phaseOf = async (now: number) => {
+        const found = PHASES.map(async (phase) => {
+          const [row] = await lists.listChambers({ phase, before: undefined, limit: 9, now });
+          return row === undefined ? [] : [{ phase, row }];
+        });
+        return (await Promise.all(found)).flat();
+      };
+      await log.append({ entries: [entry(1, 1, { at: 1, listings: [rows[0] as ChamberListing] })] });
+      expect(await phaseOf(3)).toEqual([{ phase: 'LOBBY', row: rows[0] }]);
+      await log.append({ entries: [entry(1, 2, { at: 4, listings: [rows[1] as ChamberListing] })] });
+      expect(await phaseOf(4)).toEqual([{ phase: 'PROPOSAL', row: rows[1] }]);
+      await meta.persistClock(5);
+      await log.append({ entries: [entry(1, 3, { at: 6, listings: [rows[2] as ChamberListing] })] });
+      expect(await phaseOf(6)).toEqual([{ phase: 'DEBATE', row: rows[2] }]);
+      expect(await phaseOf(late.debateDeadline)).toEqual([{ phase: 'ALLOCATE_COMMIT', row: rows[2] }]);
     });
 
     it('of chambers hold the latest row of each, newest first', async () => {
@@ -371,7 +392,7 @@ export function describePort(open: () => Promise<Opened>): void {
     it('of work for the relayer follow the deadlines', async () => {
       const { lists, log } = (await open()).store;
       const rows = [3, 1, 2].map((step, index) =>
-        listing(index + 1, { deadlines: deadlines(step), isSettled: index === 2 }),
+        listing(index + 1, { deadlines: deadlines(step), ends: deadlines(step), isSettled: index === 2 }),
       );
       await log.append({ entries: rows.map((row) => entry(row.chamberId, 1, { listings: [row] })) });
       expect(await lists.listUnsettled(1_000, 9)).toEqual([2, 1]);
@@ -383,7 +404,7 @@ export function describePort(open: () => Promise<Opened>): void {
       const { lists, log } = (await open()).store;
       const member = (chamberId: number, did: string, turnOrder: number | null, changes = {}) =>
         ({ table: 'members', chamberId, did, turnOrder, hasCommitted: false, hasRevealed: false, ...changes }) as const;
-      const turn = { phase: 'DEBATE', turnOrder: 1, since: 7 } as const;
+      const turns = { phase: 'DEBATE', count: 1, since: 7, silent: 1, spoken: { turn: 1, moves: 2 } } as const;
       const rows = [1, 2, 3].map((id) =>
         entry(id, 1, { listings: [listing(id), member(id, ANN, id === 3 ? null : 0)] }),
       );
@@ -392,19 +413,19 @@ export function describePort(open: () => Promise<Opened>): void {
       await log.append({
         entries: [
           entry(1, 2, { listings: joined }),
-          entry(1, 3, { listings: [{ table: 'turns', chamberId: 1, turn }] }),
+          entry(1, 3, { listings: [{ table: 'turns', chamberId: 1, turns }] }),
         ],
       });
       const open3 = {
         chamber: openListing(3),
         member: { turnOrder: null, hasCommitted: false, hasRevealed: false },
-        turn: null,
+        turns: null,
         lastEventId: 1,
       };
       const open1 = {
         chamber: openListing(1),
         member: { turnOrder: 0, hasCommitted: true, hasRevealed: false },
-        turn,
+        turns,
         lastEventId: 3,
       };
       await log.append({ entries: [entry(2, 2, { listings: [listing(2, { isCommitted: true })] })] });

@@ -45,7 +45,8 @@ export function listing(chamberId: number, changes: Partial<ChamberListing> = {}
     turnSeconds: null,
     maxMembers: null,
   } as const;
-  return { ...usual, chamberId, deadlines: deadlines(chamberId), isCommitted: false, isSettled: false, ...changes };
+  const latest = { deadlines: deadlines(chamberId), ends: deadlines(chamberId), rounds: null, movesPerTurn: null };
+  return { ...usual, chamberId, ...latest, isCommitted: false, isSettled: false, ...changes };
 }
 
 export function deadlines(step: number): ChamberListing['deadlines'] {

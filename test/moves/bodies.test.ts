@@ -26,6 +26,7 @@ const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
   changePersonality: { patch: { loves: ['a'], hates: [], expertise: ['b'], style: '' } },
   createChamber: { name: 'Test', ...DEADLINES_HOURLY },
   join: {},
+  start: {},
   propose: { name: 'Idea', ticker: 'A-z_0.9', description: 'why' },
   debate: { comment: 'hm' },
   pass: {},

@@ -76,6 +76,7 @@ describe('a slice', () => {
     expect(Object.entries(moveOfEvent).map(([type, move]) => [type, move.operation])).toEqual([
       ['chamber.created', 'createChamber'],
       ['chamber.joined', 'join'],
+      ['chamber.started', 'start'],
       ['chamber.proposed', 'propose'],
       ['chamber.debated', 'debate'],
       ['chamber.passed', 'pass'],

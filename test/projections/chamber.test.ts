@@ -32,10 +32,20 @@ describe('a chamber', () => {
         allocateCommitDeadline: HOURS.reveal,
         allocateRevealDeadline: HOURS.end,
       },
+      ends: {
+        lobbyDeadline: HOURS.proposal,
+        proposalDeadline: HOURS.debate,
+        debateDeadline: HOURS.commit,
+        allocateCommitDeadline: HOURS.reveal,
+        allocateRevealDeadline: HOURS.end,
+      },
+      endedBy: {},
       minBackersForGraduation: 2,
       topic: null,
       maxMembers: null,
       turnSeconds: 60,
+      rounds: null,
+      movesPerTurn: null,
       members: [ANN, BOB],
       ideas: [
         {
@@ -49,7 +59,7 @@ describe('a chamber', () => {
           proposedAt: HOURS.proposal,
         },
       ],
-      turn: { phase: 'DEBATE', turnOrder: 1, since: HOURS.debate },
+      turns: { phase: 'DEBATE', count: 1, since: HOURS.debate, silent: 0, spoken: null },
       commitments: new Map([[ANN, HASH]]),
       reveals: new Map([[ANN, { allocations: [{ ideaId: 'idea-1', bps: 6_000 }], salt: `0x${'aa'.repeat(16)}` }]]),
       settlement: { ...NOT_SETTLED, committed: settled[2].payload },
@@ -64,7 +74,7 @@ describe('a chamber', () => {
     expect(fold([created()])).toMatchObject({
       members: [],
       ideas: [],
-      turn: { phase: null, turnOrder: 0, since: 0 },
+      turns: { phase: null, count: 0, since: 0, silent: 0, spoken: null },
       settlement: { commitSubmitted: [], committed: null, deployments: new Map() },
       moveCount: 1,
       lastEventId: 1,
@@ -87,7 +97,7 @@ describe('a chamber', () => {
     ['in LOBBY', [created(), ...joined(ANN)], HOURS.lobby],
     ['without members', [created()], HOURS.proposal],
   ])('has no turn to pass %s', (_when, past, at) => {
-    expect(() => afterPass(fold(past), at)).toThrow('no turn to pass in chamber 7');
+    expect(() => afterPass(fold(past), at)).toThrow('no turn in chamber 7');
   });
 });
 

@@ -5,6 +5,7 @@ import { STATE_VERSION } from '../../../projections/snapshot.ts';
 import { unreachable } from '../../vocabulary/unreachable.ts';
 import { DEADLINES } from '../../vocabulary/values.ts';
 import type { LogEntry } from '../log.ts';
+import { encodeChamber, encodeTurns } from '../pace-rows.ts';
 
 type Derived = Pick<LogEntry, 'stream' | 'listings' | 'snapshot'>;
 
@@ -51,8 +52,8 @@ function keyOf(row: Listing): string | number {
 function columnsOf(row: Listing): object {
   switch (row.table) {
     case 'chambers': {
-      const { chamberId, creatorDid, deadlines, isCommitted, isSettled } = row;
-      return { chamberId, creatorDid, ...deadlines, isCommitted, isSettled, listing: JSON.stringify(row) };
+      const { chamberId, creatorDid, ends, isCommitted, isSettled } = row;
+      return { chamberId, creatorDid, ...ends, isCommitted, isSettled, listing: encodeChamber(row) };
     }
     case 'ideas': {
       const { chamberId, slot, ticker, creatorDid, graduatedAt } = row.idea;
@@ -62,11 +63,20 @@ function columnsOf(row: Listing): object {
     case 'members':
       return row;
     case 'turns':
-      return { chamberId: row.chamberId, turn: JSON.stringify(row.turn) };
+      return { chamberId: row.chamberId, turn: encodeTurns(row.turns) };
     default:
       return unreachable(row);
   }
 }
+
+/** They hold the effective ends of the phases. */
+const END_COLUMNS = [
+  'lobby_deadline',
+  'proposal_deadline',
+  'debate_deadline',
+  'allocate_commit_deadline',
+  'allocate_reveal_deadline',
+];
 
 /** Parts of a WITH that write `rows`, a table's parameter. Those rows count whose lead is `won`. */
 export const DERIVED_INSERTS: Readonly<Record<DerivedTable, (rows: string, won: string) => string>> = {
@@ -76,7 +86,7 @@ export const DERIVED_INSERTS: Readonly<Record<DerivedTable, (rows: string, won: 
     ${DEADLINES.map((name) => `"${name}" bigint`)}, "isCommitted" boolean, "isSettled" boolean, listing text)
   WHERE lead ${won}
   ON CONFLICT (chamber_id) DO UPDATE SET listing = excluded.listing, is_committed = excluded.is_committed,
-    is_settled = excluded.is_settled
+    is_settled = excluded.is_settled, ${END_COLUMNS.map((name) => `${name} = excluded.${name}`)}
 ), closed_members AS (
   UPDATE members SET is_open = false
   FROM json_to_recordset(${rows}::json) AS rows (lead text, "chamberId" bigint, "isCommitted" boolean)

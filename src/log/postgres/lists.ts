@@ -1,9 +1,9 @@
 // The read model's queries, each by an index.
 import type { ChamberListing } from '../../../projections/listings.ts';
-import type { TurnStart } from '../../../projections/phase.ts';
 import type { Membership } from '../../../projections/todo.ts';
 import type { AgentRecord, IdeaView } from '../../../projections/views.ts';
 import type { Millis, Phase } from '../../vocabulary/values.ts';
+import { decodeChamber, decodeTurns } from '../pace-rows.ts';
 import type { ChamberListQuery, GraduatedQuery, ReadModel, Seat } from '../read-model.ts';
 import { bigintArray } from './arrays.ts';
 import type { Query } from './connections.ts';
@@ -32,7 +32,7 @@ export class PostgresLists implements ReadModel {
       `SELECT listing FROM chambers WHERE chamber_id < $1 AND ${inPhase} ORDER BY chamber_id DESC LIMIT $2`,
       [before ?? Number.MAX_SAFE_INTEGER, limit, now],
     );
-    return rows.map(({ listing }) => JSON.parse(listing) as ChamberListing);
+    return rows.map(({ listing }) => decodeChamber(listing));
   }
 
   async listGraduatedIdeas({ limit, after }: GraduatedQuery): Promise<readonly IdeaView[]> {
@@ -97,9 +97,9 @@ export class PostgresLists implements ReadModel {
     );
     return rows.map(
       ({ listing, turn_order: order, has_committed: hasCommitted, has_revealed: hasRevealed, ...row }) => ({
-        chamber: JSON.parse(listing) as ChamberListing,
-        member: { turnOrder: order === null ? null : Number(order), hasCommitted, hasRevealed },
-        turn: row.turn === null ? null : (JSON.parse(row.turn) as TurnStart),
+        chamber: decodeChamber(listing),
+        member: { did, turnOrder: order === null ? null : Number(order), hasCommitted, hasRevealed },
+        turns: row.turn === null ? null : decodeTurns(row.turn),
         lastEventId: Number(row.last_event_id),
       }),
     );
@@ -115,7 +115,7 @@ export class PostgresLists implements ReadModel {
        WHERE did = $1 AND chamber_id < $2 AND turn_order IS NOT NULL ORDER BY chamber_id DESC LIMIT $3`,
       [did, before, limit],
     );
-    return rows.map(({ listing }) => JSON.parse(listing) as ChamberListing);
+    return rows.map(({ listing }) => decodeChamber(listing));
   }
 
   async listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]> {

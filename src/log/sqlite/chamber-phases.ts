@@ -7,7 +7,7 @@
 // Overdue rows are moved on in steps of a bounded size, soon or late.
 import type { Database, Statement } from 'better-sqlite3';
 import type { ChamberListing } from '../../../projections/listings.ts';
-import { phaseBy } from '../../../projections/phase.ts';
+import { type PhaseEnds, phaseBy } from '../../../projections/phase.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../../vocabulary/values.ts';
 
 export const CHAMBER_PHASES = `
@@ -42,23 +42,19 @@ export function placeChambers(db: Database, now: Millis): void {
 }
 
 /** Whether a row may be what the service wrote for the chamber until `now`. */
-export function isPhaseRow(
-  { deadlines, isCommitted }: ChamberListing,
-  row: PhaseRow | undefined,
-  now: Millis,
-): boolean {
+export function isPhaseRow({ ends, isCommitted }: ChamberListing, row: PhaseRow | undefined, now: Millis): boolean {
   if (row === undefined) return false;
   const phase = PHASES.indexOf(row.phase);
   if (isCommitted || row.phase === 'COMMITTED')
     return isCommitted && row.phase === 'COMMITTED' && row.next_deadline === null;
   const before = DEADLINES[phase - 1];
-  const hasBegun = phase === 0 || (before !== undefined && deadlines[before] <= now);
-  return hasBegun && row.next_deadline === nextDeadline(deadlines, row.phase);
+  const hasBegun = phase === 0 || (before !== undefined && ends[before] <= now);
+  return hasBegun && row.next_deadline === nextDeadline(ends, row.phase);
 }
 
-function nextDeadline(deadlines: ChamberListing['deadlines'], phase: Phase): Millis | null {
+function nextDeadline(ends: PhaseEnds, phase: Phase): Millis | null {
   const name = DEADLINES[PHASES.indexOf(phase)];
-  return name === undefined || phase === 'ALLOCATE_REVEAL' ? null : deadlines[name];
+  return name === undefined || phase === 'ALLOCATE_REVEAL' ? null : ends[name];
 }
 
 export interface PhaseRow {
@@ -75,12 +71,14 @@ export interface PhaseQuery {
 
 export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
   readonly #add: Statement<[number, Phase, Millis | null]>;
+  readonly #move: Statement<[number, Phase, Millis | null]>;
   readonly #commit: Statement<[number]>;
   readonly #advance: Statement<[{ now: Millis; limit: number }]>;
   readonly #list: Statement<[PhaseQuery], ChamberRow>;
 
   constructor(db: Database) {
     this.#add = db.prepare('INSERT INTO chamber_phases VALUES (?, ?, ?) ON CONFLICT DO NOTHING');
+    this.#move = db.prepare('INSERT OR REPLACE INTO chamber_phases VALUES (?, ?, ?)');
     this.#commit = db.prepare(
       "UPDATE chamber_phases SET phase = 'COMMITTED', next_deadline = NULL WHERE chamber_id = ?",
     );
@@ -107,13 +105,15 @@ export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
   }
 
   /** Of an event at `at`. */
-  write({ chamberId, deadlines, isCommitted }: ChamberListing, at: Millis): void {
+  write({ chamberId, ends, rounds, isCommitted }: ChamberListing, at: Millis): void {
     if (isCommitted) {
       this.#commit.run(chamberId);
       return;
     }
-    const phase = phaseBy(deadlines, isCommitted, at);
-    this.#add.run(chamberId, phase, nextDeadline(deadlines, phase));
+    const phase = phaseBy(ends, isCommitted, at);
+    // With rounds an event may end a phase, or let it end sooner.
+    const write = rounds === null ? this.#add : this.#move;
+    write.run(chamberId, phase, nextDeadline(ends, phase));
   }
 
   /** The chambers that are in the phase at `now`, newest first. */

@@ -31,11 +31,17 @@ CREATE TABLE snapshots (
 ) STRICT;
 `;
 
+/** JSON, only of chambers with `rounds` or `movesPerTurn`: deadlines, rounds, movesPerTurn. Since schema 6. */
+export const CHAMBER_PACE = 'pace TEXT';
+/** JSON: silent and spoken, where either is set. Since schema 6. */
+export const TURN_PACE = 'pace TEXT';
+
 export const DERIVED = `
 CREATE TABLE chambers (
   chamber_id INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   creator_did TEXT NOT NULL,
+  -- The effective ends of the phases.
   lobby_deadline INTEGER NOT NULL,
   proposal_deadline INTEGER NOT NULL,
   debate_deadline INTEGER NOT NULL,
@@ -45,7 +51,8 @@ CREATE TABLE chambers (
   turn_seconds INTEGER,
   max_members INTEGER,
   is_committed INTEGER NOT NULL,
-  is_settled INTEGER NOT NULL
+  is_settled INTEGER NOT NULL,
+  ${CHAMBER_PACE}
 ) STRICT;
 CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE is_committed = 0;
 CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline) WHERE is_settled = 0;
@@ -79,7 +86,8 @@ CREATE TABLE turns (
   chamber_id INTEGER PRIMARY KEY,
   phase TEXT,
   turn_order INTEGER NOT NULL,
-  since INTEGER NOT NULL
+  since INTEGER NOT NULL,
+  ${TURN_PACE}
 ) STRICT;
 ${CHAMBER_PHASES} ${SNAPSHOTS}
 `;

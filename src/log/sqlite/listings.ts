@@ -4,6 +4,7 @@ import type { ChamberListing, Listing } from '../../../projections/listings.ts';
 import { unreachable } from '../../vocabulary/unreachable.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Registration } from '../log.ts';
+import { isPaced } from '../pace-rows.ts';
 import { ChamberPhases } from './chamber-phases.ts';
 
 export type ChamberRow = ReturnType<typeof toRow>;
@@ -38,8 +39,9 @@ export class Listings {
         return;
       }
       case 'turns': {
-        const { phase, turnOrder, since } = listing.turn;
-        this.#statements.writeTurn.run(listing.chamberId, phase, turnOrder, since);
+        const { phase, count, since, ...pace } = listing.turns;
+        const isPlain = pace.silent === 0 && pace.spoken === null;
+        this.#statements.writeTurn.run(listing.chamberId, phase, count, since, isPlain ? null : JSON.stringify(pace));
         return;
       }
       default:
@@ -80,12 +82,12 @@ function prepare(db: Database) {
   return {
     writeChamber: db.prepare<[ChamberRow]>(
       `INSERT OR REPLACE INTO chambers VALUES (@chamber_id, @name, @creator_did, @lobby_deadline, @proposal_deadline,
-       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @turn_seconds, @max_members, @is_committed, @is_settled)`,
+       @debate_deadline, @allocate_commit_deadline, @allocate_reveal_deadline, @member_count, @turn_seconds, @max_members, @is_committed, @is_settled, @pace)`,
     ),
     writeIdea: db.prepare('INSERT OR REPLACE INTO ideas VALUES (?, ?, ?, ?, ?, ?, ?)'),
     writeMember: db.prepare('INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, 1)'),
     closeMembers: db.prepare<[number]>('UPDATE members SET is_open = 0 WHERE chamber_id = ? AND is_open = 1'),
-    writeTurn: db.prepare('INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)'),
+    writeTurn: db.prepare('INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?)'),
     writeContact: db.prepare<[string, string]>('INSERT OR REPLACE INTO contacts VALUES (?, ?)'),
     writeRegistration: db.prepare<[Buffer, string, number, number]>('INSERT INTO registrations VALUES (?, ?, ?, ?)'),
     registration: db.prepare<[Buffer], RegistrationRow>(
@@ -95,36 +97,44 @@ function prepare(db: Database) {
 }
 
 function toRow(listing: ChamberListing) {
+  const { ends, deadlines, rounds, movesPerTurn } = listing;
   return {
     chamber_id: listing.chamberId,
     name: listing.name,
     creator_did: listing.creatorDid,
-    lobby_deadline: listing.deadlines.lobbyDeadline,
-    proposal_deadline: listing.deadlines.proposalDeadline,
-    debate_deadline: listing.deadlines.debateDeadline,
-    allocate_commit_deadline: listing.deadlines.allocateCommitDeadline,
-    allocate_reveal_deadline: listing.deadlines.allocateRevealDeadline,
+    lobby_deadline: ends.lobbyDeadline,
+    proposal_deadline: ends.proposalDeadline,
+    debate_deadline: ends.debateDeadline,
+    allocate_commit_deadline: ends.allocateCommitDeadline,
+    allocate_reveal_deadline: ends.allocateRevealDeadline,
     member_count: listing.memberCount,
     turn_seconds: listing.turnSeconds,
     max_members: listing.maxMembers,
     is_committed: Number(listing.isCommitted),
     is_settled: Number(listing.isSettled),
+    pace: isPaced(listing) ? JSON.stringify({ deadlines, rounds, movesPerTurn }) : null,
   };
 }
 
 export function fromRow(row: ChamberRow): ChamberListing {
+  const ends = {
+    lobbyDeadline: row.lobby_deadline,
+    proposalDeadline: row.proposal_deadline,
+    debateDeadline: row.debate_deadline,
+    allocateCommitDeadline: row.allocate_commit_deadline,
+    allocateRevealDeadline: row.allocate_reveal_deadline,
+  };
+  const pace =
+    row.pace === null
+      ? { deadlines: ends, rounds: null, movesPerTurn: null }
+      : (JSON.parse(row.pace) as Pick<ChamberListing, 'deadlines' | 'rounds' | 'movesPerTurn'>);
   return {
     table: 'chambers',
     chamberId: row.chamber_id,
     name: row.name,
     creatorDid: row.creator_did,
-    deadlines: {
-      lobbyDeadline: row.lobby_deadline,
-      proposalDeadline: row.proposal_deadline,
-      debateDeadline: row.debate_deadline,
-      allocateCommitDeadline: row.allocate_commit_deadline,
-      allocateRevealDeadline: row.allocate_reveal_deadline,
-    },
+    ...pace,
+    ends,
     memberCount: row.member_count,
     turnSeconds: row.turn_seconds,
     maxMembers: row.max_members,

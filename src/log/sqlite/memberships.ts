@@ -5,7 +5,7 @@
 import type { Database } from 'better-sqlite3';
 import { LRUCache } from 'lru-cache';
 import type { ChamberListing } from '../../../projections/listings.ts';
-import type { TurnPhase } from '../../../projections/phase.ts';
+import { NO_TURNS, type TurnPhase, type Turns } from '../../../projections/phase.ts';
 import type { Membership } from '../../../projections/todo.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { EventIndex } from './event-index.ts';
@@ -52,8 +52,8 @@ export class Memberships {
     for (const { chamberId, member } of own) {
       const known = this.known.get(chamberId);
       if (known === undefined || known.chamber.isCommitted) continue;
-      const { chamber, turn, lastEventId } = known;
-      memberships.push({ chamber, member, turn, lastEventId });
+      const { chamber, turns, lastEventId } = known;
+      memberships.push({ chamber, member, turns, lastEventId });
     }
     return memberships.slice(0, limit);
   }
@@ -62,7 +62,10 @@ export class Memberships {
   #readOwn(did: string, limit: number): readonly OwnMembership[] {
     const rows = this.#statements.own.all(did, limit);
     const own = rows.map(([chamberId, turnOrder, hasCommitted, hasRevealed]) => {
-      return { chamberId, member: { turnOrder, hasCommitted: hasCommitted === 1, hasRevealed: hasRevealed === 1 } };
+      return {
+        chamberId,
+        member: { did, turnOrder, hasCommitted: hasCommitted === 1, hasRevealed: hasRevealed === 1 },
+      };
     });
     if (own.length < limit) this.own.set(did, own);
     return own;
@@ -70,10 +73,11 @@ export class Memberships {
 
   #read(chamberIds: readonly number[]): void {
     for (const row of this.#statements.chambers.all(JSON.stringify(chamberIds))) {
-      const { turn_phase: phase, turn_order: turnOrder, since, indexed_event_id: indexed } = row;
-      const turn = since === null ? null : { phase, turnOrder: turnOrder ?? 0, since };
+      const { turn_phase: phase, turn_order: count, since, turn_pace: pace, indexed_event_id: indexed } = row;
+      const own = pace === null ? {} : (JSON.parse(pace) as Pick<Turns, 'silent' | 'spoken'>);
+      const turns = since === null ? null : { ...NO_TURNS, phase, count: count ?? 0, since, ...own };
       const lastEventId = this.#index.lastEventId(row.chamber_id, indexed);
-      this.known.set(row.chamber_id, { chamber: fromRow(row), turn, lastEventId, members: [] });
+      this.known.set(row.chamber_id, { chamber: fromRow(row), turns, lastEventId, members: [] });
     }
   }
 
@@ -94,6 +98,7 @@ interface KnownChamberRow extends ChamberRow {
   readonly turn_phase: TurnPhase | null;
   readonly turn_order: number | null;
   readonly since: Millis | null;
+  readonly turn_pace: string | null;
   readonly indexed_event_id: number | null;
 }
 
@@ -110,7 +115,7 @@ function prepare(db: Database) {
       .raw(),
     // The + takes the type of the id away: with it the index of stream_events, of no type, would not be used.
     chambers: db.prepare<[string], KnownChamberRow>(
-      `SELECT chambers.*, turns.phase AS turn_phase, turn_order, since,
+      `SELECT chambers.*, turns.phase AS turn_phase, turn_order, since, turns.pace AS turn_pace,
          (SELECT max(event_id) FROM stream_events WHERE stream = +chambers.chamber_id) AS indexed_event_id
        FROM json_each(?) AS asked CROSS JOIN chambers ON chambers.chamber_id = asked.value LEFT JOIN turns USING (chamber_id)`,
     ),

@@ -4,10 +4,10 @@ import type { Database } from 'better-sqlite3';
 import { hiddenSignatureKey } from '../../crypto/http-signature.ts';
 import { placeChambers } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
-import { DERIVED, deriveTables, SNAPSHOTS } from './derived-tables.ts';
+import { CHAMBER_PACE, DERIVED, deriveTables, SNAPSHOTS, TURN_PACE } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 /** CRC-32 of the line and of the nodes, which a read is compared with; null in events of earlier schemas. */
 const CHECKSUMS = ['line_crc INTEGER', 'nodes_crc INTEGER'] as const;
@@ -95,6 +95,7 @@ export function migrate(db: Database): void {
     if (version === 1 || version === 2) fromSchema2(db);
     if (version >= 1 && version <= 3) fromSchema3(db);
     if (version === 4) fromSchema4(db);
+    if (version === 4 || version === 5) fromSchema5(db);
     db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
 }
@@ -141,7 +142,7 @@ function fromSchema3(db: Database): void {
   // A damaged chamber is no reason to keep the service from the others. Its row was right before.
   const keep = db.prepare(
     `INSERT OR REPLACE INTO chambers SELECT chamber_id, name, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
-       allocate_commit_deadline, allocate_reveal_deadline, member_count, NULL, NULL, is_committed, is_settled
+       allocate_commit_deadline, allocate_reveal_deadline, member_count, NULL, NULL, is_committed, is_settled, NULL
      FROM earlier WHERE chamber_id = ?`,
   );
   for (const chamberId of damaged) keep.run(chamberId);
@@ -168,4 +169,9 @@ function fromSchema4(db: Database): void {
     INSERT INTO snapshots SELECT * FROM earlier_snapshots;
     DROP TABLE earlier_snapshots;
   `);
+}
+
+/** Schema 5 had no chambers that end phases early. */
+function fromSchema5(db: Database): void {
+  db.exec(`ALTER TABLE chambers ADD COLUMN ${CHAMBER_PACE}; ALTER TABLE turns ADD COLUMN ${TURN_PACE}`);
 }

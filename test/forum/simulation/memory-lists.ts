@@ -23,7 +23,7 @@ export class MemoryLists implements ReadModel {
     return this.#read('listChambers', () =>
       this.#chambers()
         .filter((row) => row.chamberId < (before ?? Number.POSITIVE_INFINITY))
-        .filter((row) => phase === undefined || phaseBy(row.deadlines, row.isCommitted, now) === phase)
+        .filter((row) => phase === undefined || phaseBy(row.ends, row.isCommitted, now) === phase)
         .slice(0, limit),
     );
   }
@@ -70,7 +70,7 @@ export class MemoryLists implements ReadModel {
 
   listMemberships(did: string, limit: number): Promise<readonly Membership[]> {
     return this.#read('listMemberships', () => {
-      const turns = new Map(this.#rows('turns').map((row) => [row.chamberId, row.turn]));
+      const turns = new Map(this.#rows('turns').map((row) => [row.chamberId, row.turns]));
       const members = new Map(this.#membersOf(did).map((row) => [row.chamberId, row]));
       return this.#chambers()
         .filter(({ chamberId, isCommitted }) => !isCommitted && members.has(chamberId))
@@ -78,7 +78,7 @@ export class MemoryLists implements ReadModel {
         .map((chamber) => ({
           chamber,
           member: members.get(chamber.chamberId) as Row<'members'>,
-          turn: turns.get(chamber.chamberId) ?? null,
+          turns: turns.get(chamber.chamberId) ?? null,
           lastEventId: this.#database.head(chamber.chamberId),
         }));
     });
@@ -162,8 +162,8 @@ export class MemoryLists implements ReadModel {
   }
 }
 
-function endOf({ deadlines }: ChamberListing): Millis {
-  return deadlines.allocateRevealDeadline;
+function endOf({ ends }: ChamberListing): Millis {
+  return ends.allocateRevealDeadline;
 }
 
 function placeOf({ graduatedAt, chamberId, slot }: Pick<IdeaView, 'graduatedAt' | 'chamberId' | 'slot'>) {

@@ -19,18 +19,22 @@ const CHAMBERS = 250;
 function listing(chamberId: number, isCommitted = false): ChamberListing {
   const step = 10 + (chamberId % 7) * 5;
   const [lobby, proposal, debate, commit, reveal] = [1, 2, 2 + (chamberId % 3), 5, 6].map((n) => 1 + n * step);
+  const deadlines = {
+    lobbyDeadline: lobby as number,
+    proposalDeadline: proposal as number,
+    debateDeadline: debate as number,
+    allocateCommitDeadline: commit as number,
+    allocateRevealDeadline: reveal as number,
+  };
   return {
     table: 'chambers',
     chamberId,
     name: `Chamber ${chamberId}`,
     creatorDid: `did:key:${chamberId % 5}`,
-    deadlines: {
-      lobbyDeadline: lobby as number,
-      proposalDeadline: proposal as number,
-      debateDeadline: debate as number,
-      allocateCommitDeadline: commit as number,
-      allocateRevealDeadline: reveal as number,
-    },
+    deadlines,
+    ends: deadlines,
+    rounds: null,
+    movesPerTurn: null,
     turnSeconds: null,
     maxMembers: null,
     memberCount: 0,

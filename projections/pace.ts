@@ -1,0 +1,94 @@
+// When the phases of a chamber end: at their deadlines, and in a chamber with rounds as soon as nothing is left to come.
+import type { ChamberEvent } from '../src/vocabulary/events.ts';
+import { DEADLINES, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
+import type { ChamberState } from './chamber.ts';
+import { afterPass, type PhaseEnds, phaseAt, turnHolderAt, turnMillis, turnsOf } from './phase.ts';
+
+/**
+ * The ends of all phases after an event of `type`, if no other event came. The event belongs to the phase that it may end; the end
+ * of a phase that has begun never rises.
+ */
+export function endsAfter(
+  before: ChamberState,
+  after: ChamberState,
+  type: ChamberEvent['type'],
+): Pick<ChamberState, 'ends' | 'endedBy'> {
+  const { endedBy } = before;
+  if (after.rounds === null || after.members.length === 0) return { ends: before.ends, endedBy };
+  const current = PHASES.indexOf(phaseAt(before, after.lastAt));
+  const ends = { ...before.ends };
+  for (const [index, name] of DEADLINES.entries()) {
+    if (index < current) continue;
+    const previous = DEADLINES[index - 1];
+    const start = previous === undefined ? Number.NEGATIVE_INFINITY : ends[previous];
+    const isEmpty = previous !== undefined && after.deadlines[name] === after.deadlines[previous];
+    const end = isEmpty ? start : earlyEnd({ ...after, ends }, PHASES[index] as Phase, { start, type });
+    ends[name] = Math.min(end, index === current ? before.ends[name] : after.deadlines[name]);
+  }
+  const name = DEADLINES[current];
+  const isEnded = name !== undefined && ends[name] < before.ends[name] && ends[name] === after.lastAt;
+  return { ends, endedBy: isEnded ? { ...endedBy, [name]: after.lastEventId } : endedBy };
+}
+
+/** When nothing is left to come in the phase; infinite while something is. */
+function earlyEnd(
+  state: ChamberState,
+  phase: Phase,
+  { start, type }: { readonly start: Millis; readonly type: ChamberEvent['type'] },
+): Millis {
+  const { members, maxMembers, rounds, commitments, reveals, lastAt } = state;
+  switch (phase) {
+    case 'LOBBY':
+      return type === 'chamber.started' || members.length === maxMembers ? lastAt : Number.POSITIVE_INFINITY;
+    case 'PROPOSAL':
+    case 'DEBATE': {
+      const { count, since, silent } = turnsOf(state, phase);
+      const perMember = (phase === 'PROPOSAL' ? rounds?.proposal : rounds?.debate) ?? Number.POSITIVE_INFINITY;
+      const left = perMember * members.length - count;
+      return left <= 0 || silent >= members.length ? since : since + left * turnMillis(state);
+    }
+    case 'ALLOCATE_COMMIT':
+      return commitments.size === members.length ? lastAt : Number.POSITIVE_INFINITY;
+    case 'ALLOCATE_REVEAL':
+      if (commitments.size === 0) return start;
+      return reveals.size === commitments.size ? lastAt : Number.POSITIVE_INFINITY;
+    case 'COMMITTED':
+      return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** The phase that an event of the chamber belongs to, which it may have ended; of an event before or with `chamber.committed`. */
+export function phaseOf(
+  { ends, endedBy }: Pick<ChamberState, 'ends' | 'endedBy'>,
+  { eventId, ts }: Pick<ChamberEvent, 'eventId' | 'ts'>,
+): Phase {
+  const at = Date.parse(ts);
+  for (const [index, name] of DEADLINES.entries()) {
+    if (at < ends[name] || eventId <= (endedBy[name] ?? 0)) return PHASES[index] as Phase;
+  }
+  return 'ALLOCATE_REVEAL';
+}
+
+/** Who has the turn after the one at `at` is passed; where no turn follows, the next in turn order. */
+export function holderAfterPass(state: ChamberState, at: Millis): string {
+  const passed = { ...state, turns: afterPass(state, at), lastAt: at };
+  const next =
+    turnHolderAt({ ...passed, ...endsAfter(state, passed, 'chamber.passed') }, at) ??
+    state.members[passed.turns.count % state.members.length];
+  if (next === undefined) throw new Error(`no next turn in chamber ${state.chamberId}`);
+  return next;
+}
+
+/**
+ * The ends as they are known at `now`: a phase that has not begun shows its deadline, or what running turns already imply. Turns
+ * run from PROPOSAL on, when it is settled who takes part.
+ */
+export function knownEnds(state: ChamberState, now: Millis): PhaseEnds {
+  const current = PHASES.indexOf(phaseAt(state, now));
+  if (state.rounds === null || current >= PHASES.indexOf('ALLOCATE_REVEAL')) return state.ends;
+  const { lobbyDeadline } = state.ends;
+  if (current === PHASES.indexOf('LOBBY')) return { ...state.deadlines, lobbyDeadline };
+  // The state's end is that of a reveal without commitments; it may have some.
+  const { allocateCommitDeadline, allocateRevealDeadline } = state.deadlines;
+  return allocateRevealDeadline === allocateCommitDeadline ? state.ends : { ...state.ends, allocateRevealDeadline };
+}

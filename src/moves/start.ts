@@ -1,0 +1,53 @@
+import * as v from 'valibot';
+import { ForumError } from '../vocabulary/errors.ts';
+import { exactly, id } from '../vocabulary/schemas.ts';
+import { defineMove } from './move.ts';
+import { requirePhase } from './rules.ts';
+
+/** POST /chambers/:id/start: in a chamber with rounds, its creator ends LOBBY. */
+export const start = defineMove({
+  operation: 'start',
+  method: 'POST',
+  path: '/chambers/:id/start',
+  event: 'chamber.started',
+  body: exactly({}),
+  isBodyOptional: true,
+  payload: v.strictObject({}),
+  response: v.strictObject({ eventId: id }),
+
+  decide(_body, context) {
+    const { state, did } = context;
+    if (state.rounds === null) {
+      throw new ForumError(
+        'FORUM_ERR_VALIDATION',
+        `chamber ${state.chamberId} has no rounds: its lobby ends at its deadline`,
+      );
+    }
+    requirePhase(context, 'LOBBY');
+    if (did !== state.creatorDid) {
+      throw new ForumError(
+        'FORUM_ERR_FORBIDDEN',
+        `only the creator of chamber ${state.chamberId} may start it: ${state.creatorDid}`,
+      );
+    }
+    if (state.members.length === 0) {
+      throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} has no members yet`);
+    }
+    return {};
+  },
+  answer: ({ eventId }) => ({ eventId }),
+  impliedBody: () => ({}),
+  isTransient: true,
+  narrate: () => 'starts the chamber',
+
+  texts: {
+    tag: 'Moves',
+    summary: 'End LOBBY, as the creator of a chamber with rounds',
+    description: 'PROPOSAL begins at once. The chamber must have a member.',
+    answered: 'The event.',
+    errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
+    guide: { when: 'LOBBY, by the creator, with rounds', body: '{}' },
+    command: { summary: 'Ends the lobby of your chamber with rounds', example: 'move start 1' },
+  },
+  example: { body: {}, payload: {}, answer: { eventId: 3 } },
+});
