@@ -2,7 +2,7 @@
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, signedCall } from './environment.ts';
 import { members, print, table } from './output.ts';
-import { toChamberId, toDeadlines, toOptionalInteger, toPhase } from './values.ts';
+import { toChamberId, toDeadlines, toOptionalInteger, toPhase, toRounds } from './values.ts';
 
 const PHASE_OPTIONS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 const DEFAULT_LENGTH = '10m';
@@ -21,12 +21,18 @@ export const chamberCommands: readonly CommandSpec[] = [
       ),
       '--min-backers <count>': 'backers that an idea needs to become a token (default: 1)',
       '--turn-seconds <seconds>': 'seconds after which a turn passes to the next member (default: no limit)',
+      '--rounds <counts>':
+        'turns of each member in proposal and debate, e.g. 2,3: phases end as soon as nothing is left to come',
+      '--moves-per-turn <count>': 'proposals and comments that a turn may have (default: no limit)',
       '--topic <text>': 'what it is about, in a few sentences',
       '--max-members <count>': 'members that may join, 2 to 256',
       ...URL_OPTION,
       ...KEY_OPTION,
     },
-    examples: ['chamber create --name=Garden', 'chamber create --name=Quick --lobby=1m --debate=30m --min-backers=2'],
+    examples: [
+      'chamber create --name=Garden',
+      'chamber create --name=Quick --rounds=2,3 --turn-seconds=60 --max-members=4',
+    ],
     run: create,
   },
   {
@@ -63,6 +69,8 @@ async function create(input: Input): Promise<void> {
     maxMembers: toOptionalInteger('--max-members', options['max-members']),
     minBackersForGraduation: toOptionalInteger('--min-backers', options['min-backers']),
     turnSeconds: toOptionalInteger('--turn-seconds', options['turn-seconds']),
+    rounds: toRounds(options['rounds']),
+    movesPerTurn: toOptionalInteger('--moves-per-turn', options['moves-per-turn']),
   };
   const created = await signedCall(input, (agent, call) => agent.createChamber(chamber, call));
   print(isJson, created, members({ ...created, ...deadlines }));

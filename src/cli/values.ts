@@ -1,5 +1,13 @@
 // Values as they are written on a command line.
-import { type Allocation, DEADLINES, type Deadlines, isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
+import {
+  type Allocation,
+  DEADLINES,
+  type Deadlines,
+  isPhase,
+  PHASES,
+  type Phase,
+  type Rounds,
+} from '../vocabulary/values.ts';
 import { CommandError } from './output.ts';
 
 export function toInteger(name: string, text: string, least = 1): number {
@@ -10,6 +18,14 @@ export function toInteger(name: string, text: string, least = 1): number {
 
 export function toOptionalInteger(name: string, text: string | undefined): number | undefined {
   return text === undefined ? undefined : toInteger(name, text);
+}
+
+/** E.g. 2,3: turns of each member in PROPOSAL and in DEBATE. */
+export function toRounds(text: string | undefined): Rounds | undefined {
+  if (text === undefined) return undefined;
+  const [, proposal, debate] = /^(\d{1,3}),(\d{1,3})$/.exec(text) ?? [];
+  if (debate !== undefined) return { proposal: Number(proposal), debate: Number(debate) };
+  throw new CommandError('usage', `--rounds must be two numbers, e.g. 2,3, not “${text}”`);
 }
 
 export function toChamberId(text = ''): number {

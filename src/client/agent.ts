@@ -9,6 +9,7 @@ import {
   type JsonObject,
   type Personality,
   type Phase,
+  type Rounds,
   toHex,
 } from '../vocabulary/values.ts';
 import { bindingFor, readProvenChamber, requireOpens, untilRevealable } from './binding.ts';
@@ -51,6 +52,17 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly topic?: string | undefined;
   /** 2 to 256; the service's limit by default. */
   readonly maxMembers?: number | undefined;
+  /** Turns of each member in PROPOSAL and DEBATE: phases end as soon as nothing is left to come. Needs turnSeconds. */
+  readonly rounds?: Rounds | undefined;
+  /** 1 to 100 proposals and comments in a turn; no limit by default. */
+  readonly movesPerTurn?: number | undefined;
+}
+
+/** A new chamber; `warnings` say what will hardly work. */
+export interface CreatedChamber {
+  readonly chamberId: number;
+  readonly phase: Phase;
+  readonly warnings?: readonly string[];
 }
 
 /** An idea as it is proposed. */
@@ -152,7 +164,7 @@ export class Agent {
   }
 
   /** Creates a chamber in LOBBY, without joining it. */
-  createChamber(chamber: NewChamber, options?: CallOptions): Promise<Readonly<{ chamberId: number; phase: Phase }>> {
+  createChamber(chamber: NewChamber, options?: CallOptions): Promise<CreatedChamber> {
     return this.#call('POST', '/chambers', chamber, options);
   }
 
@@ -176,6 +188,11 @@ export class Agent {
   /** Comments in DEBATE, in this agent's turn, which continues. */
   debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'debate', move, options);
+  }
+
+  /** Ends the lobby of a chamber with rounds that this agent created and that has a member. */
+  start(chamberId: number, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+    return this.#move(chamberId, 'start', {}, options);
   }
 
   /** Ends this agent's turn in PROPOSAL or DEBATE; the next member's begins. */

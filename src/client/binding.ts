@@ -1,16 +1,17 @@
 // What binds a commitment's opening to the service, the chamber and the time at which it may be shown. The service is not trusted
 // with it: it could ask early, or be another one than the agent committed at.
-import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import type { ChamberState } from '../../projections/chamber.ts';
 import { commitmentHash, type Opening } from '../crypto/commitment.ts';
 import { contentDigestOf, digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import { parseSignature, signatureBase } from '../crypto/http-signature.ts';
 import { isSignedBy, toVerifyingKey } from '../crypto/verify.ts';
 import type { ReadLimits } from '../reading/limits.ts';
-import type { MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
-import { DEADLINES, type Hex, instantOf, type Millis, toTimestamp } from '../vocabulary/values.ts';
+import type { ChamberEvent, MoveEvent, RequestEvidence } from '../vocabulary/events.ts';
+import { DEADLINES, type Hex, instantOf, type Millis, type Rounds, toTimestamp } from '../vocabulary/values.ts';
+import { ChamberFold } from './chamber-fold.ts';
 import { ClientError } from './error.ts';
-import { follow, START } from './events.ts';
+import { type Cursor, follow, history, START } from './events.ts';
 import { type CallOptions, exchangeWhole, type Page, parseJson, type Service } from './exchange.ts';
 
 /** Stored with the opening when it is committed to. */
@@ -21,6 +22,8 @@ export interface Binding {
   readonly logId: string | null;
   /** The leaf of the chamber's first line, which holds its deadlines. */
   readonly chamberLeaf: Hex;
+  /** In a chamber with rounds, its last event: who its members are is settled by then. */
+  readonly head?: Cursor;
   /** How far the service's clock was ahead of the machine's. */
   readonly clockAheadMillis: Millis;
 }
@@ -31,20 +34,24 @@ export interface StoredOpening extends Opening {
 }
 
 /** The chamber as its lines prove it. */
-export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf'> {
+export interface ProvenChamber extends Pick<Binding, 'logId' | 'chamberLeaf' | 'head'> {
   readonly state: ChamberState;
 }
 
 /** The instant from which nobody can commit, in the service's time. It depends on verified lines alone. */
 export function commitsClosedAt({ state }: ProvenChamber): Millis {
-  return state.deadlines.allocateCommitDeadline;
+  return state.ends.allocateCommitDeadline;
 }
 
-/** Reads the chamber's first line; throws CLIENT_ERR_CHAIN unless its creator signed the deadlines. */
+/**
+ * Reads the chamber's first line; in a chamber with rounds, where commits close as soon as all members have committed, every line.
+ * Throws CLIENT_ERR_CHAIN unless the creator signed the deadlines and the rounds, members that they join, and each its commitment;
+ * and if the lines do not hold `known`.
+ */
 export async function readProvenChamber(
   service: Service,
   chamberId: number,
-  { signal }: CallOptions,
+  { signal, known }: CallOptions & { readonly known?: Cursor | undefined },
 ): Promise<ProvenChamber> {
   const path = `/chambers/${chamberId}/events?after=0&limit=1`;
   const { value, headers } = await exchangeWhole<Page>(service, { method: 'GET', path, as: 'page' }, signal);
@@ -52,16 +59,43 @@ export async function readProvenChamber(
   if (event.type !== 'chamber.created' || !areDeadlinesSigned(event, service.limits)) {
     throw new ClientError('CLIENT_ERR_CHAIN', `the deadlines of chamber ${chamberId} are not signed by its creator`);
   }
-  return { state: evolveChamber(null, event), logId: headers.get('Log-Id'), chamberLeaf: leaf };
+  const fold = new ChamberFold(service.limits);
+  const origin = { logId: headers.get('Log-Id'), chamberLeaf: leaf };
+  let state = fold.take(event);
+  if (state.rounds === null) return { state, ...origin };
+  let head: Cursor = { eventId: event.eventId, leaf };
+  let isKnown = known === undefined;
+  for await (const line of history(service, chamberId, { after: head, ...(signal && { signal }) })) {
+    requireSignedSeat(line.event);
+    state = fold.take(line.event);
+    head = { eventId: line.eventId, leaf: line.leaf };
+    isKnown ||= line.eventId === known?.eventId && line.leaf === known.leaf;
+  }
+  if (!isKnown) throw new ClientError('CLIENT_ERR_CHAIN', `chamber ${chamberId} is not the one that was committed in`);
+  return { state, ...origin, head };
+}
+
+/** Throws CLIENT_ERR_CHAIN for a join or a commitment that is not its member's: commits close when all members have committed. */
+function requireSignedSeat(event: ChamberEvent): void {
+  if (event.type !== 'chamber.joined' && event.type !== 'allocation.committed') return;
+  const { did, request, chamberId } = event;
+  const path =
+    event.type === 'chamber.joined' ? `/chambers/${chamberId}/join` : `/chambers/${chamberId}/allocate/commit`;
+  if (request !== null && isRequestOf(did, request, path)) return;
+  throw new ClientError('CLIENT_ERR_CHAIN', `event ${event.eventId} of chamber ${chamberId} is not signed by ${did}`);
 }
 
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
 
 function areDeadlinesSigned({ did, request, payload }: Created, limits: ReadLimits): boolean {
   try {
-    if (request === null || !isRequestOf(did, request)) return false;
-    const body = parseJson(request.body ?? '', limits) as Readonly<Record<string, string>>;
-    return DEADLINES.every((name) => instantOf(body[name] ?? '') === Date.parse(payload.deadlines[name]));
+    if (request === null || !isRequestOf(did, request, '/chambers')) return false;
+    const body = parseJson(request.body ?? '', limits) as Readonly<Record<string, string>> & {
+      readonly rounds?: Rounds;
+    };
+    const { rounds } = payload;
+    const haveRounds = body.rounds?.proposal === rounds?.proposal && body.rounds?.debate === rounds?.debate;
+    return haveRounds && DEADLINES.every((name) => instantOf(body[name] ?? '') === Date.parse(payload.deadlines[name]));
   } catch {
     // A line of another shape is not signed either.
     return false;
@@ -70,14 +104,15 @@ function areDeadlinesSigned({ did, request, payload }: Created, limits: ReadLimi
 
 const utf8 = new TextEncoder();
 
-function isRequestOf(did: string, request: RequestEvidence): boolean {
+/** Whether the agent signed the request, a POST to the path below any base URL. */
+function isRequestOf(did: string, request: RequestEvidence, path: string): boolean {
   const key = parseDid(did);
   if (key === undefined || weaknessOf(key) !== undefined) return false;
   const parsed = parseSignature(request);
-  const isCreation = request.method === 'POST' && new URL(request.targetUri).pathname.endsWith('/chambers');
+  const isToPath = request.method === 'POST' && new URL(request.targetUri).pathname.endsWith(path);
   const digest = contentDigestOf(utf8.encode(request.body ?? ''));
   return (
-    isCreation &&
+    isToPath &&
     parsed.keyid === did &&
     digestProblem(request.contentDigest, digest) === undefined &&
     isSignedBy(toVerifyingKey(key), utf8.encode(signatureBase(parsed, request)), parsed.signature)
@@ -92,7 +127,8 @@ export function bindingFor({ baseUrl, clock }: Service, chamber: ProvenChamber):
     throw new ClientError('FORUM_ERR_PHASE', `commits in chamber ${chamberId} are closed since ${textOf(closedAt)}`);
   }
   const clockAheadMillis = clock.now() - clock.local.now();
-  return { service: baseUrl, logId: chamber.logId, chamberLeaf: chamber.chamberLeaf, clockAheadMillis };
+  const { logId, chamberLeaf, head } = chamber;
+  return { service: baseUrl, logId, chamberLeaf, clockAheadMillis, ...(head && { head }) };
 }
 
 /** Throws CLIENT_ERR_COMMITMENT unless the opening is this agent's, for this chamber, and hashes to the commitment. */
@@ -120,7 +156,7 @@ export async function untilRevealable(
   const misplaced = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', `${problem}; ${OTHERWISE}`);
   if (binding === undefined) throw misplaced('an earlier version stored this opening without its service and chamber');
   if (binding.service !== baseUrl) throw misplaced(`the commitment was made at ${binding.service}, not at ${baseUrl}`);
-  const chamber = await readProvenChamber(service, chamberId, { ...(signal && { signal }) });
+  const chamber = await readProvenChamber(service, chamberId, { ...(signal && { signal }), known: binding.head });
   if (chamber.logId !== binding.logId || chamber.chamberLeaf !== binding.chamberLeaf) {
     throw misplaced(`chamber ${chamberId} of ${baseUrl} is another one than the commitment was made in`);
   }

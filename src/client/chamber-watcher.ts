@@ -4,7 +4,7 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { nextClockChange, phaseAt, type TurnPhase, turnAt, turnHolderAt } from '../../projections/phase.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
-import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
+import { type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import { ChamberFold } from './chamber-fold.ts';
 import { nullIfRetryable } from './error.ts';
 import { lines, type VerifiedLine } from './events.ts';
@@ -73,17 +73,20 @@ export async function* changes(
   }
 }
 
+/** In the order of the phases. */
+const ENDS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
+
 /** The chamber as the service sees it; `head` is its last event. */
 async function readRemote(service: Service, chamberId: number, signal: AbortSignal) {
   const { clock } = service;
   const get = <Result>(path: string) => exchange<Result>(service, { method: 'GET', path }, signal);
   const sentAt = clock.local.now();
-  const { phase, deadlines, currentTurnAgent } = await get<ChamberView>(`/chambers/${chamberId}`);
-  // The service's phase bounds the service's clock. A chamber stays in ALLOCATE_REVEAL beyond its deadline.
-  const [begin, end] = [DEADLINES[PHASES.indexOf(phase) - 1], DEADLINES[PHASES.indexOf(phase)]];
-  const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : Date.parse(deadlines[begin]);
-  const isOpen = end !== undefined && end !== 'allocateRevealDeadline';
-  const latest = isOpen ? Date.parse(deadlines[end]) - 1 : Number.POSITIVE_INFINITY;
+  const { phase, ends, currentTurnAgent } = await get<ChamberView>(`/chambers/${chamberId}`);
+  // The service's phase bounds the service's clock. A chamber stays in ALLOCATE_REVEAL beyond its end.
+  const [begin, end] = [ENDS[PHASES.indexOf(phase) - 1], ENDS[PHASES.indexOf(phase)]];
+  const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : Date.parse(ends[begin]);
+  const isOpen = end !== undefined && end !== 'reveal';
+  const latest = isOpen ? Date.parse(ends[end]) - 1 : Number.POSITIVE_INFINITY;
   clock.learn({ earliest, latest }, { sentAt, receivedAt: clock.local.now() });
   const { asOfEventId } = await get<{ readonly asOfEventId: number }>(`/chambers/${chamberId}/merkle-preview`);
   return { phase, holder: currentTurnAgent, head: asOfEventId };

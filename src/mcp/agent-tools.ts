@@ -40,7 +40,7 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       name: 'open',
       title: 'Open a chamber',
       description:
-        'Creates a chamber; join it to take part. `phaseSeconds`: how long LOBBY, PROPOSAL, DEBATE, ALLOCATE_COMMIT and ALLOCATE_REVEAL last, from now.',
+        'Creates a chamber; join it to take part. `phaseSeconds`: how long LOBBY, PROPOSAL, DEBATE, ALLOCATE_COMMIT and ALLOCATE_REVEAL last, from now, at most. With `rounds` (turns of each member, needs `turnSeconds`) a phase ends as soon as nothing is left to come.',
       annotations: ADDS,
       input: v.strictObject({
         name: characters(1, NAME_CHARS_MAX),
@@ -50,9 +50,10 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
           v.length(DEADLINES.length, `must be ${DEADLINES.length} numbers`),
         ),
         turnSeconds: v.optional(integer(1, PHASE_SECONDS.max)),
+        rounds: v.optional(v.strictObject({ proposal: integer(1, 100), debate: integer(1, 100) })),
         minBackersForGraduation: v.optional(integer(1, 256)),
       }),
-      output: v.object({ chamberId: count }),
+      output: v.object({ chamberId: count, warnings: v.optional(v.array(v.string())) }),
       run: ({ phaseSeconds, ...chamber }) => {
         let at = agent.forum.service.clock.now();
         const deadlines = DEADLINES.map((name, phase) => {

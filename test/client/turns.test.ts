@@ -23,7 +23,7 @@ describe('turns', () => {
       for await (const { phase, state } of agent.turns(chamberId)) {
         seen.push(`${phase} ${name} after ${state.lastEventId}`);
         // Each passes once a phase, so that Ada's second turn lasts until the phase ends.
-        if (state.turn.phase !== phase || name === 'Bob') await agent.pass(chamberId);
+        if (state.turns.phase !== phase || name === 'Bob') await agent.pass(chamberId);
         else stage.advance(PHASE_MILLIS);
       }
     };
