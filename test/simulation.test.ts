@@ -129,8 +129,8 @@ class Simulation {
       case 'debate':
         return { ideaId: this.#random.pick([ideaId, null]), comment: 'hm', refinement: { n: this.#random.below(9) } };
       case 'start':
-      return {};
-    case 'commit':
+        return {};
+      case 'commit':
         return allocation.commit;
       case 'reveal':
         return this.#random.chance(0.8)

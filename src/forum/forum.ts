@@ -115,6 +115,11 @@ export class Forum {
     return this.#streams.at(chamberId);
   }
 
+  /** Maybe behind its head; undefined if it is not in memory. */
+  chamberInMemory(chamberId: number): Chamber | undefined {
+    return (this.#streams.current(chamberId) as Chamber | null | undefined) ?? undefined;
+  }
+
   /** The chamber with the id from a path; throws FORUM_ERR_NOT_FOUND. */
   async findChamber(id: string | undefined): Promise<Chamber> {
     const chamberId = parseId(id);

@@ -65,6 +65,11 @@ export const streamEndpoints: readonly Endpoint[] = [
         '`settled`: the stream ends once the chamber is committed and each graduate is deployed or failed (WebSocket: close code 1000; server-sent events: a comment, then the end)',
         { type: 'string', enum: ['settled'] },
       ),
+      query(
+        'notes',
+        '`1`: the stream also carries notes, which are no events: `{"note":"caught-up","eventId","phase","turn","now"}` once the reader has everything that was there when it connected, then `{"note":"phase","from","to","at"}` when the phase changes. Text messages on a WebSocket, `event: note` without an id as server-sent events',
+        { type: 'string', enum: ['1'] },
+      ),
     ],
     responses: {
       101: { description: `WebSocket: text messages, ${ONE_EVENT}.`, headers: ['Log-Id'] },

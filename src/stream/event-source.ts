@@ -1,12 +1,12 @@
 // A subscription's pages as server-sent events: `id` is the cursor and `data` the line, so that a browser resumes by Last-Event-ID.
 import type { EventSink } from '../connections/event-source.ts';
 import { serverSentEventsOf } from './frames.ts';
-import type { Consumer, Subscription } from './subscription.ts';
+import type { Annotated, Subscription } from './subscription.ts';
 
 const OVER = Buffer.from(': the chamber is over\n\n');
 
 export interface Following {
-  readonly subscribe: (consumer: Consumer) => Subscription;
+  readonly subscribe: (consumer: Annotated) => Subscription;
   /** Exclusive: the eventId where the subscription starts; undefined for all chambers, whose ids are <chamberId>:<eventId>. */
   readonly after: number | undefined;
 }
@@ -20,6 +20,7 @@ export function sendLines({ send, end, fail }: EventSink, { subscribe, after }: 
       if (eventId !== undefined) eventId += page.count;
       return send(events);
     },
+    note: (text) => void send(Buffer.from(`event: note\ndata: ${text}\n\n`)),
     end: (reason) => {
       if (typeof reason !== 'string') fail(reason.error);
       else end(reason === 'over' ? OVER : undefined);

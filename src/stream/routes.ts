@@ -19,7 +19,8 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Following, sendLines } from './event-source.ts';
-import { type Consumer, Subscriptions } from './subscription.ts';
+import { PhaseNotes } from './notes.ts';
+import { type Annotated, type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
 /** A response of at most this many lines does not wait behind readers of whole logs. */
@@ -54,7 +55,8 @@ export function streamRoutes(
   app.get('/chambers/:id/stream', async (c) => {
     const kind = kindOf(c);
     const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
-    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log', 'end'] }) ?? lastEventId;
+    const after = readCursor(c, { logId, lastEventId, known: ['after', 'log', 'end', 'notes'] }) ?? lastEventId;
+    const hasNotes = wantsNotes(c);
     const overAt = endsWhenSettled(c) ? () => settledAt(forum, chamberId) : undefined;
     if (kind === 'pages') {
       // WebSockets do not say why a handshake was rejected; the same URL by plain GET does.
@@ -64,7 +66,12 @@ export function streamRoutes(
     const isOver = kind === 'source' && after === (await overAt?.());
     if (isOver) return new Response(null, { status: 204, headers: logHeaders });
     const pace = paceOf(c);
-    const subscribe = (consumer: Consumer) => subscriptions.open(chamberId, after, { ...consumer, overAt, pace });
+    const subscribe = (consumer: Annotated) => {
+      const whole = { ...consumer, overAt, pace };
+      if (!hasNotes) return subscriptions.open(chamberId, after, whole);
+      const notes = new PhaseNotes(forum, { chamberId, after, head: lastEventId, send: consumer.note });
+      return subscriptions.open(chamberId, after, withNotes(whole, notes));
+    };
     return serve(c, { subscribe, after });
   });
 
@@ -195,6 +202,31 @@ function cursorText(c: Context): readonly [name: string, text: string | undefine
 function requireLog(c: Context, logId: string): void {
   if ((c.req.query('log') ?? logId) === logId) return;
   throw new ForumError('FORUM_ERR_CONFLICT', `log: the cursor belongs to another log; this one is ${logId}`);
+}
+
+function wantsNotes(c: Context): boolean {
+  const notes = c.req.query('notes');
+  if (notes === undefined || notes === '1') return notes === '1';
+  throw invalid('notes', 'must be 1');
+}
+
+function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
+  return {
+    ...consumer,
+    take: (page) => {
+      let room: Promise<void> | undefined;
+      for (const part of notes.partsOf(page)) {
+        if (typeof part === 'string') consumer.note(part);
+        else room = consumer.take(part);
+      }
+      return room;
+    },
+    atHead: (cursor) => notes.atHead(cursor),
+    end: (reason) => {
+      notes.stop();
+      consumer.end(reason);
+    },
+  };
 }
 
 function endsWhenSettled(c: Context): boolean {

@@ -19,10 +19,17 @@ export interface Consumer {
   readonly take: (page: Page) => Promise<void> | undefined;
   /** Called once, after the last lines. */
   readonly end: (reason: EndReason) => void;
+  /** Called at the head, with the last event handed over, before `overAt`. */
+  readonly atHead?: ((cursor: number) => Promise<void>) | undefined;
   /** Asked at the head: the event with which the stream is over, if it is. */
   readonly overAt?: (() => Promise<number | undefined>) | undefined;
   /** Asked after each full page: resolves when the next may be read. */
   readonly pace?: (() => Promise<void>) | undefined;
+}
+
+/** A consumer whose connection also carries notes, which are no lines. */
+export interface Annotated extends Consumer {
+  readonly note: (text: string) => void;
 }
 
 /** An error if the lines could not be read or taken. */
@@ -112,6 +119,7 @@ class Subscription {
         // No variable holds the page while the consumer makes room, which may take hours.
         const nextRoom = this.#accept(this.#topic.version, await this.#topic.read(this.cursor));
         if (this.isWaiting) {
+          await this.#consumer.atHead?.(this.cursor);
           const overAt = await this.#consumer.overAt?.();
           if (overAt !== undefined && this.cursor >= overAt) this.stop('over');
           return;
@@ -137,8 +145,9 @@ class Subscription {
       // A fast consumer must not keep the process busy.
       if (isFull(page) || page.count === 0)
         return Promise.resolve(room).then(this.#consumer.pace ?? this.#topic.nextTurn);
-      // Only another read shows the end of all chambers' lines, or asks whether the chamber is over.
-      return 'last' in page || this.#consumer.overAt ? Promise.resolve(room) : room;
+      // Only another read shows the end of all chambers' lines, or that the consumer is at the head.
+      const { overAt, atHead } = this.#consumer;
+      return 'last' in page || overAt || atHead ? Promise.resolve(room) : room;
     } catch (error) {
       this.stop({ error });
       return undefined;

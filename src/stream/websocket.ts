@@ -5,7 +5,7 @@ import type { Context } from 'hono';
 import { WebSocket } from 'ws';
 import type { Liveness } from '../connections/liveness.ts';
 import { framesOf } from './frames.ts';
-import type { Consumer, Subscription } from './subscription.ts';
+import type { Annotated, Subscription } from './subscription.ts';
 
 const INTERNAL_ERROR = 1011;
 const NORMAL = 1000;
@@ -13,7 +13,7 @@ const NORMAL = 1000;
 const SERVICE_RESTART = 1012;
 
 export interface WebSocketOptions {
-  readonly subscribe: (consumer: Consumer) => Subscription;
+  readonly subscribe: (consumer: Annotated) => Subscription;
   readonly socket: Socket;
   readonly liveness: Liveness;
 }
@@ -43,6 +43,10 @@ function serve(webSocket: WebSocket, { subscribe, socket, liveness }: WebSocketO
       // Closing: reading on without writing would go through all history with nothing to slow it down.
       subscription.stop();
       return undefined;
+    },
+    note: (text) => {
+      if (webSocket.readyState === WebSocket.OPEN)
+        socket.write(framesOf({ ndjson: Buffer.from(`${text}\n`), count: 1 }));
     },
     end: (reason) => {
       if (reason === 'stopped') webSocket.close(SERVICE_RESTART, 'service restart');

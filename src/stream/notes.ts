@@ -1,0 +1,128 @@
+// Notes on a chamber's stream, for readers that ask for them: that the reader has caught up, and each change of the phase. A phase
+// changes by an event or by the clock alone, so a note follows from the chamber's state and never from a line.
+import type { ChamberState } from '../../projections/chamber.ts';
+import { phaseOf } from '../../projections/pace.ts';
+import { phaseAt, phaseBy, phaseEnd, turnHolderAt } from '../../projections/phase.ts';
+import type { Forum } from '../forum/forum.ts';
+import type { Page } from '../log/log.ts';
+import type { ChamberEvent } from '../vocabulary/events.ts';
+import { type Millis, PHASES, type Phase, toTimestamp } from '../vocabulary/values.ts';
+
+/** Of setTimeout. */
+const TIMER_MS_MAX = 2_147_483_647;
+
+interface NotesOptions {
+  readonly chamberId: number;
+  /** The event after which the stream begins. */
+  readonly after: number;
+  /** The chamber's last event when the reader connected. */
+  readonly head: number;
+  /** Takes a note's JSON. */
+  readonly send: (text: string) => void;
+}
+
+export class PhaseNotes {
+  readonly #forum: Pick<Forum, 'chamber' | 'chamberInMemory' | 'now'>;
+  readonly #options: NotesOptions;
+  /** The last event handed to the reader. */
+  #cursor: number;
+  /** As noted last; undefined until the reader has caught up. */
+  #phase: Phase | undefined;
+  /** `ts` of `chamber.committed`, which ends the last phase. */
+  #committedAt: Millis | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+
+  constructor(forum: Pick<Forum, 'chamber' | 'chamberInMemory' | 'now'>, options: NotesOptions) {
+    this.#forum = forum;
+    this.#options = options;
+    this.#cursor = options.after;
+  }
+
+  /**
+   * The page, which must go to the reader, in parts: between the lines of two phases the notes of the change. If the chamber is not in
+   * memory, the notes come at the head.
+   */
+  *partsOf(page: Page): Generator<Page | string> {
+    const first = this.#cursor + 1;
+    this.#cursor += page.count;
+    if (this.#phase === undefined) return yield page;
+    const state = this.#forum.chamberInMemory(this.#options.chamberId)?.state;
+    const isKnown = state !== undefined && state.lastEventId >= this.#cursor;
+    const { ndjson } = page;
+    let [from, taken] = [0, 0];
+    for (let index = 0, start = 0; index < page.count; index++) {
+      const end = ndjson.indexOf(LINE_BREAK, start) + 1;
+      const { ts, type } = tailOf(ndjson, end);
+      const phase =
+        this.#committedAt !== undefined ? 'COMMITTED' : state && phaseOf(state, { eventId: first + index, ts });
+      if (type === 'chamber.committed') this.#committedAt = Date.parse(ts);
+      if (isKnown && phase !== undefined && isLater(phase, this.#phase)) {
+        if (index > taken) yield { ndjson: ndjson.subarray(from, start), count: index - taken };
+        [from, taken] = [start, index];
+        yield* this.#changesTo(phase, state);
+      }
+      start = end;
+    }
+    yield taken === 0 ? page : { ndjson: ndjson.subarray(from), count: page.count - taken };
+  }
+
+  /** The reader has everything up to that event, and the log has no more. */
+  async atHead(cursor: number): Promise<void> {
+    const chamber = await this.#forum.chamber(this.#options.chamberId);
+    // Else more lines are on their way to the reader, and then it is at the head again.
+    if (chamber === undefined || chamber.state.lastEventId !== cursor || this.#cursor !== cursor) return;
+    if (!this.#isStopped) this.#note(chamber.state);
+  }
+
+  #note(state: ChamberState): void {
+    const now = this.#forum.now();
+    const phase = phaseAt(state, now);
+    if (this.#phase === undefined) {
+      if (this.#cursor < this.#options.head) return;
+      const turn = turnHolderAt(state, now);
+      const { send } = this.#options;
+      send(JSON.stringify({ note: 'caught-up', eventId: this.#cursor, phase, turn, now: toTimestamp(now) }));
+      this.#phase = phase;
+    } else for (const note of this.#changesTo(phase, state)) this.#options.send(note);
+    const end = phase === 'ALLOCATE_REVEAL' ? null : phaseEnd(state, phase);
+    clearTimeout(this.#timer);
+    if (end === null) return;
+    this.#timer = setTimeout(() => void this.atHead(this.#cursor), Math.min(TIMER_MS_MAX, Math.max(1, end - now)));
+  }
+
+  /** One for each phase that was not empty. */
+  *#changesTo(phase: Phase, state: ChamberState): Generator<string> {
+    for (let from = this.#phase as Phase; isLater(phase, from); from = this.#phase as Phase) {
+      const { to, at } = changeAfter(from, state, this.#committedAt ?? state.lastAt);
+      this.#phase = to;
+      yield JSON.stringify({ note: 'phase', from, to, at: toTimestamp(at) });
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+function isLater(one: Phase, other: Phase): boolean {
+  return PHASES.indexOf(one) > PHASES.indexOf(other);
+}
+
+const LINE_BREAK = 0x0a;
+/** How a line ends; no text of an agent holds unescaped quotes. */
+const TAIL = /"ts":"([^"]+)","type":"([a-z_.]+)"\}\n$/;
+const TAIL_BYTES_MAX = 100;
+
+function tailOf(ndjson: Buffer, end: number): Pick<ChamberEvent, 'ts' | 'type'> {
+  const [, ts = '', type = ''] = TAIL.exec(ndjson.toString('latin1', Math.max(0, end - TAIL_BYTES_MAX), end)) ?? [];
+  return { ts, type: type as ChamberEvent['type'] };
+}
+
+/** The phase after `from`, without phases that were empty, and when it began. */
+function changeAfter(from: Phase, { ends }: ChamberState, committedAt: Millis): { to: Phase; at: Millis } {
+  const at = phaseEnd({ ends }, from);
+  if (at === null || from === 'ALLOCATE_REVEAL') return { to: 'COMMITTED', at: committedAt };
+  return { to: phaseBy(ends, false, at), at };
+}

@@ -1,0 +1,121 @@
+// Notes on a chamber's stream: only for readers that ask for them, after the lines that came before, each change once.
+import { expect, it } from 'vitest';
+import { deadlinesFrom, recordCommit } from '../kit/chambers.ts';
+import { START } from '../kit/clock.ts';
+import { type Consumer, consume, openSource, subscribe, take } from '../kit/consumers.ts';
+import { call, newAgent, type Running, run } from '../kit/service.ts';
+import type { Signer } from '../kit/signer.ts';
+
+const iso = (millis: number) => new Date(millis).toISOString();
+
+async function paced(running: Running, changes: object = {}) {
+  const [ann, bob] = [await newAgent(running), await newAgent(running)] as const;
+  const body = {
+    name: 'Test',
+    ...deadlinesFrom(running.clock.read()),
+    turnSeconds: 60,
+    rounds: { proposal: 1, debate: 1 },
+    ...changes,
+  };
+  const { chamberId } = await call(running, ann, ['POST', '/chambers', body]);
+  const act = (by: Signer, path: string, body: object = {}) =>
+    call(running, by, ['POST', `/chambers/${chamberId}/${path}`, body]);
+  for (const by of [ann, bob]) await act(by, 'join');
+  return { id: chamberId, ann, bob, act, path: `/chambers/${chamberId}/stream` };
+}
+
+const notes = ({ lines }: Consumer) => lines.map((line) => JSON.parse(line)).filter((message) => 'note' in message);
+/** What came, in short: ids of events and kinds of notes. */
+const order = ({ lines }: Consumer) =>
+  lines.map((line) => {
+    const { eventId, note, to } = JSON.parse(line);
+    return note === undefined ? eventId : (to ?? note);
+  });
+
+it('tells a reader that it has caught up, and each change of the phase after the lines before it', async () => {
+  const running = await run();
+  const { id, ann, bob, act, path } = await paced(running);
+  const consumer = await consume(running, `${path}?after=0&notes=1`);
+  await consumer.until(4);
+  expect(notes(consumer)).toEqual([{ note: 'caught-up', eventId: 3, phase: 'LOBBY', turn: null, now: iso(START) }]);
+  await act(ann, 'start');
+  await consumer.until(6);
+  for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
+  await consumer.until(12);
+  await recordEnd(running, id);
+  await consumer.until(15);
+  expect(order(consumer)).toEqual([
+    1,
+    2,
+    3,
+    'caught-up',
+    4,
+    'PROPOSAL',
+    5,
+    6,
+    'DEBATE',
+    7,
+    8,
+    'ALLOCATE_COMMIT',
+    'ALLOCATE_REVEAL',
+    9,
+    'COMMITTED',
+  ]);
+  expect(notes(consumer).at(1)).toEqual({ note: 'phase', from: 'LOBBY', to: 'PROPOSAL', at: iso(START) });
+  const [committed] = consumer.lines.flatMap((line) =>
+    line.includes('"chamber.committed"') ? [JSON.parse(line)] : [],
+  );
+  expect(notes(consumer).at(-1)).toEqual({ note: 'phase', from: 'ALLOCATE_REVEAL', to: 'COMMITTED', at: committed.ts });
+
+  const late = await consume(running, `${path}?after=7&notes=1`);
+  await late.until(3);
+  expect(order(late)).toEqual([8, 9, 'caught-up']);
+});
+
+/** Nobody commits: the phases end at their deadlines, and the chain has the root. */
+async function recordEnd(running: Running, id: number): Promise<void> {
+  running.clock.set(Date.parse(deadlinesFrom(START).allocateRevealDeadline));
+  await recordCommit(running.service.forum, id);
+}
+
+it('notes a phase that the clock ends', async () => {
+  const running = await run();
+  const lobbyDeadline = iso(START + 300);
+  const { path } = await paced(running, { rounds: undefined, lobbyDeadline });
+  const consumer = await consume(running, `${path}?notes=1`);
+  await consumer.until(1);
+  running.clock.advance(300);
+  await consumer.until(2);
+  expect(order(consumer)).toEqual(['caught-up', 'PROPOSAL']);
+  expect(notes(consumer).at(-1)).toMatchObject({ at: lobbyDeadline });
+});
+
+it('sends notes as server-sent events without an id', async () => {
+  const running = await run();
+  const { path } = await paced(running);
+  const response = await fetch(`${running.url}${path}?after=2&notes=1`, { headers: { accept: 'text/event-stream' } });
+  const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (text.split('\n\n').length < 3) text += (await reader.read()).value;
+  await reader.cancel();
+  expect(text).toMatch(/^id: 3\ndata: \{.*\}\n\nevent: note\ndata: \{"note":"caught-up","eventId":3,.*\}\n\n$/);
+});
+
+it('sends no notes to who did not ask for them', async () => {
+  const running = await run();
+  const { ann, act, path } = await paced(running);
+  const [socket, source] = [await consume(running, `${path}?after=0`), await openSource(running, `${path}?after=0`)];
+  await act(ann, 'start');
+  await act(ann, 'pass');
+  await socket.until(5);
+  expect(order(socket)).toEqual([1, 2, 3, 4, 5]);
+  expect((await take(source, 5)).map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5']);
+});
+
+it.each(['/chambers/1/stream?notes=2', '/chambers/1/stream?notes=', '/events?notes=1'])('refuses %s', async (path) => {
+  const running = await run();
+  await paced(running);
+  expect(await subscribe(running, path)).toMatchObject({
+    refusal: { status: 400, body: { error: 'FORUM_ERR_VALIDATION' } },
+  });
+});
