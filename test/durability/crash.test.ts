@@ -1,15 +1,20 @@
-// The service killed under signed load: an answered move is a promise, an unanswered one is all or nothing. A kill comes after
-// so many answers, however fast the machine is. CRASH_ROUNDS sets the number of kills, CRASH_SEED brings a run back.
+// The service killed under signed load: an answered move is a promise, an unanswered one is all or nothing. The simulation's checker judges
+// the history of all rounds, before and after the retries. A kill comes after so many answers, however fast the machine is. CRASH_ROUNDS sets the number of kills, CRASH_SEED brings a run back.
 import { copyFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
+import { NO_LIMITS } from '../../src/moves/move.ts';
+import { toLine } from '../../src/vocabulary/events.ts';
+import { Checker } from '../forum/simulation/checker.ts';
+import type { HistoryRequest, Stream } from '../forum/simulation/history.ts';
+import { askedBy } from '../forum/simulation/wire-history.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get } from '../kit/wire.ts';
-import { derivedRows, eventsBySignature } from './log-book.ts';
-import { type Attempt, Load, must, type Player, seatPlayers } from './players.ts';
+import { derivedRows, readEvents } from './log-book.ts';
+import { type Attempt, attempt, Load, type Player, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
 const { CRASH_ROUNDS = '7' } = process.env;
@@ -29,12 +34,21 @@ it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 180_000 + ROU
   let answered = 0;
   let unanswered = 0;
   let promised = 0;
+  const history: Attempt[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
     const killAfter = KILL_AFTER_ANSWERS[round - 1] ?? random.below(ANSWERS_MAX);
     promised += killAfter;
     const attempts = await playUntilKilled(service, killAfter);
+    history.push(...attempts);
     service = await startProcess(path, SETTINGS);
-    await settle(service, path, attempts);
+    const atRestart = expectRight(path, history);
+    for (const { request, answer } of attempts) {
+      const again = await attempt(service.url, request);
+      expect(again.answer).toEqual(answer ?? expect.anything());
+      history.push(again);
+    }
+    const afterwards = expectRight(path, history);
+    for (const [stream, lines] of atRestart) expect(afterwards.get(stream)?.slice(0, lines.length)).toEqual(lines);
     answered += attempts.filter(({ answer }) => answer !== undefined).length;
     unanswered += attempts.filter(({ answer }) => answer === undefined).length;
   }
@@ -51,25 +65,31 @@ it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 180_000 + ROU
   }
 });
 
-/** Answered: in the log once, and answered the same again. Unanswered: once or not at all, and settled by the same bytes. */
-async function settle(service: ServiceProcess, path: string, attempts: readonly Attempt[]): Promise<void> {
-  const atRestart = eventsBySignature(path);
-  for (const { request, answer } of attempts) {
-    const { signature } = request.headers;
-    if (answer !== undefined && signature !== undefined) expect(atRestart.has(signature)).toBe(true);
-    const again = await must(service.url, request);
-    if (answer !== undefined) expect(again).toEqual(answer);
+/** The lines, which are what the history allows; fsck finds nothing. */
+function expectRight(path: string, attempts: readonly Attempt[]): ReadonlyMap<Stream, readonly string[]> {
+  const lines = new Map<Stream, string[]>();
+  for (const event of readEvents(path)) {
+    const stream = event.chamberId ?? (event.did as string);
+    const before = lines.get(stream);
+    if (before === undefined) lines.set(stream, [toLine(event)]);
+    else before.push(toLine(event));
   }
-  const afterwards = eventsBySignature(path);
-  for (const { request } of attempts) {
-    const { signature } = request.headers;
-    if (signature === undefined) continue;
-    expect(afterwards.has(signature)).toBe(true);
-    if (atRestart.has(signature)) expect(afterwards.get(signature)).toEqual(atRestart.get(signature));
-  }
+  const requests = attempts.map(requestOf);
+  expect(new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false })).toEqual([]);
   const faults: unknown[] = [];
   fsckDatabase(path, (fault) => faults.push(fault));
   expect(faults).toEqual([]);
+  return lines;
+}
+
+function requestOf({ request, answer, sentAt, endedAt }: Attempt): HistoryRequest {
+  const asked = askedBy(request);
+  const id = `${request.path} ${asked.signature}`;
+  if (answer === undefined) return { id, asked, invokedAt: sentAt };
+  // A registration is answered with the account; each is the first event of a new key. An idea is answered without its eventId.
+  const { eventId = asked.operation === 'register' ? 1 : undefined, chamberId, did = null } = answer;
+  const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
+  return { id, asked: { ...asked, did: asked.did ?? did }, invokedAt: sentAt, respondedAt: endedAt, outcome };
 }
 
 async function expectRebuildIdentical(

@@ -1,4 +1,5 @@
 // Signed load against a service that may die at any moment: every request is kept with what became of it.
+import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { TestClock } from '../kit/clock.ts';
 import { House, registrationOf } from '../kit/house.ts';
@@ -9,8 +10,11 @@ import { prepare, send, type Wire } from '../kit/wire.ts';
 
 export interface Attempt {
   readonly request: Wire;
-  /** The body of the 200 that was received, if one was. */
-  readonly answer: unknown;
+  /** The body of the 200 that was received, if one was: an event, an idea or an account. */
+  readonly answer: Partial<Pick<ForumEvent, 'did' | 'eventId' | 'chamberId'>> | undefined;
+  /** By performance.now(). */
+  readonly sentAt: number;
+  readonly endedAt: number;
 }
 
 /** An agent alone in a chamber in PROPOSAL and in one in DEBATE, so that every turn is its own. */
@@ -87,23 +91,22 @@ export class Load {
   async #play(player: Player): Promise<void> {
     for (let round = 0; ; round++) {
       const request = nextMove(player, this.#random, round);
-      const answer = await attempt(this.#url, request);
-      this.attempts.push({ request, answer });
+      const made = await attempt(this.#url, request);
+      this.attempts.push(made);
       this.#wake();
-      if (answer === undefined) return;
+      if (made.answer === undefined) return;
     }
   }
 }
 
-/** The body of a 200, or undefined where none came. */
-async function attempt(url: string, request: Wire): Promise<unknown> {
-  try {
-    return await must(url, request);
-  } catch (error) {
+/** Sends the request once; rejects if the service returns an error. */
+export async function attempt(url: string, request: Wire): Promise<Attempt> {
+  const sentAt = performance.now();
+  const answer = await must(url, request).catch((error) => {
     // fetch fails by TypeError when the connection does.
-    if (error instanceof TypeError || error instanceof DOMException) return undefined;
-    throw error;
-  }
+    if (!(error instanceof TypeError || error instanceof DOMException)) throw error;
+  });
+  return { request, answer, sentAt, endedAt: performance.now() };
 }
 
 function nextMove(player: Player, random: Random, round: number): Wire {

@@ -2,7 +2,8 @@
 // reads at some node, which must show all moves answered before. Several clients share a chamber and its one agent, so that
 // the nodes compete for streams.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AskedCommand, HistoryRequest } from '../forum/simulation/history.ts';
+import type { HistoryRequest } from '../forum/simulation/history.ts';
+import { askedBy } from '../forum/simulation/wire-history.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { Random } from '../kit/random.ts';
 import { Signer } from '../kit/signer.ts';
@@ -210,20 +211,4 @@ function randomMove(random: Random, { chamberId, by }: Place, text: string): Wir
   if (chance < 0.07) return sign('PUT', '/personality', { patch: { style: text } });
   if (chance < 0.17) return sign('POST', `/chambers/${chamberId}/pass`, {});
   return sign('POST', `/chambers/${chamberId}/debate`, { comment: text });
-}
-
-/** As the checker of histories reads it. */
-function askedBy({ path, body = '{}', headers }: Wire): AskedCommand {
-  const [, , chamberId, move] = path.split('/');
-  const operation =
-    path === '/chambers' ? 'createChamber' : path === '/personality' ? 'changePersonality' : (move as string);
-  const did = /keyid="([^"]+)"/.exec(headers['signature-input'] ?? '')?.[1] ?? null;
-  const { signature = null } = headers;
-  return {
-    operation,
-    chamberId: chamberId === undefined ? null : Number(chamberId),
-    did,
-    body: JSON.parse(body),
-    signature,
-  };
 }

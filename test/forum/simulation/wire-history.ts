@@ -1,0 +1,15 @@
+// Requests of real clients as the checker of histories reads them.
+import type { Wire } from '../../kit/wire.ts';
+import type { AskedCommand } from './history.ts';
+
+/** `did` is null for an unsigned request. */
+export function askedBy({ path, body = '{}', headers }: Wire): AskedCommand {
+  const { signature = null } = headers;
+  const did = /keyid="([^"]+)"/.exec(headers['signature-input'] ?? '')?.[1] ?? null;
+  const of = { did, body: JSON.parse(body), signature };
+  const [, first, chamberId, move] = path.split('/');
+  if (chamberId !== undefined && move !== undefined) return { ...of, operation: move, chamberId: Number(chamberId) };
+  return { ...of, operation: OPERATIONS[`${first}`] ?? `${first}`, chamberId: null };
+}
+
+const OPERATIONS: Readonly<Record<string, string>> = { chambers: 'createChamber', personality: 'changePersonality' };
