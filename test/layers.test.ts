@@ -11,6 +11,7 @@ const SERVER = [
   ...SPINE,
   'verifier',
   'connections',
+  'html',
   'http',
   'docs',
   'stream',
@@ -37,14 +38,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   verifier: ['vocabulary', 'crypto'],
   forum: [...PURE, 'log'],
   connections: ['vocabulary'],
+  // Elements and who gets a page, for all rooms that make pages.
+  html: ['vocabulary'],
   // The edges never import each other; the documents describe the routes of http.
-  docs: [...SPINE, 'http'],
-  http: [...SPINE, 'connections', 'process', 'diagnostics'],
+  docs: [...SPINE, 'html', 'http'],
+  http: [...SPINE, 'html', 'connections', 'process', 'diagnostics'],
   stream: [...SPINE, 'connections', 'process'],
   relayer: [...SPINE, 'reading', 'process', 'diagnostics'],
   metrics: PURE,
   // Its worker runs the auditor in the browser.
-  page: [...SPINE, 'audit'],
+  page: [...SPINE, 'html', 'audit'],
   // What may run in somebody else's program shares the format and the rules with the service, not its store.
   reading: ['vocabulary'],
   client: ['vocabulary', 'crypto', 'projections', 'reading'],

@@ -1,5 +1,6 @@
 // Schemas and examples for people: one row for each member, and JSON with its parts in colour.
-import { breakable, escapeHtml, Html, html, inline } from './html.ts';
+import { type Child, type Element, h } from '../html/element.ts';
+import { breakable, inline, marked, preformatted } from '../html/markdown.ts';
 import type { Schema, Schemas } from './json-schema.ts';
 
 export interface Row {
@@ -11,18 +12,27 @@ export interface Row {
 }
 
 /** A table of the members, nested ones by their path. */
-export function schemaTable(schema: Schema, schemas: Schemas): Html {
+export function schemaTable(schema: Schema, schemas: Schemas): Element {
   const rows = membersOf(schema, schemas, '');
-  return rows.length === 0 ? html`<p>An object without members: <code>{}</code></p>` : table('member', rows, schemas);
+  if (rows.length === 0) return h('p', {}, 'An object without members: ', h('code', {}, '{}'));
+  return table('member', rows, schemas);
 }
 
-export function table(title: string, rows: readonly Row[], schemas: Schemas): Html {
-  return html`<table><thead><tr><th>${title}</th><th>type</th><th>rule</th></tr></thead><tbody>${rows.map(
-    ({ name, note, schema, isRequired }) => html`<tr>
-      <td><code>${breakable(name)}</code>${note === undefined ? '' : html` <i>${note}</i>`}</td>
-      <td>${typeOf(schema, schemas)}${isRequired ? '' : html` <i>optional</i>`}</td>
-      <td>${ruleOf(schema, schemas)}</td></tr>`,
-  )}</tbody></table>`;
+export function table(title: string, rows: readonly Row[], schemas: Schemas): Element {
+  const body = rows.map(({ name, note, schema, isRequired }) =>
+    h(
+      'tr',
+      {},
+      h('td', {}, h('code', {}, breakable(name)), note !== undefined && [' ', h('i', {}, note)]),
+      h('td', {}, typeOf(schema, schemas), !isRequired && [' ', h('i', {}, 'optional')]),
+      h('td', {}, ruleOf(schema, schemas)),
+    ),
+  );
+  return h('table', {}, headRow(title, 'type', 'rule'), h('tbody', {}, ...body));
+}
+
+export function headRow(...titles: readonly string[]): Element {
+  return h('thead', {}, h('tr', {}, ...titles.map((title) => h('th', {}, title))));
 }
 
 function membersOf(given: Schema, schemas: Schemas, path: string): readonly Row[] {
@@ -52,7 +62,7 @@ function typeOf(given: Schema, schemas: Schemas): string {
 }
 
 /** The rules for a value beyond its type. */
-function ruleOf(given: Schema, schemas: Schemas): Html {
+function ruleOf(given: Schema, schemas: Schemas): readonly Child[] {
   const own = resolve(given, schemas);
   const schema = { ...resolve(notNull(own), schemas), ...own };
   const rules = [
@@ -77,15 +87,14 @@ function range(min: number | undefined, max: number | undefined, unit: string): 
   return min === undefined ? `at most ${max}${unit}` : `${min} to ${max}${unit}`;
 }
 
-const TOKEN = /(&quot;(?:[^&\\]|\\.|&(?!quot;))*&quot;)(:)?|\b(true|false|null)\b|(-?\b\d+(?:\.\d+)?\b)/g;
+const TOKEN = /("(?:[^"\\]|\\.)*")(:)?|\b(?:true|false|null)\b|-?\b\d+(?:\.\d+)?\b/g;
 
 /** A value as indented JSON; text as it is. */
-export function example(value: unknown): Html {
-  if (typeof value === 'string') return html`<pre>${value}</pre>`;
-  const text = escapeHtml(JSON.stringify(value, null, 2));
-  const marked = text.replace(TOKEN, (token, quoted?: string, colon?: string) => {
-    if (colon !== undefined) return `<b>${quoted}</b>:`;
-    return quoted === undefined ? `<u>${token}</u>` : `<s>${token}</s>`;
+export function example(value: unknown): Element {
+  if (typeof value === 'string') return preformatted(value);
+  const parts = marked(JSON.stringify(value, null, 2), TOKEN, ([token, quoted, colon = '']) => {
+    if (quoted === undefined) return h('u', {}, token);
+    return [h(colon === '' ? 's' : 'b', {}, quoted), colon];
   });
-  return new Html(`<pre>${marked}</pre>`);
+  return preformatted(...parts);
 }

@@ -1,7 +1,6 @@
-// The style of the reference page: the reader's own fonts, light or dark as the reader's system is.
-import { Html } from './html.ts';
+// The style of the reference and of the guide: the reader's own fonts, light or dark as the reader's system is.
 
-export const PAGE_STYLE = new Html(`
+export const PAGE_STYLE = `
 :root {
   --ink: #1b1f24; --soft: #5c6570; --line: #e2e5e9; --paper: #fff; --tint: #f6f7f9; --link: #0b5cad;
   --get: #0a6b4f; --post: #1d4fa3; --put: #8a4b00; --key: #7a2e8e; --number: #a13d00;
@@ -17,8 +16,10 @@ export const PAGE_STYLE = new Html(`
 html { scroll-padding-top: 1.5rem; -webkit-text-size-adjust: 100%; }
 body { margin: 0; display: grid; grid-template-columns: 20rem minmax(0, 1fr); color: var(--ink); background: var(--paper);
   font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif; }
-a { color: var(--link); text-decoration: none; }
-a:hover { text-decoration: underline; }
+a { color: var(--link); text-underline-offset: .15em; }
+nav a { text-decoration: none; }
+nav a:hover { text-decoration: underline; }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.75rem 1.25rem 2rem; background: var(--tint);
   border-right: 1px solid var(--line); font-size: .84rem; line-height: 1.45; }
 nav ul { list-style: none; margin: .25rem 0 0; padding: 0; }
@@ -27,7 +28,7 @@ nav li a span:last-child { min-width: 0; overflow-wrap: break-word; }
 nav h6 { margin: 1.1rem 0 0; font-size: .78rem; }
 nav h6 a { color: var(--soft); }
 main { padding: 2.5rem clamp(1.25rem, 5vw, 4.5rem) 6rem; max-width: 62rem; }
-main p, main ul { margin: .5rem 0; max-width: 46rem; }
+main p, main ul, main ol { margin: .5rem 0; max-width: 46rem; }
 h1, h2 { line-height: 1.2; letter-spacing: -.01em; }
 h1 { margin: 0; font-size: 2rem; }
 h2 { margin: 3.5rem 0 .5rem; padding-top: 1.25rem; border-top: 1px solid var(--line); font-size: 1.45rem; }
@@ -73,4 +74,4 @@ summary { color: var(--link); cursor: pointer; font-size: .88rem; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 }
 @media print { nav { display: none; } body { display: block; } }
-`);
+`;

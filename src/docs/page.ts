@@ -1,44 +1,34 @@
-// GET /docs: the API description as one HTML page, which runs nothing and loads nothing.
+// GET /docs: the API description as one HTML page.
+import { type Child, type Element, h } from '../html/element.ts';
+import { breakable, inline, markdown } from '../html/markdown.ts';
+import { documentPage, type NavigationGroup } from './document-page.ts';
 import { ERRORS, sentence } from './errors.ts';
 import type { EventDocument } from './events.ts';
-import { breakable, type Html, html, inline, markdown } from './html.ts';
 import type { Schemas } from './json-schema.ts';
 import type { OpenApiDocument } from './openapi.ts';
 import type { OperationObject, ResponseObject } from './operation.ts';
-import { example, schemaTable, table } from './page-schema.ts';
-import { PAGE_STYLE } from './page-style.ts';
+import { example, headRow, schemaTable, table } from './page-schema.ts';
 
 export function referencePage(document: OpenApiDocument, events: EventDocument): string {
   const groups = document.tags.map((tag) => ({ ...tag, operations: operationsOf(document, tag.name) }));
   const { schemas } = document.components;
   const { title, version, description } = document.info;
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}: API reference</title>
-<style>${PAGE_STYLE}</style>
-</head>
-<body>
-<nav>${navigation(groups, events)}</nav>
-<main>
-<header>
-  <h1>${title}</h1>
-  <p class="links">Version ${version} · <a href="openapi.json">OpenAPI 3.1</a> · <a href="agent-guide">Agent guide</a> · <a href="schemas/events.json">Event schemas</a> · <a href="llms.txt">llms.txt</a></p>
-</header>
-<div class="introduction">${markdown(description)}</div>
-${groups.map(
-  ({ name, description: about, operations }) => html`<h2 id="${name}">${name}</h2><p>${inline(about)}</p>
-${operations.map((operation) => operationSection(operation, schemas))}`,
-)}
-${errorSection()}
-${eventSection(events)}
-</main>
-</body>
-</html>
-`.text;
+  return documentPage({
+    title: `${title}: API reference`,
+    home: 'API reference',
+    navigation: navigation(groups, events),
+    main: [
+      h('header', {}, h('h1', {}, title), documentLinks(version)),
+      h('div', { class: 'introduction' }, markdown(description)),
+      groups.map(({ name, description: about, operations }) => [
+        h('h2', { id: name }, name),
+        h('p', {}, inline(about)),
+        operations.map((operation) => operationSection(operation, schemas)),
+      ]),
+      errorSection(),
+      eventSection(events),
+    ],
+  });
 }
 
 type Operation = ReturnType<typeof operationsOf>[number];
@@ -56,93 +46,156 @@ function operationsOf({ paths }: OpenApiDocument, tag: string) {
   );
 }
 
-function navigation(groups: readonly Group[], events: EventDocument): Html {
-  return html`<a href="#"><strong>API reference</strong></a>
-<ul><li><a href="#phases">Phases</a></li><li><a href="#signed-requests">Signed requests</a></li><li><a href="#limits">Limits</a></li></ul>
-${groups.map(
-  ({ name, operations }) =>
-    html`<h6><a href="#${name}">${name}</a></h6><ul>${operations.map(
-      ({ method, path, operation }) =>
-        html`<li><a href="#${operation.operationId}"><span class="method ${method}">${method}</span> <span>${breakable(path)}</span></a></li>`,
-    )}</ul>`,
-)}
-<h6><a href="#error-codes">Error codes</a></h6>
-<ul>${ERRORS.map(({ code }) => html`<li><a href="#${code}"><span>${breakable(code)}</span></a></li>`)}</ul>
-<h6><a href="#event-types">Event types</a></h6>
-<ul>${Object.keys(events.$defs).map((type) => html`<li><a href="#${type}"><span>${breakable(type)}</span></a></li>`)}</ul>`;
+function documentLinks(version: string): Element {
+  const targets = {
+    'openapi.json': 'OpenAPI 3.1',
+    'agent-guide': 'Agent guide',
+    'schemas/events.json': 'Event schemas',
+    'llms.txt': 'llms.txt',
+  };
+  const links = Object.entries(targets).map(([href, title]) => [' · ', h('a', { href }, title)]);
+  return h('p', { class: 'links' }, `Version ${version}`, links);
 }
 
-function operationSection({ method, path, operation }: Operation, schemas: Schemas): Html {
+function navigation(groups: readonly Group[], events: EventDocument): readonly NavigationGroup[] {
+  const named = (name: string) => ({ href: `#${name}`, content: h('span', {}, breakable(name)) });
+  return [
+    {
+      links: [
+        { href: '#phases', content: 'Phases' },
+        { href: '#signed-requests', content: 'Signed requests' },
+        { href: '#limits', content: 'Limits' },
+      ],
+    },
+    ...groups.map(({ name, operations }) => ({
+      title: name,
+      href: `#${name}`,
+      links: operations.map(({ method, path, operation }) => ({
+        href: `#${operation.operationId}`,
+        content: [methodMark(method), ' ', h('span', {}, breakable(path))],
+      })),
+    })),
+    { title: 'Error codes', href: '#error-codes', links: ERRORS.map(({ code }) => named(code)) },
+    { title: 'Event types', href: '#event-types', links: Object.keys(events.$defs).map(named) },
+  ];
+}
+
+function methodMark(method: string): Element {
+  return h('span', { class: `method ${method}` }, method);
+}
+
+function operationSection({ method, path, operation }: Operation, schemas: Schemas): Element {
   const { operationId, summary, description = '', security, responses } = operation;
   const successes = Object.entries(responses).filter(([status]) => status < '300');
-  const signed = security.length === 0 ? '' : security.length === 1 ? 'signed' : 'may be signed';
-  return html`<section class="operation" id="${operationId}">
-    <h3><span class="method ${method}">${method}</span> <code>${breakable(path)}</code>${signed && html` <em>${signed}</em>`}</h3>
-    <p><strong>${summary}.</strong> ${inline(description)}</p>
-    ${parameterTable(operation, schemas)}
-    ${requestPart(operation, schemas)}
-    ${successes.map(([status, response]) => responsePart(status, response, schemas))}
-    ${errorList(operation)}
-    ${samples(operation)}
-  </section>`;
+  const signed = security.length === 1 ? 'signed' : 'may be signed';
+  return h(
+    'section',
+    { class: 'operation', id: operationId },
+    h(
+      'h3',
+      {},
+      methodMark(method),
+      ' ',
+      h('code', {}, breakable(path)),
+      security.length > 0 && [' ', h('em', {}, signed)],
+    ),
+    h('p', {}, h('strong', {}, `${summary}.`), ' ', inline(description)),
+    parameterTable(operation, schemas),
+    requestPart(operation, schemas),
+    successes.map(([status, response]) => responsePart(status, response, schemas)),
+    errorList(operation),
+    samples(operation),
+  );
 }
 
-function parameterTable({ parameters }: OperationObject, schemas: Schemas): Html | string {
+function parameterTable({ parameters }: OperationObject, schemas: Schemas): Child {
   const rows = parameters.map(({ name, in: note, schema, description, required }) => ({
     name,
     note,
     schema: { ...schema, description },
     isRequired: required,
   }));
-  return rows.length === 0 ? '' : table('parameter', rows, schemas);
+  return rows.length > 0 && table('parameter', rows, schemas);
 }
 
-function requestPart({ requestBody }: OperationObject, schemas: Schemas): Html | string {
-  if (requestBody === undefined) return '';
+function requestPart({ requestBody }: OperationObject, schemas: Schemas): Child {
+  if (requestBody === undefined) return [];
   const { schema, example: value } = requestBody.content['application/json'];
-  return html`<h4>Body${requestBody.required ? '' : html` <i>optional</i>`}</h4>
-    ${schemaTable(schema, schemas)}${JSON.stringify(value) === '{}' ? '' : example(value)}`;
+  return [
+    h('h4', {}, 'Body', !requestBody.required && [' ', h('i', {}, 'optional')]),
+    schemaTable(schema, schemas),
+    JSON.stringify(value) !== '{}' && example(value),
+  ];
 }
 
-function responsePart(status: string, { description, content = {} }: ResponseObject, schemas: Schemas): Html {
-  const media = Object.entries(content);
-  return html`<h4>Response <span class="status">${status}</span></h4><p>${inline(description)}</p>
-    ${media.map(([type, { schema, example: value, 'x-text': text = value }]) =>
-      type === 'application/json'
-        ? html`${example(value)}<details><summary>Members</summary>${schemaTable(schema, schemas)}</details>`
-        : html`<p><code>${type}</code></p>${example(text)}`,
-    )}`;
+function responsePart(status: string, { description, content = {} }: ResponseObject, schemas: Schemas): Child {
+  const media = Object.entries(content).map(([type, { schema, example: value, 'x-text': text = value }]) =>
+    type === 'application/json'
+      ? [example(value), details('Members', schemaTable(schema, schemas))]
+      : [h('p', {}, h('code', {}, type)), example(text)],
+  );
+  return [h('h4', {}, 'Response ', statusMark(status)), h('p', {}, inline(description)), media];
 }
 
-function errorList({ responses }: OperationObject): Html {
+function statusMark(status: string): Element {
+  return h('span', { class: 'status' }, status);
+}
+
+function details(summary: string, ...content: readonly Child[]): Element {
+  return h('details', {}, h('summary', {}, summary), ...content);
+}
+
+function errorList({ responses }: OperationObject): Child {
   const rows = Object.entries(responses).filter(([status]) => status >= '400' && status !== 'default');
-  return html`<h4>Errors</h4><p class="errors-of">${rows.map(
-    ([status, { description }]) =>
-      html`<span><span class="status">${status}</span> ${description.split(' or ').map((code) => html`<a href="#${code}"><code>${breakable(code)}</code></a> `)}</span> `,
-  )}</p>`;
+  const errors = rows.map(([status, { description }]) => {
+    const codes = description
+      .split(' or ')
+      .map((code) => [' ', h('a', { href: `#${code}` }, h('code', {}, breakable(code)))]);
+    return [h('span', {}, statusMark(status), codes), ' '];
+  });
+  return [h('h4', {}, 'Errors'), h('p', { class: 'errors-of' }, errors)];
 }
 
-function samples({ 'x-codeSamples': each }: OperationObject): Html {
-  const parts = each.map(({ label, source }) => html`<h5>${label}</h5>${example(source)}`);
-  return html`<details class="samples"><summary>${each.map(({ label }) => label).join(' · ')}</summary>${parts}</details>`;
+function samples({ 'x-codeSamples': each }: OperationObject): Element {
+  const parts = each.map(({ label, source }) => [h('h5', {}, label), example(source)]);
+  const element = details(each.map(({ label }) => label).join(' · '), parts);
+  return { ...element, attributes: { class: 'samples' } };
 }
 
-function errorSection(): Html {
-  return html`<h2 id="error-codes">Error codes</h2>
-<table class="errors"><thead><tr><th>status</th><th>error</th><th>when, and what to do</th></tr></thead><tbody>${ERRORS.map(
-    ({ status, code, when, remedy, example: value }) => html`<tr id="${code}">
-      <td><span class="status">${status}</span></td>
-      <td><code>${breakable(code)}</code></td>
-      <td>${inline(sentence(when))} <em>${inline(sentence(remedy))}</em><details><summary>Example</summary>${example(value)}</details></td></tr>`,
-  )}</tbody></table>`;
+function errorSection(): Child {
+  const rows = ERRORS.map(({ status, code, when, remedy, example: value }) =>
+    h(
+      'tr',
+      { id: code },
+      h('td', {}, statusMark(String(status))),
+      h('td', {}, h('code', {}, breakable(code))),
+      h(
+        'td',
+        {},
+        inline(sentence(when)),
+        ' ',
+        h('em', {}, inline(sentence(remedy))),
+        details('Example', example(value)),
+      ),
+    ),
+  );
+  const head = headRow('status', 'error', 'when, and what to do');
+  return [
+    h('h2', { id: 'error-codes' }, 'Error codes'),
+    h('table', { class: 'errors' }, head, h('tbody', {}, ...rows)),
+  ];
 }
 
-function eventSection({ description, $defs }: EventDocument): Html {
-  return html`<h2 id="event-types">Event types</h2><p>${inline(description)}</p>
-${Object.entries($defs).map(([type, { examples, ...schema }]) => {
-  const { payload = {} } = schema.properties ?? {};
-  return html`<section class="operation" id="${type}"><h3><code>${breakable(type)}</code></h3>
-${schemaTable(payload, {})}
-<details><summary>A whole line</summary>${examples.map((value) => example(value))}</details></section>`;
-})}`;
+function eventSection({ description, $defs }: EventDocument): Child {
+  const sections = Object.entries($defs).map(([type, { examples, ...schema }]) => {
+    const { payload = {} } = schema.properties ?? {};
+    return h(
+      'section',
+      { class: 'operation', id: type },
+      h('h3', {}, h('code', {}, breakable(type))),
+      schemaTable(payload, {}),
+      details('A whole line', examples.map(example)),
+    );
+  });
+  return [h('h2', { id: 'event-types' }, 'Event types'), h('p', {}, inline(description)), sections];
 }

@@ -1,15 +1,16 @@
 // The documents that describe the service to programs, people and language models. Each is made on the first request, and cached.
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { wantsHtml } from '../html/negotiate.ts';
 import type { ForumApp, ForumContext } from '../http/context.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { agentGuide, llmsText } from './agent-texts.ts';
+import { DOCUMENT_POLICY } from './document-page.ts';
 import { eventDocument } from './events.ts';
+import { guidePage } from './guide-page.ts';
 import { type DocumentOptions, openApiDocument } from './openapi.ts';
 import { referencePage } from './page.ts';
 
-/** The page runs nothing and loads nothing. */
-const PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 /** Without PUBLIC_URL it is the client's Host, which may be anything. */
 const BASE_URLS_KEPT_MAX = 8;
 
@@ -20,6 +21,10 @@ export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
     max: BASE_URLS_KEPT_MAX,
     memoMethod: (baseUrl) => described(agentGuide(baseUrl, options.limits)),
   });
+  const guidePages = new LRUCache<string, Described>({
+    max: BASE_URLS_KEPT_MAX,
+    memoMethod: (baseUrl) => described(guidePage(guides.memo(baseUrl).bytes.toString())),
+  });
   const overviews = new LRUCache<string, Described>({
     max: BASE_URLS_KEPT_MAX,
     memoMethod: (baseUrl) => described(llmsText(baseUrl)),
@@ -27,8 +32,15 @@ export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
 
   app.get('/openapi.json', () => respond(reference().openApi, 'application/json'));
   app.get('/schemas/events.json', () => respond(reference().events, 'application/schema+json'));
-  app.get('/docs', () => respond(reference().page, 'text/html', { 'Content-Security-Policy': PAGE_POLICY }));
-  app.get('/agent-guide', (c) => respond(guides.memo(baseUrlOf(c, options)), 'text/markdown'));
+  app.get('/docs', () => respondPage(reference().page));
+  app.get('/agent-guide', (c) => {
+    const baseUrl = baseUrlOf(c, options);
+    const isBrowser = wantsHtml(c.req.header('accept'), 'text/markdown');
+    const vary = { Vary: 'Accept' };
+    return isBrowser
+      ? respondPage(guidePages.memo(baseUrl), vary)
+      : respond(guides.memo(baseUrl), 'text/markdown', vary);
+  });
   app.get('/llms.txt', (c) => respond(overviews.memo(baseUrlOf(c, options)), 'text/plain'));
 }
 
@@ -57,6 +69,10 @@ function makeReference(options: DocumentOptions) {
 function baseUrlOf(c: ForumContext, { publicUrls }: DocumentOptions): string {
   const host = c.req.header('host') ?? new URL(c.req.url).host;
   return publicUrls.find((url) => url.endsWith(`//${host}`)) ?? publicUrls[0] ?? `http://${host}`;
+}
+
+function respondPage(page: Described, headers: Readonly<Record<string, string>> = {}): Response {
+  return respond(page, 'text/html', { 'Content-Security-Policy': DOCUMENT_POLICY, ...headers });
 }
 
 function respond({ bytes, etag }: Described, type: string, headers: Readonly<Record<string, string>> = {}): Response {

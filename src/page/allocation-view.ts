@@ -1,7 +1,7 @@
 // Allocations: an envelope for each member, then agents × ideas as a matrix, and the tally as bars.
 import { tallies } from '../../projections/allocations.ts';
+import { type Child, type Element, h } from '../html/element.ts';
 import type { ChamberModel } from './chamber-view.ts';
-import { type Child, type Element, h } from './element.ts';
 import { agent, more, percent, plural, ROWS_MAX } from './format.ts';
 
 export function allocationSection(model: ChamberModel): Element | false {

@@ -6,12 +6,12 @@ import { LRUCache } from 'lru-cache';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { isClosed, phaseAt, turnAt } from '../../projections/phase.ts';
 import type { Forum } from '../forum/forum.ts';
+import { toHtml } from '../html/element.ts';
 import { readPages } from '../log/pages.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { Assets } from './assets.ts';
 import { chamberView } from './chamber-view.ts';
 import { pageHtml } from './document.ts';
-import { toHtml } from './element.ts';
 import { eventsThatFit } from './transcript-view.ts';
 
 /** In the transcript for a browser without scripts; a script reads the whole log. */

@@ -1,5 +1,5 @@
 // A whole page: head, header and one view, which a custom element wraps so that a script, where there is one, makes it live.
-import { type Attributes, type Element, h, toHtml } from './element.ts';
+import { type Attributes, type Element, h, toHtml } from '../html/element.ts';
 
 /** Nothing of another origin, no inline script or style, no markup made from texts. */
 export const PAGE_POLICY = policyOf("'self'");

@@ -1,6 +1,7 @@
 // Times, agents and hashes as people read them; the same in the service and in the browser.
+
+import { type Element, h } from '../html/element.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
-import { type Element, h } from './element.ts';
 
 export const PHASE_NAMES: Readonly<Record<Phase, string>> = {
   LOBBY: 'Lobby',

@@ -1,7 +1,7 @@
 // The list of chambers: the open ones first, then those whose root is on the chain.
 import type { ChamberItemView } from '../../projections/views.ts';
+import { type Element, foreign, h } from '../html/element.ts';
 import { DEADLINES, type Millis, PHASES } from '../vocabulary/values.ts';
-import { type Element, foreign, h } from './element.ts';
 import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
 import { fileField } from './live-view.ts';
 

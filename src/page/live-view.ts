@@ -1,7 +1,7 @@
 // What the browser adds to a chamber's page: the replay, each event's mark, and the outcome of the checks.
 import type { CheckName, CheckResult } from '../audit/report/findings.ts';
+import { type Element, foreign, h } from '../html/element.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import { type Element, foreign, h } from './element.ts';
 import { plural } from './format.ts';
 
 export type Mark = 'waiting' | 'verified' | 'broken';

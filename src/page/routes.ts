@@ -3,14 +3,14 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, Next } from 'hono';
 import type { Forum } from '../forum/forum.ts';
+import { toHtml } from '../html/element.ts';
+import { wantsHtml } from '../html/negotiate.ts';
 import { acceptedEncoding } from '../vocabulary/accept.ts';
 import { type ErrorBody, ForumError } from '../vocabulary/errors.ts';
 import { Assets } from './assets.ts';
 import { ChamberPages, WholePage } from './chamber-pages.ts';
 import { errorView, pageHtml, pagePolicy } from './document.ts';
-import { toHtml } from './element.ts';
 import { listView } from './list-view.ts';
-import { wantsHtml } from './negotiate.ts';
 
 interface PageOptions {
   readonly forum: Forum;

@@ -1,11 +1,11 @@
 // The events as a conversation: by phase, then by agent, so that what an agent said in a turn is shown together.
 import type { ChamberState } from '../../projections/chamber.ts';
 import { phaseBy } from '../../projections/phase.ts';
+import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { JsonObject, JsonValue, Phase } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-view.ts';
-import { type Child, type Element, foreign, foreignBlock, h } from './element.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 

@@ -107,6 +107,26 @@ test('the guide names the address that the client used, or the public one', asyn
   expect(guide).not.toContain(published.url);
 });
 
+test('a browser gets the guide as a page with all that agents get, and agents get Markdown', async () => {
+  const get = (accept: string) => fetch(`${live.url}/agent-guide`, { headers: { accept } });
+  const browser = await get('text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8');
+  const page = await browser.text();
+  expect([browser.headers.get('content-type'), browser.headers.get('vary')]).toEqual([
+    'text/html; charset=utf-8',
+    'Accept, Accept-Encoding',
+  ]);
+  expect(browser.headers.get('content-security-policy')).toMatch(/^default-src 'none';/);
+  const guide = await read('/agent-guide');
+  const count = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].length;
+  expect(count(page, /<pre/g)).toBe(count(guide, /^```\w+$/gm));
+  expect(count(page, /<h2/g)).toBe(count(guide, /^## /gm));
+  expect(count(page, /<tr>/g)).toBe(count(guide, /^\| /gm));
+  expect(page.replace(/<pre[\s\S]*?<\/pre>/g, '')).not.toMatch(/```|\*\*|^\||`/m);
+  for (const accept of ['text/markdown, text/html;q=0.9', 'text/markdown, text/html, */*', '*/*', '']) {
+    expect([accept, (await get(accept)).headers.get('content-type')]).toEqual([accept, 'text/markdown; charset=utf-8']);
+  }
+});
+
 test('the program in the guide registers and reads its account', { timeout: 30_000 }, async () => {
   const [, program = ''] = /```js\n([\s\S]*?)```/.exec(await read('/agent-guide')) ?? [];
   const folder = await mkdtemp(join(tmpdir(), 'guide-'));

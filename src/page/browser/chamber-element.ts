@@ -1,9 +1,9 @@
 // <live-chamber>: follows a chamber's log, or reads a file, folds it, shows it as of any event, and has every line audited.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { isClosed } from '../../../projections/phase.ts';
+import { h } from '../../html/element.ts';
 import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { chamberView } from '../chamber-view.ts';
-import { h } from '../element.ts';
 import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
 import { NOT_AUDITED, startAudit } from './auditor.ts';
 import { DrawnChunks } from './drawn-chunks.ts';

@@ -1,6 +1,6 @@
 // Which chunks of a transcript are in the document: of a long one those near the screen, so that a log of any length scrolls
 // equally well; of a short one, and on paper, all of them. Changes are drawn one chunk per frame.
-import type { Element as Described } from '../element.ts';
+import type { Element as Described } from '../../html/element.ts';
 import type { LiveModel } from '../live-view.ts';
 
 /** All chunks of a transcript up to this length are drawn, so that the browser's search and screenshots cover it. */

@@ -1,6 +1,6 @@
 // Brings a part of the document in line with an element as data. What is equal stays untouched, so that focus, scrolling
 // and opened details survive; the HTML that the service sent is adopted.
-import type { Element as Described } from '../element.ts';
+import type { Element as Described } from '../../html/element.ts';
 
 const SVG = 'http://www.w3.org/2000/svg';
 /** What each node was made from last. */

@@ -1,6 +1,6 @@
 // Only browsers see a page.
 import { describe, expect, it } from 'vitest';
-import { wantsHtml } from '../../src/page/negotiate.ts';
+import { wantsHtml } from '../../src/html/negotiate.ts';
 
 const CHROME =
   'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7';

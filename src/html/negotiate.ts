@@ -1,5 +1,5 @@
 // Whether a request is a browser's that asks for a page (RFC 9110, 12.5.1). Every program that asks for nothing, for
-// anything or for JSON gets JSON, and so does a malformed header.
+// anything or for the form for programs gets that form, and so does a malformed header.
 
 interface Range {
   readonly type: string;
@@ -11,13 +11,13 @@ const PARAMETER = new RegExp(`^(${TOKEN})=(${TOKEN}|"[^"\\\\]*")$`);
 const TYPE = new RegExp(`^(?:\\*/\\*|(?!\\*/)${TOKEN}/${TOKEN})$`);
 const QUALITY = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/** text/html has a higher quality than application/json, and the header names no `*\/*` or, as browsers do, XHTML too. */
-export function wantsHtml(accept: string | undefined): boolean {
+/** text/html has a higher quality than what programs get, and the header names no `*\/*` or, as browsers do, XHTML too. */
+export function wantsHtml(accept: string | undefined, other = 'application/json'): boolean {
   const ranges = parseAccept((accept ?? '').toLowerCase());
   if (ranges === undefined) return false;
   const names = new Set(ranges.map(({ type }) => type));
   if (names.has('*/*') && !names.has('application/xhtml+xml')) return false;
-  return qualityOf(ranges, 'text/html') > qualityOf(ranges, 'application/json');
+  return qualityOf(ranges, 'text/html') > qualityOf(ranges, other);
 }
 
 /** undefined for a malformed header. Ranges with parameters that neither of our representations has are left out. */

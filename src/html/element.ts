@@ -1,6 +1,5 @@
-// Elements as data: the service writes them as HTML, the browser brings its document in line with them, so that a page has
-// one source. Text is always text: there is no way to pass markup.
-
+// Elements as data: the service writes them as HTML, the browser brings its document in line with them (page/browser/patch.ts),
+// so that every page has one source. Text is always text: there is no way to pass markup.
 import { visibleText } from '../vocabulary/visible.ts';
 
 export interface Element {
@@ -54,9 +53,10 @@ export function foreignBlock(text: string, className = 'text'): Element {
   return h('p', { class: className, dir: 'auto' }, text);
 }
 
-const VOID_TAGS: ReadonlySet<string> = new Set(['input', 'link', 'meta']);
+const VOID_TAGS: ReadonlySet<string> = new Set(['input', 'link', 'meta', 'wbr']);
 
 export function toHtml({ tag, attributes, children }: Element): string {
+  if (tag === 'style') return `<style>${children.map(styleText).join('')}</style>`;
   const pairs = Object.entries(attributes).map(([name, value]) => {
     if (value === undefined || value === false) return '';
     return value === true ? ` ${name}` : ` ${name}="${escapeHtml(String(value))}"`;
@@ -64,6 +64,12 @@ export function toHtml({ tag, attributes, children }: Element): string {
   const start = `<${tag}${pairs.join('')}>`;
   if (VOID_TAGS.has(tag)) return start;
   return `${start}${children.map((child) => (typeof child === 'string' ? escapeHtml(child) : toHtml(child))).join('')}</${tag}>`;
+}
+
+/** Browsers read no entities in a style, and end it at the first end tag. */
+function styleText(child: Element | string): string {
+  if (typeof child !== 'string' || child.includes('<')) throw new Error('a style holds text without <');
+  return child;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -1,0 +1,39 @@
+// The frame of a document for people: a list of its parts beside its text. The page runs nothing and loads nothing.
+import { type Child, type Element, h, toHtml } from '../html/element.ts';
+import { PAGE_STYLE } from './page-style.ts';
+
+export const DOCUMENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+
+export interface NavigationGroup {
+  readonly title?: string;
+  readonly href?: string;
+  readonly links: readonly { readonly href: string; readonly content: Child }[];
+}
+
+interface DocumentPage {
+  readonly title: string;
+  /** The name of the link to the top. */
+  readonly home: string;
+  readonly navigation: readonly NavigationGroup[];
+  readonly main: Child;
+}
+
+export function documentPage({ title, home, navigation, main }: DocumentPage): string {
+  const head = h(
+    'head',
+    {},
+    h('meta', { charset: 'utf-8' }),
+    h('meta', { name: 'viewport', content: 'width=device-width, initial-scale=1' }),
+    h('meta', { name: 'color-scheme', content: 'light dark' }),
+    h('title', {}, title),
+    h('style', {}, PAGE_STYLE),
+  );
+  const nav = h('nav', {}, h('a', { href: '#' }, h('strong', {}, home)), navigation.map(navigationGroup));
+  const html = h('html', { lang: 'en' }, head, h('body', {}, nav, h('main', {}, main)));
+  return `<!doctype html>${toHtml(html)}`;
+}
+
+function navigationGroup({ title, href, links }: NavigationGroup): readonly Child[] {
+  const items = links.map((link): Element => h('li', {}, h('a', { href: link.href }, link.content)));
+  return [title !== undefined && h('h6', {}, h('a', { href }, title)), h('ul', {}, ...items)];
+}

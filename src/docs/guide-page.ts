@@ -1,0 +1,16 @@
+// GET /agent-guide for a browser: the text that agents get, as a page.
+import { headingId, markdown } from '../html/markdown.ts';
+import { documentPage } from './document-page.ts';
+
+export function guidePage(guide: string): string {
+  const headings = [...guide.matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading);
+  return documentPage({
+    title: 'Chamber Coordination Service: agent guide',
+    home: 'Agent guide',
+    navigation: [
+      { links: headings.map((heading) => ({ href: `#${headingId(heading)}`, content: heading })) },
+      { title: 'API reference', href: 'docs', links: [] },
+    ],
+    main: markdown(guide),
+  });
+}

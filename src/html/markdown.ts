@@ -1,0 +1,81 @@
+// The subset of Markdown that the service's own documents use, as elements. Text that nobody checked stays text: a link leads to
+// http, https or a relative address.
+import { type Child, type Element, h } from './element.ts';
+
+/** Headings with ids made from their text, paragraphs, lists, tables and fenced code. */
+export function markdown(text: string): readonly Element[] {
+  // Every second part is what stands between two fences.
+  const parts = text.split(/^```\w*\n([\s\S]*?)\n```$/m);
+  return parts.flatMap((part, index) => (index % 2 === 1 ? [preformatted(part)] : blocksOf(part)));
+}
+
+function blocksOf(text: string): readonly Element[] {
+  return text
+    .trim()
+    .split(/\n{2,}/)
+    .filter((each) => each !== '')
+    .map(block);
+}
+
+function block(text: string): Element {
+  const [, marks, heading] = /^(#+) (.*)$/.exec(text) ?? [];
+  if (marks !== undefined && heading !== undefined) {
+    return h(`h${marks.length}`, { id: headingId(heading) }, inline(heading));
+  }
+  const lines = text.split('\n');
+  if (text.startsWith('- ')) return h('ul', {}, ...lines.map((line) => h('li', {}, inline(line.slice(2)))));
+  if (text.startsWith('1. '))
+    return h('ol', {}, ...lines.map((line) => h('li', {}, inline(line.replace(/^\d+\. /, '')))));
+  if (text.startsWith('| ')) return table(lines);
+  return h('p', {}, inline(text));
+}
+
+/** The second line only parts the head from the rows. */
+function table([head = '', , ...rows]: readonly string[]): Element {
+  const row = (line: string, tag: 'td' | 'th') =>
+    h(
+      'tr',
+      {},
+      ...line
+        .slice('| '.length, -' |'.length)
+        .split(' | ')
+        .map((cell) => h(tag, {}, inline(cell))),
+    );
+  return h('table', {}, h('thead', {}, row(head, 'th')), h('tbody', {}, ...rows.map((line) => row(line, 'td'))));
+}
+
+export function headingId(heading: string): string {
+  return heading.toLowerCase().replace(/[^a-z0-9]+/g, '-');
+}
+
+/** It may scroll sideways, so that the keyboard must reach it. */
+export function preformatted(...children: readonly Child[]): Element {
+  return h('pre', { tabindex: 0 }, ...children);
+}
+
+const INLINE = /`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\((https?:\/\/[^)]+|[\w./#-]+)\)|(https?:\/\/[^\s)]*[\w/])/g;
+
+/** One line: code spans, strong text, links and addresses. */
+export function inline(text: string): readonly Child[] {
+  return marked(text, INLINE, ([whole, code, strong, label, href, address]) => {
+    if (code !== undefined) return h('code', {}, code);
+    if (strong !== undefined) return h('strong', {}, strong);
+    return h('a', { href: href ?? address }, label ?? whole);
+  });
+}
+
+/** The text, with each match of the pattern as `mark` makes it. */
+export function marked(text: string, pattern: RegExp, mark: (match: RegExpExecArray) => Child): readonly Child[] {
+  const children: Child[] = [];
+  let end = 0;
+  for (const match of text.matchAll(pattern)) {
+    children.push(text.slice(end, match.index), mark(match));
+    end = match.index + match[0].length;
+  }
+  return [...children, text.slice(end)];
+}
+
+/** A path or a name that a narrow page may break after its separators, and nowhere else. */
+export function breakable(text: string): readonly Child[] {
+  return marked(text, /[/_.](?=[\w{[])/g, ([separator]) => [separator, h('wbr')]);
+}
