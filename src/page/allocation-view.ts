@@ -1,8 +1,10 @@
 // Allocations: an envelope for each member, then agents × ideas as a matrix, and the tally as bars.
 import { tallies } from '../../projections/allocations.ts';
+import type { Idea } from '../../projections/chamber.ts';
+import { isClosed } from '../../projections/phase.ts';
 import { type Child, type Element, h } from '../html/element.ts';
 import type { ChamberModel } from './chamber-view.ts';
-import { agent, more, percent, plural, ROWS_MAX } from './format.ts';
+import { agent, folded, more, percent, plural, ROWS_MAX } from './format.ts';
 
 export function allocationSection(model: ChamberModel): Element | false {
   const { state } = model;
@@ -20,9 +22,9 @@ export function allocationSection(model: ChamberModel): Element | false {
 
 function envelopes(model: ChamberModel): readonly Child[] {
   const { state, live } = model;
-  const { members, commitments } = state;
+  const { members } = state;
   const shown = live === undefined ? members.slice(0, ROWS_MAX) : members;
-  const rows = shown.map((did) => h('li', {}, agent(did, model), envelope(commitments.has(did) ? 'sealed' : 'empty')));
+  const rows = shown.map((did) => h('li', {}, agent(did, model), envelope(model, did)));
   return [h('ul', { class: 'envelopes' }, ...rows), rest(model, members.length - shown.length, 'member')];
 }
 
@@ -30,9 +32,14 @@ function rest({ state }: ChamberModel, left: number, noun: string): Child {
   return left > 0 && more(plural(left, noun), `${state.chamberId}/allocations`);
 }
 
-/** Sealed, or the place of one. */
-function envelope(kind: 'empty' | 'sealed'): Element {
-  const words = { empty: 'nothing yet', sealed: 'sealed' }[kind];
+/** An envelope that is not open, or the place of one. */
+function envelope({ state, now }: ChamberModel, did: string): Element {
+  const kind = state.commitments.has(did) ? 'sealed' : 'empty';
+  const isCommitOver = now >= state.deadlines.allocateCommitDeadline;
+  const words = {
+    empty: isCommitOver ? 'nothing sealed' : 'nothing yet',
+    sealed: isClosed(state, now) ? 'not opened' : 'sealed',
+  }[kind];
   const shape =
     kind === 'empty'
       ? [h('rect', { x: 1, y: 1, width: 20, height: 14, rx: 2, class: 'outline' })]
@@ -53,33 +60,37 @@ function tally(model: ChamberModel): readonly Child[] {
   const byIdea = tallies(state);
   const shown = live === undefined ? state.ideas.slice(0, ROWS_MAX) : state.ideas;
   const most = Math.max(1, ...[...byIdea.values()].map(({ totalBps }) => totalBps));
-  const rows = shown.map(({ ideaId, ticker }) => {
-    const { backers = 0, totalBps = 0 } = byIdea.get(ideaId) ?? {};
-    const isGraduate = backers >= state.minBackersForGraduation;
+  const tallyOf = ({ ideaId }: Idea) => byIdea.get(ideaId) ?? { backers: 0, totalBps: 0 };
+  const isGraduate = (idea: Idea) => tallyOf(idea).backers >= state.minBackersForGraduation;
+  const row = (idea: Idea) => {
+    const { backers, totalBps } = tallyOf(idea);
     const width = (BAR_WIDTH * totalBps) / most;
-    const bar = h('rect', { x: 0, y: 0, width, height: 8, rx: 1, class: isGraduate ? 'graduate' : 'bar' });
+    const bar = h('rect', { x: 0, y: 0, width, height: 8, rx: 1, class: isGraduate(idea) ? 'graduate' : 'bar' });
     return h(
       'li',
       {},
-      h('code', { class: 'ticker' }, ticker),
+      h('code', { class: 'ticker' }, idea.ticker),
       h('svg', { viewBox: `0 0 ${BAR_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, bar),
       h(
         'span',
         {},
         `${percent(totalBps / Math.max(1, state.reveals.size))} · ${plural(backers, 'backer')}`,
-        isGraduate && ' ✓',
+        isGraduate(idea) && ' ✓',
       ),
     );
-  });
-  const list = h('ul', { class: 'tally', 'aria-label': 'Tally' }, ...rows);
-  return [list, rest(model, state.ideas.length - shown.length, 'idea')];
+  };
+  const list = (ideas: readonly Idea[]) => h('ul', { class: 'tally', 'aria-label': 'Tally' }, ...ideas.map(row));
+  return [
+    ...folded(shown, { noun: 'idea', isKept: isGraduate, list }),
+    rest(model, state.ideas.length - shown.length, 'idea'),
+  ];
 }
 
 /** Of the matrix that the service makes. */
 const CELLS_MAX = 8_192;
 
 function matrix(model: ChamberModel): readonly Child[] {
-  const { members, reveals, commitments } = model.state;
+  const { members, reveals } = model.state;
   const isWhole = model.live !== undefined;
   const ideas = isWhole ? model.state.ideas : model.state.ideas.slice(0, ROWS_MAX);
   const shown = isWhole ? members : members.slice(0, Math.floor(CELLS_MAX / Math.max(1, ideas.length)));
@@ -92,8 +103,9 @@ function matrix(model: ChamberModel): readonly Child[] {
   const rows = shown.map((did) => {
     const reveal = reveals.get(did);
     const who = h('th', { scope: 'row' }, agent(did, model));
-    const kind = commitments.has(did) ? 'sealed' : 'empty';
-    if (reveal === undefined) return h('tr', {}, who, h('td', { colspan: Math.max(1, ideas.length) }, envelope(kind)));
+    if (reveal === undefined) {
+      return h('tr', {}, who, h('td', { colspan: Math.max(1, ideas.length), class: 'unopened' }, envelope(model, did)));
+    }
     const byIdea = new Map(reveal.allocations.map(({ ideaId, bps }) => [ideaId, bps]));
     const cells = ideas.map(({ ideaId }) => {
       const bps = byIdea.get(ideaId) ?? 0;

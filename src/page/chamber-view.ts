@@ -5,10 +5,11 @@ import { isClosed, phaseAt, turnAt } from '../../projections/phase.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
-import { DEADLINES, type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
+import type { Millis, Phase } from '../vocabulary/values.ts';
 import { allocationSection } from './allocation-view.ts';
-import { agent, type Cast, hash, more, PHASE_NAMES, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
+import { agent, type Cast, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
 import { alarm, type LiveModel, replayBar, verifySection } from './live-view.ts';
+import { phaseStrip } from './phase-strip.ts';
 import { transcriptSection } from './transcript-view.ts';
 
 export interface ChamberModel extends Cast {
@@ -35,7 +36,7 @@ export function chamberView(model: ChamberModel): Element {
       h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, model)),
     ),
     state.topic !== null && foreignBlock(state.topic, 'text topic'),
-    phaseLine(model, phase),
+    phaseStrip(model, phase),
     h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
     alarm(live),
     replayBar(live),
@@ -55,29 +56,6 @@ export function chamberView(model: ChamberModel): Element {
       transcriptSection(model),
     ),
   );
-}
-
-function phaseLine({ state, now, live }: ChamberModel, phase: Phase): Element {
-  const current = PHASES.indexOf(phase);
-  const steps = PHASES.map((each, index) => {
-    const deadline = DEADLINES[index];
-    const end = deadline === undefined ? undefined : state.deadlines[deadline];
-    const { committed } = state.settlement;
-    const at = end ?? (committed === null ? undefined : Date.parse(committed.committedAt));
-    const status = index < current || phase === 'COMMITTED' ? 'done' : index === current ? 'current' : 'todo';
-    return h(
-      'li',
-      { class: status, 'aria-current': index === current ? 'step' : undefined },
-      h('strong', {}, PHASE_NAMES[each]),
-      at !== undefined && h('span', {}, end === undefined ? '' : 'until ', time(at, now)),
-      live &&
-        status === 'current' &&
-        end !== undefined &&
-        end > now &&
-        h('b', { class: 'left' }, `${timeLeft(end, now)} left`),
-    );
-  });
-  return h('ol', { class: 'phases', 'aria-label': 'Phases' }, ...steps);
 }
 
 /** One sentence: what happens now. */
@@ -103,7 +81,7 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
         '.',
       ];
     case 'ALLOCATE_COMMIT':
-      return [`${commitments.size} of ${plural(members.length, 'member')} have sealed an allocation.`];
+      return [sealedSentence(commitments.size, members.length)];
     case 'ALLOCATE_REVEAL':
       if (isClosed(state, now)) {
         if (relayerProblem === undefined)
@@ -118,13 +96,18 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
   }
 }
 
+function sealedSentence(count: number, total: number): string {
+  const verb = count === 1 || total === 1 ? 'has' : 'have';
+  return `${count} of ${plural(total, 'member')} ${verb} sealed an allocation.`;
+}
+
 function ideaSection(model: ChamberModel, phase: Phase): Element {
   const { state } = model;
   const byIdea = tallies(state);
   const winners = new Set(phase === 'COMMITTED' ? graduates(state) : []);
   // What the service sends is bounded; the browser has the whole log anyway.
   const shown = model.live === undefined ? ideasThatFit(state.ideas) : state.ideas;
-  const cards = shown.map((idea) => {
+  const card = (idea: Idea) => {
     const { backers = 0 } = byIdea.get(idea.ideaId) ?? {};
     return h(
       'li',
@@ -147,7 +130,8 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
       ),
       token(model, idea),
     );
-  });
+  };
+  const list = (ideas: readonly Idea[]) => h('ul', { class: 'ideas' }, ...ideas.map(card));
   const empty = h(
     'p',
     { class: 'empty' },
@@ -158,7 +142,7 @@ function ideaSection(model: ChamberModel, phase: Phase): Element {
     'section',
     {},
     h('h2', {}, 'Ideas'),
-    cards.length === 0 ? empty : h('ul', { class: 'ideas' }, ...cards),
+    shown.length === 0 ? empty : folded(shown, { noun: 'idea', isKept: (idea) => winners.has(idea), list }),
     left > 0 && more(plural(left, 'idea'), `${state.chamberId}/ideas`),
   );
 }
@@ -220,7 +204,7 @@ function rootSection({ state, now }: ChamberModel): Element {
     h(
       'p',
       {},
-      `It proves that these ${plural(committed.eventCount, 'move')} are the ones committed on the chain: if one were altered, added or left out, the root would differ.`,
+      `It proves that ${committed.eventCount === 1 ? 'this move is the one' : `these ${committed.eventCount} moves are the ones`} committed on the chain: if one were altered, added or left out, the root would differ.`,
     ),
   );
 }

@@ -1,6 +1,6 @@
 // Times, agents and hashes as people read them; the same in the service and in the browser.
 
-import { type Element, h } from '../html/element.ts';
+import { type Child, type Element, h } from '../html/element.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
 export const PHASE_NAMES: Readonly<Record<Phase, string>> = {
@@ -22,15 +22,13 @@ export function time(at: Millis, now: Millis): Element {
 
 const DAY_SECONDS = 86_400;
 
-/** What is left until `end`, e.g. `2 d 3 h` or `4:05`. */
+/** What is left until `end` in its two largest units, e.g. `2 d 3 h`, `1 m 31 s` or `8 s`. */
 export function timeLeft(end: Millis, now: Millis): string {
   const seconds = Math.max(0, Math.ceil((end - now) / 1000));
-  const hours = Math.floor(seconds / 3600);
-  if (seconds >= DAY_SECONDS) return `${Math.floor(seconds / DAY_SECONDS)} d ${hours % 24} h`;
-  const [minutes = '', rest = ''] = [Math.floor(seconds / 60) % 60, seconds % 60].map((part) =>
-    String(part).padStart(2, '0'),
-  );
-  return hours > 0 ? `${hours}:${minutes}:${rest}` : `${Number(minutes)}:${rest}`;
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
+  if (seconds >= DAY_SECONDS) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours > 0) return `${hours} h ${minutes % 60} m`;
+  return minutes > 0 ? `${minutes} m ${seconds % 60} s` : `${seconds} s`;
 }
 
 const HEAD_CHARS = 6;
@@ -76,6 +74,20 @@ export function percent(bps: number): string {
 
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Of a list that a reader looks through: more than this many are behind a summary. */
+const FRONT_MAX = 8;
+
+/** The first items and those that matter most stand in front; the rest opens. */
+export function folded<T>(
+  items: readonly T[],
+  { noun, isKept, list }: { noun: string; isKept: (item: T) => boolean; list: (items: readonly T[]) => Element },
+): readonly Child[] {
+  const isFront = (item: T, index: number) => index < FRONT_MAX || isKept(item);
+  const rest = items.filter((item, index) => !isFront(item, index));
+  const summary = h('summary', {}, `${rest.length} more ${noun}${rest.length === 1 ? '' : 's'}`);
+  return [list(items.filter(isFront)), rest.length > 0 && h('details', { class: 'rest' }, summary, list(rest))];
 }
 
 /** Rows of a list that the service makes; the browser shows all of them. */

@@ -128,6 +128,8 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
     file !== undefined && h('p', {}, foreign(file), ', which does not leave this browser.'),
     h('p', { role: 'status' }, audit.failure ?? verdict(live, broken)),
     broken.length > 0 && h('div', { role: 'alert' }, h('ul', { class: 'findings' }, ...broken.map(finding))),
+    // Above what grows.
+    file === undefined && chainForm(live),
     h(
       'details',
       {},
@@ -135,7 +137,6 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
       h('ul', { class: 'checks' }, ...audit.results.map(check)),
       h('p', { class: 'facts' }, LIMITS),
     ),
-    file === undefined && chainForm(live),
     file === undefined && stateLink(audit),
     fileField(),
   );
@@ -225,8 +226,9 @@ function chainForm({ chain, audit }: LiveModel): Element {
 
 function stateLink({ size, root }: Audit): Element | false {
   if (root === null) return false;
-  const link = h('a', { href: `?size=${size}&root=${root}` }, `Link to these ${plural(size, 'move')}`);
-  return h('p', { class: 'facts' }, link, ': it shows a later visitor whether they were changed.');
+  const [moves, were] = size === 1 ? ['this move', 'it was'] : [`these ${size} moves`, 'they were'];
+  const link = h('a', { href: `?size=${size}&root=${root}` }, `Link to ${moves}`);
+  return h('p', { class: 'facts' }, link, `: it shows a later visitor whether ${were} changed.`);
 }
 
 /** A file may also be dropped anywhere on the page. */

@@ -123,7 +123,7 @@ describe('a chamber without scripts', () => {
     await enterPhase(house, id, 'ALLOCATE_COMMIT');
     const { commit, reveal } = allocationOf(id, ada, { 'idea-1': 6000 });
     await house.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
-    expect(await read()).toContain('1 of 2 members have sealed an allocation.');
+    expect(await read()).toContain('1 of 2 members has sealed an allocation.');
     await enterPhase(house, id, 'ALLOCATE_REVEAL');
     await house.must('POST', `/chambers/${id}/allocate/reveal`, { by: ada, body: reveal });
     expect(await read()).toMatch(/60 % · 1 backer ✓/);
@@ -133,6 +133,54 @@ describe('a chamber without scripts', () => {
     expect(html).toContain(`<code class="whole">${merkleRoot}</code>`);
     expect(html).toContain('graduated');
     expect((await pageOf(house, '/')).html).toMatch(/<h2>Past <small>1<\/small>/);
+  });
+
+  it('says of each phase when it ended or ends, and of each member what it left undone', async () => {
+    const house = new House();
+    const [ada, bruno] = [await house.agent(), await house.agent()];
+    const id = await openChamber(house, [ada, bruno]);
+    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
+    const ends = async () => [...(await read()).matchAll(/<span>(ended|until) <time/g)].map(([, word]) => word);
+    expect(await ends()).toEqual(['until', 'until', 'until', 'until', 'until']);
+    await enterPhase(house, id, 'PROPOSAL');
+    await house.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
+    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    expect(await ends()).toEqual(['ended', 'ended', 'ended', 'until', 'until']);
+    const { commit } = allocationOf(id, ada, { 'idea-1': 6000 });
+    await house.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
+    const left = async () =>
+      [...(await read()).matchAll(/class="envelope .*?<\/svg> (.*?)<\/span>/g)].map(([, words]) => words);
+    expect(await left()).toEqual(['sealed', 'nothing yet']);
+    await enterPhase(house, id, 'ALLOCATE_REVEAL');
+    expect(await left()).toEqual(['sealed', 'nothing sealed']);
+    await enterPhase(house, id, 'COMMITTED');
+    expect(await left()).toEqual(['not opened', 'nothing sealed']);
+    expect(await ends()).toEqual(['ended', 'ended', 'ended', 'ended', 'ended']);
+  });
+
+  it('speaks of one as of one, and of many ideas shows the first', async () => {
+    const house = new House();
+    const by = await house.agent();
+    const id = await openChamber(house, [by]);
+    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
+    expect(await read()).toContain('1 member so far.');
+    await enterPhase(house, id, 'PROPOSAL');
+    for (let n = 1; n <= 10; n++) {
+      await house.must('POST', `/chambers/${id}/propose`, { by, body: { name: `Idea ${n}`, ticker: `I${n}` } });
+      if (n === 8) expect(await read()).not.toContain('<details class="rest">');
+    }
+    expect(await read()).toMatch(
+      /<details class="rest"><summary>2 more ideas<\/summary>.*Idea 9.*Idea 10.*<\/details>/,
+    );
+    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    const { commit, reveal } = allocationOf(id, by, { 'idea-10': 6000 });
+    await house.must('POST', `/chambers/${id}/allocate/commit`, { by, body: commit });
+    expect(await read()).toContain('1 of 1 member has sealed an allocation.');
+    await enterPhase(house, id, 'ALLOCATE_REVEAL');
+    await house.must('POST', `/chambers/${id}/allocate/reveal`, { by, body: reveal });
+    await enterPhase(house, id, 'COMMITTED');
+    // What graduated is never behind the summary.
+    expect(await read()).toMatch(/Idea 10.*<details class="rest"><summary>1 more idea<\/summary>.*Idea 9.*<\/details>/);
   });
 
   it('the transcript ends with the latest hundred events', async () => {

@@ -41,6 +41,30 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     expect(await page.locator('#e1 .mark').getAttribute('aria-label')).toBe('verified');
   });
 
+  it('a click under way and a form that is being filled in stay as they are, whatever is found meanwhile', async () => {
+    const agent = await newAgent(stage);
+    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    const page = await reader.open(`/chambers/${chamberId}`, {
+      alter: (line) => line.replace('"turnOrder":0', '"turnOrder":1'),
+    });
+    await page.locator('.verify.good').waitFor();
+    const form = page.locator('.chain');
+    const summary = form.locator('summary');
+    await summary.click();
+    await page.getByLabel('RPC').fill('https://rpc.example');
+    await summary.hover();
+    await page.mouse.down();
+    await agent.joinChamber(chamberId);
+    // Longer than it takes to find it and to draw it.
+    await page.waitForTimeout(1_000);
+    expect(await form.getAttribute('open')).toBe('');
+    await page.mouse.up();
+    await shows(page, '.findings', 'turnOrder');
+    expect(await form.getAttribute('open')).toBeNull();
+    await summary.click();
+    expect(await page.getByLabel('RPC').inputValue()).toBe('https://rpc.example');
+  });
+
   it('names a service that shows another root than that of its lines', async () => {
     const other = `0x${'12'.repeat(32)}`;
     const page = await reader.open(path, { preview: (text) => text.replace(root, other) });

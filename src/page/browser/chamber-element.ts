@@ -6,6 +6,7 @@ import { type ChamberEvent, fromLine } from '../../vocabulary/events.ts';
 import { chamberView } from '../chamber-view.ts';
 import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.ts';
 import { NOT_AUDITED, startAudit } from './auditor.ts';
+import { Drawing } from './drawing.ts';
 import { DrawnChunks } from './drawn-chunks.ts';
 import { linkedEvent, namedChain, namedRoot } from './location.ts';
 import { followLog } from './log-stream.ts';
@@ -45,7 +46,7 @@ export class LiveChamber extends HTMLElement {
   #speed = 1;
   #isConnected = false;
   #relayerProblem: string | undefined;
-  #isScheduled = false;
+  readonly #drawing = new Drawing(() => this.#render());
   /** A jump to the event in the address takes several frames, because the chunks around it are drawn meanwhile. */
   #jump: { readonly eventId: number; framesLeft: number } | undefined;
 
@@ -133,6 +134,7 @@ export class LiveChamber extends HTMLElement {
 
   #listen(): void {
     const { signal } = this.#ended;
+    this.#drawing.watch(this, signal);
     addEventListener('hashchange', () => this.#jumpToLinked(), { signal });
     addEventListener('beforeprint', () => this.#print(true), { signal });
     addEventListener('afterprint', () => this.#print(false), { signal });
@@ -229,12 +231,7 @@ export class LiveChamber extends HTMLElement {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || !this.#isReady) return;
-    this.#isScheduled = true;
-    requestAnimationFrame(() => {
-      this.#isScheduled = false;
-      this.#render();
-    });
+    if (this.#isReady) this.#drawing.schedule();
   }
 
   /** A browser prints what is in the document when the event returns. */

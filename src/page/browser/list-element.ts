@@ -1,6 +1,7 @@
 // <live-list>: the list of chambers, refreshed every few seconds while the page is visible.
 import type { ChamberItemView } from '../../../projections/views.ts';
 import { listView } from '../list-view.ts';
+import { Drawing } from './drawing.ts';
 import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
 
@@ -16,12 +17,13 @@ export class LiveList extends HTMLElement {
     const { base = './', before, limit = '', now = '' } = this.dataset;
     const clock = new ServerClock(Number(now));
     const address = `${base}chambers?limit=${limit}${before === undefined ? '' : `&before=${before}`}`;
-    const render = () => {
+    const drawing = new Drawing(() => {
       if (this.#chambers === undefined) return;
       const hasMore = this.#chambers.length === Number(limit);
       const model = { chambers: this.#chambers, now: clock.now(), isLive: true, search: this.#search, hasMore };
       patchChildren(this, [listView(model)]);
-    };
+    });
+    const render = () => drawing.schedule();
     const refresh = async () => {
       if (document.hidden && this.#chambers !== undefined) return;
       const response = await fetch(address, { headers: { accept: 'application/json' } });
@@ -35,6 +37,7 @@ export class LiveList extends HTMLElement {
       render();
     });
     const { signal } = this.#ended;
+    drawing.watch(this, signal);
     const timers = [setInterval(render, TICK_MILLIS), setInterval(attempt, REFRESH_MILLIS)];
     signal.addEventListener('abort', () => timers.forEach(clearInterval));
     document.addEventListener('visibilitychange', attempt, { signal });

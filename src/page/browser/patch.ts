@@ -9,25 +9,32 @@ const sources = new WeakMap<Node, Described>();
 /** Makes the described children the only ones of the parent. */
 export function patchChildren(parent: Element, children: Described['children']): void {
   for (const [index, child] of children.entries()) {
-    const node = parent.childNodes[index];
-    if (typeof child === 'string') {
-      if (node instanceof Text) {
-        if (node.data !== child) node.data = child;
-      } else place(parent, document.createTextNode(child), node);
-    } else if (node instanceof Element && node.localName === child.tag && node.id === (child.attributes['id'] ?? '')) {
-      patch(node, child);
-    } else {
-      const made = document.createElementNS(child.tag === 'svg' ? SVG : parent.namespaceURI, child.tag);
-      place(parent, made, node);
-      patch(made, child);
-    }
+    const node =
+      adoptable(parent, children, index) ?? parent.insertBefore(made(parent, child), parent.childNodes[index] ?? null);
+    if (typeof child !== 'string') patch(node as Element, child);
+    else if (node.textContent !== child) node.textContent = child;
   }
   while (parent.childNodes.length > children.length) parent.lastChild?.remove();
 }
 
-function place(parent: Element, made: Node, node: ChildNode | undefined): void {
-  if (node === undefined) parent.append(made);
-  else node.replaceWith(made);
+/** The node at the index if the child describes it. One that a later child describes stays for that; others go. */
+function adoptable(parent: Element, children: Described['children'], index: number): ChildNode | undefined {
+  for (;;) {
+    const node = parent.childNodes[index];
+    if (node === undefined || describes(children[index], node)) return node;
+    if (children.some((later, at) => at > index && describes(later, node))) return undefined;
+    node.remove();
+  }
+}
+
+function describes(child: Described | string | undefined, node: Node): boolean {
+  if (typeof child === 'string' || child === undefined) return child !== undefined && node instanceof Text;
+  return node instanceof Element && node.localName === child.tag && node.id === (child.attributes['id'] ?? '');
+}
+
+function made(parent: Element, child: Described | string): ChildNode {
+  if (typeof child === 'string') return document.createTextNode(child);
+  return document.createElementNS(child.tag === 'svg' ? SVG : parent.namespaceURI, child.tag);
 }
 
 function patch(element: Element, described: Described): void {

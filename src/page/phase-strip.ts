@@ -1,0 +1,37 @@
+// The phases of a chamber as a line: which are over, which is on, and when each ends.
+
+import { type Child, type Element, h } from '../html/element.ts';
+import { DEADLINES, PHASES, type Phase } from '../vocabulary/values.ts';
+import type { ChamberModel } from './chamber-view.ts';
+import { PHASE_NAMES, time, timeLeft } from './format.ts';
+
+type Status = 'done' | 'current' | 'todo';
+
+export function phaseStrip(model: ChamberModel, phase: Phase): Element {
+  const current = PHASES.indexOf(phase);
+  const steps = PHASES.map((each, index) => {
+    const status = index < current || phase === 'COMMITTED' ? 'done' : index === current ? 'current' : 'todo';
+    return h(
+      'li',
+      { class: status, 'aria-current': index === current ? 'step' : undefined },
+      h('strong', {}, PHASE_NAMES[each]),
+      endOf(model, index, status),
+    );
+  });
+  return h('ol', { class: 'phases', 'aria-label': 'Phases' }, ...steps);
+}
+
+/** The last phase has no end; its time is that of the block with the root. */
+function endOf({ state, now, live }: ChamberModel, index: number, status: Status): Child {
+  const deadline = DEADLINES[index];
+  if (deadline === undefined) {
+    const { committed } = state.settlement;
+    return committed !== null && h('span', {}, time(Date.parse(committed.committedAt), now));
+  }
+  const end = state.deadlines[deadline];
+  const isLeft = live !== undefined && status === 'current' && end > now;
+  return [
+    h('span', {}, end <= now ? 'ended ' : 'until ', time(end, now)),
+    isLeft && h('b', { class: 'left' }, `${timeLeft(end, now)} left`),
+  ];
+}
