@@ -137,8 +137,8 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
       h('ul', { class: 'checks' }, ...audit.results.map(check)),
       h('p', { class: 'facts' }, LIMITS),
     ),
-    file === undefined && stateLink(audit),
     fileField(),
+    file === undefined && stateLink(audit),
   );
 }
 

@@ -29,9 +29,9 @@ function endOf({ state, now, live }: ChamberModel, index: number, status: Status
     return committed !== null && h('span', {}, time(Date.parse(committed.committedAt), now));
   }
   const end = state.deadlines[deadline];
-  const isLeft = live !== undefined && status === 'current' && end > now;
   return [
     h('span', {}, end <= now ? 'ended ' : 'until ', time(end, now)),
-    isLeft && h('b', { class: 'left' }, `${timeLeft(end, now)} left`),
+    // Its place is kept where there is nothing live yet.
+    status === 'current' && end > now && h('b', { class: 'left' }, live && `${timeLeft(end, now)} left`),
   ];
 }

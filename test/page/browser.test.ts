@@ -35,6 +35,25 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await shows(page, 'h1', 'Harbour <b>watch</b>');
   });
 
+  it('moves nothing when the script takes over what the service sent', async () => {
+    const agent = await newAgent(stage);
+    const { chamberId } = await agent.createChamber({
+      ...newChamber(stage.now()),
+      name: 'Still',
+      topic: 'Nothing moves.',
+    });
+    await agent.joinChamber(chamberId);
+    for (const [path, ready] of [
+      ['/', '.search'],
+      [`/chambers/${chamberId}`, '.verify.good'],
+    ] as const) {
+      const page = await reader.open(path, { look: { viewport: { width: 1280, height: 800 } } });
+      await page.locator(ready).waitFor();
+      await shows(page, 'main', path === '/' ? /\d s left/ : 'Link to these 2 moves');
+      expect([path, await layoutShift(page)]).toEqual([path, expect.closeTo(0, 2)]);
+    }
+  });
+
   it('watches a chamber from LOBBY to COMMITTED, verifies it, and replays it', { timeout: 90_000 }, async () => {
     const names = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
     const agents = await Promise.all(names.map((label) => newLabelled(stage, label)));
@@ -120,6 +139,16 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await page.locator('#e7.linked').waitFor();
   });
 });
+
+/** The sum of what Chromium reports of what moved without the reader's doing. */
+function layoutShift(page: Page): Promise<number> {
+  return page.evaluate(`new Promise((resolve) => {
+    let sum = 0;
+    const observer = new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => { sum += value; }));
+    observer.observe({ type: 'layout-shift', buffered: true });
+    setTimeout(() => resolve(sum), 100);
+  })`);
+}
 
 /** The part of a chamber's view that the page shows, as it shows it. */
 function shown(view: ChamberView | undefined) {
