@@ -41,6 +41,7 @@ describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
       expect(await misplaced(list)).toEqual([]);
       const page = await reader.open('/chambers/1', { look });
       await shows(page, '.verify.good', 'nothing is broken.');
+      for (const summary of await page.locator('.rest summary').all()) await summary.click();
       const names = HOSTILE.map((text) => visibleText(cut(text, NAME_CHARS_MAX)));
       const labels = HOSTILE.map((text) => visibleText(cut(text, LABEL_CHARS_MAX)));
       const texts = HOSTILE.map(visibleText);
