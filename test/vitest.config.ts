@@ -28,7 +28,7 @@ const SERVICE = [
   'test/page/{browser,hostile,verify,waiting}.test.ts',
   'test/docs/{journey,pages}.test.ts',
   'test/log/{damage,old-release}.test.ts',
-  'test/log/sqlite/{erase,failed-writes,maintenance,repair-tail,sqlite-log}.test.ts',
+  'test/log/sqlite/{erase,failed-writes,maintenance,migration,repair-tail,sqlite-log}.test.ts',
   'test/metrics/*.test.ts',
   'test/mcp/{agent-server,routes}.test.ts',
 ];

@@ -7,6 +7,7 @@ import type { Forum } from '../forum/forum.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
 import type { StreamDamaged } from '../log/damage.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
+import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
 import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -53,12 +54,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
+const MIGRATION_REPORT_MS = 5_000;
+
+/** At its beginning, and then from time to time: a large database takes minutes. */
+function reportMigration(logger: Logger): OnMigration {
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  return (progress) => {
+    if (performance.now() < reportedAt + MIGRATION_REPORT_MS) return;
+    reportedAt = performance.now();
+    logger.info(progress, 'migrating the database');
+  };
+}
+
 async function openStore({ config, logger, onFatal }: ServiceOptions) {
   const onDamage = ({ stream, eventId, message }: StreamDamaged) =>
     logger.error({ stream, eventId }, `alert raised: ${message}; restore a backup`);
   const { DATABASE_URL: url, DATABASE_CONNECTIONS_MAX: connectionsMax } = config;
   if (url === undefined) {
-    return { store: openSqliteStore(config.DATABASE_PATH, { onCorruption: onFatal, onDamage }), now: Date.now };
+    const options = { onCorruption: onFatal, onDamage, onMigration: reportMigration(logger) };
+    return { store: openSqliteStore(config.DATABASE_PATH, options), now: Date.now };
   }
   // Loaded only when used: it would slow every other start.
   const { openPostgresStore } = await import('../log/postgres/store.ts');

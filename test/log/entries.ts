@@ -84,9 +84,11 @@ export function asSchema2(path: string): void {
   const db = new Database(path);
   db.exec(`
     ALTER TABLE events DROP COLUMN line_crc; ALTER TABLE events DROP COLUMN nodes_crc;
-    DROP TABLE registrations; DROP TABLE chamber_phases; DROP TABLE snapshots; DROP INDEX ideas_of_chamber;
+    ALTER TABLE chambers DROP COLUMN turn_seconds; ALTER TABLE chambers DROP COLUMN max_members;
+    DROP TABLE registrations; DROP TABLE members; DROP TABLE turns; DROP TABLE chamber_phases; DROP TABLE snapshots; DROP INDEX ideas_of_chamber;
     CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
+    UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark';
     PRAGMA user_version = 2;
   `);
   db.close();

@@ -1,4 +1,4 @@
-// A database of release 0.1.0 stays sound: rules that became stricter apply to new requests only.
+// A database of release 0.1.0 stays sound, also one that a later commit has opened: rules that became stricter apply to new requests only.
 import { createHash } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -54,16 +54,6 @@ const HOST_MALFORMED = { status: 400, body: expect.stringContaining('the Host he
 
 const expected: Expected = JSON.parse(readFileSync(new URL('expected.json', FOLDER), 'utf8'));
 
-function copy(): string {
-  const path = temporaryDatabase();
-  copyFileSync(new URL('chambers.db', FOLDER), path);
-  return path;
-}
-
-function open(path = copy()): Promise<Running> {
-  return run({ DATABASE_PATH: path });
-}
-
 async function linesOf({ service }: Running, stream: number | string): Promise<Lines> {
   const { ndjson, count } = await service.forum.store.log.readPage(stream, 0, 10_000);
   return { count, sha256: createHash('sha256').update(ndjson).digest('hex') };
@@ -85,7 +75,16 @@ function send({ url }: Running, { method, target, headers, body }: Recorded['req
   });
 }
 
-describe('a database of release 0.1.0', () => {
+describe.each([
+  ['release 0.1.0', 'release-0.1'],
+  ['release 0.1.0 that commit 3e8f4c4 has opened', 'schema-4'],
+])('a database of %s', (_title, folder) => {
+  function open(): Promise<Running> {
+    const path = temporaryDatabase();
+    copyFileSync(new URL(`../${folder}/chambers.db`, FOLDER), path);
+    return run({ DATABASE_PATH: path });
+  }
+
   it('keeps its log id and every line, byte for byte', async () => {
     const running = await open();
     expect(running.service.forum.store.log.logId).toBe(expected.logId);

@@ -5,7 +5,7 @@ import type { Client } from 'pg';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 
-const SCHEMA_VERSION = 5;
+const SCHEMA_VERSION = 4;
 const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one migration at a time in a database. */
 const MIGRATION_LOCK = '4848270581';
@@ -107,16 +107,15 @@ CREATE TABLE registrations (
   covers_email boolean NOT NULL
 );
 CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NOT NULL);
+CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
 `;
 
-/** Schema 3 had snapshots of chambers only. */
+/** The released schema before this one had snapshots of chambers only. */
+const SCHEMA_WITHOUT_ACCOUNTS = 3;
 const SNAPSHOTS_OF_STREAMS = `
 ALTER TABLE snapshots RENAME chamber_id TO stream;
 ALTER TABLE snapshots ALTER stream TYPE text COLLATE "C" USING stream::text;
 `;
-
-/** Since schema 2. */
-const LEASES = 'CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL)';
 
 /** Creates the schema in an empty database; throws an Error of one line on a server or a database that can't hold a log. */
 export async function migrate(client: Client): Promise<void> {
@@ -127,7 +126,7 @@ export async function migrate(client: Client): Promise<void> {
     const version = await readVersion(client);
     requireKnown(version);
     if (version === undefined) await create(client);
-    else if (version < SCHEMA_VERSION) await upgrade(client, version);
+    else if (version === SCHEMA_WITHOUT_ACCOUNTS) await addSnapshotsOfAccounts(client);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
@@ -147,7 +146,8 @@ export async function probe(client: Client): Promise<string> {
 }
 
 function requireKnown(version: number | undefined): void {
-  if (version === undefined || version <= SCHEMA_VERSION) return;
+  if (version === undefined || version === SCHEMA_VERSION || version === SCHEMA_WITHOUT_ACCOUNTS) return;
+  if (version < SCHEMA_VERSION) throw new Error(`the database has schema ${version}, which no release wrote`);
   throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
 }
 
@@ -206,17 +206,13 @@ async function readVersion(client: Client): Promise<number | undefined> {
 
 async function create(client: Client): Promise<void> {
   await client.query(SCHEMA);
-  await client.query(LEASES);
   await client.query("INSERT INTO meta VALUES ('schema_version', $1), ('log_id', $2)", [
     String(SCHEMA_VERSION),
     randomBytes(16).toString('hex'),
   ]);
 }
 
-async function upgrade(client: Client, version: number): Promise<void> {
-  if (version < 2) await client.query(LEASES);
-  if (version < 3) await client.query('ALTER TABLE unplaced DROP CONSTRAINT unplaced_pkey');
-  if (version < 4) await client.query(SNAPSHOTS_OF_STREAMS);
-  // Schema 5 differs in no table: releases before it can't read chambers that end phases early.
+async function addSnapshotsOfAccounts(client: Client): Promise<void> {
+  await client.query(SNAPSHOTS_OF_STREAMS);
   await client.query("UPDATE meta SET value = $1 WHERE name = 'schema_version'", [String(SCHEMA_VERSION)]);
 }

@@ -4,15 +4,13 @@ import type { Millis } from '../../vocabulary/values.ts';
 
 /** Name in `meta` of the persisted clock. */
 export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
-/** Its name in files of earlier releases. */
-const CLOCK_FORMERLY = 'told_at';
 /** The last millisecond of a year of four digits. */
 const TIME_MAX: Millis = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /** The later of the newest event's `ts` and the persisted clock; 0 in an empty log. Throws if either is not a time. */
 export function readClock(db: Database): Millis {
-  const query = 'SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM meta WHERE name IN (?, ?)';
-  const persisted = db.prepare<[string, string], number>(query).pluck().get(CLOCK_HIGH_WATER_MARK, CLOCK_FORMERLY);
+  const query = 'SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM meta WHERE name = ?';
+  const persisted = db.prepare<[string], number>(query).pluck().get(CLOCK_HIGH_WATER_MARK);
   if (persisted !== undefined && persisted > TIME_MAX)
     throw new Error('the persisted clock is not a time: restore a backup');
   return Math.max(persisted ?? 0, newestEventAt(db));

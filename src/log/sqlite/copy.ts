@@ -10,8 +10,7 @@ import { createPrivate, openDatabaseFile, PAGE_BYTES, requireOneName } from './d
 import { deriveTables } from './derived-tables.ts';
 import { indexEverything } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
-import { isWhole } from './line-check.ts';
-import { migrate } from './schema.ts';
+import { migrate } from './migration.ts';
 import { COPIED_THROUGH, openReader, readMeta } from './stored-events.ts';
 
 const ROWS_PER_PAGE = 500;
@@ -121,12 +120,9 @@ function* readEvents(db: Database.Database): Generator<readonly EventRow[]> {
   }
 }
 
-/** Events of earlier schemas have no checksum. */
 function requireIntact({ stream, event_id, line, nodes, line_crc, nodes_crc }: SealedRow): void {
-  const isIntact =
-    line_crc === null ? isWhole(line, nodes) : line_crc === crc32(line) && nodes_crc === (nodes && crc32(nodes));
-  if (!isIntact)
-    throw new Error(`event ${event_id} of ${stream} is not as it was written: chambers fsck reports the damage`);
+  if (line_crc === crc32(line) && nodes_crc === (nodes && crc32(nodes))) return;
+  throw new Error(`event ${event_id} of ${stream} is not as it was written: chambers fsck reports the damage`);
 }
 
 /** The key, and the columns. */
@@ -136,7 +132,7 @@ const READ_KEPT = {
 } as const;
 
 /** What another store has of its own, or is written anew. */
-const OWN_META = "'indexed_through', 'moved_to', 'copied_through', 'clock_high_water_mark', 'told_at'";
+const OWN_META = "'indexed_through', 'moved_to', 'copied_through', 'clock_high_water_mark'";
 
 function* readKept(db: Database.Database, table: KeptTable): Generator<readonly KeptRow[]> {
   if (table === 'meta') {

@@ -4,7 +4,8 @@ import { closeSync, lstatSync, openSync, readlinkSync, readSync, realpathSync, s
 import { basename, dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { LogCorruption } from '../damage.ts';
-import { migrate, SCHEMA_VERSION } from './schema.ts';
+import { migrate, type OnMigration } from './migration.ts';
+import { SCHEMA_VERSION } from './schema.ts';
 
 const CACHE_KIB = 32_768;
 /** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
@@ -29,7 +30,7 @@ export interface DatabaseFile {
 }
 
 /** Opens or creates the database for this process alone, or in memory for ':memory:'. Throws an Error of one line. */
-export function openDatabaseFile(path: string): DatabaseFile {
+export function openDatabaseFile(path: string, onMigration?: OnMigration): DatabaseFile {
   if (path === ':memory:') {
     const db = connect(path);
     return { db, close: () => void db.close() };
@@ -40,7 +41,7 @@ export function openDatabaseFile(path: string): DatabaseFile {
     const file = requireOneName(path);
     lock = lockWriter(`${file}.lock`);
     createPrivate(file);
-    db = connect(file);
+    db = connect(file, onMigration);
     return new WatchedFile({ db, lock, path, file });
   } catch (error) {
     db?.close();
@@ -113,7 +114,7 @@ export function createPrivate(path: string): void {
   }
 }
 
-function connect(path: string): Database.Database {
+function connect(path: string, onMigration?: OnMigration): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.pragma(`page_size = ${PAGE_BYTES}`);
@@ -123,7 +124,7 @@ function connect(path: string): Database.Database {
     db.pragma(`cache_size = -${CACHE_KIB}`);
     db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
-    migrate(db);
+    migrate(db, onMigration);
     requireWritable(db);
     return db;
   } catch (error) {

@@ -31,11 +31,6 @@ CREATE TABLE snapshots (
 ) STRICT;
 `;
 
-/** JSON, only of chambers with `rounds` or `movesPerTurn`: deadlines, rounds, movesPerTurn. Since schema 6. */
-export const CHAMBER_PACE = 'pace TEXT';
-/** JSON: silent and spoken, where either is set. Since schema 6. */
-export const TURN_PACE = 'pace TEXT';
-
 export const DERIVED = `
 CREATE TABLE chambers (
   chamber_id INTEGER PRIMARY KEY,
@@ -52,7 +47,8 @@ CREATE TABLE chambers (
   max_members INTEGER,
   is_committed INTEGER NOT NULL,
   is_settled INTEGER NOT NULL,
-  ${CHAMBER_PACE}
+  -- JSON, only of chambers with rounds or movesPerTurn: these two, and the deadlines.
+  pace TEXT
 ) STRICT;
 CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE is_committed = 0;
 CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline) WHERE is_settled = 0;
@@ -87,10 +83,13 @@ CREATE TABLE turns (
   phase TEXT,
   turn_order INTEGER NOT NULL,
   since INTEGER NOT NULL,
-  ${TURN_PACE}
+  -- JSON: silent and spoken, where either is set.
+  pace TEXT
 ) STRICT;
 ${CHAMBER_PHASES} ${SNAPSHOTS}
 `;
+
+const EVENTS_PER_REPORT = 2_000;
 
 interface StoredLine {
   readonly chamber_id: number;
@@ -103,7 +102,11 @@ interface StoredLine {
  * Makes the tables from the events, within the caller's transaction: one chamber after another, so that one state is in
  * memory at a time. `onBroken` gets each event that cannot be folded; the rest of its chamber is left out.
  */
-export function deriveTables(db: Database, onBroken: (event: StoredLine, error: unknown) => void): void {
+export function deriveTables(
+  db: Database,
+  onBroken: (event: StoredLine, error: unknown) => void,
+  onEvents: (events: number) => void = () => {},
+): void {
   for (const table of [...DERIVED_TABLES, ...LAGGING_TABLES]) db.exec(`DROP TABLE IF EXISTS ${table}`);
   db.exec(DERIVED);
   const listings = new Listings(db);
@@ -125,7 +128,9 @@ export function deriveTables(db: Database, onBroken: (event: StoredLine, error: 
     due = undefined;
   };
   let brokenId: number | undefined;
+  let events = 0;
   for (const position of positions.pluck().all()) {
+    if (++events % EVENTS_PER_REPORT === 0) onEvents(events);
     const event = select.get(position) as StoredLine;
     if (event.chamber_id === brokenId) continue;
     if (event.chamber_id !== chamberId) {
@@ -144,6 +149,10 @@ export function deriveTables(db: Database, onBroken: (event: StoredLine, error: 
     }
   }
   writeDue();
+  fillPhases(db);
+}
+
+export function fillPhases(db: Database): void {
   db.exec('DELETE FROM chamber_phases');
   placeChambers(db, readClock(db));
 }

@@ -1,9 +1,8 @@
 // The event log in one SQLite file: an append that resolved is on disk.
 import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
-import { LRUCache } from 'lru-cache';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
-import { HASH_BYTES, type NodeRef, nodeHash } from '../../crypto/merkle.ts';
+import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
 import { type Damages, StreamDamaged } from '../damage.ts';
 import type {
   AppendBatch,
@@ -19,7 +18,7 @@ import type {
 import { PAGE_BYTES, type PageRange, ReadTurns } from '../pages.ts';
 import type { Access } from './access.ts';
 import type { EventIndex, FlushProgress } from './event-index.ts';
-import { checksumOfLines, isWhole, lengthOf, NO_CHECKSUM, SEAL_UNIT } from './line-check.ts';
+import { checksumOfLines, lengthOf, SEAL_UNIT } from './line-check.ts';
 import type { Listings } from './listings.ts';
 import type { Memberships } from './memberships.ts';
 import { Snapshots } from './snapshots.ts';
@@ -27,7 +26,6 @@ import { Snapshots } from './snapshots.ts';
 const LINE_BREAK = Buffer.from('\n');
 /** Lines whose seals are read before it is estimated how many more fill a page. */
 const SEALS_FIRST = 8;
-const STREAMS_HASHED_MAX = 100_000;
 /** Positions that one page over all chambers passes at most: those of accounts are skipped. */
 const POSITIONS_PER_PAGE = 4_000;
 const NO_LINES: Page = { ndjson: Buffer.alloc(0), count: 0 };
@@ -45,8 +43,6 @@ export class SqliteEventLog implements EventLog {
   readonly logId: string;
   readonly damages: Damages;
   readonly #parts: Parts;
-  /** Of each stream of an earlier schema, the event up to which every line was hashed since the start. */
-  readonly #hashedThrough = new LRUCache<StreamId, number>({ max: STREAMS_HASHED_MAX });
   readonly #statements: Statements;
   readonly #snapshots: Snapshots;
   readonly #index: EventIndex;
@@ -168,15 +164,10 @@ export class SqliteEventLog implements EventLog {
     if (count === 0) return NO_LINES;
     const [ndjson, lastEventId] = this.#statements.lines.get(stream, after, count) as [Buffer, number];
     if (lastEventId !== after + count) throw this.#lost(stream, after + 1);
-    const checksum = checksumOfLines(seals);
-    const hashedThrough = this.#hashedThrough.get(stream) ?? 0;
-    const isSound = checksum === undefined ? lastEventId <= hashedThrough : checksum === crc32(ndjson);
-    if (isSound) return { ndjson, count };
-    // Lines of earlier schemas have no checksum. The lines that were checked are served, not those of the first read.
+    if (checksumOfLines(seals) === crc32(ndjson)) return { ndjson, count };
+    // The lines that are checked now are served, not those of the first read.
     const positions = seals.map((_, index) => this.#index.positionOf(stream, after + index + 1) ?? 0);
-    const page = this.#readLines(positions, { stream, after }, PAGE_BYTES);
-    if (after <= hashedThrough) this.#hashedThrough.set(stream, after + page.count);
-    return page;
+    return this.#readLines(positions, { stream, after }, PAGE_BYTES);
   }
 
   /** Of the lines of a page. */
@@ -218,10 +209,8 @@ export class SqliteEventLog implements EventLog {
     return { ndjson: Buffer.concat(parts, bytes), count };
   }
 
-  #damageIn(line: Buffer, { position, stream, event_id: eventId, line_crc: checksum }: StoredLine) {
+  #damageIn(line: Buffer, { stream, event_id: eventId, line_crc: checksum }: StoredLine) {
     if (checksum === crc32(line)) return undefined;
-    const isSound = checksum === null && isWhole(line, this.#statements.nodes.get(position)?.nodes ?? null);
-    if (isSound) return undefined;
     return this.damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
   }
 
@@ -284,27 +273,11 @@ export class SqliteEventLog implements EventLog {
     const position = this.#index.positionOf(chamberId, eventId);
     const stored = position === undefined ? undefined : this.#statements.nodes.get(position);
     if (stored?.stream !== chamberId || stored.event_id !== eventId) throw this.#lost(chamberId, eventId);
-    const { nodes, nodes_crc: checksum, line } = stored;
+    const { nodes, nodes_crc: checksum } = stored;
     const node = nodes?.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
-    const isIntact =
-      nodes &&
-      (checksum === null ? this.#areNodesSound(chamberId, eventId, { nodes, line }) : checksum === crc32(nodes));
-    if (isIntact && node?.length === HASH_BYTES) return node;
+    if (nodes && checksum === crc32(nodes) && node?.length === HASH_BYTES) return node;
     const problem = `event ${eventId} has other tree nodes than those written`;
     throw this.damages.note(new StreamDamaged(chamberId, eventId, problem));
-  }
-
-  /** Without a checksum, in events of earlier schemas: the leaf is the line's, and every parent that of its two children. */
-  #areNodesSound(chamberId: number, eventId: number, { nodes, line }: Pick<StoredNodes, 'line'> & { nodes: Buffer }) {
-    const nodeAt = (of: Buffer, level: number) => of.subarray(HASH_BYTES * level, HASH_BYTES * (level + 1));
-    if (!isWhole(line, nodes)) return false;
-    for (let level = 1; level < nodes.length / HASH_BYTES; level++) {
-      const position = this.#index.positionOf(chamberId, eventId - 2 ** (level - 1));
-      const left = position === undefined ? undefined : this.#statements.nodes.get(position)?.nodes;
-      if (!left || !nodeAt(nodes, level).equals(nodeHash(nodeAt(left, level - 1), nodeAt(nodes, level - 1))))
-        return false;
-    }
-    return true;
   }
 }
 
@@ -320,7 +293,6 @@ interface StoredLine {
 interface StoredNodes {
   readonly stream: StreamId;
   readonly event_id: number;
-  readonly line: Buffer;
   readonly nodes: Buffer | null;
   readonly nodes_crc: number | null;
 }
@@ -354,10 +326,10 @@ function prepare(db: Database.Database) {
        WHERE position > ? AND position <= ? AND chamber_id IS NOT NULL ORDER BY position LIMIT ?`,
     ),
     nodes: db.prepare<[number], StoredNodes>(
-      `SELECT ${STREAM}, event_id, CAST(line AS BLOB) AS line, nodes, nodes_crc FROM events WHERE position = ?`,
+      `SELECT ${STREAM}, event_id, nodes, nodes_crc FROM events WHERE position = ?`,
     ),
     seals: db
-      .prepare<Range, number>(`SELECT octet_length(line) * ${SEAL_UNIT} + coalesce(line_crc, ${NO_CHECKSUM}) ${RANGE}`)
+      .prepare<Range, number>(`SELECT octet_length(line) * ${SEAL_UNIT} + coalesce(line_crc, 0) ${RANGE}`)
       .pluck(),
     lines: db
       .prepare<Range, [Buffer, number]>(

@@ -23,7 +23,8 @@ import { reasonOf } from './database-file.ts';
 import { DERIVED_TABLES } from './derived-tables.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
 import { type ChamberRow, fromRow, Listings } from './listings.ts';
-import { type INDEX_TABLES, migrate } from './schema.ts';
+import { migrate } from './migration.ts';
+import { type INDEX_TABLES, SCHEMA_VERSION } from './schema.ts';
 import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
   accountEvents,
@@ -40,6 +41,7 @@ import {
  */
 export function fsckDatabase(path: string, report: (fault: Fault) => void): FsckSummary {
   const db = openReader(path);
+  requireCurrent(db);
   const scratch = new Database('');
   try {
     migrate(scratch);
@@ -48,6 +50,14 @@ export function fsckDatabase(path: string, report: (fault: Fault) => void): Fsck
     scratch.close();
     db.close();
   }
+}
+
+/** The lines of an earlier schema may lack what is checked. */
+function requireCurrent(db: Database.Database): void {
+  const version = db.pragma('user_version', { simple: true }) as number;
+  if (version === SCHEMA_VERSION) return;
+  db.close();
+  throw new Error(`the file has schema ${version}, which the first start of this version migrates`);
 }
 
 interface Checksums {
@@ -60,7 +70,6 @@ class Fsck {
   /** Holds the derived tables as rebuilt from the lines, on disk if they are large. */
   readonly #scratch: Database.Database;
   readonly #derived: Listings;
-  readonly #schema: number;
   readonly #faults: Fault[] = [];
   readonly #badStreams = new Set<StreamId>();
   /** The events of those that are not checked yet, by stream. */
@@ -70,7 +79,6 @@ class Fsck {
     this.#db = db;
     this.#scratch = scratch;
     this.#derived = new Listings(scratch);
-    this.#schema = db.pragma('user_version', { simple: true }) as number;
   }
 
   run(report: (fault: Fault) => void): FsckSummary {
@@ -115,12 +123,10 @@ class Fsck {
     }
   }
 
-  /** Events of earlier schemas have none. */
   #checkChecksums(): void {
-    if (this.#schema < 3) return;
     const events = this.#db.prepare<[], PositionedEvent & Checksums>(
       `SELECT position, chamber_id, account, event_id, CAST(line AS BLOB) AS line, nodes, line_crc, nodes_crc
-       FROM events WHERE line_crc IS NOT NULL OR nodes_crc IS NOT NULL`,
+       FROM events`,
     );
     for (const stored of events.iterate()) {
       const { line, nodes, line_crc, nodes_crc } = stored;
@@ -130,7 +136,6 @@ class Fsck {
   }
 
   #readSnapshots(): void {
-    if (this.#schema < 5) return;
     const query = this.#db.prepare<[], [StreamId, number]>('SELECT stream, event_id FROM snapshots');
     for (const [stream, eventId] of query.raw().iterate()) this.#snapshots.set(stream, eventId);
   }
@@ -194,9 +199,7 @@ class Fsck {
     if (found !== 1) throw new Error('its signature is not in the table registrations');
   }
 
-  /** Those of earlier schemas are made anew when the service opens the file. */
   #checkTables(): void {
-    if (this.#schema < 4) return;
     for (const table of DERIVED_TABLES) {
       const chambers = new Set([
         ...unmatched(this.#db, this.#scratch, table),
@@ -223,7 +226,6 @@ class Fsck {
 
   /** A row may be overdue, but not ahead of the log's clock. */
   #checkPhases(): void {
-    if (this.#schema < 4) return;
     const now = readClock(this.#db);
     const find = this.#db.prepare<[number], PhaseRow>(
       'SELECT phase, next_deadline FROM chamber_phases WHERE chamber_id = ?',
@@ -258,7 +260,7 @@ class Fsck {
       WHERE account IS NOT NULL AND json_valid(line) AND json_extract(line, '$.type') = 'agent.registered'`;
     const contacts = `SELECT did FROM contacts WHERE did NOT IN (SELECT account ${registered})`;
     const hashes = `SELECT did FROM registrations WHERE (did, event_id) NOT IN (SELECT account, event_id ${registered})`;
-    const strays = this.#db.prepare<[], string>(this.#schema < 4 ? contacts : `${contacts} UNION ${hashes}`).pluck();
+    const strays = this.#db.prepare<[], string>(`${contacts} UNION ${hashes}`).pluck();
     for (const stream of strays.iterate()) {
       const problem = 'an e-mail address or a signature is kept of a registration that is not in the log';
       this.#faults.push({ position: null, stream, eventId: null, problem });
@@ -267,8 +269,6 @@ class Fsck {
 
   /** Up to the watermark: the service holds later events in memory. */
   #checkIndex(): void {
-    // Schema 1 had indexes of SQLite's own.
-    if (this.#schema === 1) return;
     const watermark = Number(readMeta(this.#db, WATERMARK));
     const last = this.#db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
     if (!(watermark >= 0 && watermark <= last)) {

@@ -1,29 +1,24 @@
 // Whether lines are as they were written. Beside a line is its checksum, which costs a read a tenth of what a hash would and finds
-// what a disk or a slip does to a file; lines of earlier schemas have none. A fold, fsck and the auditor check the hashes, which
+// what a disk or a slip does to a file. A fold, fsck and the auditor check the hashes, which
 // also detect forged lines.
-import { isUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
-import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
-import { fromLine, toLine } from '../../vocabulary/events.ts';
 
-/** A seal is a line's length times this, plus its checksum, or NO_CHECKSUM: one number a row is the cheapest to read. */
+/** A seal is a line's length times this, plus its checksum: one number a row is the cheapest to read. */
 export const SEAL_UNIT = 2 ** 33;
-export const NO_CHECKSUM = 2 ** 32;
 
 export function lengthOf(seal: number): number {
   return Math.floor(seal / SEAL_UNIT);
 }
 
 /**
- * The CRC-32 of the sealed lines together, each ended by a line break; undefined if one has no checksum. A CRC-32 is the remainder
+ * The CRC-32 of the sealed lines together, each ended by a line break. A CRC-32 is the remainder
  * of a polynomial: to append n bytes multiplies it by x^8n and adds the checksum of those bytes.
  */
-export function checksumOfLines(seals: readonly number[]): number | undefined {
+export function checksumOfLines(seals: readonly number[]): number {
   let remainder = 0;
   for (const seal of seals) {
     const length = lengthOf(seal);
     const checksum = seal - length * SEAL_UNIT;
-    if (checksum === NO_CHECKSUM) return undefined;
     remainder = product(remainder, powerOf(length)) ^ checksum;
     remainder = product(X_8, remainder) ^ LINE_BREAK_CRC;
   }
@@ -57,21 +52,4 @@ function product(left: number, right: number): number {
     shifted = (shifted >>> 1) ^ (POLYNOMIAL & -(shifted & 1));
   }
   return sum;
-}
-
-/** For events of earlier schemas, which have no checksum: their leaf in the tree, or, outside of it, their form. */
-export function isWhole(line: Buffer, nodes: Buffer | null): boolean {
-  return nodes === null ? isCanonical(line) : isLeafOf(line, nodes);
-}
-
-function isLeafOf(line: Buffer, nodes: Buffer): boolean {
-  return nodes.subarray(0, HASH_BYTES).equals(leafHash(line));
-}
-
-function isCanonical(line: Buffer): boolean {
-  try {
-    return isUtf8(line) && toLine(fromLine(line.toString())) === line.toString();
-  } catch {
-    return false;
-  }
 }

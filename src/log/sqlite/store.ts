@@ -10,17 +10,20 @@ import { Listings } from './listings.ts';
 import { SqliteLists } from './lists.ts';
 import { Memberships } from './memberships.ts';
 import { SqliteMeta } from './meta.ts';
+import type { OnMigration } from './migration.ts';
 
 export interface SqliteStoreOptions {
   /** Called before any method rejects with the error: the process must stop. */
   readonly onCorruption?: (error: LogCorruption) => void;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;
+  /** Called again and again while a file of an earlier release is migrated. */
+  readonly onMigration?: OnMigration;
 }
 
 /** Opens or creates the store in `path`, or in memory for ':memory:'. Throws an Error of one line. */
 export function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
-  const file = openDatabaseFile(path);
+  const file = openDatabaseFile(path, options.onMigration);
   try {
     return compose(file, options);
   } catch (error) {

@@ -2,6 +2,7 @@
 import Database from 'better-sqlite3';
 import type { StoredEvent } from '../stored-stream.ts';
 import { reasonOf, requireOneName } from './database-file.ts';
+import { EARLIER_SCHEMAS } from './migration.ts';
 import { requireOwnTables, SCHEMA_VERSION } from './schema.ts';
 
 /** Name in `meta` of the last position that was copied from a log whose events had no order of time. */
@@ -19,10 +20,10 @@ export function openReader(path: string): Database.Database {
     requireOneName(path);
     db = new Database(path, { readonly: true, fileMustExist: true });
     const version = db.pragma('user_version', { simple: true }) as number;
-    if (version < 1 || version > SCHEMA_VERSION) {
-      throw new Error(`the file has schema ${version}, and this version reads schemas 1 to ${SCHEMA_VERSION}`);
+    if (version > 0) requireOwnTables(db);
+    if (version !== SCHEMA_VERSION && !EARLIER_SCHEMAS.includes(version)) {
+      throw new Error(`the file has schema ${version}, and this version reads schema ${SCHEMA_VERSION}`);
     }
-    requireOwnTables(db);
     return db;
   } catch (error) {
     db?.close();

@@ -11,7 +11,7 @@ import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { House, registrationOf } from '../../kit/house.ts';
 import { Signer } from '../../kit/signer.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
-import { entry, intrude } from '../entries.ts';
+import { asSchema2, entry } from '../entries.ts';
 
 const AGENTS = 200;
 const SECRET = 'secret-address@example.org';
@@ -93,7 +93,7 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
   });
 });
 
-describe('a file of schema 3', () => {
+describe('a file of release 0.1.0', () => {
   it.each([['in memory'], ['in the index']])(
     'keeps its lines and its registrations, whose place is %s',
     async (place) => {
@@ -125,7 +125,7 @@ describe('a file of schema 3', () => {
       if (place === 'in the index') rebuildDatabase(path);
       const copy = temporaryDatabase();
       copyFileSync(path, copy);
-      intrude(copy).exec('DROP TABLE registrations; PRAGMA user_version = 3');
+      asSchema2(copy);
       const renewed = openSqliteStore(copy);
       const key = hiddenSignatureKey(signature);
       expect((await renewed.log.append({ entries: [], signatures: [key] })).found).toEqual(

@@ -1,10 +1,9 @@
 // The index is filled now and then, for many events at once: before, while and after, every reader sees the same log.
-import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { ALL_CHAMBERS, type EventLog, type LogEntry } from '../../../src/log/log.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { asSchema2, entry, intrude } from '../entries.ts';
+import { entry, intrude } from '../entries.ts';
 
 const STREAMS = [1, 2, 'did:key:a', 3] as const;
 /** Enough to fill the index more than once, and to leave it in the midst of the next time. */
@@ -119,34 +118,3 @@ it.each(['99', '-1'])('a log whose index says that it ends at %s is not opened',
   db.exec("DELETE FROM meta WHERE name = 'indexed_through'");
   expect(() => openSqliteStore(path)).toThrow('chambers rebuild');
 });
-
-it('a file of schema 1 is renewed when it is opened', async () => {
-  const path = temporaryDatabase();
-  const store = openSqliteStore(path);
-  const entries = rounds(0, 300);
-  await write(store.log, entries);
-  await store.close();
-  asSchema1(path);
-
-  const renewed = openSqliteStore(path);
-  atEnd(() => renewed.close());
-  expect(indexedThrough(path)).toBe(entries.length);
-  const more = rounds(300, 310);
-  await write(renewed.log, more);
-  await expectWhole(renewed.log, [...entries, ...more]);
-});
-
-function asSchema1(path: string): void {
-  asSchema2(path);
-  const db = new Database(path);
-  db.exec(`
-    DROP TABLE stream_events; DROP TABLE signatures; DELETE FROM meta WHERE name = 'indexed_through';
-    DROP TRIGGER events_refuse_replace; DROP INDEX chambers_committed;
-    CREATE UNIQUE INDEX events_of_chamber ON events (chamber_id, event_id) WHERE chamber_id IS NOT NULL;
-    CREATE UNIQUE INDEX events_of_account ON events (account, event_id) WHERE account IS NOT NULL;
-    CREATE INDEX events_by_signature ON events (substr(signature, 1, 16)) WHERE signature IS NOT NULL;
-    CREATE TRIGGER events_refuse_gaps BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'append-only') WHERE false; END;
-    PRAGMA user_version = 1;
-  `);
-  db.close();
-}

@@ -10,7 +10,7 @@ import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { openReader } from '../../../src/log/sqlite/stored-events.ts';
 import type { Store } from '../../../src/log/store.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
-import { entry, intrude } from '../entries.ts';
+import { asSchema2, entry, intrude } from '../entries.ts';
 
 describe('a log that is opened again', () => {
   it('is the same log with the same lines', async () => {
@@ -62,7 +62,7 @@ describe('a log that is opened again', () => {
     const again = openSqliteStore(path);
     expect(again.meta.lastAt).toBe(1_000);
     await again.close();
-    intrude(path).exec("UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark'");
+    asSchema2(path);
     const older = openSqliteStore(path);
     atEnd(() => older.close());
     expect(older.meta.lastAt).toBe(1_000);

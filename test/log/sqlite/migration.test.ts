@@ -1,0 +1,117 @@
+// A migration that is killed at any moment resumes, and ends as one that was not.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { crc32 } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
+import type { MigrationProgress } from '../../../src/log/sqlite/migration.ts';
+import { SCHEMA_VERSION } from '../../../src/log/sqlite/schema.ts';
+import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import { temporaryDatabase } from '../../kit/temporary.ts';
+import { flipBit, intrude } from '../entries.ts';
+
+const PROGRAM = fileURLToPath(new URL('migration-program.ts', import.meta.url));
+const KILLS = 20;
+const STORED = 'SELECT position, chamber_id, account, event_id, line, signature, nodes FROM events ORDER BY position';
+
+describe.each([
+  ['release 0.1.0', 'release-0.1'],
+  ['commit 3e8f4c4', 'schema-4'],
+])('a database of %s', (_title, folder) => {
+  function copy(): string {
+    const path = temporaryDatabase();
+    copyFileSync(new URL(`../../../fixtures/logs/${folder}/chambers.db`, import.meta.url), path);
+    return path;
+  }
+
+  async function migrated(path = copy()): Promise<readonly MigrationProgress[]> {
+    const progress: MigrationProgress[] = [];
+    await openSqliteStore(path, { onMigration: (step) => progress.push(step) }).close();
+    return progress;
+  }
+
+  it('keeps every byte of its events, which get their checksums', async () => {
+    const path = copy();
+    const before = intrude(path).prepare(STORED).all();
+    const progress = await migrated(path);
+    expect(intrude(path).prepare(STORED).all()).toEqual(before);
+    expect(progress.map(({ step }) => step)).toEqual(['checksums', 'tables']);
+    expect(progress[0]).toEqual({ step: 'checksums', events: before.length, of: before.length });
+    const rows = intrude(path)
+      .prepare('SELECT CAST(line AS BLOB) AS line, nodes, line_crc, nodes_crc FROM events')
+      .all();
+    for (const { line, nodes, line_crc, nodes_crc } of rows as {
+      line: Buffer;
+      nodes: Buffer | null;
+      line_crc: number;
+      nodes_crc: number | null;
+    }[]) {
+      expect([line_crc, nodes_crc]).toEqual([crc32(line), nodes && crc32(nodes)]);
+    }
+    expect(faults(path)).toEqual([]);
+    expect(await migrated(path)).toEqual([]);
+  });
+
+  it('still refuses changes to its events', async () => {
+    const path = copy();
+    await migrated(path);
+    expect(() => intrude(path).exec("UPDATE events SET line = ''")).toThrow('append-only');
+    expect(() => intrude(path).exec('DELETE FROM events')).toThrow('append-only');
+  });
+
+  it.each([['line'], ['nodes']] as const)('does not seal a damaged column %s as sound', async (column) => {
+    const path = copy();
+    const position = intrude(path).prepare('SELECT max(position) FROM events WHERE nodes IS NOT NULL').pluck().get();
+    flipBit(path, { column, position: position as number, bit: 300 });
+    await migrated(path);
+    expect(faults(path)).toContain('its checksums do not match its line and its tree nodes');
+  });
+
+  it(`is migrated as a whole after kill -9 at ${KILLS} random instants`, async () => {
+    const whole = copy();
+    const duration = (await run(whole, Number.POSITIVE_INFINITY)).millis;
+    const right = contentOf(whole);
+    const leftAt = new Set<unknown>();
+    for (let round = 0; round < KILLS; round++) {
+      const path = copy();
+      await run(path, Math.random() * duration);
+      leftAt.add(intrude(path).pragma('user_version', { simple: true }));
+      await migrated(path);
+      expect(contentOf(path)).toEqual(right);
+      expect(faults(path)).toEqual([]);
+    }
+    expect(leftAt.size).toBeGreaterThan(1);
+    expect(right['version']).toBe(SCHEMA_VERSION);
+  }, 120_000);
+});
+
+/** Opens the database in a process that is killed so many milliseconds after it began. */
+async function run(path: string, killAfterMillis: number): Promise<{ readonly millis: number }> {
+  const child = spawn(process.execPath, [PROGRAM, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  await once(child.stdout, 'data');
+  const began = performance.now();
+  child.stdin.write('go\n');
+  if (killAfterMillis === Number.POSITIVE_INFINITY) await once(child.stdout, 'data');
+  else await setTimeout(killAfterMillis);
+  const millis = performance.now() - began;
+  child.kill('SIGKILL');
+  await exited;
+  return { millis };
+}
+
+function contentOf(path: string): Readonly<Record<string, unknown>> {
+  const db = intrude(path);
+  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all();
+  const rowsOf = (table: unknown) => [String(table), db.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()];
+  return { version: db.pragma('user_version', { simple: true }), ...Object.fromEntries(tables.map(rowsOf)) };
+}
+
+function faults(path: string): readonly string[] {
+  const found: string[] = [];
+  fsckDatabase(path, ({ problem }) => found.push(problem));
+  return found;
+}
