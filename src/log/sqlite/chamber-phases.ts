@@ -1,6 +1,6 @@
 // The chambers by phase, for GET /chambers?phase=. A phase changes with the clock and not with an event, so a row may be
 // overdue: its phase is that of an earlier time, and `next_deadline` has passed. Why a query is right all the same:
-//  1. A row is never ahead of the log's clock: what moves it on persists the clock with it or before it, and the clock never falls.
+//  1. A row is never ahead of the log's clock: the clock is persisted before a row is moved on to it, and the clock never falls.
 //  2. So a row whose `next_deadline` is null or still to come holds the phase of now, and every other row is overdue.
 //  3. The candidates of a query are a page of the first kind, by their stored phase, and the overdue rows unless they are older
 //     than a full page. Each is tested against its deadlines, newest first, until the page is full.
@@ -121,7 +121,7 @@ export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
     return this.#list.all(query);
   }
 
-  /** Moves at most so many overdue rows on, and returns how many; `now` is persisted in the same transaction or was before. */
+  /** Moves at most so many overdue rows on, and returns how many; `now` was persisted before. */
   advance(now: Millis, limit: number): number {
     return this.#advance.run({ now, limit }).changes;
   }

@@ -49,11 +49,6 @@ export class Listings {
     }
   }
 
-  /** Moves at most so many chambers on to their phase at `now`, and returns how many. */
-  advancePhases(now: Millis, limit: number): number {
-    return this.#phases.advance(now, limit);
-  }
-
   writeRegistration({ did, eventId, signature, operatorEmail }: Registration): void {
     if (operatorEmail !== undefined) this.#statements.writeContact.run(did, operatorEmail);
     if (signature === null) return;

@@ -5,11 +5,7 @@ import type { Millis } from '../../vocabulary/values.ts';
 import type { LogMeta } from '../store.ts';
 import type { Access } from './access.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
-import type { Listings } from './listings.ts';
-
-/** Chambers that are moved on to their phase at a time, and the pause before the next ones: a step takes about 1 ms. */
-const PHASES_PER_STEP = 100;
-const PHASE_STEP_PAUSE_MS = 20;
+import type { PhaseSteps } from './phase-steps.ts';
 
 /** After a failed write the clock takes as much room as a large move: its success shows that moves fit again. */
 const PROBE_BYTES = 65_536;
@@ -18,20 +14,17 @@ export class SqliteMeta implements LogMeta {
   readonly #access: Access;
   readonly #recall: Statement<[string], string>;
   readonly #remember: Statement<[string, string]>;
-  readonly #persist: (at: Millis) => number;
+  readonly #phases: PhaseSteps;
+  readonly #persist: Statement<[string, string]>;
   #lastAt: Millis;
-  #phaseStep: NodeJS.Timeout | undefined;
 
-  constructor(access: Access, listings: Listings) {
+  constructor(access: Access, phases: PhaseSteps) {
     const { db } = access.file;
     this.#access = access;
+    this.#phases = phases;
     this.#recall = db.prepare<[string], string>('SELECT value FROM meta WHERE name = ?').pluck();
     this.#remember = db.prepare('INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)');
-    const persist = db.prepare<[string, string]>('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
-    this.#persist = db.transaction((at: Millis) => {
-      persist.run(CLOCK_HIGH_WATER_MARK, String(at).padEnd(this.writeFailure ? PROBE_BYTES : 0));
-      return listings.advancePhases(at, PHASES_PER_STEP);
-    }).immediate;
+    this.#persist = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
     this.#lastAt = readClock(db);
   }
 
@@ -56,17 +49,10 @@ export class SqliteMeta implements LogMeta {
   }
 
   async persistClock(at: Millis): Promise<void> {
-    const advanced = this.#access.write(() => this.#persist(at));
+    this.#access.write(() =>
+      this.#persist.run(CLOCK_HIGH_WATER_MARK, String(at).padEnd(this.writeFailure ? PROBE_BYTES : 0)),
+    );
     this.#lastAt = Math.max(this.#lastAt, at);
-    if (advanced < PHASES_PER_STEP || this.#phaseStep !== undefined) return;
-    this.#phaseStep = setTimeout(() => {
-      this.#phaseStep = undefined;
-      // What fails now is tried again with the next reading of the clock.
-      this.persistClock(at).catch(() => {});
-    }, PHASE_STEP_PAUSE_MS).unref();
-  }
-
-  close(): void {
-    clearTimeout(this.#phaseStep);
+    this.#phases.advance(at);
   }
 }

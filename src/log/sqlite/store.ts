@@ -11,6 +11,7 @@ import { SqliteLists } from './lists.ts';
 import { Memberships } from './memberships.ts';
 import { SqliteMeta } from './meta.ts';
 import type { OnMigration } from './migration.ts';
+import { PhaseSteps } from './phase-steps.ts';
 
 export interface SqliteStoreOptions {
   /** Called before any method rejects with the error: the process must stop. */
@@ -40,7 +41,8 @@ function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: Sqli
   const index = new EventIndex(db);
   const memberships = new Memberships(db, index);
   const listings = new Listings(db);
-  const meta = new SqliteMeta(access, listings);
+  const phases = new PhaseSteps(access);
+  const meta = new SqliteMeta(access, phases);
   const logId = meta.read('log_id') ?? '';
   if (!LOG_ID.test(logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
   requireNotMoved(meta.read(MOVED_TO));
@@ -50,7 +52,7 @@ function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: Sqli
     meta,
     nodes: undefined,
     async close() {
-      meta.close();
+      phases.close();
       file.close();
     },
   };
