@@ -3,8 +3,8 @@
 import { Command } from 'commander';
 import { paint } from '../process/terminal.ts';
 import { VERSION } from '../process/version.ts';
-import { VARIABLES } from './environment.ts';
 import { CommandError, EXIT } from './output.ts';
+import { VARIABLES } from './variables.ts';
 
 export interface Input {
   readonly args: readonly string[];

@@ -1,34 +1,16 @@
-// The command line's own variables, all named CHAMBERS_…, and what follows from them: the service and the agent of a call.
+// What follows from the command line's variables: the service and the agent of a call.
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Agent } from '../client/agent.ts';
 import type { CallOptions } from '../client/exchange.ts';
 import { ForumClient } from '../client/forum-client.ts';
-import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
 import type { Input } from './command.ts';
 import { CommandError, printNotice } from './output.ts';
 import { isRegularFile } from './write-whole.ts';
 
-export const VARIABLES = {
-  CHAMBERS_URL: 'base URL of the service (default: http://127.0.0.1:8787)',
-  CHAMBERS_KEY_FILE: "the agent's key file (default: ~/.chambers/agent.json)",
-  OWNER_PRIVATE_KEY: "the key of the contracts' owner, for contracts deploy and contracts set-relayer",
-  NO_COLOR: 'set to anything: no colours',
-} as const;
-
 const DEFAULT_URL = 'http://127.0.0.1:8787';
 /** A person waits: long enough for a restart of the service, no longer. */
 const PATIENCE_MILLIS = 3_000;
-
-/** A misspelt variable would go unnoticed. */
-export function checkVariables(): void {
-  const isUnknown = (name: string) =>
-    name.startsWith('CHAMBERS_') && !Object.hasOwn(VARIABLES, name) && !Object.hasOwn(SERVICE_VARIABLES, name);
-  const unknown = Object.keys(process.env).find(isUnknown);
-  if (unknown === undefined) return;
-  const problem = `unknown environment variable ${unknown}: CHAMBERS_URL and CHAMBERS_KEY_FILE are known`;
-  throw new CommandError('usage', problem);
-}
 
 export function forumOf({ options: { url } }: Input): ForumClient {
   const { CHAMBERS_URL = DEFAULT_URL } = process.env;

@@ -5,11 +5,11 @@ import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
 import { contractsCommands } from './contracts-commands.ts';
-import { checkVariables } from './environment.ts';
 import { logCommands } from './log-commands.ts';
 import { moveCommands } from './move-commands.ts';
 import { EXIT, printError } from './output.ts';
 import { serviceCommands } from './service-commands.ts';
+import { checkVariables } from './variables.ts';
 
 export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,

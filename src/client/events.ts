@@ -14,7 +14,6 @@ import {
   type Service,
   tooLarge,
 } from './exchange.ts';
-import type { CursorStore } from './stores.ts';
 import { backoffMillis } from './time.ts';
 
 /** A position in a chamber's log: the last event read, with its leaf hash, by which the next line is checked. */
@@ -22,6 +21,12 @@ export interface Cursor {
   readonly eventId: number;
   /** null if not known: then the next line's `prev` is not checked. */
   readonly leaf: Hex | null;
+}
+
+/** Keeps the position of a reader. */
+export interface CursorStore {
+  load(): Promise<Cursor | undefined>;
+  save(cursor: Cursor): Promise<void>;
 }
 
 /** A line that follows the one before it, and its event. */

@@ -3,7 +3,7 @@
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import type { StoredOpening } from './binding.ts';
 import { ClientError } from './error.ts';
-import type { Cursor } from './events.ts';
+import type { Cursor, CursorStore } from './events.ts';
 import { randomSeed, toSigner } from './signing.ts';
 
 /** Openings by their commitment. None is ever replaced, so a later commitment cannot lose the salt of one in force. */
@@ -21,12 +21,6 @@ export function isCommitment(text: unknown): text is Hex {
 function checked(commitment: Hex): Hex {
   if (isCommitment(commitment)) return commitment;
   throw new ClientError('CLIENT_ERR_INPUT', 'a commitment is 0x and 64 hex digits in lower case');
-}
-
-/** Keeps the position of a reader. */
-export interface CursorStore {
-  load(): Promise<Cursor | undefined>;
-  save(cursor: Cursor): Promise<void>;
 }
 
 /** For agents that live no longer than the process. */

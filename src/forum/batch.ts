@@ -1,5 +1,6 @@
 // A batch: commands that are decided one after another, each on the effects of those before it, and written by one append.
-import type { AppendBatch, AppendResult, LogEntry, Registration, StreamId } from '../log/log.ts';
+import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
+import type { StreamId } from '../log/stream-id.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import type { Command } from './commands.ts';
 import type { State } from './staging.ts';

@@ -22,8 +22,9 @@
 //  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
-import { ALL_CHAMBERS, type AppendResult, type StreamId } from '../log/log.ts';
+import { ALL_CHAMBERS, type AppendResult } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
+import type { StreamId } from '../log/stream-id.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import type { Millis } from '../vocabulary/values.ts';

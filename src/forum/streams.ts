@@ -11,8 +11,9 @@ import {
 } from '../../projections/snapshot.ts';
 import { leafHash, peakRefs, restoreTree } from '../crypto/merkle.ts';
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
-import type { EventLog, StreamId } from '../log/log.ts';
+import type { EventLog } from '../log/log.ts';
 import { readPages } from '../log/pages.ts';
+import type { StreamId } from '../log/stream-id.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../vocabulary/values.ts';
 import { type Slot, Slots } from './slots.ts';

@@ -6,10 +6,10 @@ import { earlierBody, register, registeredDid } from '../moves/register.ts';
 import * as sample from '../moves/samples.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
-import { type Route, readRoute } from './context.ts';
 import { moveEndpoint } from './moves.ts';
 import { readBody } from './request.ts';
 import { json } from './response.ts';
+import { type Route, readRoute } from './route.ts';
 
 const registerRoute: Route = {
   ...moveEndpoint(register),

@@ -25,8 +25,8 @@ import {
   timestamp,
 } from '../vocabulary/schemas.ts';
 import { isPhase, PHASES, type Phase } from '../vocabulary/values.ts';
-import { type Route, readRoute } from './context.ts';
 import { JSON_HEADERS, json } from './response.ts';
+import { type Route, readRoute } from './route.ts';
 
 const phase = v.picklist(PHASES);
 const item = { chamberId: id, phase, name: v.string(), deadlines };

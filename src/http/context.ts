@@ -1,16 +1,12 @@
-// A route and its context: the parts of the service, and hono's context with Node's request beneath it.
+// What routes work with: the parts of the service, and hono's context with Node's request beneath it.
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono } from 'hono';
-import type * as v from 'valibot';
 import type { Liveness } from '../connections/liveness.ts';
 import type { Quota } from '../connections/quota.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
-import type { Endpoint, ResponseDescription } from '../vocabulary/endpoint.ts';
 import type { RateLimit } from './admission.ts';
-import type { Authenticator } from './authenticate.ts';
-import type { BodyCache } from './body-cache.ts';
 import type { TodoWatches } from './todo-watches.ts';
 
 export type ForumEnv = { Bindings: Partial<HttpBindings> };
@@ -64,29 +60,4 @@ export interface HttpOptions {
   readonly liveness: Liveness;
   /** Called for every response of 500 and above, with the id that the response carries. */
   readonly onFailure: (failure: Failure) => void;
-}
-
-export interface RouteContext extends HttpOptions {
-  readonly auth: Authenticator;
-  readonly bodies: BodyCache;
-}
-
-/** An endpoint's description with its handler. */
-export interface Route extends Endpoint {
-  readonly handle: (context: RouteContext, c: ForumContext) => Response | Promise<Response>;
-}
-
-interface ReadRoute<Body> extends Omit<Route, 'method' | 'body' | 'responses'>, Pick<ResponseDescription, 'headers'> {
-  /** Describes the response. */
-  readonly returns: string;
-  /** Names the schema's component. */
-  readonly name: string;
-  readonly schema: v.GenericSchema<Body>;
-  readonly example: NoInfer<Body>;
-}
-
-/** A GET with a JSON response, its example checked against its schema's type. */
-export function readRoute<Body>({ returns, headers, name, schema, example, ...route }: ReadRoute<Body>): Route {
-  const content = { name, schema, example };
-  return { method: 'get', ...route, responses: { 200: { description: returns, headers, content } } };
 }

@@ -10,8 +10,8 @@ import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpo
 import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { address, count, did, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
-import { type Route, readRoute } from './context.ts';
 import { JSON_HEADERS, json } from './response.ts';
+import { type Route, readRoute } from './route.ts';
 
 const idea: v.GenericSchema<IdeaView> = v.strictObject({
   ideaId,

@@ -5,9 +5,9 @@ import type { Move } from '../moves/move.ts';
 import { moves } from '../moves/registry.ts';
 import type { Endpoint } from '../vocabulary/endpoint.ts';
 import { parseId } from '../vocabulary/parameters.ts';
-import type { Route } from './context.ts';
 import { readBody } from './request.ts';
 import { json } from './response.ts';
+import type { Route } from './route.ts';
 
 type Command = MoveCommand | CreateCommand | PersonalityCommand;
 

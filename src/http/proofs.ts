@@ -9,8 +9,9 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { hash, id } from '../vocabulary/schemas.ts';
 import { toHex } from '../vocabulary/values.ts';
-import { type HttpOptions, type Route, readRoute } from './context.ts';
+import type { HttpOptions } from './context.ts';
 import { json } from './response.ts';
+import { type Route, readRoute } from './route.ts';
 
 export const proofRoutes: readonly Route[] = [
   readRoute({

@@ -5,9 +5,9 @@ import type { SignatureVerifier } from '../crypto/verify.ts';
 import * as sample from '../moves/samples.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
-import { type Route, readRoute } from './context.ts';
 import { targetUris } from './request.ts';
 import { json } from './response.ts';
+import { type Route, readRoute } from './route.ts';
 import { workedSignature } from './worked-example.ts';
 
 export const SERVICE_NAME = 'Chamber Coordination Service';

@@ -3,8 +3,9 @@ import type { HttpBindings } from '@hono/node-server';
 import { whenClosed } from '../connections/carrier.ts';
 import { type EventSink, respondEvents } from '../connections/event-source.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
-import type { ForumContext, RouteContext } from './context.ts';
+import type { ForumContext } from './context.ts';
 import { CORS_HEADERS } from './response.ts';
+import type { RouteContext } from './route.ts';
 
 interface Waiting {
   readonly did: string;

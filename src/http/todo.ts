@@ -9,9 +9,9 @@ import { LIST_LIMIT, limitParameter, query, within } from '../vocabulary/endpoin
 import { invalid, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { did, id, timestamp } from '../vocabulary/schemas.ts';
 import { PHASES, toTimestamp } from '../vocabulary/values.ts';
-import { type Route, readRoute } from './context.ts';
 import { header, readBody } from './request.ts';
 import { json } from './response.ts';
+import { type Route, readRoute } from './route.ts';
 import { changedList, streamLists } from './todo-waits.ts';
 
 const WAIT_SECONDS = { min: 1, max: 60 } as const;

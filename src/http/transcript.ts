@@ -15,9 +15,9 @@ import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/
 import { count, did, id } from '../vocabulary/schemas.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { visibleLine, visibleText } from '../vocabulary/visible.ts';
-import type { Route } from './context.ts';
 import { header } from './request.ts';
 import { CORS_HEADERS, JSON_HEADERS } from './response.ts';
+import type { Route } from './route.ts';
 
 const TRANSCRIPT_BYTES = { min: 2_000, max: 1_048_576, fallback: 65_536 } as const;
 /** A transcript of at most this many lines does not wait behind readers of whole logs. */

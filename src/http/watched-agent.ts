@@ -6,7 +6,7 @@
 // - No list is older than the request that gets it: it goes to those watchers only that were there when its read began.
 import type { Forum } from '../forum/forum.ts';
 import type { TodoList } from '../forum/todo-lists.ts';
-import type { StreamId } from '../log/log.ts';
+import type { StreamId } from '../log/stream-id.ts';
 import type { Millis } from '../vocabulary/values.ts';
 
 /** After the first of several events, so that a burst costs one read. */

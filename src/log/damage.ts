@@ -1,5 +1,5 @@
 // Damage of the store: what is known of it, and the errors that report it.
-import type { StreamId } from './log.ts';
+import type { StreamId } from './stream-id.ts';
 
 /** The store no longer holds what was written: the process must stop. */
 export class LogCorruption extends Error {

@@ -5,9 +5,7 @@ import type { NodeRef } from '../crypto/merkle.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { Damages, StreamDamaged } from './damage.ts';
 import type { ReadTurns } from './pages.ts';
-
-/** A stream of events: a chamber's by its id, an agent's account by its DID. */
-export type StreamId = number | string;
+import type { StreamId } from './stream-id.ts';
 
 /**
  * All chambers together: where their growth is reported and followed. No chamber has this id. Its head is the highest chamberId in

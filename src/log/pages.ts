@@ -1,7 +1,8 @@
 // Reading from a cursor, page by page: pages are bounded in bytes, and one full page is read in a turn of the event loop, so that
 // no read or fold blocks the process. Readers wait in two lanes: a single read does not wait for readers of whole logs.
 import { currentPayer, workFor } from '../process/main-thread.ts';
-import type { EventLog, Page, StreamId } from './log.ts';
+import type { EventLog, Page } from './log.ts';
+import type { StreamId } from './stream-id.ts';
 
 /** A page ends with the line that reaches this size. */
 export const PAGE_BYTES = 262_144;

@@ -1,8 +1,9 @@
 // A store: the event log, and what belongs to it. Each user takes the part that it needs.
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
-import type { EventLog, StreamId } from './log.ts';
+import type { EventLog } from './log.ts';
 import type { ReadModel } from './read-model.ts';
+import type { StreamId } from './stream-id.ts';
 
 export interface Store {
   readonly log: EventLog;

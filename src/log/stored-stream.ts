@@ -15,7 +15,7 @@ import {
   toLine,
 } from '../vocabulary/events.ts';
 import { type Hex, type Millis, NO_PREVIOUS, toHex, toTimestamp } from '../vocabulary/values.ts';
-import type { StreamId } from './log.ts';
+import type { StreamId } from './stream-id.ts';
 
 /** What fsck finds. */
 export interface Fault {

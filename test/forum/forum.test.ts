@@ -1,7 +1,8 @@
 // The spine: decided in order, appended in one transaction, answered when it is on disk, at a time that never falls.
 import { describe, expect, it } from 'vitest';
-import type { EventLog, LogEntry, StreamId } from '../../src/log/log.ts';
+import type { EventLog, LogEntry } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import type { StreamId } from '../../src/log/stream-id.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';

@@ -1,7 +1,7 @@
 // An account with a long history costs nobody more than a short one: a change replaces the state, so only the log grows.
 import { describe, expect, it, vi } from 'vitest';
 import { ACCOUNT_SNAPSHOT_EVERY_EVENTS } from '../../projections/snapshot.ts';
-import type { StreamId } from '../../src/log/log.ts';
+import type { StreamId } from '../../src/log/stream-id.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';

@@ -1,7 +1,7 @@
 // Folds fat streams from a log and prints what they take: `node --expose-gc memory-program.ts chambers|short-chambers|accounts`.
 import { Streams } from '../../src/forum/streams.ts';
-import type { StreamId } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import type { StreamId } from '../../src/log/stream-id.ts';
 import { FullLogWriter, LONGEST_TEXT } from '../kit/full-log.ts';
 
 const store = openSqliteStore(':memory:');

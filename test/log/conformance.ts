@@ -5,9 +5,10 @@ import type { ChamberListing, IdeaListing } from '../../projections/listings.ts'
 import { NO_TURNS, phaseBy } from '../../projections/phase.ts';
 import type { IdeaView } from '../../projections/views.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
-import { ALL_CHAMBERS, type AppendResult, type EventLog, type LogEntry, type StreamId } from '../../src/log/log.ts';
+import { ALL_CHAMBERS, type AppendResult, type EventLog, type LogEntry } from '../../src/log/log.ts';
 import { PAGE_BYTES } from '../../src/log/pages.ts';
 import { type Lease, SOLE_LEASE, type Store } from '../../src/log/store.ts';
+import type { StreamId } from '../../src/log/stream-id.ts';
 import { cursorOf } from '../../src/vocabulary/events.ts';
 import { PHASES } from '../../src/vocabulary/values.ts';
 import { created, deadlines, entry, listing, newSignatureKey } from './entries.ts';

@@ -1,45 +1,9 @@
 // Compares what a chamber's events say about its members' accounts with those accounts.
-
-import type { AccountReference, ChamberAudit } from '../chamber/chamber-audit.ts';
+import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AccountEntry, AccountLog, Accounts } from './accounts.ts';
+import { type AccountReference, LAG_MILLIS } from './references.ts';
 
-/** A decision may be made on an account that was changed a moment before it was written. */
-const LAG_MILLIS = 5_000;
 const AGENTS_NAMED_MAX = 3;
-
-/**
- * What the events say of accounts, without those: once a release names account lines, every later one does; the lines of an
- * agent never go back; and each binds one wallet.
- */
-export function checkReferences({ findings, accountReferences }: Pick<ChamberAudit, 'findings' | 'accountReferences'>) {
-  let first: AccountReference | undefined;
-  const newest = new Map<string, AccountReference>();
-  const wallets = new Map<string, AccountReference>();
-  for (const reference of accountReferences) {
-    const { eventId, did, at, accountEventId = 0, creatorWallet } = reference;
-    const before = newest.get(did);
-    const { accountEventId: newestId = 0 } = before ?? {};
-    const line = `${did} ${accountEventId}`;
-    const other = creatorWallet === undefined ? undefined : wallets.get(line);
-    if (accountEventId === 0) {
-      const problem = `event ${eventId} names no account line, although event ${first?.eventId} does`;
-      if (first !== undefined) findings.judge('registration', [eventId], problem);
-      continue;
-    }
-    const named = `event ${eventId} names event ${accountEventId} of the account of ${did}`;
-    if (before !== undefined && accountEventId < newestId && at - before.at > LAG_MILLIS) {
-      const problem = `${named}, although event ${before.eventId} named event ${newestId} before`;
-      findings.judge('registration', [before.eventId, eventId], problem);
-    }
-    if (other !== undefined && other.creatorWallet !== creatorWallet) {
-      const problem = `${named} for ${creatorWallet}, and event ${other.eventId} for ${other.creatorWallet}`;
-      findings.judge('registration', [other.eventId, eventId], problem);
-    }
-    first ??= reference;
-    if (accountEventId > newestId) newest.set(did, reference);
-    if (creatorWallet !== undefined && other === undefined) wallets.set(line, reference);
-  }
-}
 
 export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | undefined): Promise<void> {
   const { findings, accountReferences } = audit;

@@ -1,7 +1,7 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
 import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
-import { fromHex, type Millis } from '../../vocabulary/values.ts';
-import { checkReferences } from '../account/registrations.ts';
+import { fromHex } from '../../vocabulary/values.ts';
+import { type AccountReference, checkReferences } from '../account/references.ts';
 import { type AuditContext, auditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
@@ -18,17 +18,6 @@ import { ServiceEventChecks, type ServiceEventOptions } from './service-events.t
 export interface Claim {
   readonly eventId: number;
   readonly event: Extract<ServiceEvent, { type: 'chamber.committed' | 'idea.deployed' | 'idea.deploy_failed' }>;
-}
-
-/** An event that was decided on its signer's account. */
-export interface AccountReference {
-  readonly eventId: number;
-  readonly did: string;
-  readonly at: Millis;
-  /** undefined in events of an earlier release. */
-  readonly accountEventId: number | undefined;
-  /** Of a proposal. */
-  readonly creatorWallet: string | undefined;
 }
 
 /** What an audit takes for granted, to show what else is broken: see verdict.ts. */
@@ -153,7 +142,7 @@ export class ChamberAudit {
     this.#evidence.conclude();
     this.#serviceEvents.conclude(asksChain);
     this.#checkChamber();
-    checkReferences(this);
+    checkReferences(this.findings, this.accountReferences);
     if (this.decisions.state?.settlement.committed === null)
       this.findings.notEvaluated('the chamber is not committed yet', 'root');
   }

@@ -1,6 +1,6 @@
 // What only the chambers of one log together show: the order of their ids, and when its release began to name account lines.
 import type { Millis } from '../../vocabulary/values.ts';
-import type { AccountReference } from '../chamber/chamber-audit.ts';
+import type { AccountReference } from '../account/references.ts';
 
 interface Place {
   readonly chamberId: number;

@@ -23,14 +23,8 @@
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Damages } from '../damage.ts';
-import {
-  ALL_CHAMBERS,
-  type AppendBatch,
-  type AppendResult,
-  type LogEntry,
-  type Registration,
-  type StreamId,
-} from '../log.ts';
+import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
+import type { StreamId } from '../stream-id.ts';
 import { BIGINT, BYTEA, bigintArray, byteaArray, type ElementType, encode, LATIN1, TEXT, textArray } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
 import { lookUp } from './look-up.ts';

@@ -1,7 +1,7 @@
 // A log in PostgreSQL as the source or the target of a copy: one transaction, which a killed copy leaves undone.
 import { crc32 } from 'node:zlib';
 import { fromLine } from '../../vocabulary/events.ts';
-import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy.ts';
+import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy-port.ts';
 import { MOVED_TO } from '../moved.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
 import { DERIVED_TABLES } from './derived-rows.ts';

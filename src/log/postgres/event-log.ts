@@ -14,10 +14,10 @@ import {
   type OrderedPage,
   type Page,
   type Snapshot,
-  type StreamId,
 } from '../log.ts';
 import { ReadTurns } from '../pages.ts';
 import { SignatureFilter } from '../signature-filter.ts';
+import type { StreamId } from '../stream-id.ts';
 import { Appender } from './append.ts';
 import type { Connections, Query } from './connections.ts';
 import { type Reads, readAll, readNodes, readPage } from './lines.ts';

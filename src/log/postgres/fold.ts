@@ -5,7 +5,6 @@ import type { Client } from 'pg';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, isSnapshotDue, STATE_VERSION } from '../../../projections/snapshot.ts';
 import { fromHex, toHex } from '../../vocabulary/values.ts';
-import type { StreamId } from '../log.ts';
 import {
   EMPTY_STREAM,
   type Fault,
@@ -15,6 +14,7 @@ import {
   type VerifiedStream,
   verifyEvent,
 } from '../stored-stream.ts';
+import type { StreamId } from '../stream-id.ts';
 import { byteaArray } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
 import { readRows } from './transaction.ts';

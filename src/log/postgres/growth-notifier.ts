@@ -1,6 +1,6 @@
 // Notifies the other nodes of the streams that have grown, on a connection of its own that does not wait for the disk.
 import type { Client } from 'pg';
-import type { StreamId } from '../log.ts';
+import type { StreamId } from '../stream-id.ts';
 
 /** PostgreSQL's limit is 8,000; a longer list becomes a call to look at every followed stream. */
 const PAYLOAD_BYTES_MAX = 7_900;

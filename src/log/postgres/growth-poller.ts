@@ -1,5 +1,6 @@
 // Compares the heads of the followed streams regularly, for notifications that were lost.
-import { ALL_CHAMBERS, type StreamId } from '../log.ts';
+import { ALL_CHAMBERS } from '../log.ts';
+import type { StreamId } from '../stream-id.ts';
 
 const POLL_INTERVAL_MS = 5_000;
 

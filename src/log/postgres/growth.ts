@@ -2,8 +2,9 @@
 // would take one lock for the whole server. Each node notifies the others after its commits and listens to them; a lost wake-up
 // is made up for by the next look at the heads of the followed streams.
 import type { Client } from 'pg';
-import { ALL_CHAMBERS, type StreamId } from '../log.ts';
+import { ALL_CHAMBERS } from '../log.ts';
 import type { Follower } from '../store.ts';
+import type { StreamId } from '../stream-id.ts';
 import { Listener } from './growth-listener.ts';
 import { ANY_STREAM, HELLO, Notifier } from './growth-notifier.ts';
 import { Poller } from './growth-poller.ts';

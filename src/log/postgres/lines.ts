@@ -2,8 +2,9 @@
 import { crc32 } from 'node:zlib';
 import { HASH_BYTES, type NodeRef } from '../../crypto/merkle.ts';
 import { type Damages, StreamDamaged } from '../damage.ts';
-import type { OrderedPage, Page, StreamId } from '../log.ts';
+import type { OrderedPage, Page } from '../log.ts';
 import { PAGE_BYTES } from '../pages.ts';
+import type { StreamId } from '../stream-id.ts';
 import { bigintArray } from './arrays.ts';
 import type { Query } from './connections.ts';
 import { toStream } from './growth.ts';

@@ -2,7 +2,7 @@
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { Damages, StreamDamaged } from '../damage.ts';
-import type { StreamId } from '../log.ts';
+import type { StreamId } from '../stream-id.ts';
 import { byteaArray, textArray } from './arrays.ts';
 import { toStream } from './growth.ts';
 import { damageIn, type StoredLine } from './lines.ts';

@@ -1,9 +1,9 @@
 // Checks and repairs of a log in PostgreSQL, as those of an SQLite file.
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
-import type { StreamId } from '../log.ts';
 import { MOVED_TO } from '../moved.ts';
 import { type Fault, type FsckSummary, LOG_ID } from '../stored-stream.ts';
+import type { StreamId } from '../stream-id.ts';
 import { DERIVED_TABLES } from './derived-rows.ts';
 import { foldLog } from './fold.ts';
 import { MOVED_TRIGGER, requireLog } from './schema.ts';

@@ -1,6 +1,7 @@
 // What the nodes on one database need of each other: leases, wake-ups, and what a node's metrics show of it.
-import type { LogEntry, StreamId } from '../log.ts';
+import type { LogEntry } from '../log.ts';
 import type { Follower, Lease, NodeCoordination, NodeState } from '../store.ts';
+import type { StreamId } from '../stream-id.ts';
 import type { Connections } from './connections.ts';
 import { Growth } from './growth.ts';
 import { PostgresLease } from './lease.ts';

@@ -2,7 +2,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
-import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy.ts';
+import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy-port.ts';
 import { MOVED_TO } from '../moved.ts';
 import { publish } from './backup.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';

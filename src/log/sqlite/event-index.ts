@@ -22,8 +22,9 @@
 //  8. The table keeps the low 32 bits of the second. The filter never rejects a second beyond them.
 // The prefix in the table of signatures is not unique: a look-up compares the whole signature with the column in `events`.
 import type { Database } from 'better-sqlite3';
-import { ALL_CHAMBERS, type LogEntry, type StreamId } from '../log.ts';
+import { ALL_CHAMBERS, type LogEntry } from '../log.ts';
 import { SignatureFilter } from '../signature-filter.ts';
+import type { StreamId } from '../stream-id.ts';
 
 const MEMTABLE_EVENTS_MAX = 4_096;
 /** Flushed with each event that is appended, which adds two entries at most. */

@@ -13,9 +13,9 @@ import type {
   Page,
   Registration,
   Snapshot,
-  StreamId,
 } from '../log.ts';
 import { PAGE_BYTES, type PageRange, ReadTurns } from '../pages.ts';
+import type { StreamId } from '../stream-id.ts';
 import type { Access } from './access.ts';
 import type { EventIndex, FlushProgress } from './event-index.ts';
 import { checksumOfLines, lengthOf, SEAL_UNIT } from './line-check.ts';

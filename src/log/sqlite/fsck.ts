@@ -6,7 +6,6 @@ import Database from 'better-sqlite3';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, STATE_VERSION } from '../../../projections/snapshot.ts';
 import { toHex } from '../../vocabulary/values.ts';
-import type { StreamId } from '../log.ts';
 import {
   EMPTY_STREAM,
   type Fault,
@@ -17,6 +16,7 @@ import {
   type VerifiedStream,
   verifyEvent,
 } from '../stored-stream.ts';
+import type { StreamId } from '../stream-id.ts';
 import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';

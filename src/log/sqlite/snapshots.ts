@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { Database, Statement } from 'better-sqlite3';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
-import type { Snapshot, StreamId } from '../log.ts';
+import type { Snapshot } from '../log.ts';
+import type { StreamId } from '../stream-id.ts';
 
 export interface SnapshotRow {
   readonly stream: StreamId;

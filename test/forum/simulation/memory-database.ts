@@ -9,9 +9,9 @@ import {
   type Page,
   type Registration,
   type Snapshot,
-  type StreamId,
 } from '../../../src/log/log.ts';
 import { PAGE_BYTES } from '../../../src/log/pages.ts';
+import type { StreamId } from '../../../src/log/stream-id.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 
 /** A line in the order of commits. */

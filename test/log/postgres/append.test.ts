@@ -2,14 +2,9 @@
 import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { Damages, StreamDamaged } from '../../../src/log/damage.ts';
-import {
-  ALL_CHAMBERS,
-  type AppendResult,
-  type LogEntry,
-  type Registration,
-  type StreamId,
-} from '../../../src/log/log.ts';
+import { ALL_CHAMBERS, type AppendResult, type LogEntry, type Registration } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
+import type { StreamId } from '../../../src/log/stream-id.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { created, entry } from '../entries.ts';

@@ -1,9 +1,10 @@
 // Wake-ups between nodes: after every append, also one of many streams, and also if none was received.
 import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
-import { ALL_CHAMBERS, type StreamId } from '../../../src/log/log.ts';
+import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { Connections } from '../../../src/log/postgres/connections.ts';
 import { Growth } from '../../../src/log/postgres/growth.ts';
+import type { StreamId } from '../../../src/log/stream-id.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';

@@ -2,10 +2,11 @@
 import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { Damages } from '../../../src/log/damage.ts';
-import { ALL_CHAMBERS, type AppendResult, type LogEntry, type StreamId } from '../../../src/log/log.ts';
+import { ALL_CHAMBERS, type AppendResult, type LogEntry } from '../../../src/log/log.ts';
 import { Appender } from '../../../src/log/postgres/append.ts';
 import { PostgresLease } from '../../../src/log/postgres/lease.ts';
 import type { Lease } from '../../../src/log/store.ts';
+import type { StreamId } from '../../../src/log/stream-id.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { House } from '../../kit/house.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';

@@ -1,7 +1,8 @@
 // Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
 import { describe, expect, it, vi } from 'vitest';
-import { ALL_CHAMBERS, type AppendBatch, type EventLog, type StreamId } from '../../../src/log/log.ts';
+import { ALL_CHAMBERS, type AppendBatch, type EventLog } from '../../../src/log/log.ts';
 import type { Store } from '../../../src/log/store.ts';
+import type { StreamId } from '../../../src/log/stream-id.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';

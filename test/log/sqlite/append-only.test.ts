@@ -1,7 +1,7 @@
 // `events` is append-only for every program that opens the file, by triggers that REPLACE cannot get round.
 import { expect, it } from 'vitest';
-import type { StreamId } from '../../../src/log/log.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import type { StreamId } from '../../../src/log/stream-id.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
 import { entry, intrude } from '../entries.ts';
 

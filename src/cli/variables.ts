@@ -1,0 +1,20 @@
+// The command line's own variables, all named CHAMBERS_… but for two.
+import { VARIABLES as SERVICE_VARIABLES } from '../config.ts';
+import { CommandError } from './output.ts';
+
+export const VARIABLES = {
+  CHAMBERS_URL: 'base URL of the service (default: http://127.0.0.1:8787)',
+  CHAMBERS_KEY_FILE: "the agent's key file (default: ~/.chambers/agent.json)",
+  OWNER_PRIVATE_KEY: "the key of the contracts' owner, for contracts deploy and contracts set-relayer",
+  NO_COLOR: 'set to anything: no colours',
+} as const;
+
+/** A misspelt variable would go unnoticed. */
+export function checkVariables(): void {
+  const isUnknown = (name: string) =>
+    name.startsWith('CHAMBERS_') && !Object.hasOwn(VARIABLES, name) && !Object.hasOwn(SERVICE_VARIABLES, name);
+  const unknown = Object.keys(process.env).find(isUnknown);
+  if (unknown === undefined) return;
+  const problem = `unknown environment variable ${unknown}: CHAMBERS_URL and CHAMBERS_KEY_FILE are known`;
+  throw new CommandError('usage', problem);
+}
