@@ -3,7 +3,7 @@ import { tallies } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { type Child, type Element, h } from '../html/element.ts';
-import type { ChamberModel } from './chamber-view.ts';
+import type { ChamberModel } from './chamber-model.ts';
 import { agent, folded, more, percent, plural, ROWS_MAX } from './format.ts';
 
 export function allocationSection(model: ChamberModel): Element | false {

@@ -1,27 +1,16 @@
 // A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
 import { graduates, tallies } from '../../projections/allocations.ts';
-import type { ChamberState, Idea } from '../../projections/chamber.ts';
+import type { Idea } from '../../projections/chamber.ts';
 import { isClosed, phaseAt, turnAt } from '../../projections/phase.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
-import type { ChamberEvent } from '../vocabulary/events.ts';
-import type { Millis, Phase } from '../vocabulary/values.ts';
+import type { Phase } from '../vocabulary/values.ts';
 import { allocationSection } from './allocation-view.ts';
-import { agent, type Cast, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
-import { alarm, type LiveModel, replayBar, verifySection } from './live-view.ts';
+import type { ChamberModel } from './chamber-model.ts';
+import { agent, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
+import { alarm, replayBar, verifySection } from './live-view.ts';
 import { phaseStrip } from './phase-strip.ts';
 import { transcriptSection } from './transcript-view.ts';
-
-export interface ChamberModel extends Cast {
-  readonly state: ChamberState;
-  /** Those at hand, ascending: all of them in the browser, the last ones in the service. */
-  readonly events: readonly ChamberEvent[];
-  readonly now: Millis;
-  /** Why the relayer can't work now, as GET /health says; undefined while it can. */
-  readonly relayerProblem?: string | undefined;
-  /** Only in the browser. */
-  readonly live?: LiveModel;
-}
 
 export function chamberView(model: ChamberModel): Element {
   const { state, live, now } = model;

@@ -2,7 +2,7 @@
 
 import { type Child, type Element, h } from '../html/element.ts';
 import { DEADLINES, PHASES, type Phase } from '../vocabulary/values.ts';
-import type { ChamberModel } from './chamber-view.ts';
+import type { ChamberModel } from './chamber-model.ts';
 import { PHASE_NAMES, time, timeLeft } from './format.ts';
 
 type Status = 'done' | 'current' | 'todo';

@@ -5,7 +5,7 @@ import { type Child, type Element, foreign, foreignBlock, h } from '../html/elem
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
 import type { JsonObject, JsonValue, Phase } from '../vocabulary/values.ts';
-import type { ChamberModel } from './chamber-view.ts';
+import type { ChamberModel } from './chamber-model.ts';
 import { agent, hash, PHASE_NAMES, percent, time } from './format.ts';
 import { eventMark, type LiveModel } from './live-view.ts';
 

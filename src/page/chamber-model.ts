@@ -1,0 +1,17 @@
+// What the views of a chamber's page are made from, in the browser and in the service.
+import type { ChamberState } from '../../projections/chamber.ts';
+import type { ChamberEvent } from '../vocabulary/events.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import type { Cast } from './format.ts';
+import type { LiveModel } from './live-view.ts';
+
+export interface ChamberModel extends Cast {
+  readonly state: ChamberState;
+  /** Those at hand, ascending: all of them in the browser, the last ones in the service. */
+  readonly events: readonly ChamberEvent[];
+  readonly now: Millis;
+  /** Why the relayer can't work now, as GET /health says; undefined while it can. */
+  readonly relayerProblem?: string | undefined;
+  /** Only in the browser. */
+  readonly live?: LiveModel;
+}
