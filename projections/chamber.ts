@@ -2,8 +2,8 @@
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
-import { endsAfter } from './pace.ts';
-import { afterPass, afterSpeech, NO_TURNS, type TurnState, type Turns } from './phase.ts';
+import { endsAfter, type PaceState } from './pace.ts';
+import { afterPass, afterSpeech, NO_TURNS, type Turns } from './phase.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
 
 export interface Idea {
@@ -22,16 +22,11 @@ export interface Reveal {
   readonly salt: Hex;
 }
 
-export interface ChamberState extends TurnState {
-  /** The latest ends of the phases. */
-  readonly deadlines: Readonly<Record<DeadlineName, Millis>>;
-  /** In a chamber with rounds, the event that ended a phase before its time. */
-  readonly endedBy: Readonly<Partial<Record<DeadlineName, number>>>;
+export interface ChamberState extends PaceState {
   readonly name: string;
   readonly creatorDid: string;
   readonly minBackersForGraduation: number;
   readonly topic: string | null;
-  readonly maxMembers: number | null;
   /** By slot, which starts at 1. */
   readonly ideas: readonly Idea[];
   /** Commitment by DID. */
@@ -39,7 +34,6 @@ export interface ChamberState extends TurnState {
   readonly reveals: ReadonlyMap<string, Reveal>;
   /** How many events are leaves of the Merkle tree: the chamber's moves. */
   readonly moveCount: number;
-  readonly lastEventId: number;
 }
 
 /** Folds one event into the state; null is the state before `chamber.created`. */

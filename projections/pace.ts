@@ -1,18 +1,29 @@
 // When the phases of a chamber end: at their deadlines, and in a chamber with rounds as soon as nothing is left to come.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
-import { DEADLINES, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
-import type { ChamberState } from './chamber.ts';
-import { afterPass, type PhaseEnds, phaseAt, turnHolderAt, turnMillis, turnsOf } from './phase.ts';
+import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
+import { afterPass, type PhaseEnds, phaseAt, type TurnState, turnHolderAt, turnMillis, turnsOf } from './phase.ts';
+
+/** The part of a chamber's state that determines when its phases end. */
+export interface PaceState extends TurnState {
+  /** The latest ends of the phases. */
+  readonly deadlines: PhaseEnds;
+  /** In a chamber with rounds, the event that ended a phase before its time. */
+  readonly endedBy: Readonly<Partial<Record<DeadlineName, number>>>;
+  readonly maxMembers: number | null;
+  readonly commitments: { readonly size: number };
+  readonly reveals: { readonly size: number };
+  readonly lastEventId: number;
+}
 
 /**
  * The ends of all phases after an event of `type`, if no other event came. The event belongs to the phase that it may end; the end
  * of a phase that has begun never rises.
  */
 export function endsAfter(
-  before: ChamberState,
-  after: ChamberState,
+  before: PaceState,
+  after: PaceState,
   type: ChamberEvent['type'],
-): Pick<ChamberState, 'ends' | 'endedBy'> {
+): Pick<PaceState, 'ends' | 'endedBy'> {
   const { endedBy } = before;
   if (after.rounds === null || after.members.length === 0) return { ends: before.ends, endedBy };
   const current = PHASES.indexOf(phaseAt(before, after.lastAt));
@@ -32,7 +43,7 @@ export function endsAfter(
 
 /** When nothing is left to come in the phase; infinite while something is. */
 function earlyEnd(
-  state: ChamberState,
+  state: PaceState,
   phase: Phase,
   { start, type }: { readonly start: Millis; readonly type: ChamberEvent['type'] },
 ): Millis {
@@ -59,7 +70,7 @@ function earlyEnd(
 
 /** The phase that an event of the chamber belongs to, which it may have ended; of an event before or with `chamber.committed`. */
 export function phaseOf(
-  { ends, endedBy }: Pick<ChamberState, 'ends' | 'endedBy'>,
+  { ends, endedBy }: Pick<PaceState, 'ends' | 'endedBy'>,
   { eventId, ts }: Pick<ChamberEvent, 'eventId' | 'ts'>,
 ): Phase {
   const at = Date.parse(ts);
@@ -70,7 +81,7 @@ export function phaseOf(
 }
 
 /** Who has the turn after the one at `at` is passed; where no turn follows, the next in turn order. */
-export function holderAfterPass(state: ChamberState, at: Millis): string {
+export function holderAfterPass(state: PaceState, at: Millis): string {
   const passed = { ...state, turns: afterPass(state, at), lastAt: at };
   const next =
     turnHolderAt({ ...passed, ...endsAfter(state, passed, 'chamber.passed') }, at) ??
@@ -83,7 +94,7 @@ export function holderAfterPass(state: ChamberState, at: Millis): string {
  * The ends as they are known at `now`: a phase that has not begun shows its deadline, or what running turns already imply. Turns
  * run from PROPOSAL on, when it is settled who takes part.
  */
-export function knownEnds(state: ChamberState, now: Millis): PhaseEnds {
+export function knownEnds(state: PaceState, now: Millis): PhaseEnds {
   const current = PHASES.indexOf(phaseAt(state, now));
   if (state.rounds === null || current >= PHASES.indexOf('ALLOCATE_REVEAL')) return state.ends;
   const { lobbyDeadline } = state.ends;

@@ -1,4 +1,5 @@
-// The import rule: vocabulary ← crypto, projections ← moves ← log, verifier ← forum ← edges ← service ← main. Imports point left only.
+// The import rule: vocabulary ← crypto, projections ← moves ← log, verifier ← forum ← edges ← service ← main ← cli. Imports point
+// left only, and never in a circle.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,63 +8,53 @@ import { describe, expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const PURE = ['vocabulary', 'crypto', 'projections', 'moves'];
 const SPINE = [...PURE, 'log', 'forum'];
-const SERVER = [
-  ...SPINE,
-  'verifier',
-  'connections',
-  'html',
-  'http',
-  'docs',
-  'stream',
-  'relayer',
-  'metrics',
-  'page',
-  'mcp',
-  'config',
-  'process',
-  'diagnostics',
-  'reading',
-  'service',
-];
-const PROGRAM = [...SERVER, 'client', 'audit', 'doctor', 'cli', 'demo'];
 
-/** What each layer may import besides itself; src/config.ts and its like are layers of one file. */
+/** What each layer may import besides itself, from the lowest to the highest; src/config.ts and its like are layers of one file. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   vocabulary: [],
+  process: [],
   crypto: ['vocabulary'],
   projections: ['vocabulary'],
   moves: ['vocabulary', 'crypto', 'projections'],
-  process: [],
+  connections: ['vocabulary'],
+  reading: ['vocabulary'],
   log: ['vocabulary', 'crypto', 'projections', 'process'],
   verifier: ['vocabulary', 'crypto'],
+  config: ['vocabulary', 'connections', 'log'],
+  diagnostics: ['vocabulary', 'config', 'process'],
   forum: [...PURE, 'log'],
-  connections: ['vocabulary'],
   // Elements and who gets a page, for all rooms that make pages.
   html: ['vocabulary'],
   // The edges never import each other; the documents describe the routes of http.
-  docs: [...SPINE, 'html', 'http'],
   http: [...SPINE, 'html', 'connections', 'process', 'diagnostics'],
+  docs: [...PURE, 'html', 'http'],
   stream: [...SPINE, 'connections', 'process'],
   relayer: [...SPINE, 'reading', 'process', 'diagnostics'],
-  metrics: PURE,
-  // Its worker runs the auditor in the browser.
-  page: [...SPINE, 'html', 'audit'],
+  metrics: ['vocabulary'],
   // What may run in somebody else's program shares the format and the rules with the service, not its store.
-  reading: ['vocabulary'],
   client: ['vocabulary', 'crypto', 'projections', 'reading'],
   audit: [...PURE, 'reading', 'process', 'verifier'],
   // A client of the service for models, and a reader of itself within the service.
   mcp: [...PURE, 'client', 'process'],
-  config: ['vocabulary', 'connections', 'log'],
-  diagnostics: ['vocabulary', 'config', 'process'],
-  service: SERVER,
-  doctor: PROGRAM,
-  demo: PROGRAM,
+  // Its worker runs the auditor in the browser.
+  page: [...SPINE, 'html', 'audit'],
+  service: [
+    ...[...SPINE, 'verifier', 'connections', 'config', 'process', 'diagnostics'],
+    ...['http', 'docs', 'stream', 'relayer', 'metrics', 'page', 'mcp'],
+  ],
+  // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
+  main: ['config', 'process', 'diagnostics', 'service'],
+  // It looks at what a service would start with, and starts nothing.
+  doctor: ['config', 'log', 'http', 'reading', 'relayer', 'service'],
+  // Its chambers are played by clients, on a service in a process of its own.
+  demo: ['vocabulary', 'crypto', 'projections', 'client', 'reading', 'process'],
+  // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.
+  cli: [
+    ...[...PURE, 'log', 'config', 'process', 'http', 'relayer', 'reading', 'service'],
+    ...['client', 'audit', 'mcp', 'demo', 'doctor', 'main'],
+  ],
   // The npm packages: parts of the program by themselves.
-  packages: PROGRAM,
-  // `chambers serve` is the program itself.
-  cli: [...PROGRAM, 'main'],
-  main: PROGRAM,
+  packages: ['audit', 'cli', 'process'],
 };
 
 interface Source {
@@ -110,6 +101,35 @@ describe('the layers', () => {
       .flatMap((source) => layersOfImports(source).map((target) => [source.path, target] as const))
       .filter(([, target]) => target !== layer && !allowed.includes(target));
     expect(wrong).toEqual([]);
+  });
+});
+
+/** Every import of a file from another one, types included, followed as far as it leads back to where it began. */
+function circles(): readonly string[] {
+  const targets = new Map(sources.map(({ path, imports }) => [path, imports.map((name) => join(dirname(path), name))]));
+  const done = new Set<string>();
+  const found: string[] = [];
+  const follow = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) found.push([...trail.slice(trail.indexOf(path)), path].join(' → '));
+    if (done.has(path) || trail.includes(path)) return;
+    for (const target of targets.get(path) ?? []) follow(target, [...trail, path]);
+    done.add(path);
+  };
+  for (const { path } of sources) follow(path, []);
+  return found;
+}
+
+describe('no import leads back', () => {
+  it('from a layer to itself: each imports only those above it in the list', () => {
+    const order = Object.keys(MAY_IMPORT);
+    const wrong = Object.entries(MAY_IMPORT).flatMap(([layer, allowed]) =>
+      allowed.filter((target) => order.indexOf(target) >= order.indexOf(layer)).map((target) => [layer, target]),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it('from a file to itself', () => {
+    expect(circles()).toEqual([]);
   });
 });
 

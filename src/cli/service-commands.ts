@@ -30,7 +30,7 @@ export const serviceCommands: readonly CommandSpec[] = [
     },
     examples: ['demo', 'demo --watch', 'demo --nodes=3'],
     run: async ({ options: { watch, nodes = '1' } }) => {
-      const { demoMain } = await import('../demo/demo.ts');
+      const { demoMain } = await import('./demo.ts');
       return demoMain(watch !== undefined, toInteger('--nodes', nodes));
     },
   },

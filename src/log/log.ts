@@ -4,7 +4,7 @@ import type { Listing } from '../../projections/listings.ts';
 import type { NodeRef } from '../crypto/merkle.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { Damages, StreamDamaged } from './damage.ts';
-import type { ReadTurns } from './pages.ts';
+import type { ReadTurns } from './read-turns.ts';
 import type { StreamId } from './stream-id.ts';
 
 /**

@@ -2,7 +2,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { ALL_CHAMBERS, type OrderedPage, type Page } from '../../src/log/log.ts';
-import { ReadTurns } from '../../src/log/pages.ts';
+import { ReadTurns } from '../../src/log/read-turns.ts';
 import { type Source, Subscriptions } from '../../src/stream/subscription.ts';
 
 /** A chamber's log of empty lines that grows, and wakes its followers, when the test says so. */

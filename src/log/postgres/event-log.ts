@@ -15,7 +15,7 @@ import {
   type Page,
   type Snapshot,
 } from '../log.ts';
-import { ReadTurns } from '../pages.ts';
+import { ReadTurns } from '../read-turns.ts';
 import { SignatureFilter } from '../signature-filter.ts';
 import type { StreamId } from '../stream-id.ts';
 import { Appender } from './append.ts';

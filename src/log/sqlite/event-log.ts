@@ -14,7 +14,8 @@ import type {
   Registration,
   Snapshot,
 } from '../log.ts';
-import { PAGE_BYTES, type PageRange, ReadTurns } from '../pages.ts';
+import { PAGE_BYTES, type PageRange } from '../pages.ts';
+import { ReadTurns } from '../read-turns.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { Access } from './access.ts';
 import type { EventIndex, FlushProgress } from './event-index.ts';

@@ -5,7 +5,7 @@ import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
 import type { NodeRef } from '../../../src/crypto/merkle.ts';
 import { Damages } from '../../../src/log/damage.ts';
 import type { AppendBatch, AppendResult, EventLog, OrderedPage, Page, Snapshot } from '../../../src/log/log.ts';
-import { ReadTurns } from '../../../src/log/pages.ts';
+import { ReadTurns } from '../../../src/log/read-turns.ts';
 import type { LogMeta, Store } from '../../../src/log/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';

@@ -7,15 +7,15 @@ import { join } from 'node:path';
 import { tallies } from '../../projections/allocations.ts';
 import type { ChamberState } from '../../projections/chamber.ts';
 import { auditFile } from '../audit/audit.ts';
-import { interruptible } from '../cli/environment.ts';
-import { narrate, tickerOf } from '../cli/narrate.ts';
-import { toDeadlines } from '../cli/values.ts';
 import { Agent } from '../client/agent.ts';
 import { ForumClient } from '../client/forum-client.ts';
+import { CAST, play } from '../demo/cast.ts';
+import { openCluster, openStage, readChain, type Stage, type Testimony, witness } from '../demo/stage.ts';
 import { paint } from '../process/terminal.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
-import { CAST, play } from './cast.ts';
-import { openCluster, openStage, readChain, type Stage, type Testimony, witness } from './stage.ts';
+import { interruptible } from './environment.ts';
+import { narrate, tickerOf } from './narrate.ts';
+import { toDeadlines } from './values.ts';
 
 const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;
 /** Counted from when the service listens. */
