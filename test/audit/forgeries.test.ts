@@ -14,6 +14,7 @@ import {
   honest,
   ILLEGAL,
   line,
+  MOVES,
   moves,
   payloadOf,
   records,
@@ -255,6 +256,38 @@ describe('an altered chamber', () => {
     const { broken, check } = await audit(altered(19, { txHash: `0x${'12'.repeat(32)}` }));
     expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
     expect(check('transactions').note).toContain('is not in the log: say with --rpc');
+  });
+
+  test.each([
+    ['the commitment’s transactions', (type: string) => type === 'relay.commit_submitted'],
+    ['all transactions', (type: string) => type.startsWith('relay.')],
+  ])('a move left out with %s, and root and count set right, is for the chain to decide', async (_what, isLeftOut) => {
+    const kept = records.toSpliced(AFTER_HONEST - 2, 1).filter(({ type }) => !isLeftOut(String(type)));
+    const tree = await auditLines(toText(rechained(kept.slice(0, MOVES - 1))), {});
+    const commitment = { merkleRoot: tree.moves.root(), eventCount: MOVES - 1 };
+    const forged = kept.map((record) =>
+      record.type === 'chamber.committed' ? { ...record, payload: { ...payloadOf(record), ...commitment } } : record,
+    );
+    const { broken, check } = await audit(toText(rechained(forged as Line[])));
+    expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);
+    expect(check('transactions').note).toContain('is not in the log: say with --rpc');
+  });
+
+  test('a transaction dated before the end of the reveals is named', async () => {
+    const early = new Date(START + 4.9 * HOUR).toISOString();
+    const forged = records.with(MOVES, { ...(records[MOVES] as Line), ts: early });
+    const { broken, named, findings } = await audit(toText(rechained(forged)));
+    expect([broken, [...named]]).toEqual([['service-events'], [MOVES + 1]]);
+    expect(findings('service-events')[0]?.sentence).toContain('comes before the reveal deadline');
+  });
+
+  test.each([
+    ['more than 15 s before the end of the reveals is undecided', '2030-01-01T04:59:44.000Z', 'undecided'],
+    ['15 s before the end of the reveals is verified', '2030-01-01T04:59:45.000Z', 'verified'],
+  ])('a block %s', async (_what, committedAt, verdict) => {
+    const { broken, check } = await audit(altered(19, { committedAt }));
+    expect([broken, check('service-events').verdict]).toEqual([[], verdict]);
+    if (verdict === 'undecided') expect(check('service-events').note).toContain('say with --rpc');
   });
 
   const ofType = (type: string) => records.find(({ type: its }) => its === type) as Line;

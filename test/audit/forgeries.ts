@@ -8,7 +8,7 @@ import { ALLOCATIONS, ANN, BOB, CAT } from './sample.ts';
 
 export const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
 export const records = parse(text.trimEnd().split('\n'));
-const MOVES = 16;
+export const MOVES = 16;
 export const moves = records.slice(0, MOVES);
 const EVE = new Signer(Buffer.alloc(32, 4));
 

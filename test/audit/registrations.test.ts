@@ -214,7 +214,7 @@ describe('a service is caught that', () => {
 
   test('takes two wallets from one account line, or goes back to an earlier one, without accounts', async () => {
     const [proposal] = [moves[PROPOSAL - 1] as Line];
-    const ts = new Date(Date.parse(memberOf(proposal, 'ts') as string) + 6_000).toISOString();
+    const ts = new Date(Date.parse(memberOf(proposal, 'ts') as string) + 1_000).toISOString();
     const after = (payload: Line) => [...moves, ...altered([proposal], 1, payload, { ts })];
     for (const [changes, first, sentence] of [
       [
@@ -228,6 +228,13 @@ describe('a service is caught that', () => {
       expect(broken).toContain('registration');
       expect(findings('registration')[0]).toEqual({ eventIds: [first, 4], sentence: `event 4 ${sentence}` });
     }
+  });
+
+  test('takes an earlier account line for a join, within seconds, without accounts', async () => {
+    const { broken, findings } = await audit(toText(rechained(altered(moves, 2, { accountEventId: 1 }))));
+    expect(broken).toEqual(['registration']);
+    const sentence = `event 2 names event 1 of the account of ${ann.did}, although event 1 named event 2 before`;
+    expect(findings('registration')).toEqual([{ eventIds: [1, 2], sentence }]);
   });
 
   test.each<[string, (account: readonly Line[]) => Line[], string]>([

@@ -13,9 +13,6 @@ export interface AccountReference {
   readonly creatorWallet: string | undefined;
 }
 
-/** A decision may be made on an account that was changed a moment before it was written. */
-export const LAG_MILLIS = 5_000;
-
 /**
  * What the events say of accounts, without those: once a release names account lines, every later one does; the lines of an
  * agent never go back; and each binds one wallet.
@@ -25,7 +22,7 @@ export function checkReferences(findings: Findings, references: readonly Account
   const newest = new Map<string, AccountReference>();
   const wallets = new Map<string, AccountReference>();
   for (const reference of references) {
-    const { eventId, did, at, accountEventId = 0, creatorWallet } = reference;
+    const { eventId, did, accountEventId = 0, creatorWallet } = reference;
     const before = newest.get(did);
     const { accountEventId: newestId = 0 } = before ?? {};
     const line = `${did} ${accountEventId}`;
@@ -36,7 +33,7 @@ export function checkReferences(findings: Findings, references: readonly Account
       continue;
     }
     const named = `event ${eventId} names event ${accountEventId} of the account of ${did}`;
-    if (before !== undefined && accountEventId < newestId && at - before.at > LAG_MILLIS) {
+    if (before !== undefined && accountEventId < newestId) {
       const problem = `${named}, although event ${before.eventId} named event ${newestId} before`;
       findings.judge('registration', [before.eventId, eventId], problem);
     }

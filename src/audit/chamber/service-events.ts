@@ -2,11 +2,12 @@
 // calls that the chamber's state requires. Only the chain shows whether they were executed.
 import { graduates } from '../../../projections/allocations.ts';
 import type { ChamberState } from '../../../projections/chamber.ts';
+import { phaseEnd } from '../../../projections/phase.ts';
 import { decideServiceFact, ServiceFactRejected } from '../../moves/service-facts.ts';
 import type { ServiceEvent } from '../../vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../../vocabulary/service-payloads.ts';
 import { unreachable } from '../../vocabulary/unreachable.ts';
-import type { Hex } from '../../vocabulary/values.ts';
+import { type Hex, toTimestamp } from '../../vocabulary/values.ts';
 import { commitCall, deployCalls } from '../chain/calls.ts';
 import type { readTransaction } from '../chain/contracts.ts';
 import { type AuditContext, type Candidates, lowerCase } from '../context.ts';
@@ -31,8 +32,8 @@ export class ServiceEventChecks {
   readonly #called = new Set<Candidates>();
   /** By subject, the hashes of the transactions in the log. */
   readonly #submitted = new Map<string, Set<Hex>>();
-  /** Outcomes by other transactions than those logged for them. */
-  readonly #unlogged: string[] = [];
+  /** What the chain decides: outcomes by transactions that are not in the log, and blocks that are older than what they hold. */
+  readonly #forChain: { readonly check: 'service-events' | 'transactions'; readonly problem: string }[] = [];
 
   constructor(findings: Findings, { context, moves, readTransaction: read = readWithViem }: ServiceEventOptions) {
     this.#findings = findings;
@@ -58,11 +59,11 @@ export class ServiceEventChecks {
     if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
   }
 
-  /** With `asksChain` the check of the receipts decides on outcomes by transactions that are not in the log. */
+  /** With `asksChain` the check of the receipts decides on what the lines leave to the chain. */
   conclude(asksChain: boolean): void {
-    for (const problem of this.#unlogged) {
-      if (asksChain) this.#findings.notEvaluated(`${problem}: the chain is asked`, 'transactions');
-      else this.#findings.undecided('transactions', `${problem}: say with --rpc which chain has it`);
+    for (const { check, problem } of this.#forChain) {
+      if (asksChain) this.#findings.notEvaluated(`${problem}: the chain is asked`, check);
+      else this.#findings.undecided(check, `${problem}: say with --rpc which chain has it`);
     }
     for (const { doubt } of this.#called) if (doubt !== undefined) this.#findings.undecided('transactions', doubt);
     const { registries, factories } = this.#context;
@@ -85,7 +86,9 @@ export class ServiceEventChecks {
     const fact = isCommitment ? { ...event, payload: { ...event.payload, eventCount: state.moveCount } } : event;
     try {
       decideServiceFact(state, fact, Date.parse(event.ts));
-      this.#findings.judge('service-events', [eventId]);
+      const early = isCommitment ? earlyBlock(event.payload, state) : undefined;
+      if (early === undefined) this.#findings.judge('service-events', [eventId]);
+      else this.#forChain.push({ check: 'service-events', problem: `event ${eventId} names a block ${early}` });
     } catch (error) {
       if (!(error instanceof ServiceFactRejected)) throw error;
       this.#findings.judge('service-events', [eventId], `event ${eventId}: ${error.message}`);
@@ -167,13 +170,21 @@ export class ServiceEventChecks {
     const { signedFor, namedFor } = this.#context;
     namedFor.conflict(txHash, subject);
     const other = signedFor.of(txHash, subject);
-    const submitted = this.#submitted.get(subject);
     const problem = `event ${eventId} names transaction ${txHash}, which is ${other === undefined ? 'not in the log' : `for ${other}`}`;
-    const isRecorded = submitted?.has(txHash) === true;
+    const isRecorded = this.#submitted.get(subject)?.has(txHash) === true;
     if (isRecorded || other !== undefined) this.#findings.judge('transactions', [eventId], !isRecorded && problem);
-    else if (submitted !== undefined) this.#unlogged.push(problem);
-    else this.#findings.notEvaluated(`${problem}: use --rpc to ask the chain`, 'transactions');
+    else this.#forChain.push({ check: 'transactions', problem });
   }
+}
+
+/** The clocks of chains and services differ by some seconds. */
+const BLOCK_LEAD_MILLIS_MAX = 15_000;
+
+/** What is open about a commitment whose block is older than the end of the reveals, over which it commits. */
+function earlyBlock({ committedAt }: ServicePayloads['chamber.committed'], state: ChamberState): string | undefined {
+  const end = phaseEnd(state, 'ALLOCATE_REVEAL') ?? 0;
+  if (Date.parse(committedAt) >= end - BLOCK_LEAD_MILLIS_MAX) return undefined;
+  return `of ${committedAt}, although moves were accepted until ${toTimestamp(end)}`;
 }
 
 interface Due {
