@@ -10,6 +10,12 @@ export function requirePhase({ state, now }: DecisionContext, ...expected: reado
   const isOver = actual === 'ALLOCATE_REVEAL' && isClosed(state, now);
   if (expected.includes(actual) && !isOver) return;
   const end = phaseEnd(state, actual);
+  if (expected.includes(actual) && end !== null) {
+    throw new ForumError(
+      'FORUM_ERR_PHASE',
+      `${actual} ended at ${toTimestamp(end)}, and the chamber is being committed`,
+    );
+  }
   const until = isOver
     ? state.rounds === null
       ? ', past its deadline: the chamber is being committed'

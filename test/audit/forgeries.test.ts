@@ -27,6 +27,10 @@ import {
 } from './forgeries.ts';
 import { ALLOCATIONS, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
 
+function raise(): never {
+  throw new Error('no such forgery');
+}
+
 async function auditWith(eventId: number, line: Line, policy: AuditPolicy = {}) {
   return await audit(withLine(eventId, line), policy);
 }
@@ -50,6 +54,14 @@ describe('a well-signed move that breaks a rule', () => {
     expect(broken).toEqual(['rules']);
     expect(findings('rules')[0]?.sentence).toContain(`FORUM_ERR_${code}`);
     expect([...named]).toEqual([eventId]);
+  });
+
+  test('a late reveal is not said to be in the phase that it was expected in', async () => {
+    const { code: _, title: __, eventId, ...late } = ILLEGAL.find(({ title }) => title === 'a late reveal') ?? raise();
+    const [{ sentence = '' } = {}] = (await auditWith(eventId, signedLine(late))).findings('rules');
+    expect(sentence).toContain(
+      'FORUM_ERR_PHASE: ALLOCATE_REVEAL ended at 2030-01-01T05:00:00.000Z, and the chamber is being committed',
+    );
   });
 
   test('a reveal that was allowed is verified', async () => {
@@ -137,11 +149,12 @@ describe('a move with wrong evidence', () => {
   });
 });
 
+const isOf =
+  (type: string) =>
+  ({ type: its }: Line) =>
+    its === type;
+
 describe('a transaction to another contract', () => {
-  const isOf =
-    (type: string) =>
-    ({ type: its }: Line) =>
-      its === type;
   const withTarget = async (eventId: number, to: Hex = DEAD, chainId = 31_337) => {
     const { payload } = records[eventId - 1] as unknown as { payload: RelayTransaction };
     const { data = '0x', nonce = 0, maxFeePerGas = 0n } = parseTransaction(payload.rawTransaction);
@@ -266,7 +279,7 @@ describe('an altered chamber', () => {
     const tree = await auditLines(toText(rechained(kept.slice(0, MOVES - 1))), {});
     const commitment = { merkleRoot: tree.moves.root(), eventCount: MOVES - 1 };
     const forged = kept.map((record) =>
-      record.type === 'chamber.committed' ? { ...record, payload: { ...payloadOf(record), ...commitment } } : record,
+      isOf('chamber.committed')(record) ? { ...record, payload: { ...payloadOf(record), ...commitment } } : record,
     );
     const { broken, check } = await audit(toText(rechained(forged as Line[])));
     expect([broken, check('transactions').verdict]).toEqual([[], 'undecided']);

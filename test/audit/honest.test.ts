@@ -131,6 +131,8 @@ async function relay({ house }: World): Promise<void> {
     clock: () => performance.now() + ahead,
     rpcTimeoutMillis: 20_000,
   });
+  // No block is older than the moves that it commits.
+  await rpc.request('evm_increaseTime', [Math.ceil((house.clock.read() - Date.now()) / 1000)]);
   await rpc.request('anvil_mine', ['0x5']);
   await rpc.request('evm_setAutomine', [false]);
   relayer.start();

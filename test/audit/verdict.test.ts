@@ -170,7 +170,9 @@ describe('the printed report', () => {
 
       16 verified, 0 broken, 5 not evaluated of 21 checks.
       Not evaluated (--verbose says why): preview, views, contract, receipts,
-      registration."
+      registration.
+      A file alone shows neither what was cut off at its end nor what a service and a
+      chain hold: audit the service’s URL, with --rpc and --registry."
     `);
   });
 
@@ -207,6 +209,7 @@ describe('the printed report', () => {
   test('has a row for every check if asked for', async () => {
     const rows = (await print(text, true)).match(/^(verified|broken|not evaluated) {2}/gm);
     expect(rows).toHaveLength(21);
+    expect((await print(text, true)).match(/Sound\./g)).toHaveLength(1);
   });
 
   test('has one line for each sound chamber of a service, and a total', async () => {

@@ -44,8 +44,8 @@ function read<Event>({ bytes, isEnded }: RawLine, known: Schemas): LineRecord<Ev
   } catch (error) {
     if (!(error instanceof ForumError)) throw error;
     if (!isEnded) return { problem: 'is torn: the input ends within it' };
-    const isText = error.message.startsWith(NOT_JSON);
-    return { problem: isText ? 'is not JSON' : `is not JSON: ${error.message}` };
+    if (error.message.startsWith(NOT_JSON)) return { problem: text === '' ? 'is empty' : 'is not JSON' };
+    return { problem: `is JSON that no event record holds: ${error.message.replace(/^body\.?/, '')}` };
   }
 }
 

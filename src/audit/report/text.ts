@@ -11,6 +11,8 @@ const EVENTS_SHOWN_MAX = 50;
 const VERDICT_CHARS = 'not evaluated'.length;
 const NAME_CHARS = Math.max(...CHECK_NAMES.map(({ length }) => length));
 const STYLES = { verified: 'green', broken: 'red', undecided: 'yellow', 'not evaluated': 'yellow' } as const;
+const FILE_ALONE =
+  'A file alone shows neither what was cut off at its end nor what a service and a chain hold: audit the service’s URL, with --rpc and --registry.';
 const WORDS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
 
 /** With `isVerbose` every check of every chamber. */
@@ -21,7 +23,7 @@ export function toText(report: AuditReport, isVerbose: boolean): string {
   const blocks = [
     paint(['bold', STYLES[verdict]], wrapped(sentence)),
     problems.map((problem) => wrapped(`broken: ${problem}`)).join('\n'),
-    ...(isOne && only ? [toBlock(only, isVerbose)] : listOf(chambers, isVerbose)),
+    ...(isOne && only ? [toBlock(only, isVerbose, true)] : listOf(chambers, isVerbose)),
   ];
   return blocks.filter((block) => block !== '').join('\n\n');
 }
@@ -41,12 +43,15 @@ function listOf(chambers: readonly ChamberReport[], isVerbose: boolean): readonl
   return [rows.join('\n'), ...shown.map((chamber) => toBlock(chamber, isVerbose)), total];
 }
 
-function toBlock(chamber: ChamberReport, isVerbose: boolean): string {
+/** The sentence of the only chamber is the report's. */
+function toBlock(chamber: ChamberReport, isVerbose: boolean, isOnly = false): string {
   const { source, chamberId, lines, moves, root, causes, checks, sentence } = chamber;
   const head = `Chamber ${chamberId ?? '?'} of ${source}: ${count(lines, 'line')}, ${count(moves, 'move')}`;
   const rows = [paint('bold', wrapped(head)), `root ${root ?? '–'}`];
-  if (isVerbose)
-    return [...rows, '', wrapped(sentence), '', ...checks.flatMap(toRows), '', summary(chamber)].join('\n');
+  if (isVerbose) {
+    const verdict = isOnly ? [] : ['', wrapped(sentence)];
+    return [...rows, ...verdict, '', ...checks.flatMap(toRows), '', summary(chamber)].join('\n');
+  }
   for (const [index, cause] of causes.slice(0, CAUSES_SHOWN_MAX).entries()) {
     const title = causes.length === 1 ? 'What shows it:' : `${cause.sentence}:`;
     rows.push('', wrapped(title), ...section(checks, (finding) => finding.cause === index));
@@ -94,7 +99,7 @@ function toRows({ name, title, verdict, counts, findings, findingsLeftOut, note 
   ];
 }
 
-function summary({ counts, checks, brokenEvents, unsignedMoves }: ChamberReport): string {
+function summary({ counts, checks, brokenEvents, unsignedMoves, logId, verdict }: ChamberReport): string {
   const { verified, broken, undecided, notEvaluated, total } = counts;
   const open = undecided === 0 ? '' : `${undecided} undecided, `;
   const unsigned = unsignedMoves === 0 ? '' : ` Moves that nobody signed: ${unsignedMoves}.`;
@@ -104,6 +109,7 @@ function summary({ counts, checks, brokenEvents, unsignedMoves }: ChamberReport)
   const rows = [sum + (brokenEvents.length === 0 ? '' : ` Events named: ${shown}.`)];
   const names = checks.filter(({ verdict }) => verdict === 'not evaluated').map(({ name }) => name);
   if (names.length > 0) rows.push(`Not evaluated (--verbose says why): ${names.join(', ')}.`);
+  if (logId === null && verdict !== 'broken') rows.push(FILE_ALONE);
   return rows.map((row) => wrapped(row)).join('\n');
 }
 
