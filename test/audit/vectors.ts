@@ -1,0 +1,342 @@
+// Vectors for other auditors: honest logs, and logs altered in every way that forgers are known for, with the expected verdict and
+// the event that the first finding names. They are written from the sample log by `npm test -- vectors -u`.
+import { parseTransaction } from 'viem';
+import { toDid } from '../../src/crypto/did-key.ts';
+import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { HOUR, START } from '../kit/clock.ts';
+import { auditLines, type ForgedMove, type Json, type Line, rechained, signedLine, toText } from './forge.ts';
+import {
+  AFTER_HONEST,
+  ALTERED,
+  altered,
+  honest,
+  ILLEGAL,
+  line,
+  MOVES,
+  moves,
+  payloadOf,
+  records,
+  request,
+  requestOf,
+  revealOf,
+  text,
+  WRONG_EVIDENCE,
+  withLine,
+} from './forgeries.ts';
+import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, signed } from './sample.ts';
+
+export interface Vector {
+  readonly file: string;
+  readonly title: string;
+  readonly verdict: 'sound' | 'broken' | 'undecided';
+  /** Those that the first finding of a broken log may name: any of them, where two lines contradict each other. */
+  readonly eventIds: readonly number[];
+  readonly text: string;
+}
+
+type Row = readonly [title: string, text: string, ...eventIds: number[]];
+
+const LINES = text.trimEnd().split('\n');
+const OTHER_HASH = `0x${'12'.repeat(32)}`;
+/** Of the proposer, with one letter in the other case. */
+const WRONG_CHECKSUM = '0x15d34AAf54267DB7D7c367839AAf71A00a2c6A65';
+const OTHER_WALLET = `0x${'11'.repeat(20)}`;
+const DEAD = `0x${'00'.repeat(18)}dEaD` as const;
+const DEPLOY = 20;
+const COMMITTED = 19;
+const LAST = LINES.length;
+
+const raw = (lines: readonly string[]) => toText(lines);
+const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
+const lineOf = (eventId: number) => LINES[eventId - 1] as string;
+const recordOf = (eventId: number) => records[eventId - 1] as Line;
+const iso = (millis: number) => new Date(millis).toISOString();
+/** The log with one line replaced as it is, and no hash set right. */
+const replaced = (eventId: number, other: string) => raw(LINES.with(eventId - 1, other));
+/** The log with members of one record replaced, and all hashes set right. */
+const withMembers = (eventId: number, members: Line) =>
+  rewritten(records.with(eventId - 1, { ...recordOf(eventId), ...members }));
+/** The moves alone with members of one payload replaced, and all hashes set right: no root differs. */
+const ofMoves = (eventId: number, payload: Line) =>
+  rewritten(
+    moves.with(eventId - 1, { ...recordOf(eventId), payload: { ...payloadOf(recordOf(eventId)), ...payload } }),
+  );
+const withRequest = (members: Line) => withLine(AFTER_HONEST, { ...line, request: { ...request, ...members } });
+const debateAt = (by: ForgedMove['by'], at: number) => withLine(AFTER_HONEST - 1, signedLine({ ...honest, by, at }));
+
+/** The turn of BOB, who is given 1,800 s from the pass before it. */
+const BOBS_TURN = Date.parse(recordOf(10)['ts'] as string);
+const TURN_MILLIS = 1_800_000;
+
+const HONEST: readonly Row[] = [
+  ['the whole log', text],
+  ['without a line break at its end', text.trimEnd()],
+  ['the moves alone', raw(LINES.slice(0, MOVES))],
+  ['the end cut off within the moves', raw(LINES.slice(0, 9))],
+  ['the first line alone', raw(LINES.slice(0, 1))],
+  ['an earlier release, whose moves name no account line', rewritten(moves.map(withoutAccount))],
+  ['one more comment', withLine(AFTER_HONEST, line)],
+  ['a comment in the last millisecond of a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS - 1)],
+  ['a comment in the first millisecond of the turn after one that ran out', debateAt(CAT, BOBS_TURN + TURN_MILLIS)],
+  ['one more reveal', withLine(MOVES + 1, reveal(4.5))],
+  ['a reveal in the last millisecond', withLine(MOVES + 1, reveal(5 - 1 / HOUR))],
+  [
+    'a commitment in a block 15 s older than the end of the reveals',
+    altered(COMMITTED, { committedAt: iso(START + 5 * HOUR - 15_000) }),
+  ],
+  [
+    'a transaction signed again after its outcome, at a nonce in use',
+    rewritten([...records, { ...recordOf(18), ts: recordOf(LAST)['ts'] as string }]),
+  ],
+];
+
+const UNDECIDED: readonly Row[] = [
+  ['a signature 301 s old', withLine(AFTER_HONEST, { ...line, ts: iso(honest.at + 301_000) })],
+  ['a signature a day old', withLine(AFTER_HONEST, at(honest.at - 86_400_000))],
+  ['a signature 61 s ahead', withLine(AFTER_HONEST, at(honest.at + 61_000))],
+  ['a signature ten minutes ahead', withLine(AFTER_HONEST, at(honest.at + 600_000))],
+  [
+    'a request for another address',
+    withLine(AFTER_HONEST, signedLine({ ...honest, origin: 'https://other.test/api' })),
+  ],
+  ['a commitment by a transaction that is not logged', altered(COMMITTED, { txHash: OTHER_HASH })],
+  ['a token by a transaction that is not logged', altered(DEPLOY + 1, { txHash: OTHER_HASH })],
+  [
+    'a commitment in a block 16 s older than the end of the reveals',
+    altered(COMMITTED, { committedAt: iso(START + 5 * HOUR - 16_000) }),
+  ],
+];
+
+const COPIES: readonly Row[] = [
+  ['the first line left out', raw(LINES.toSpliced(0, 1)), 1],
+  ['a move left out', raw(LINES.toSpliced(5, 1)), 6],
+  ['two moves left out', raw(LINES.toSpliced(5, 2)), 6, 7],
+  ['the last move left out', raw(LINES.toSpliced(MOVES - 1, 1)), MOVES],
+  ['the commitment left out', raw(LINES.toSpliced(COMMITTED - 1, 1)), COMMITTED],
+  ['a line twice', raw(LINES.toSpliced(6, 0, lineOf(6))), 6],
+  ['two lines changed places', raw(LINES.with(9, lineOf(11)).with(10, lineOf(10))), 10, 11],
+  ['a line further down', raw([...LINES.toSpliced(5, 1).slice(0, 12), lineOf(6), ...LINES.slice(13)]), 6],
+  ['an empty line', raw(LINES.toSpliced(6, 0, '')), 7],
+  ['a line that is not JSON', raw(LINES.toSpliced(6, 0, 'hello')), 7],
+  ['a line of JSON that is no object', raw(LINES.toSpliced(6, 0, '[]')), 7],
+  ['the last line torn', text.slice(0, -40), LAST],
+  ['a member name twice in a line', replaced(7, lineOf(7).replace('{', '{"chamberId":1,')), 7],
+  ['members in another order', replaced(7, lineOf(7).replace(/^\{("chamberId":1),("did":"[^"]*"),/, '{$2,$1,')), 7],
+  ['a blank in a line', replaced(7, lineOf(7).replace(',', ', ')), 7],
+  ['a character written as an escape', replaced(7, lineOf(7).replace('Rain', '\\u0052ain')), 7],
+  ['a number written otherwise', replaced(7, lineOf(7).replace('"eventId":7', '"eventId":7.0')), 7],
+  ['line breaks of Windows', raw(LINES).replaceAll('\n', '\r\n'), 1],
+  ['a byte order mark', `\uFEFF${text}`, 1],
+  ['a comment altered, and no hash set right', replaced(11, lineOf(11).replace('No walls', 'No halls')), 11],
+  ['the last move altered, and no hash set right', replaced(MOVES, lineOf(MOVES).replace('6000', '6001')), MOVES],
+];
+
+const RECORDS: readonly Row[] = [
+  ['an unknown member of a record', withMembers(7, { note: 'x' }), 7],
+  ['an unknown member of a payload', altered(7, { note: 'x' }), 7],
+  ['a payload without a member', withMembers(7, { payload: { ...payloadOf(recordOf(7)), slot: null } }), 7],
+  ['an unknown type', withMembers(7, { type: 'chamber.renamed' }), 7],
+  ['a time without milliseconds', withMembers(7, { ts: '2030-01-01T01:00:02Z' }), 7],
+  ['a time with an offset', withMembers(7, { ts: '2030-01-01T02:00:02.000+01:00' }), 7],
+  ['a time that does not exist', withMembers(7, { ts: '2030-02-30T01:00:02.000Z' }), 7],
+  ['a time before the one before it', withMembers(COMMITTED, { ts: iso(START + 5 * HOUR) }), COMMITTED],
+  ['a line of another chamber', withMembers(7, { chamberId: 2 }), 7],
+  ['a first line that refers to one before it', raw([lineOf(1).replace(`0x${'00'.repeat(32)}`, OTHER_HASH)]), 1],
+  ['a hash in capitals', replaced(7, capitalPrev(7)), 7],
+  ['a signer of a service event', withMembers(COMMITTED, { did: ANN.did }), COMMITTED],
+  ['a wallet with a wrong checksum', ofMoves(7, { creatorWallet: WRONG_CHECKSUM }), 7],
+];
+
+const EVIDENCE: readonly Row[] = [
+  ...WRONG_EVIDENCE.map(([title, forged]): Row => [title, withLine(AFTER_HONEST, forged), AFTER_HONEST]),
+  [
+    'a signature used again',
+    rewritten(moves.toSpliced(AFTER_HONEST - 1, 0, line, line)),
+    AFTER_HONEST,
+    AFTER_HONEST + 1,
+  ],
+  ['a key of small order', withLine(AFTER_HONEST, ofSmallOrder()), AFTER_HONEST],
+  ['a signature a day and a second old', withLine(AFTER_HONEST, at(honest.at - 86_401_000)), AFTER_HONEST],
+  ['a signature ten minutes and a second ahead', withLine(AFTER_HONEST, at(honest.at + 601_000)), AFTER_HONEST],
+  ['a signature in the second in which it expired', withLine(AFTER_HONEST, expired(100_000)), AFTER_HONEST],
+  ['a body with a blank more', withRequest({ body: `${String(request['body'])} ` }), AFTER_HONEST],
+  [
+    'another creation time than was signed',
+    withRequest({ signatureInput: inputWith(/created=(\d+)/, (s) => `created=${Number(s) + 1}`) }),
+    AFTER_HONEST,
+  ],
+  [
+    'another nonce than was signed',
+    withRequest({ signatureInput: inputWith(/nonce="([^"]*)"/, () => 'nonce="x"') }),
+    AFTER_HONEST,
+  ],
+  [
+    'another algorithm',
+    withRequest({ signatureInput: inputWith(/alg="([^"]*)"/, () => 'alg="hmac-sha256"') }),
+    AFTER_HONEST,
+  ],
+  [
+    'a component less than is due',
+    withRequest({ signatureInput: inputWith(/ ?"@target-uri"()/, () => '') }),
+    AFTER_HONEST,
+  ],
+  [
+    'a signature in another label',
+    withRequest({ signature: String(request['signature']).replace('sig1', 'sig2') }),
+    AFTER_HONEST,
+  ],
+];
+
+const RULES: readonly Row[] = [
+  ...ILLEGAL.map(({ title, eventId, code: _, ...move }): Row => [title, withLine(eventId, signedLine(move)), eventId]),
+  ['a comment in the first millisecond after a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS), AFTER_HONEST - 1],
+  ['a pass left out by a service that rewrites its log', rewritten(records.toSpliced(5, 1)), 6],
+  ...moves.map(
+    (record, index): Row => [
+      `the payload of event ${index + 1} altered by a service that rewrites its log`,
+      altered(index + 1, slightlyAltered(record)),
+      index + 1,
+    ],
+  ),
+  ['an account line before that of the creation', ofMoves(1, { accountEventId: 2 }), 1, 2],
+  ['a join without an account line', withMembers(3, withoutAccount(recordOf(3))), 3],
+  ['two wallets from one account line', ofMoves(8, { creatorWallet: OTHER_WALLET }), 7, 8],
+];
+
+async function serviceEvents(): Promise<readonly Row[]> {
+  const { payload } = recordOf(DEPLOY) as unknown as { payload: RelayTransaction };
+  const { data = '0x', maxFeePerGas: fee = 0n } = parseTransaction(payload.rawTransaction);
+  const terms = { nonce: payload.nonce, fee };
+  const call = async (...args: Parameters<typeof signed>) => altered(DEPLOY, { ...(await signed(...args)) });
+  return [
+    ...ALTERED.map(([title, eventId, altering]): Row => [title, altered(eventId, altering), eventId]),
+    ['a transaction on another chain', await call(FACTORY, data, { ...terms, chainId: 1 }), DEPLOY],
+    ['a transaction with more data than its call', await call(FACTORY, `${data}00`, terms), DEPLOY],
+    ['a transaction that pays', await call(FACTORY, data, { ...terms, value: 1n }), DEPLOY],
+    ['a transaction that makes another call', await call(DEAD, '0x', terms), DEPLOY],
+    [
+      'a transaction dated before the end of the reveals',
+      withMembers(MOVES + 1, { ts: iso(START + 4.9 * HOUR) }),
+      MOVES + 1,
+    ],
+    [
+      'a second commitment on the chain',
+      rewritten([...records, { ...recordOf(COMMITTED), ts: recordOf(LAST)['ts'] as string }]),
+      LAST + 1,
+    ],
+    ['a token before the commitment', rewritten(records.toSpliced(COMMITTED - 1, 1)), COMMITTED],
+    ['a failure of an idea that did not graduate', altered(LAST, { ideaId: 'idea-3' }), LAST],
+    ['a failure of an idea that does not exist', altered(LAST, { ideaId: 'idea-9' }), LAST],
+    [
+      'the token of another idea',
+      rewritten(
+        records.with(LAST - 1, {
+          ...recordOf(LAST),
+          type: 'idea.deployed',
+          payload: { ...payloadOf(recordOf(21)), ideaId: 'idea-2' },
+        }),
+      ),
+      LAST,
+    ],
+    [
+      'a service event in the midst of the moves',
+      withLine(10, { ...recordOf(COMMITTED), ts: iso(START + 2 * HOUR + 500) }),
+      10,
+    ],
+  ];
+}
+
+/** A move left out by a service that rewrites its log, root and count set right, with the transactions that would show it. */
+async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<string> {
+  const kept = records.toSpliced(AFTER_HONEST - 2, 1).filter(({ type }) => !isLeftOut(String(type)));
+  const { moves: tree } = await auditLines(rewritten(kept.slice(0, MOVES - 1)), {});
+  const commitment = { merkleRoot: tree.root(), eventCount: MOVES - 1 };
+  const forged = kept.map((record) =>
+    record['type'] === 'chamber.committed' ? { ...record, payload: { ...payloadOf(record), ...commitment } } : record,
+  );
+  return rewritten(forged as Line[]);
+}
+
+export async function vectors(): Promise<readonly Vector[]> {
+  const leftOut: readonly Row[] = [
+    [
+      'a move and the commitment’s transactions left out, root and count set right',
+      await rewrittenWithout((type) => type === 'relay.commit_submitted'),
+    ],
+    [
+      'a move and all transactions left out, root and count set right',
+      await rewrittenWithout((type) => type.startsWith('relay.')),
+    ],
+  ];
+  const groups = [
+    ['honest', 'sound', HONEST],
+    ['undecided', 'undecided', [...UNDECIDED, ...leftOut]],
+    ['copy', 'broken', COPIES],
+    ['record', 'broken', RECORDS],
+    ['evidence', 'broken', EVIDENCE],
+    ['rule', 'broken', RULES],
+    ['service-event', 'broken', await serviceEvents()],
+  ] as const;
+  return groups.flatMap(([group, verdict, rows]) =>
+    rows.map(([title, content, ...eventIds], index) => {
+      const file = `${group}-${String(index + 1).padStart(2, '0')}.ndjson`;
+      return { file, title, verdict, eventIds, text: content };
+    }),
+  );
+}
+
+function withoutAccount(record: Line): Line {
+  const { accountEventId: _, ...payload } = payloadOf(record);
+  return { ...record, payload };
+}
+
+function at(millis: number): Line {
+  return { ...line, request: requestOf(signedLine({ ...honest, at: millis })) };
+}
+
+function expired(afterMillis: number): Line {
+  return {
+    ...line,
+    request: requestOf(signedLine({ ...honest, expires: afterMillis / 1000 })),
+    ts: iso(honest.at + afterMillis),
+  };
+}
+
+function reveal(hour: number): Line {
+  const content = revealOf(ALLOCATIONS.cat);
+  return signedLine({
+    by: CAT,
+    type: 'allocation.revealed',
+    path: 'allocate/reveal',
+    at: START + hour * HOUR,
+    ...content,
+  });
+}
+
+function ofSmallOrder(): Line {
+  const did = toDid(Uint8Array.of(1, ...new Array(31).fill(0)));
+  return { ...line, did, request: JSON.parse(JSON.stringify(request).replaceAll(CAT.did, did)) as Line };
+}
+
+function inputWith(pattern: RegExp, change: (value: string) => string): string {
+  return String(request['signatureInput']).replace(pattern, (_, value: string) => change(value));
+}
+
+function capitalPrev(eventId: number): string {
+  return lineOf(eventId).replace(/"prev":"0x([0-9a-f]{64})"/, (_, hash: string) => `"prev":"0x${hash.toUpperCase()}"`);
+}
+
+/** Another value of the first member that a request states, or that the service assigns. */
+function slightlyAltered(record: Line): Line {
+  const payload = payloadOf(record);
+  const changes: Readonly<Record<string, Json>> = {
+    name: 'Another name',
+    turnOrder: Number(payload['turnOrder']) + 1,
+    comment: 'Another comment.',
+    nextTurnAgent: CAT.did,
+    commitment: OTHER_HASH,
+    salt: `0x${'5b'.repeat(32)}`,
+  };
+  const [name = ''] = Object.keys(changes).filter((each) => each in payload && payload[each] !== changes[each]);
+  return { [name]: name === 'nextTurnAgent' && payload[name] === CAT.did ? ANN.did : (changes[name] ?? null) };
+}
