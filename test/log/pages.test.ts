@@ -2,7 +2,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
-import { type Lane, PAGE_BYTES, readPages } from '../../src/log/pages.ts';
+import { PAGE_BYTES, readPages } from '../../src/log/pages.ts';
+import type { Lane } from '../../src/log/read-turns.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { entry } from './entries.ts';
