@@ -51,7 +51,11 @@ class Replay {
   private turnsEnded = 0;
   private silentInARow = 0;
 
-  constructor(private readonly chamber: OracleChamber) {}
+  private readonly chamber: OracleChamber;
+
+  constructor(chamber: OracleChamber) {
+    this.chamber = chamber;
+  }
 
   /** Rings every alarm up to and including this instant: an instant belongs to what it starts. */
   letTimePass(until: number): void {
