@@ -135,7 +135,7 @@ function reservationOf(audit: ChamberAudit, { now, logId }: Judged): string | un
   const { state } = decisions;
   const isCopy = logId === null;
   if (unsignedMoves > 0) return `nobody signed ${unsignedMoves} of the moves`;
-  const end = state?.deadlines.allocateRevealDeadline ?? now;
+  const end = state?.ends.allocateRevealDeadline ?? now;
   if (state === null || now < end + SETTLEMENT_GRACE_MILLIS) return undefined;
   if (state.settlement.committed !== null) return waitingSentence(state);
   const ended = `the chamber ended at ${toTimestamp(end)}, and no line commits its root`;

@@ -85,8 +85,8 @@ function leastDifferences(
   { state, stated }: { readonly state: ChamberState | null; readonly stated: Millis },
   { body, at }: JsonResponse,
 ): readonly string[] {
-  const deadlines = Object.values(state?.deadlines ?? {});
-  const times = [at, ...deadlines.filter((deadline) => Math.abs(deadline - at) < LATER_MILLIS)];
+  const ends = Object.values(state?.ends ?? {});
+  const times = [at, ...ends.filter((end) => Math.abs(end - at) < LATER_MILLIS)];
   if (stated > at - LATER_MILLIS) times.push(stated);
   for (let now = at - EARLIER_MILLIS; now < at + LATER_MILLIS; now += STEP_MILLIS) times.push(now);
   let least: readonly string[] | undefined;
