@@ -1,0 +1,284 @@
+// What a chamber's pace decides about moves: start, creation, movesPerTurn, and the next agent named by a pass.
+import { describe, expect, it } from 'vitest';
+import { createChamber } from '../../src/moves/create-chamber.ts';
+import { parseBody } from '../../src/moves/move.ts';
+import type { ErrorCode } from '../../src/vocabulary/errors.ts';
+import type { JsonValue } from '../../src/vocabulary/values.ts';
+import { START } from '../kit/clock.ts';
+import { given, HOURS, LIMITS, outcomeOf, type Past } from '../kit/given.ts';
+import {
+  ANN,
+  BOB,
+  type Created,
+  CYD,
+  created,
+  DEADLINES_HOURLY,
+  EVE,
+  ideaPayload,
+  joined,
+  passed,
+} from '../kit/pasts.ts';
+
+const TURN = 60_000;
+/** When the creator starts. */
+const S = START + 5_000;
+const STARTED: Past = [S, ANN, { type: 'chamber.started', payload: {} }];
+
+function paced(changes: Partial<Created> = {}): Past {
+  return created({ turnSeconds: 60, rounds: { proposal: 3, debate: 3 }, ...changes });
+}
+
+const pass = (at: number, did: string): Past => passed(at, did, did);
+const proposed = (at: number, did: string, slot: number): Past => [
+  at,
+  did,
+  { type: 'chamber.proposed', payload: ideaPayload(did, slot, `T${slot}`) },
+];
+const debated = (at: number, did: string): Past => [
+  at,
+  did,
+  { type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } },
+];
+
+describe('start', () => {
+  const start = { operation: 'start', body: {} } as const;
+  const lobby = [paced(), ...joined(ANN, BOB)];
+  const plain = [created(), ...joined(ANN)];
+
+  it('ends LOBBY, by the creator, up to the last millisecond', () => {
+    for (const at of [START, HOURS.proposal - 1]) {
+      given(...lobby)
+        .when(start, { at, by: ANN })
+        .gives({ type: 'chamber.started', payload: {} });
+    }
+  });
+
+  it('takes a creator that has not joined', () => {
+    given(paced(), ...joined(BOB))
+      .when(start, { at: START, by: ANN })
+      .gives({ type: 'chamber.started', payload: {} });
+  });
+
+  it.each<readonly [string, readonly Past[], number, string, ErrorCode]>([
+    ['in a chamber without rounds', plain, START, ANN, 'FORUM_ERR_VALIDATION'],
+    ['in a chamber without rounds, in any phase and by anybody', plain, HOURS.debate, EVE, 'FORUM_ERR_VALIDATION'],
+    ['by a member', lobby, START, BOB, 'FORUM_ERR_FORBIDDEN'],
+    ['by a stranger', lobby, START, EVE, 'FORUM_ERR_FORBIDDEN'],
+    ['by another before members are counted', [paced()], START, BOB, 'FORUM_ERR_FORBIDDEN'],
+    ['without members', [paced()], START, ANN, 'FORUM_ERR_CONFLICT'],
+    ['at the deadline of LOBBY', lobby, HOURS.proposal, ANN, 'FORUM_ERR_PHASE'],
+    ['a second time, within the same millisecond', [...lobby, STARTED], S, ANN, 'FORUM_ERR_PHASE'],
+    ['by another after LOBBY', [...lobby, STARTED], S, BOB, 'FORUM_ERR_PHASE'],
+    ['when it is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], START, ANN, 'FORUM_ERR_PHASE'],
+  ])('refuses %s', (_title, past, at, by, code) => {
+    given(...past)
+      .when(start, { at, by })
+      .refuses(code, '');
+  });
+
+  it('refuses a body with members', () => {
+    given(...lobby)
+      .when({ operation: 'start', body: { now: true } }, { at: START, by: ANN })
+      .refuses('FORUM_ERR_VALIDATION', 'now');
+  });
+
+  it('is followed by no join in its millisecond', () => {
+    given(...lobby, STARTED)
+      .when({ operation: 'join', body: {} }, { at: S, by: CYD })
+      .refuses('FORUM_ERR_PHASE', 'expected phase LOBBY, actual phase PROPOSAL');
+  });
+});
+
+describe('the creation of a chamber with a pace', () => {
+  const sent = { name: 'Test', ...DEADLINES_HOURLY };
+  const rounds = { proposal: 1, debate: 100 };
+
+  function create(changes: Readonly<Record<string, JsonValue>>) {
+    const account = { walletAddress: '0x', lastEventId: 5 };
+    const context = { now: START, account, openChambers: 0, limits: LIMITS };
+    return outcomeOf(() => createChamber.decide(parseBody(createChamber, { json: { ...sent, ...changes } }), context));
+  }
+
+  it.each<readonly [Readonly<Record<string, JsonValue>>]>([
+    [{ rounds, turnSeconds: 1 }],
+    [{ rounds: { proposal: 100, debate: 1 }, turnSeconds: 60, movesPerTurn: 100 }],
+    [{ movesPerTurn: 1 }],
+  ])('records %j', (changes) => {
+    expect(create(changes)).toMatchObject(changes);
+  });
+
+  it('records nothing that was not asked for', () => {
+    expect(Object.keys(create({}))).toEqual(expect.not.arrayContaining(['rounds', 'movesPerTurn']));
+  });
+
+  it.each<readonly [Readonly<Record<string, JsonValue>>, readonly string[]]>([
+    [{ rounds }, ['rounds: needs turnSeconds']],
+    [{ rounds: {}, turnSeconds: 60 }, ['rounds.proposal: is required', 'rounds.debate: is required']],
+    [{ rounds: { proposal: 0, debate: 101 }, turnSeconds: 60 }, ['rounds.proposal: ', 'rounds.debate: ']],
+    [{ rounds: { proposal: 1.5, debate: '1' }, turnSeconds: 60 }, ['rounds.proposal: ', 'rounds.debate: ']],
+    [{ rounds: { ...rounds, reveal: 1 }, turnSeconds: 60 }, ['rounds: unknown member "reveal"']],
+    [{ rounds: [], turnSeconds: 60 }, ['rounds']],
+    [{ movesPerTurn: 1.5 }, ['movesPerTurn: ']],
+    [{ movesPerTurn: null }, ['movesPerTurn: ']],
+  ])('refuses %j by path', (changes, paths) => {
+    const refused = create(changes);
+    for (const path of paths) {
+      expect(refused).toEqual({ code: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(path) });
+    }
+  });
+
+  it.each<readonly [string, Partial<Created>, readonly string[]]>([
+    ['no turns', { turnSeconds: null, maxMembers: 256 }, []],
+    ['one turn that just fits', { turnSeconds: 3_600 }, []],
+    ['one turn that does not fit', { turnSeconds: 3_601 }, ['PROPOSAL', 'DEBATE']],
+    ['a round that just fits', { turnSeconds: 900, maxMembers: 4 }, []],
+    ['a round that does not fit', { turnSeconds: 901, maxMembers: 4 }, ['PROPOSAL', 'DEBATE']],
+    [
+      'a skipped phase',
+      { turnSeconds: 3_601, deadlines: { ...DEADLINES_HOURLY, debateDeadline: DEADLINES_HOURLY.proposalDeadline } },
+      ['PROPOSAL'],
+    ],
+  ])('warns of phases too short for a round: %s', (_title, changes, phases) => {
+    const [, did, { payload }] = created(changes) as readonly [number, string, { readonly payload: Created }];
+    const { warnings = [] } = createChamber.answer({ chamberId: 7, eventId: 1, did, payload }) as {
+      warnings?: readonly string[];
+    };
+    expect(warnings.map((sentence) => sentence.split(' ')[0])).toEqual(phases);
+  });
+});
+
+describe.each([
+  ['with rounds', { rounds: { proposal: 100, debate: 100 } }],
+  ['without rounds', {}],
+])('movesPerTurn in a chamber %s', (_title, pace) => {
+  const chamber = [created({ turnSeconds: 60, movesPerTurn: 2, ...pace }), ...joined(ANN, BOB)];
+  const P = HOURS.proposal;
+  const propose = { operation: 'propose', body: { name: 'Idea NEW', ticker: 'NEW', description: '' } } as const;
+  const debate = { operation: 'debate', body: { comment: 'hm' } } as const;
+  const spent = [...chamber, proposed(P, ANN, 1), proposed(P, ANN, 2)];
+
+  it('takes that many proposals', () => {
+    given(...chamber, proposed(P, ANN, 1))
+      .when(propose, { at: P, by: ANN })
+      .gives({ type: 'chamber.proposed', payload: ideaPayload(ANN, 2, 'NEW') });
+  });
+
+  it('refuses one more, to the end of the turn, and says to pass', () => {
+    for (const at of [P, P + TURN - 1]) {
+      given(...spent)
+        .when(propose, { at, by: ANN })
+        .refuses('FORUM_ERR_CONFLICT', 'pass');
+    }
+  });
+
+  it('checks the turn first', () => {
+    given(...spent)
+      .when(propose, { at: P, by: BOB })
+      .refuses('FORUM_ERR_TURN', ANN);
+    given(...spent)
+      .when(propose, { at: P + TURN, by: ANN })
+      .refuses('FORUM_ERR_TURN', BOB);
+  });
+
+  it('counts anew for the next member, and in the next turn of the same', () => {
+    const accepted = (past: readonly Past[], at: number, by: string) =>
+      given(...past)
+        .when(propose, { at, by })
+        .gives({ type: 'chamber.proposed', payload: ideaPayload(by, 3, 'NEW') });
+    accepted([...spent, pass(P, ANN)], P, BOB);
+    accepted([...spent, pass(P, ANN), pass(P, BOB)], P, ANN);
+    accepted(spent, P + TURN, BOB);
+    accepted(spent, P + 2 * TURN, ANN);
+  });
+
+  it('counts comments alike, from 0 in DEBATE', () => {
+    const opened = [...spent, pass(P, ANN), proposed(P, BOB, 3), pass(P, BOB)];
+    const at = HOURS.debate;
+    given(...opened, debated(at, ANN))
+      .when(debate, { at, by: ANN })
+      .gives({ type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } });
+    given(...opened, debated(at, ANN), debated(at, ANN))
+      .when(debate, { at: at + 1, by: ANN })
+      .refuses('FORUM_ERR_CONFLICT', 'pass');
+  });
+});
+
+describe('pass in a chamber with rounds', () => {
+  const three = (changes: Partial<Created> = {}) => [paced(changes), ...joined(ANN, BOB, CYD), STARTED];
+  const once = { rounds: { proposal: 1, debate: 1 } };
+  const annSpoke = [proposed(S, ANN, 1), pass(S, ANN), pass(S, BOB), pass(S, CYD)];
+  const toDebate = [...three(), pass(S, ANN), pass(S, BOB), pass(S, CYD)];
+
+  it.each<readonly [string, readonly Past[], number, string, string]>([
+    ['the next member within a round', three(), S, ANN, BOB],
+    ['the first member after the last', [...three(), ...annSpoke.slice(0, 3)], S, CYD, ANN],
+    ['the first member of DEBATE, after a silent round', [...three(), ...annSpoke], S, ANN, ANN],
+    ['the first member of DEBATE, after the last turn', [...three(once), ...annSpoke.slice(0, 3)], S, CYD, ANN],
+    ['the next after those that ran out', three(), S + TURN, BOB, CYD],
+    [
+      'the next in the order of joining at the end of DEBATE',
+      [...toDebate, debated(S, ANN), ...annSpoke.slice(1)],
+      S,
+      ANN,
+      BOB,
+    ],
+    [
+      'the next in the order of joining where DEBATE is skipped',
+      [
+        ...three({ deadlines: { ...DEADLINES_HOURLY, debateDeadline: DEADLINES_HOURLY.proposalDeadline } }),
+        ...annSpoke,
+      ],
+      S,
+      ANN,
+      BOB,
+    ],
+  ])('names %s', (_title, past, at, by, nextTurnAgent) => {
+    given(...past)
+      .when({ operation: 'pass', body: {} }, { at, by })
+      .gives({ type: 'chamber.passed', payload: { nextTurnAgent } });
+  });
+
+  it('is refused in the instant at which the turn runs out', () => {
+    given(...three())
+      .when({ operation: 'pass', body: {} }, { at: S + TURN - 1, by: ANN })
+      .gives({ type: 'chamber.passed', payload: { nextTurnAgent: BOB } });
+    given(...three())
+      .when({ operation: 'pass', body: {} }, { at: S + TURN, by: ANN })
+      .refuses('FORUM_ERR_TURN', BOB);
+  });
+});
+
+describe('the move after the one that completes a phase, in the same millisecond', () => {
+  const COMMITMENT = `0x${'c0'.repeat(32)}` as const;
+  const two = [paced(), ...joined(ANN, BOB), STARTED];
+  const toCommit = [...two, pass(S, ANN), pass(S, BOB), pass(S, ANN), pass(S, BOB)];
+  const committed = (did: string): Past => [
+    S,
+    did,
+    { type: 'allocation.committed', payload: { commitment: COMMITMENT } },
+  ];
+  const reveal = { operation: 'reveal', body: { allocations: [], salt: `0x${'aa'.repeat(16)}` } } as const;
+
+  it('is decided in the next phase', () => {
+    given(...two, pass(S, ANN), pass(S, BOB))
+      .when({ operation: 'propose', body: { name: 'Idea', ticker: 'NEW' } }, { at: S, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'expected phase PROPOSAL, actual phase DEBATE');
+    given(...toCommit)
+      .when({ operation: 'commit', body: { commitment: COMMITMENT } }, { at: S, by: BOB })
+      .gives({ type: 'allocation.committed', payload: { commitment: COMMITMENT } });
+    given(...toCommit, committed(ANN), committed(BOB))
+      .when({ operation: 'commit', body: { commitment: COMMITMENT } }, { at: S, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'expected phase ALLOCATE_COMMIT, actual phase ALLOCATE_REVEAL');
+  });
+
+  it('is no reveal once everybody who committed has revealed, or nobody committed', () => {
+    const shown: Past = [S, ANN, { type: 'allocation.revealed', payload: { allocations: [], salt: '0xaa' } }];
+    const both = [...toCommit, committed(ANN), committed(BOB), shown, [S, BOB, shown[2]] as const];
+    given(...both)
+      .when(reveal, { at: S, by: BOB })
+      .refuses('FORUM_ERR_PHASE', 'being committed');
+    given(...toCommit)
+      .when(reveal, { at: HOURS.reveal, by: ANN })
+      .refuses('FORUM_ERR_PHASE', 'being committed');
+  });
+});
