@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { knownEnds, phaseOf } from '../../projections/pace.ts';
 import { isClosed, nextClockChange, phaseAt, turnHolderAt } from '../../projections/phase.ts';
+import { decodeState, encodeState } from '../../projections/snapshot.ts';
 import type { ChamberEvent, MoveFact } from '../../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
 import { START } from '../kit/clock.ts';
@@ -97,6 +98,8 @@ class RandomChamber {
     const { state, now } = this;
     const fact = this.#randomFact();
     if (fact !== null) this.state = this.#append([now, fact.did, fact.fact], state);
+    // What a restart or an eviction does to the state.
+    if (this.#random.chance(0.3)) this.state = decodeState(encodeState(this.state));
   }
 
   #randomFact(): { readonly did: string | null; readonly fact: Past[2] } | null {
