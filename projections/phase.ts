@@ -161,7 +161,8 @@ export function turnHolderAt(state: TurnState, now: Millis): string | null {
 
 /** The turns after the member in turn has passed at `at`. */
 export function afterPass(state: TurnState, at: Millis): Turns {
-  const turn = turnOf(state, at);
+  const turn = turnAt(state, at);
+  if (turn === null) throw new Error(`no turn to pass in chamber ${state.chamberId}`);
   const isSilent = state.rounds !== null && turn.moves === 0;
   const silentBefore = turn.expired > 0 ? 0 : turnsOf(state, turn.phase).silent;
   const count = state.rounds === null ? (turn.turnOrder + 1) % state.members.length : turn.count + 1;
@@ -171,12 +172,7 @@ export function afterPass(state: TurnState, at: Millis): Turns {
 /** The turns after the member in turn has proposed or debated at `at`. */
 export function afterSpeech(state: TurnState, at: Millis): Turns {
   if (state.rounds === null && state.movesPerTurn === null) return state.turns;
-  const turn = turnOf(state, at);
-  return { ...turnsOf(state, turn.phase), spoken: { turn: turn.count, moves: turn.moves + 1 } };
-}
-
-function turnOf(state: TurnState, at: Millis): Turn {
   const turn = turnAt(state, at);
-  if (turn === null) throw new Error(`no turn in chamber ${state.chamberId}`);
-  return turn;
+  if (turn === null) return state.turns;
+  return { ...turnsOf(state, turn.phase), spoken: { turn: turn.count, moves: turn.moves + 1 } };
 }

@@ -4,7 +4,7 @@ import { canonicalJson } from '../vocabulary/json.ts';
 import { characters, exactly, id, ideaId, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import type { JsonObject } from '../vocabulary/values.ts';
 import { defineMove } from './move.ts';
-import { requireSpeech } from './rules.ts';
+import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
 /** POST /chambers/:id/debate: an `ideaId`, if sent, must exist (404); the speaker keeps the turn. */
@@ -26,7 +26,7 @@ export const debate = defineMove({
   response: v.strictObject({ eventId: id }),
 
   decide({ ideaId, comment, refinement = null }, context) {
-    requireSpeech(context, 'DEBATE');
+    requireTurn(context, 'DEBATE');
     const { chamberId, ideas } = context.state;
     if (ideaId !== null && !ideas.some((idea) => idea.ideaId === ideaId)) {
       throw new ForumError(
@@ -34,6 +34,7 @@ export const debate = defineMove({
         `ideaId: ${JSON.stringify(ideaId)} not found in chamber ${chamberId}`,
       );
     }
+    requireMoveLeft(context);
     return { comment, ideaId, refinement };
   },
   answer: ({ eventId }) => ({ eventId }),

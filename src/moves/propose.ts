@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, characters, exactly, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
-import { requireSpeech } from './rules.ts';
+import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
 /** What releases have accepted. */
@@ -39,7 +39,8 @@ export const propose = defineMove({
   response: v.strictObject({ ideaId, ticker: v.string() }),
 
   decide(body, context) {
-    requireSpeech(context, 'PROPOSAL');
+    requireTurn(context, 'PROPOSAL');
+    requireMoveLeft(context);
     const { state, account, limits } = context;
     const ticker = body.ticker.toLowerCase();
     for (const idea of state.ideas) {

@@ -1,5 +1,5 @@
 // The rules that several moves share, in the order in which they are checked: phase, membership, turn; and the age of a signature.
-import { isClosed, phaseAt, phaseEnd, type TurnPhase, turnAt, turnEnd, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, phaseAt, phaseEnd, turnAt, turnEnd, turnHolderAt } from '../../projections/phase.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 import type { DecisionContext } from './move.ts';
@@ -44,10 +44,8 @@ export function requireTurn(context: DecisionContext, ...expected: readonly Phas
   throw new ForumError('FORUM_ERR_TURN', `it is the turn of ${holder}${time} until it passes`);
 }
 
-/** The turn, and that it has a move left in a chamber with `movesPerTurn`; throws FORUM_ERR_CONFLICT. */
-export function requireSpeech(context: DecisionContext, phase: TurnPhase): void {
-  requireTurn(context, phase);
-  const { state, now } = context;
+/** That the turn at `now` has a move left, in a chamber with `movesPerTurn`; throws FORUM_ERR_CONFLICT. */
+export function requireMoveLeft({ state, now }: DecisionContext): void {
   const { movesPerTurn } = state;
   if (movesPerTurn === null || (turnAt(state, now)?.moves ?? 0) < movesPerTurn) return;
   const spent = movesPerTurn === 1 ? 'its one move' : `all of its ${movesPerTurn} moves`;

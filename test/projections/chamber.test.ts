@@ -97,7 +97,7 @@ describe('a chamber', () => {
     ['in LOBBY', [created(), ...joined(ANN)], HOURS.lobby],
     ['without members', [created()], HOURS.proposal],
   ])('has no turn to pass %s', (_when, past, at) => {
-    expect(() => afterPass(fold(past), at)).toThrow('no turn in chamber 7');
+    expect(() => afterPass(fold(past), at)).toThrow('no turn to pass in chamber 7');
   });
 });
 
