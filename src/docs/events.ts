@@ -4,12 +4,11 @@ import { contentDigestOf } from '../crypto/content-digest.ts';
 import { EXAMPLE_PARAMS, EXAMPLE_URL } from '../http/worked-example.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import type { Move } from '../moves/move.ts';
-import { accountRecordSchemas, recordSchemas } from '../moves/records.ts';
+import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
 import { register } from '../moves/register.ts';
 import { moves } from '../moves/registry.ts';
 import * as sample from '../moves/samples.ts';
 import { type AccountEvent, type ChamberEvent, fromLine, toLine } from '../vocabulary/events.ts';
-import { did } from '../vocabulary/schemas.ts';
 import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
 import { NO_PREVIOUS } from '../vocabulary/values.ts';
 import { type Schema, toJsonSchemas } from './json-schema.ts';
@@ -18,7 +17,7 @@ export type EventDocument = ReturnType<typeof eventDocument>;
 
 /** A schema of exactly the lines that a stream, a page or an export of a chamber holds; `$defs` has those of accounts too. */
 export function eventDocument() {
-  const ofChambers = recordSchemas(did);
+  const ofChambers = publishedSchemas();
   const schemas = toJsonSchemas({ ...ofChambers, ...accountRecordSchemas }, '#/$defs/');
   const defs = [...moveExamples(), ...serviceExamples(), ...accountExamples()].map(
     (event) => [event.type, { ...schemas[event.type], examples: [fromLine(toLine(event))] }] as const,
@@ -91,7 +90,7 @@ function evidenceOf(method: string, path: string, body: string) {
     body,
     contentDigest: contentDigestOf(Buffer.from(body)),
     signatureInput: `sig1=${EXAMPLE_PARAMS}`,
-    signature: `sig1=:${'k'.repeat(86)}==:`,
+    signature: `sig1=:${'k'.repeat(85)}A==:`,
   };
 }
 

@@ -1,7 +1,7 @@
 // The OpenAPI 3.1 document, made from the endpoints' descriptions and the schemas that validate.
 import type * as v from 'valibot';
 import { chamberItem } from '../http/chambers.ts';
-import { accountRecordSchemas, recordSchemas } from '../moves/records.ts';
+import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
 import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../vocabulary/endpoint.ts';
 import { deadlines, did } from '../vocabulary/schemas.ts';
 import { ERRORS, sentence } from './errors.ts';
@@ -33,7 +33,7 @@ const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
 };
 
 export function openApiDocument({ version, publicUrls, limits, endpoints }: DocumentOptions) {
-  const chamberEvents = namedEvents(recordSchemas(did));
+  const chamberEvents = namedEvents(publishedSchemas());
   const accountEvents = namedEvents(accountRecordSchemas);
   const definitions = { ...definitionsOf(endpoints), ...definitionsOfEvents([...chamberEvents, ...accountEvents]) };
   const schemas: Schemas = {

@@ -14,11 +14,11 @@ import { DID_SCHEMA, LIST_LIMIT, limitParameter, NATURAL, query } from '../vocab
 import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import {
   allocation,
+  bytes,
   count,
   deadlines,
   did,
   hash,
-  hex,
   id,
   ideaId,
   sentHash,
@@ -67,7 +67,7 @@ const allocations: v.GenericSchema<AllocationsView> = v.strictObject({
   chamberId: id,
   phase,
   committed: v.array(v.strictObject({ did, commitment: sentHash('as committed') })),
-  revealed: v.array(v.strictObject({ did, allocations: v.array(allocation), salt: hex('as revealed') })),
+  revealed: v.array(v.strictObject({ did, allocations: v.array(allocation), salt: bytes('as revealed') })),
   tally: v.pipe(
     v.array(v.strictObject({ ideaId, backers: count, totalBps: count })),
     v.description('one for each idea from ALLOCATE_REVEAL on; empty before'),

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
-import { characters, exactly, id, ideaId, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { characters, exactly, id, ideaId, isPlainObject, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import type { JsonObject } from '../vocabulary/values.ts';
 import { defineMove } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
@@ -21,7 +21,7 @@ export const debate = defineMove({
   payload: v.strictObject({
     ideaId: v.nullable(ideaId),
     comment: v.pipe(v.string(), v.minLength(1), v.maxLength(TEXT_CHARS_MAX)),
-    refinement: v.nullable(v.custom<JsonObject>(() => true)),
+    refinement: v.nullable(v.custom<JsonObject>(isPlainObject)),
   }),
   response: v.strictObject({ eventId: id }),
 

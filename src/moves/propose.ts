@@ -30,7 +30,7 @@ export const propose = defineMove({
   payload: v.strictObject({
     ideaId,
     slot: id,
-    name: v.pipe(v.string(), v.maxLength(NAME_CHARS_MAX)),
+    name: v.pipe(v.string(), v.minLength(1), v.maxLength(NAME_CHARS_MAX)),
     ticker: v.pipe(v.string(), v.regex(TICKER)),
     description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
     creatorWallet: v.pipe(address, v.description("the proposer's wallet at that time: the creator in deployIdea")),

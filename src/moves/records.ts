@@ -1,7 +1,7 @@
 // The schema of every event record of a chamber: the published event schemas and the auditor's check are both made from it.
 // They stay as wide as everything that an earlier release wrote.
 import * as v from 'valibot';
-import { address, count, did, hash, hex, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
+import { address, bytes, count, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
 import { changePersonality } from './change-personality.ts';
 import type { Move } from './move.ts';
@@ -19,13 +19,25 @@ const evidence = v.pipe(
   }),
   v.description('the signed request, exactly as received'),
 );
-const request = v.pipe(v.nullable(evidence), v.description('null in development mode only'));
+/** What the headers of a verified signature look like. */
+const verifiedEvidence = v.pipe(
+  v.strictObject({
+    ...evidence.pipe[0].entries,
+    method: v.literal('POST'),
+    targetUri: v.pipe(v.string(), v.regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@\\]+\/[^\s#\\]*$/)),
+    contentDigest: v.pipe(v.string(), v.regex(/sha-256=:[A-Za-z0-9+/]{43}=:/)),
+    signatureInput: v.pipe(v.string(), v.regex(/^ *sig1=\(/)),
+    signature: v.pipe(v.string(), v.regex(/^ *sig1=:[A-Za-z0-9+/]{85}[AQgw]==: *$/)),
+  }),
+  v.description('the signed request, exactly as received'),
+);
+const request = (signed: v.GenericSchema) => v.pipe(v.nullable(signed), v.description('null in development mode only'));
 
 const transaction = {
   chainId: id,
   nonce: count,
   txHash: hash('of the signed transaction'),
-  rawTransaction: hex('the signed transaction'),
+  rawTransaction: bytes('the signed transaction'),
 };
 
 const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSchema<ServicePayloads[Type]> } = {
@@ -51,9 +63,17 @@ const servicePayloads: { readonly [Type in keyof ServicePayloads]: v.GenericSche
   }),
 };
 
-/** By type. `did` is the schema of a signer. */
-export function recordSchemas(did: v.GenericSchema<string>): Readonly<Record<string, v.GenericSchema>> {
-  const signed = Object.values(moves).map((move: Move) => recordOf(move.event, move.payload, { did, request }));
+/** By type, as the service writes them. */
+export const publishedSchemas = (): Schemas => recordSchemas(did, verifiedEvidence);
+
+/** By type, with any signer and any evidence: whether these are right is found by checks of their own. */
+export const readableSchemas = (): Schemas => recordSchemas(v.string(), evidence);
+
+type Schemas = Readonly<Record<string, v.GenericSchema>>;
+
+function recordSchemas(did: v.GenericSchema<string>, evidence: v.GenericSchema): Schemas {
+  const author = { did, request: request(evidence) };
+  const signed = Object.values(moves).map((move: Move) => recordOf(move.event, move.payload, author));
   const unsigned = Object.entries(servicePayloads).map(([type, payload]) =>
     recordOf(type, payload, { did: v.null(), request: v.null() }),
   );

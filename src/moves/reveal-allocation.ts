@@ -5,8 +5,8 @@ import {
   allocation,
   BPS_TOTAL,
   characters,
+  described,
   exactly,
-  hex,
   hexString,
   integer,
   NAME_CHARS_MAX,
@@ -42,7 +42,7 @@ export const reveal = defineMove({
   }),
   payload: v.strictObject({
     allocations: v.array(allocation),
-    salt: hex(`as sent, ${SALT_BYTES_MIN} to ${SALT_BYTES_MAX} bytes`),
+    salt: described(SALT, `as sent, ${SALT_BYTES_MIN} to ${SALT_BYTES_MAX} bytes`),
   }),
   response: v.strictObject({ ok: v.literal(true), verified: v.literal(true) }),
 

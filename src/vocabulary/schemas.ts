@@ -167,9 +167,9 @@ export const did = v.pipe(
 );
 export const hash = (description: string) => described(/^0x[0-9a-f]{64}$/, description);
 export const sentHash = (description: string) => described(/^0x[0-9a-fA-F]{64}$/, description);
-export const hex = (description: string) => described(/^0x[0-9a-fA-F]*$/, description);
+export const bytes = (description: string) => described(/^0x([0-9a-fA-F]{2})+$/, description);
 
-function described(pattern: RegExp, description: string): v.GenericSchema<Hex> {
+export function described(pattern: RegExp, description: string): v.GenericSchema<Hex> {
   return v.pipe(v.string(), v.regex(pattern), v.description(description)) as v.GenericSchema<
     string,
     Hex

@@ -76,6 +76,36 @@ test('the example of every type of event fits its schema, and no other', () => {
   }
 });
 
+describe('the schema of an event is as strict as the rules', () => {
+  const events = newAjv().addSchema({ ...eventDocument(), $id: 'events' });
+  const changed = (type: string, part: 'payload' | 'request', members: object) => {
+    const example = eventDocument().$defs[type]?.examples[0] as Record<'payload' | 'request', object>;
+    return { ...example, [part]: { ...example[part], ...members } };
+  };
+
+  test.each<[type: string, part: 'payload' | 'request', members: object]>([
+    ['chamber.created', 'payload', { name: '' }],
+    ['chamber.created', 'payload', { turnSeconds: 31_536_001 }],
+    ['chamber.created', 'payload', { maxMembers: 1 }],
+    ['chamber.created', 'payload', { maxMembers: 257 }],
+    ['chamber.proposed', 'payload', { name: '' }],
+    ['chamber.debated', 'payload', { refinement: 'x' }],
+    ['allocation.revealed', 'payload', { salt: '0x' }],
+    ['allocation.revealed', 'payload', { salt: `0x${'5a'.repeat(15)}5` }],
+    ['allocation.revealed', 'payload', { salt: `0x${'5a'.repeat(65)}` }],
+    ['relay.commit_submitted', 'payload', { rawTransaction: '0x' }],
+    ['relay.commit_submitted', 'payload', { rawTransaction: '0x0' }],
+    ['chamber.joined', 'request', { method: 'GET' }],
+    ['chamber.joined', 'request', { targetUri: '/chambers/1/join' }],
+    ['chamber.joined', 'request', { contentDigest: 'sha-256=:AAAA:' }],
+    ['chamber.joined', 'request', { signatureInput: 'sig2=("@method")' }],
+    ['chamber.joined', 'request', { signature: 'sig1=:AAAA:' }],
+  ])('%s with %s %j does not fit', (type, part, members) => {
+    expect(events.validate(`events#/$defs/${type}`, changed(type, part, {}))).toBe(true);
+    expect(events.validate(`events#/$defs/${type}`, changed(type, part, members))).toBe(false);
+  });
+});
+
 test('an event fits the union of its log, which its type discriminates', () => {
   for (const [type, { examples }] of Object.entries(eventDocument().$defs)) {
     const { ChamberEvent, AccountEvent } = document.components.schemas;

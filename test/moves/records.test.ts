@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
-import { recordSchemas } from '../../src/moves/records.ts';
+import { readableSchemas } from '../../src/moves/records.ts';
 import { moves } from '../../src/moves/registry.ts';
 import * as sample from '../../src/moves/samples.ts';
 
@@ -24,7 +24,7 @@ const RECORDS = [
   record('idea.deployed', DEPLOYED, UNSIGNED),
   record('idea.deploy_failed', { ideaId: 'idea-1', txHash: null, reason: '' }, UNSIGNED),
 ];
-const schemas = recordSchemas(v.string());
+const schemas = readableSchemas();
 
 function isRecord(type: string, value: object): boolean {
   return v.safeParse(schemas[type] as v.GenericSchema, value).success;

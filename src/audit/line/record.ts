@@ -1,7 +1,7 @@
 // One line to one event record, or what is wrong with it. The bytes must be exactly the record's canonical form, and its
 // members exactly the published ones: the payload schemas are those of the moves and of the service events.
 import * as v from 'valibot';
-import { accountRecordSchemas, recordSchemas } from '../../moves/records.ts';
+import { accountRecordSchemas, readableSchemas } from '../../moves/records.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { AccountEvent, ChamberEvent } from '../../vocabulary/events.ts';
@@ -82,8 +82,8 @@ function isSorted(value: unknown): boolean {
   return true;
 }
 
-// A malformed DID is a finding of the check `signature`.
-const schemas = recordSchemas(v.string());
+// A malformed DID is a finding of the check `signature`, and malformed evidence one of its own checks.
+const schemas = readableSchemas();
 
 function problemOfType(type: unknown): string {
   if (typeof type !== 'string') return 'has no type: it is not an event record';
