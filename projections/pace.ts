@@ -1,7 +1,7 @@
 // When the phases of a chamber end: at their deadlines, and in a chamber with rounds as soon as nothing is left to come.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
-import { afterPass, type PhaseEnds, phaseAt, type TurnState, turnHolderAt, turnMillis, turnsOf } from './phase.ts';
+import { afterPass, hasTurns, type PhaseEnds, phaseAt, type TurnState, turnMillis, turnsOf } from './phase.ts';
 
 /** The part of a chamber's state that determines when its phases end. */
 export interface PaceState extends TurnState {
@@ -82,10 +82,11 @@ export function phaseOf(
 
 /** Who has the turn after the one at `at` is passed; where no turn follows, the next in turn order. */
 export function holderAfterPass(state: PaceState, at: Millis): string {
-  const passed = { ...state, turns: afterPass(state, at), lastAt: at };
-  const next =
-    turnHolderAt({ ...passed, ...endsAfter(state, passed, 'chamber.passed') }, at) ??
-    state.members[passed.turns.count % state.members.length];
+  const turns = afterPass(state, at);
+  const passed = { ...state, turns, lastAt: Math.max(at, state.lastAt) };
+  const phase = phaseAt({ ...passed, ...endsAfter(state, passed, 'chamber.passed') }, at);
+  const begins = hasTurns(phase) && phase !== turns.phase;
+  const next = state.members[begins ? 0 : turns.count % state.members.length];
   if (next === undefined) throw new Error(`no next turn in chamber ${state.chamberId}`);
   return next;
 }
