@@ -6,6 +6,12 @@ import type { Command } from './commands.ts';
 import type { State } from './staging.ts';
 import type { Streams } from './streams.ts';
 
+export interface OpenChambers {
+  readonly count: number;
+  /** How often other processes were known, when the count began, to have created a chamber. */
+  readonly createdElsewhere: number;
+}
+
 /** A command that has no response yet. */
 export interface PendingCommand {
   readonly command: Command;
@@ -20,8 +26,8 @@ export interface PendingCommand {
   isNew: boolean;
   /** Its streams stay in memory until it has its response. */
   isHeld: boolean;
-  /** For a creation: how many of its creator's chambers were open when it was prepared. */
-  openChambers: number | undefined;
+  /** For a creation: its creator's open chambers, once they were counted. */
+  openChambers: OpenChambers | undefined;
   /** How often it was decided on a head that another process had passed. */
   conflicts: number;
   /** It has taken from its agent's rate. */

@@ -2,6 +2,7 @@
 import { ALL_CHAMBERS } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { ChamberLimits } from '../moves/move.ts';
+import type { CommitBatch, OpenChambers } from './batch.ts';
 import { TurnsByKey } from './slots.ts';
 
 export class Creations {
@@ -23,18 +24,27 @@ export class Creations {
     return this.#creators.take(did, response);
   }
 
-  /** The agent's open chambers, as of a moment after which no other process was found to have created one. */
-  async countOpen(did: string): Promise<number> {
+  async countOpen(did: string): Promise<OpenChambers> {
     if (this.lastChamberId === undefined) {
       const last = await this.#store.log.lastEventId(ALL_CHAMBERS);
       // Of two that read it at once the first counts: the other may know of a chamber that was created after agents were counted.
       this.lastChamberId ??= last;
     }
-    for (;;) {
-      const before = this.#createdElsewhere;
-      const open = await this.#store.lists.countOpenChambers(did, this.#limits.openChambersPerDidMax);
-      if (before === this.#createdElsewhere) return open;
+    const createdElsewhere = this.#createdElsewhere;
+    const count = await this.#store.lists.countOpenChambers(did, this.#limits.openChambersPerDidMax);
+    return { count, createdElsewhere };
+  }
+
+  /** Whether a creation may be decided in the batch: no other process is known to have created a chamber since the count. */
+  isCurrent(open: OpenChambers | undefined, batch: CommitBatch): boolean {
+    if (open === undefined) return false;
+    batch.lastChamberId ??= this.lastChamberId;
+    // The batch may have read chambers of other processes that were created after the highest one was.
+    for (let next = nextId(batch); batch.states.get(next); next = nextId(batch)) {
+      batch.lastChamberId = next;
+      this.noteMoved(next);
     }
+    return open.createdElsewhere === this.#createdElsewhere;
   }
 
   /** Another process has created chambers, up to this id. */
@@ -42,4 +52,8 @@ export class Creations {
     this.lastChamberId = lastChamberId;
     this.#createdElsewhere++;
   }
+}
+
+function nextId({ lastChamberId = 0 }: CommitBatch): number {
+  return lastChamberId + 1;
 }

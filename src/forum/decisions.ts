@@ -77,14 +77,15 @@ export class Decisions {
    * service has a defect, with nothing staged.
    */
   decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
-    const { command, openChambers = 0 } = pending;
+    const { command } = pending;
     const { limits } = this.#options;
     try {
       if (command.operation === 'record') return { pending, event: recordFact(command, batch, now) };
       this.#requireAllowed(pending, command, now);
       let event: ForumEvent | null;
-      if (command.operation === 'createChamber') event = create(command, batch, { openChambers, limits, now });
-      else if (command.operation === 'register') event = registerAgent(command, batch, now);
+      if (command.operation === 'createChamber') {
+        event = create(command, batch, { openChambers: pending.openChambers?.count ?? 0, limits, now });
+      } else if (command.operation === 'register') event = registerAgent(command, batch, now);
       else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
       else event = decideMove(command, batch, { limits, now });
       if (pending.signature !== null) batch.accepted.set(pending.signature, event);
@@ -160,9 +161,7 @@ function create(
   const { state: account } = batch.states.get(caller.did) as Account;
   const now = Math.max(decidedAt, account.lastAt);
   const payload = createChamber.decide(parseBody(createChamber, body), { now, account, openChambers, limits });
-  let chamberId = (batch.lastChamberId ?? 0) + 1;
-  // The batch may know chambers of other processes that were created after the highest one was read.
-  while (batch.states.get(chamberId)) chamberId++;
+  const chamberId = (batch.lastChamberId ?? 0) + 1;
   batch.lastChamberId = chamberId;
   const fact = { type: createChamber.event, payload };
   return batch.stage(chamberId, stageChamberEvent(undefined, chamberId, fact, { author: caller, account, now }));

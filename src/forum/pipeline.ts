@@ -81,7 +81,7 @@ export class Pipeline {
   #running: Promise<void> | undefined;
   readonly #creations: Creations;
   readonly #gathering = new Gathering();
-  #isClosed = false;
+  #closing: Promise<void> | undefined;
   /** Once it is closed: called when a command may have been the last one. */
   #onLeft: (() => void) | undefined;
 
@@ -99,7 +99,7 @@ export class Pipeline {
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
     const unanswered = this.#preparing + this.#lookUps.count + this.#waiting.length + this.#open.outcomes.length;
-    if (this.#isClosed) reject(unavailable('the service is shutting down'));
+    if (this.#closing !== undefined) reject(unavailable('the service is shutting down'));
     else if (unanswered >= this.#options.commitQueueMax) {
       reject(unavailable('too many moves are waiting to be committed, retry'));
     } else {
@@ -121,20 +121,18 @@ export class Pipeline {
     const namesStaged =
       'caller' in command && !CHANGE_ACCOUNT.has(command.operation) && touched.has(command.caller.did);
     if (outcomes.length >= BATCH_COMMANDS_MAX || namesStaged) {
-      pending.openChambers = undefined;
       this.#waiting.push(pending);
       return;
     }
     const acceptedIn = signature !== null && accepted.has(signature) ? batch : before;
     const twin = signature === null ? undefined : acceptedIn?.accepted.get(signature);
     const isKnown = signature !== null && !pending.isNew && this.#store.log.mayHold(signature);
-    const isPrepared = command.operation !== 'createChamber' || pending.openChambers !== undefined;
+    const isPrepared = command.operation !== 'createChamber' || this.#creations.isCurrent(pending.openChambers, batch);
     if (twin !== undefined) outcomes.push({ pending, event: twin });
     else if (isKnown) return void this.#lookUps.add(pending).then(() => this.#onLeft?.());
-    else if (isPrepared && batch.take(streams)) {
-      batch.lastChamberId ??= this.#creations.lastChamberId;
+    else if (isPrepared && batch.take(streams))
       outcomes.push(this.#decisions.decide(pending, batch, this.#options.now()));
-    } else return void this.#prepare(pending);
+    else return void this.#prepare(pending);
     if (outcomes.at(-1)?.event === null) batch.confirm(pending);
     this.#running ??= this.#run();
     this.#gathering.noteSize(outcomes.length);
@@ -238,8 +236,8 @@ export class Pipeline {
   #fail(batch: CommitBatch, error: unknown): void {
     this.#open.before = undefined;
     for (const { pending } of batch.outcomes) pending.reject(error);
-    if (error instanceof ForumError) this.#decideAgain([]);
-    else this.#options.onFatal(error);
+    if (!(error instanceof ForumError)) this.#options.onFatal(error);
+    this.#decideAgain([]);
   }
 
   #noteMoved(batch: CommitBatch, moved: AppendResult['moved']): void {
@@ -270,16 +268,16 @@ export class Pipeline {
   #decideAgain(first: readonly PendingCommand[]): void {
     const { outcomes } = this.#open;
     this.#open = new CommitBatch(this.#streams);
-    for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) {
-      // Another process may have created a chamber since they were counted.
-      pending.openChambers = undefined;
-      this.#decide(pending);
-    }
+    for (const pending of [...first, ...outcomes.map((outcome) => outcome.pending)]) this.#decide(pending);
   }
 
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  close(): Promise<void> {
+    this.#closing ??= this.#untilAllLeft();
+    return this.#closing;
+  }
+
+  async #untilAllLeft(): Promise<void> {
     while (this.#running !== undefined || this.#preparing + this.#lookUps.count > 0) {
       await new Promise<void>((resolve) => {
         this.#onLeft = resolve;

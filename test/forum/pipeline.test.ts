@@ -345,4 +345,77 @@ describe('the pipeline', () => {
     for (const { did } of agents) expect(created.filter((event) => event.did === did)).toHaveLength(3);
     expect(new Set(results.filter((result) => typeof result === 'string'))).toEqual(new Set(['FORUM_ERR_CONFLICT']));
   });
+
+  it('takes back what was decided over an append that fails for good, twins too', async () => {
+    let isBroken = false;
+    const wrapLog = (log: EventLog) =>
+      actBefore(log, 'append', () => {
+        if (!isBroken) return;
+        isBroken = false;
+        throw new Error('a defect');
+      });
+    const { house, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
+    const signature = newSignatureKey();
+    isBroken = true;
+    const { answer } = await hold(() => submit(house, 'debate', ann, signature).catch(String));
+    const twin = submit(house, 'debate', ann, signature).then(idOf, String);
+    openGate();
+    expect([await answer, await twin]).toEqual(['Error: a defect', 5]);
+    expect(house.defects.splice(0)).toEqual([new Error('a defect')]);
+    expect(await house.events(chamberId)).toHaveLength(5);
+  });
+
+  it('closes for each of two that close it at once', async () => {
+    const { house, ann, submit, hold, openGate } = await inDebate();
+    const { answer } = await hold(() => submit(house, 'debate', ann));
+    const closes = [house.forum.close(), house.forum.close()];
+    openGate();
+    expect(idOf(await answer)).toBe(5);
+    await Promise.all(closes);
+  });
+
+  it('counts an agent’s chambers again where a batch knows of a chamber that another process has created since', async () => {
+    const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
+    const store = openSqliteStore(':memory:');
+    const clock = new TestClock();
+    const other = new House({ store: { ...store, close: async () => {} }, clock, settings });
+    const [counted, appended] = [new Gate(), new Gate()];
+    const countOpenChambers = async (did: string, max: number) => {
+      const open = await store.lists.countOpenChambers(did, max);
+      await counted.pass();
+      return open;
+    };
+    const house = new House({
+      store: { ...store, lists: withMembers(store.lists, { countOpenChambers }) },
+      clock,
+      settings,
+      wrapLog: (log) => actBefore(log, 'append', appended.pass),
+    });
+    const [ann, bob] = [await house.agent(), await house.agent()];
+    const command = ({ did }: Signer, json: Record<string, string>) => {
+      return { body: { json }, caller: { did, request: null, signature: newSignatureKey(), times: null } };
+    };
+    const create = (at: House) =>
+      outcome(
+        at.forum.submit({
+          operation: 'createChamber',
+          ...command(ann, { name: 'Test', ...deadlinesFrom(clock.read()) }),
+        }),
+      );
+    counted.isClosed = true;
+    const second = create(house);
+    await vi.waitFor(() => expect(counted.isClosed).toBe(false));
+    const first = await create(other);
+    appended.isClosed = true;
+    const inFlight = house.agent();
+    await vi.waitFor(() => expect(appended.isClosed).toBe(false));
+    // Decided in the open batch, as the second creation is then.
+    const join = house.forum.submit({ operation: 'join', chamberId: 1, ...command(bob, {}) });
+    await someTurns();
+    counted.open();
+    await someTurns();
+    appended.open();
+    await inFlight;
+    expect([idOf(first), await second, idOf(await join)]).toEqual([1, 'FORUM_ERR_CONFLICT', 2]);
+  });
 });

@@ -45,12 +45,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     '',
   ),
   'stale-head-published': mutant('4', PIPELINE, 'if (!state || moved.has(stream)) continue;', 'if (!state) continue;'),
-  'taken-back-batch-kept': mutant(
-    '4',
-    PIPELINE,
-    'if (error instanceof ForumError) this.#decideAgain([]);',
-    'if (error instanceof ForumError) return;',
-  ),
+  'taken-back-batch-kept': mutant('4', PIPELINE, 'this.#decideAgain([]);', ''),
   'ids-swapped': mutant(
     '1',
     PIPELINE,
@@ -85,9 +80,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   ),
   'open-chambers-not-counted-again': mutant(
     '8',
-    PIPELINE,
-    'pending.openChambers = undefined;\n      this.#decide(pending);',
-    'this.#decide(pending);',
+    'creations.ts',
+    'return open.createdElsewhere === this.#createdElsewhere;',
+    'return true;',
   ),
   'creations-at-once': mutant(
     '8',
