@@ -175,6 +175,19 @@ export function describePort(open: () => Promise<Opened>): void {
       expect(await heads(log, [1, ANN])).toEqual([1, 1]);
     });
 
+    it('remembers a registration beside a known one of the same account', async () => {
+      const { log } = (await open()).store;
+      const registration = (letter: string, unchangedAt?: number) => {
+        return { did: ANN, eventId: 1, signature: letter.repeat(32), operatorEmail: undefined, unchangedAt };
+      };
+      await log.append({ entries: [entry(ANN, 1, { signature: null })], registrations: [registration('a')] });
+      const [known, another] = [registration('a', 1), registration('b', 1)];
+      const heads = new Map([[ANN, 1]]);
+      const result = await log.append({ entries: [], registrations: [known, another], heads });
+      expect([result.moved.size, [...result.found.keys()]]).toEqual([0, [known.signature]]);
+      expect([...(await log.find([another.signature])).keys()]).toEqual([another.signature]);
+    });
+
     it('may hold every signature that it has written, and every registration’s', async () => {
       const { store, reopen } = await open();
       const entries = Array.from({ length: 500 }, (_, index) =>

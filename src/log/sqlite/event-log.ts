@@ -80,7 +80,7 @@ export class SqliteEventLog implements EventLog {
       const remembered =
         moved.size + found.size === 0
           ? registrations
-          : registrations.filter(({ did }) => !moved.has(did) && !known.has(did));
+          : registrations.filter(({ did, signature }) => !moved.has(did) && !found.has(signature ?? ''));
       if (written.length + remembered.length === 0) return { moved, found };
       const flushing = this.#write(written, remembered);
       // After the commit: a transaction that was rolled back uses up no positions.

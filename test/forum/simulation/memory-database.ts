@@ -111,7 +111,8 @@ export class MemoryDatabase {
       moved.add(ALL_CHAMBERS);
     }
     for (const { did, signature, unchangedAt } of registrations) {
-      if (found.has(signature ?? '') || (unchangedAt !== undefined && this.head(did) !== unchangedAt)) moved.add(did);
+      const isKnown = found.has(signature ?? '') && next.has(did);
+      if (isKnown || (unchangedAt !== undefined && this.head(did) !== unchangedAt)) moved.add(did);
     }
     return moved;
   }
