@@ -1,15 +1,19 @@
 // Opening a database: its log is created once, and never in a database that can't hold it.
-import { describe, expect, it } from 'vitest';
+import pg from 'pg';
+import { describe, expect, it, vi } from 'vitest';
 import { ALL_CHAMBERS } from '../../../src/log/log.ts';
 import { openPostgresStore, probeDatabase } from '../../../src/log/postgres/store.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
+import { runService } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
 const ANN = 'did:key:zAnn';
 const SCHEMA_3 =
   'ALTER TABLE snapshots RENAME stream TO chamber_id; ALTER TABLE snapshots ALTER chamber_id TYPE bigint USING chamber_id::bigint;';
+/** The sessions that upgrade a schema: one that waits has this statement. */
+const UPGRADES = "SELECT FROM pg_stat_activity WHERE state <> 'idle' AND query LIKE 'UPDATE meta SET value%'";
 
 /** Why a start ends, which is what `chambers doctor` reports. */
 async function problem(url: string): Promise<string> {
@@ -87,6 +91,37 @@ describe('a start', () => {
         "SELECT indexname FROM pg_indexes WHERE tablename = 'unplaced' AND schemaname = current_schema()",
       ),
     ).toEqual([]);
+  });
+
+  it('that is killed in the middle of the upgrade leaves schema 3, which the next start upgrades', async () => {
+    const url = await temporaryPostgres();
+    const snapshot = { eventId: 2, leaf: Buffer.alloc(32), state: '{}' };
+    const before = await openStore(url);
+    await before.log.writeSnapshot(1, snapshot);
+    await before.close();
+    await execute(url, `${SCHEMA_3} UPDATE meta SET value = '3' WHERE name = 'schema_version'`);
+    const columns = () =>
+      execute(
+        url,
+        `SELECT column_name, data_type FROM information_schema.columns
+         WHERE table_name = 'snapshots' AND table_schema = current_schema() ORDER BY ordinal_position`,
+      );
+    const version = () => execute(url, "SELECT value FROM meta WHERE name = 'schema_version'");
+    const old = await columns();
+    // The last statement of the upgrade, after the table has changed, waits for this row.
+    const holder = new pg.Client({ connectionString: url });
+    await holder.connect();
+    await holder.query("BEGIN; SELECT FROM meta WHERE name = 'schema_version' FOR UPDATE");
+    const { child, exited } = await runService({ DATABASE_URL: url });
+    const waiting = () => execute(url, `${UPGRADES} AND wait_event_type = 'Lock'`);
+    await vi.waitFor(async () => expect(await waiting()).toHaveLength(1), { timeout: 20_000 });
+    child.kill('SIGKILL');
+    expect((await exited).signal).toBe('SIGKILL');
+    await holder.end();
+    await vi.waitFor(async () => expect(await execute(url, UPGRADES)).toEqual([]), { timeout: 20_000 });
+    expect([await columns(), await version()]).toEqual([old, [{ value: '3' }]]);
+    const store = await openStore(url);
+    expect([await store.log.readSnapshot(1), await version()]).toEqual([snapshot, [{ value: '4' }]]);
   });
 
   it('refuses a read-only server, a wrong password and a host that does not answer, without the password', async () => {
