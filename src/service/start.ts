@@ -14,6 +14,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
 import { type Core, composeCore, composeService, NO_CHAIN } from './compose.ts';
 import { persistClockRegularly } from './persist-clock.ts';
+import { SilentConnections } from './silent-connections.ts';
 import { stopService } from './stop.ts';
 
 export interface ServiceOptions {
@@ -101,6 +102,7 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
   const composed = composeService(core, { chain, verifier, version });
   const { forum, access } = composed;
   const server = createHttpServer({ fetch: composed.fetch, admission: composed.admission, limits: config });
+  const silent = new SilentConnections(server);
   let metrics: { close(): void } | undefined;
   let url: string;
   try {
@@ -121,7 +123,7 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
     forum,
     url,
     reloadAccess: () => access.reload({ isForced: true }),
-    stop: () => stopService({ composed, server, chain, verifier, metrics, clockTimer }),
+    stop: () => stopService({ composed, server, silent, chain, verifier, metrics, clockTimer }),
   };
 }
 

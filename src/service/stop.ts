@@ -6,6 +6,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
 import type { Composition } from './compose.ts';
 import { persistClock } from './persist-clock.ts';
+import type { SilentConnections } from './silent-connections.ts';
 
 /** From the beginning of a stop on: for requests under way, stream peers, and the relayer with its chain. */
 const STOP_GRACE_MS = 5_000;
@@ -20,6 +21,7 @@ const IDLE_SWEEP_MS = 20;
 export interface Running {
   readonly composed: Composition;
   readonly server: Server;
+  readonly silent: SilentConnections;
   readonly chain: ChainLink;
   readonly verifier: SignatureVerifierPool;
   readonly metrics: { close(): void } | undefined;
@@ -30,12 +32,13 @@ export interface Running {
  * What stands still is left behind, as a crash would leave it: the relayer's next start continues from there. Throws when moves under
  * way were not written in time.
  */
-export async function stopService({ composed, server, chain, verifier, metrics, clockTimer }: Running): Promise<void> {
+export async function stopService(running: Running): Promise<void> {
+  const { composed, server, chain, verifier, metrics, clockTimer } = running;
   const [grace, commitsEnd] = [pause(STOP_GRACE_MS), pause(COMMITS_MS_MAX)];
   const { forum } = composed;
   composed.drain();
   const closed = new Promise((resolve) => server.close(resolve));
-  const sweeping = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+  const sweeping = setInterval(() => setImmediate(closeIdle, running), IDLE_SWEEP_MS);
   await Promise.race([Promise.all([closed, chain.stop()]), grace]);
   clearInterval(sweeping);
   composed.close();
@@ -47,6 +50,12 @@ export async function stopService({ composed, server, chain, verifier, metrics, 
   await Promise.race([persistClock(forum), pause(CLOCK_MS_MAX)]);
   await forum.store.close();
   if (isLate) throw new Error('stopped without a response to moves under way: they were not written in time');
+}
+
+/** Called by setImmediate, right after the event loop has read its sockets. */
+function closeIdle({ server, silent }: Running): void {
+  server.closeIdleConnections();
+  silent.close();
 }
 
 /** Does not keep the process alive. */

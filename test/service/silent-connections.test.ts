@@ -1,0 +1,45 @@
+// A stop waits for requests that arrive, and not for connections that never sent one, as browsers and undici keep them in reserve.
+import { setTimeout } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { RawSocket } from '../kit/raw-socket.ts';
+import { run } from '../kit/service.ts';
+
+/** Of the 5 s that a stop grants to requests under way. */
+const STOP_MS_MAX = 1_500;
+
+it('a stop closes connections on which no request was sent', async () => {
+  const { url, stop } = await run();
+  const silent = await RawSocket.open(url);
+  const startedAt = performance.now();
+  await stop();
+  expect(performance.now() - startedAt).toBeLessThan(STOP_MS_MAX);
+  await silent.closed;
+});
+
+it('a stop lets a request arrive on a connection that was opened just before', async () => {
+  const { url, stop } = await run();
+  const socket = await RawSocket.open(url);
+  const stopped = stop();
+  await setTimeout(100);
+  socket.write('GET /health HTTP/1.1\r\n');
+  await setTimeout(400);
+  socket.write('Host: x\r\n\r\n');
+  expect(await socket.receive(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 503 /);
+  await stopped;
+});
+
+it('a stop lets a request arrive that was sent while the event loop was busy', async () => {
+  const { url, stop } = await run();
+  const socket = await RawSocket.open(url);
+  await setTimeout(400);
+  const stopped = stop();
+  socket.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
+  block(200);
+  expect(await socket.receive(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 503 /);
+  await stopped;
+});
+
+function block(millis: number): void {
+  const end = performance.now() + millis;
+  while (performance.now() < end);
+}
