@@ -20,7 +20,7 @@ const LONG = [
   'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
-  'test/audit/{accepted,hostile}.test.ts',
+  'test/audit/{accepted,cost,hostile}.test.ts',
   'test/{cli,deploy,durability,hostile,packages,stream,verifier}/**/*.test.ts',
   'test/client/{agent,browser,cost,events,examples,exchange,hostile,python,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
@@ -69,6 +69,8 @@ const POSTGRES_SERVER = fileURLToPath(new URL('kit/postgres-server.ts', import.m
 
 /** The longest first: begun later, they would run alone at the end. */
 const LONGEST = [
+  'test/audit/cost.test.ts',
+  'test/cli/cost.test.ts',
   'test/client/cost.test.ts',
   'test/deploy/manual.test.ts',
   'test/demo/demo.test.ts',

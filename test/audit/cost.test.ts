@@ -1,0 +1,50 @@
+// What a hostile service or chain costs the auditor: bounded memory, one request and a bounded time.
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { AttackName } from '../client/attacker.ts';
+import { AGAIN, Costs, casesOf, expectCheap, TOO_LARGE } from '../client/cost.ts';
+import { ROOT } from '../kit/programs.ts';
+
+const SAMPLE = join(ROOT, 'fixtures/logs/chamber.ndjson');
+const REGISTRY = '0x5FbDB2315678afecb367f032d93F642f64180aa3';
+
+const costs = Costs.forThisFile();
+
+const auditService = (option: string) => (url: string) =>
+  costs.runCli(['audit', url, '--timeout=1', ...(option === '' ? [] : [option])]);
+
+const auditChain = (url: string) =>
+  costs.runCli(['audit', SAMPLE, `--rpc=${url}`, `--registry=${REGISTRY}`, '--timeout=1']);
+
+const AUDITS = casesOf({
+  '': ['gzipBomb', 'endlessBody', 'endlessError', 'endlessHeaders', 'smallValues', 'shapes', 'longTextOfAudit'],
+  '--chamber=1': ['gzipBomb', 'endlessLine', 'smallValues'],
+});
+
+describe('the auditor', AGAIN, () => {
+  it.each(AUDITS)('pays little for a service, %s, with %s', async (option, attack) => {
+    const attacked = await costs.attackedBy(attack, 'audit', auditService(option));
+    expectCheap(attacked);
+    if (TOO_LARGE.has(attack) && attack !== 'smallValues') expect(attacked.requests).toBe(1);
+  });
+
+  it.each<AttackName>(['gzipBomb', 'endlessBody', 'endlessHeaders', 'smallValues', 'longTextOfAudit'])(
+    'pays little for a chain with %s',
+    async (attack) => {
+      expectCheap(await costs.attackedBy(attack, 'audit --rpc', auditChain));
+    },
+  );
+});
+
+/** Each ends by a limit of time, the auditor's at 20 times its timeout: they wait side by side. */
+describe('bytes that drip', AGAIN, () => {
+  it.concurrent.each([
+    ['chamber list', (url: string) => costs.runCli(['chamber', 'list', `--url=${url}`])],
+    ['doctor', (url: string) => costs.runCli(['doctor', url])],
+    ['audit', auditService('')],
+    ['audit --chamber=1', auditService('--chamber=1')],
+    ['audit --rpc', auditChain],
+  ])('cost %s little', async (program, start) => {
+    expectCheap(await costs.attackedBy('drip', program, start));
+  });
+});

@@ -1,0 +1,57 @@
+// What a hostile service costs the command line, and a seat for a model: bounded memory, one request and a bounded time.
+import { existsSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import type { AttackName } from '../client/attacker.ts';
+import { AGAIN, Costs, casesOf, expectCheap, NODE, peakMibOf, TOO_LARGE } from '../client/cost.ts';
+import { startSeat } from '../mcp/seat-process.ts';
+
+const costs = Costs.forThisFile();
+
+const COMMANDS = casesOf({
+  'chamber list': ['gzipBomb', 'smallValues', 'shapes', 'longText', 'invisible', 'rows'],
+  'chamber list --json': ['longText', 'invisible', 'shapes'],
+  'chamber show 1': ['longText', 'longItems', 'shapes'],
+  'chamber tail 1': ['endlessMessage', 'emptyMessages'],
+  'export 1': ['gzipBomb', 'endlessLine'],
+  todo: ['gzipBomb', 'smallValues', 'shapes'],
+  'move pass 1': ['endlessBody'],
+});
+
+describe('the command line', AGAIN, () => {
+  it.each(COMMANDS)('pays little for %s with %s', async (command, attack) => {
+    const key = /^(todo|move)/.test(command) ? [`--key=${costs.keyFile}`] : [];
+    const start = (url: string) => costs.runCli([...command.split(' '), `--url=${url}`, ...key]);
+    const attacked = await costs.attackedBy(attack, 'cli', start);
+    expectCheap(attacked);
+    if (TOO_LARGE.has(attack)) expect(attacked.requests).toBe(1);
+  });
+
+  it.each<AttackName>(['gzipBomb', 'smallValues', 'longText', 'shapes'])(
+    'pays little for doctor with %s',
+    async (attack) => {
+      expectCheap(await costs.attackedBy(attack, 'doctor', (url) => costs.runCli(['doctor', url])));
+    },
+  );
+});
+
+describe('a seat for a model', AGAIN, () => {
+  it.each<AttackName>(['none', 'gzipBomb', 'endlessEvent', 'smallValues', 'shapes', 'longText', 'reveals'])(
+    'pays little for %s',
+    async (attack) => {
+      const attacked = await costs.attackedBy(attack, 'mcp', async (url) => {
+        const peakFile = costs.newPeakFile();
+        const env = { NODE_OPTIONS: NODE.join(' '), TEST_PEAK_FILE: peakFile };
+        const seat = await startSeat('modern', { url, keyFile: costs.keyFile, env });
+        for (const tool of ['whoami', 'todo', 'chambers']) await seat.client.callTool({ name: tool, arguments: {} });
+        await seat.client.callTool({ name: 'read', arguments: { chamberId: 1 } });
+        // Meanwhile the stream of its todo is read, too.
+        await setTimeout(2_000);
+        await seat.client.close();
+        await vi.waitFor(() => expect(existsSync(peakFile)).toBe(true), { timeout: 10_000 });
+        return { output: seat.bytes().slice(-300), peakMib: peakMibOf(peakFile) };
+      });
+      expectCheap(attacked);
+    },
+  );
+});

@@ -1,0 +1,119 @@
+// Runs programs against a hostile service, and measures what that costs them above a calm run.
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { CLI } from '../kit/programs.ts';
+import { type Attacker, type AttackName, openAttacker } from './attacker.ts';
+
+const COST_MIB_MAX = 64;
+/** For attacks on time: the limits of the programs are set so low. */
+const SECONDS_MAX = 30;
+/** The peak of a process also depends on when its garbage is collected. */
+export const AGAIN = { retry: 2 };
+
+const PEAK_MEMORY = import.meta.resolve('../kit/peak-memory.ts');
+export const NODE = ['--no-warnings', `--import=${PEAK_MEMORY}`];
+
+/** Those whose response exceeds a limit of bytes or values: they are not asked for again. */
+export const TOO_LARGE: ReadonlySet<string> = new Set<AttackName>([
+  'gzipBomb',
+  'gzippedBomb',
+  'endlessBody',
+  'endlessLine',
+  'endlessEvent',
+  'endlessError',
+  'smallValues',
+]);
+
+type Case = readonly [call: string, attack: AttackName];
+
+export function casesOf(calls: Readonly<Record<string, readonly AttackName[]>>): readonly Case[] {
+  return Object.entries(calls).flatMap(([call, attacks]) => attacks.map((attack): Case => [call, attack]));
+}
+
+export interface Run {
+  readonly output: string;
+  readonly peakMib: number;
+}
+
+export interface Attacked extends Run {
+  readonly costMib: number;
+  readonly requests: number;
+  readonly seconds: number;
+}
+
+type Start = (url: string) => Promise<Run>;
+
+/** The tests of a file share a folder with an agent's key, and what each program takes without an attack. */
+export class Costs {
+  readonly #calmMib = new Map<string, Promise<number>>();
+  #folder = '';
+
+  static forThisFile(): Costs {
+    const costs = new Costs();
+    beforeAll(async () => {
+      costs.#folder = mkdtempSync(join(tmpdir(), 'cost-'));
+      await costs.runCli(['agent', 'new', `--key=${costs.keyFile}`]);
+    });
+    afterAll(() => rmSync(costs.#folder, { recursive: true }));
+    return costs;
+  }
+
+  get keyFile(): string {
+    return join(this.#folder, 'agent.json');
+  }
+
+  newPeakFile(): string {
+    return join(this.#folder, `peak-${randomUUID()}`);
+  }
+
+  async run(file: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Run> {
+    const peakFile = this.newPeakFile();
+    const options = { env: { ...process.env, ...env, TEST_PEAK_FILE: peakFile }, maxBuffer: 64_000_000 };
+    const { stdout, stderr } = await promisify(execFile)(file, args, options).catch((failed) => failed);
+    return { output: `${stdout}${stderr}`, peakMib: peakMibOf(peakFile) };
+  }
+
+  runCli(words: readonly string[]): Promise<Run> {
+    return this.run(process.execPath, [...NODE, CLI, ...words]);
+  }
+
+  /** All calls of a program are measured against one calm run. */
+  async attackedBy(attack: AttackName, program: string, start: Start): Promise<Attacked> {
+    const attacker = await openAttacker();
+    try {
+      const calm = this.#calmMib.get(program) ?? calmMib(attacker, start);
+      this.#calmMib.set(program, calm);
+      const mib = await calm;
+      Object.assign(attacker, { attack, requests: 0 });
+      const startedAt = performance.now();
+      const result = await start(attacker.url);
+      const seconds = (performance.now() - startedAt) / 1000;
+      return { ...result, costMib: result.peakMib - mib, requests: attacker.requests, seconds };
+    } finally {
+      attacker.close();
+    }
+  }
+}
+
+export function peakMibOf(peakFile: string): number {
+  return Number(readFileSync(peakFile, 'utf8')) / 1024;
+}
+
+/** The first run also compiles what later ones take from a cache. */
+async function calmMib({ url }: Attacker, start: Start): Promise<number> {
+  return Math.min((await start(url)).peakMib, (await start(url)).peakMib);
+}
+
+export function expectCheap({ costMib, seconds, output }: Attacked): void {
+  expect({ costMib, seconds, output: output.slice(0, 300) }).toEqual({
+    costMib: expect.toSatisfy((mib: number) => mib <= COST_MIB_MAX),
+    seconds: expect.toSatisfy((seconds: number) => seconds <= SECONDS_MAX),
+    output: expect.anything(),
+  });
+  console.info(`${Math.round(costMib)} MiB, ${seconds.toFixed(1)} s: ${output.slice(0, 100).trim()}`);
+}
