@@ -29,7 +29,7 @@ export const TOO_LARGE: ReadonlySet<string> = new Set<AttackName>([
   'smallValues',
 ]);
 
-type Case = readonly [call: string, attack: AttackName];
+export type Case = readonly [call: string, attack: AttackName];
 
 export function casesOf(calls: Readonly<Record<string, readonly AttackName[]>>): readonly Case[] {
   return Object.entries(calls).flatMap(([call, attacks]) => attacks.map((attack): Case => [call, attack]));
