@@ -236,23 +236,33 @@ export const VARIABLES = {
 
 export type Config = { readonly [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['fallback'] };
 
-/** Everything wrong with the environment, one line each. */
-export class ConfigError extends Error {
-  readonly problems: readonly string[];
+export interface ConfigProblem {
+  /** The variable to set; null where none fixes it. */
+  readonly variable: keyof Config | null;
+  readonly problem: string;
+}
 
-  constructor(problems: readonly string[]) {
-    super(`the configuration is wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+/** Everything wrong with the environment. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(`the configuration is wrong:\n${problems.map((each) => `  ${describeProblem(each)}`).join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
   }
 }
 
-/** Runs what reads a file that a variable names; throws ConfigError if it can't be read or is wrong. */
-export function readConfigured<Value>(read: () => Value): Value {
+export function describeProblem({ variable, problem }: ConfigProblem): string {
+  return variable === null ? problem : `${variable}: ${problem}`;
+}
+
+/** Runs what reads the file that a variable names; throws ConfigError if it can't be read or is wrong. */
+export function readConfigured<Value>(variable: ConfigProblem['variable'], read: () => Value): Value {
   try {
     return read();
   } catch (error) {
-    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+    throw new ConfigError([{ variable, problem: error instanceof Error ? error.message : String(error) }]);
   }
 }
 
@@ -260,10 +270,13 @@ type Environment = Readonly<Record<string, string | undefined>> & { readonly NOD
 
 /** Reads the environment; throws ConfigError. */
 export function readConfig(env: Environment): Config {
-  const problems = new Map<string, string>();
+  const problems = new Map<keyof Config, string>();
   const values: Record<string, unknown> = {};
   const isProduction = env.NODE_ENV === 'production';
-  for (const [name, { fallback, production, parse }] of Object.entries(VARIABLES) as [string, Variable<unknown>][]) {
+  for (const [name, { fallback, production, parse }] of Object.entries(VARIABLES) as [
+    keyof Config,
+    Variable<unknown>,
+  ][]) {
     values[name] = isProduction ? (production ?? fallback) : fallback;
     try {
       if (env[name]) values[name] = parse(env[name]);
@@ -273,7 +286,7 @@ export function readConfig(env: Environment): Config {
   }
   const config = values as Config;
   for (const [name, problem] of crossProblems(config)) if (!problems.has(name)) problems.set(name, problem);
-  if (problems.size > 0) throw new ConfigError([...problems].map(([name, problem]) => `${name}: ${problem}`));
+  if (problems.size > 0) throw new ConfigError([...problems].map(([variable, problem]) => ({ variable, problem })));
   return config;
 }
 

@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { type Config, ConfigError, readConfig, VARIABLES } from './config.ts';
+import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
 import { openReader, readMeta } from './log/sqlite/stored-events.ts';
@@ -48,7 +48,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
     return [ok('configuration', 'every variable is valid'), ...examineFlags(config), ...rest.flat()];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return error.problems.map((detail) => problem('configuration', detail, /^[A-Z_]+(?=:)/.exec(detail)?.[0] ?? ''));
+    return error.problems.map((each) => problem('configuration', describeProblem(each), each.variable));
   }
 }
 
@@ -153,7 +153,7 @@ async function examineChain(config: Config): Promise<readonly Finding[]> {
     chain = configuredChain(config, config.RPC_URL);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return [problem('chain', reason.replace('CONTRACTS_FILE: ', ''), 'CONTRACTS_FILE')];
+    return [problem('chain', reason, 'CONTRACTS_FILE')];
   }
   const { address } = openAccount(chain.privateKey);
   const { chainId, relayer, balance, ...report } = await probeChain(chain, address);

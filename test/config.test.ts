@@ -1,6 +1,6 @@
 // The environment: what is absent has a default, and all that is wrong is named at once.
 import { describe, expect, it } from 'vitest';
-import { ConfigError, readConfig } from '../src/config.ts';
+import { ConfigError, describeProblem, readConfig } from '../src/config.ts';
 
 const KEY = `0x${'1'.repeat(64)}`;
 const ADDRESS = `0x${'ab'.repeat(20)}`;
@@ -16,7 +16,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
     readConfig(env);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
+    if (error instanceof ConfigError) return error.problems.map(describeProblem);
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 // What the commands for the owner of the contracts do. Keys and RPC URLs are never printed.
 import { readFile } from 'node:fs/promises';
-import { VARIABLES } from '../config.ts';
+import { readConfigured, VARIABLES } from '../config.ts';
 import { readChainId } from '../relayer/chain-client.ts';
 import { probeChain } from '../relayer/identity.ts';
 import { deployContracts, type Owner, OwnerError, readRoles, setRelayer } from '../relayer/owner.ts';
@@ -41,7 +41,7 @@ export const check = onChain(async (rpc, input) => {
   const { CONTRACTS_FILE } = process.env;
   if (kind === 'quorum' && !CONTRACTS_FILE)
     throw new CommandError('usage', 'set CONTRACTS_FILE for the quorum contracts');
-  const contracts = configuredContracts({ CONTRACTS: kind, CONTRACTS_FILE });
+  const contracts = readConfigured('CONTRACTS_FILE', () => configuredContracts({ CONTRACTS: kind, CONTRACTS_FILE }));
   const chainId = await requireChainId(rpc);
   const report = await probeChain({ rpcUrl, chainId, contracts, ...addresses }, relayer);
   const sentences = (found: typeof report.warnings) => found.map(({ variable, problem }) => `${variable}: ${problem}`);

@@ -117,9 +117,8 @@ async function requireHead({ forum, chamberId, signal }: Target, after: number, 
   try {
     await forum.history(chamberId, { after, signal }).next();
   } catch (error) {
-    const [, head] = /beyond the head of the log, which is (\d+)/.exec((error as Error).message) ?? [];
-    if (head === undefined) throw error;
-    throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${head}`);
+    if (!(error instanceof ClientError) || error.head === undefined) throw error;
+    throw new CommandError('usage', `${source}: event ${after} is beyond the last event, ${error.head}`);
   }
 }
 

@@ -2,7 +2,7 @@
 // a stack trace. Remote text cannot control the terminal.
 import { ClientError, type ClientErrorCode } from '../client/error.ts';
 import { paint } from '../process/terminal.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { ForumError, toMembers } from '../vocabulary/errors.ts';
 import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
 
 export const EXIT = {
@@ -48,9 +48,11 @@ export function printError(isJson: boolean, error: unknown): number {
   const code = isCoded ? error.code : error instanceof CommandError ? error.kind : 'failure';
   const exitCode = isCoded ? (EXIT_OF[error.code] ?? EXIT.failure) : EXIT[code as keyof typeof EXIT];
   const detail = error instanceof Error ? error.message : String(error);
-  const expected = isCoded ? error.expected : undefined;
+  const members = isCoded ? toMembers(error) : {};
   console.error(
-    isJson ? visibleJson({ error: code, detail, exitCode, expected }) : `${paint('red', code)}: ${visibleLine(detail)}`,
+    isJson
+      ? visibleJson({ error: code, detail, exitCode, ...members })
+      : `${paint('red', code)}: ${visibleLine(detail)}`,
   );
   return exitCode;
 }

@@ -2,8 +2,7 @@
 import type { ChamberState } from '../../projections/chamber.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
-import { BPS_TOTAL } from '../vocabulary/schemas.ts';
-import type { Allocation } from '../vocabulary/values.ts';
+import { type Allocation, BPS_TOTAL } from '../vocabulary/values.ts';
 import { visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import type { Input } from './command.ts';
 import { agentOf, interruptible } from './environment.ts';

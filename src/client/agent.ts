@@ -4,6 +4,7 @@ import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
 import {
   type Allocation,
+  BPS_TOTAL,
   type DeadlineName,
   type Hex,
   type JsonObject,
@@ -89,7 +90,6 @@ export interface RevealOptions extends CallOptions {
 }
 
 const SALT_BYTES = 32;
-const BPS_TOTAL = 10_000;
 
 /** An agent: signs each move with its key (RFC 9421) and makes it exactly once. Rejections throw a ClientError with the service's code. */
 export class Agent {

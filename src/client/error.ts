@@ -1,5 +1,5 @@
 // The client's one error class: an error returned by the service, or one of the client's own (CLIENT_ERR_…).
-import type { ErrorCode, ExpectedSignature } from '../vocabulary/errors.ts';
+import type { ErrorCode, ErrorData } from '../vocabulary/errors.ts';
 
 export type ClientErrorCode =
   | ErrorCode
@@ -28,24 +28,34 @@ const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([
   'CLIENT_ERR_EARLY',
 ]);
 
+interface ClientErrorOptions extends ErrorData {
+  readonly status?: number;
+  readonly cause?: unknown;
+}
+
 /** The one error of the client. Programs decide by `code`; the message is for people. */
-export class ClientError extends Error {
+export class ClientError extends Error implements ErrorData {
   readonly code: ClientErrorCode;
   /** HTTP status of the response; undefined if there was none. */
   readonly status: number | undefined;
   /** With a signature that does not verify: what the service built from the request, to compare with one's own. */
-  readonly expected: ExpectedSignature | undefined;
+  readonly expected: ErrorData['expected'];
+  /** The service's time when it rejected a signature, or a deadline that is past. */
+  readonly serviceTime: ErrorData['serviceTime'];
+  /** The last event of the log, where a cursor is beyond it. */
+  readonly head: ErrorData['head'];
+  /** How long to wait before the same call is made again. */
+  readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
 
-  constructor(
-    code: ClientErrorCode,
-    detail: string,
-    options: { readonly status?: number; readonly expected?: ExpectedSignature; readonly cause?: unknown } = {},
-  ) {
+  constructor(code: ClientErrorCode, detail: string, options: ClientErrorOptions = {}) {
     super(detail, { cause: options.cause });
     this.name = 'ClientError';
     this.code = code;
     this.status = options.status;
     this.expected = options.expected;
+    this.serviceTime = options.serviceTime;
+    this.head = options.head;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
   /** The problem, in a sentence that lets the caller fix it. */

@@ -4,7 +4,7 @@
 import { LimitError, type ReadLimits } from '../reading/limits.ts';
 import { parseModestJson } from '../reading/parse.ts';
 import { type Fetch, type OpenResponse, openResponse } from '../reading/response.ts';
-import { ERROR_CODES, type ExpectedSignature } from '../vocabulary/errors.ts';
+import { ERROR_CODES, type ErrorData, type ExpectedSignature } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
@@ -217,11 +217,12 @@ const GATEWAY_STATUSES: readonly number[] = [500, 502, 503, 504];
 /** A gateway or another server may have responded: nothing about the body's form is assumed. */
 function readFailure(baseUrl: string, { status, headers }: OpenResponse, body: unknown): Failure {
   const seconds = Number(headers.get('Retry-After') ?? Number.NaN);
-  const wait = seconds >= 0 ? { waitMillis: seconds * 1000 } : {};
-  const { error: name, detail, expected } = (body ?? {}) as Record<'error' | 'detail' | 'expected', unknown>;
+  const retryAfterSeconds = seconds >= 0 ? seconds : undefined;
+  const wait = retryAfterSeconds === undefined ? {} : { waitMillis: retryAfterSeconds * 1000 };
+  const { error: name, detail, ...members } = (body ?? {}) as Readonly<Record<string, unknown>>;
   const code = ERROR_CODES.find((known) => known === name);
   if (code !== undefined && typeof detail === 'string') {
-    const options = { status, ...(isExpected(expected) && { expected }) };
+    const options = { status, retryAfterSeconds, ...readData(members) };
     return { error: new ClientError(code, detail.slice(0, DETAIL_CHARS_MAX), options), isUnknown: false, ...wait };
   }
   if (GATEWAY_STATUSES.includes(status)) {
@@ -230,6 +231,15 @@ function readFailure(baseUrl: string, { status, headers }: OpenResponse, body: u
   }
   const problem = `${baseUrl} returned ${status} in an unknown format: check the base URL`;
   return { error: new ClientError('CLIENT_ERR_ANSWER', problem, { status }), isUnknown: false };
+}
+
+/** The header Retry-After says how long to wait, because a gateway may have written it. */
+function readData({ expected, serviceTime, head }: Readonly<Record<string, unknown>>): ErrorData {
+  return {
+    ...(isExpected(expected) && { expected }),
+    ...(typeof serviceTime === 'string' && !Number.isNaN(Date.parse(serviceTime)) && { serviceTime }),
+    ...(Number.isSafeInteger(head) && { head: head as number }),
+  };
 }
 
 function isExpected(value: unknown): value is ExpectedSignature {
@@ -248,10 +258,9 @@ function reasonOf(error: unknown): string {
 }
 
 /** Whether a signature error names a service time so far from ours that a new signature may be accepted. */
-function learnTime(clock: ServiceClock, { code, detail }: ClientError, signedAt: Millis): boolean {
+function learnTime(clock: ServiceClock, { code, serviceTime = '' }: ClientError, signedAt: Millis): boolean {
   if (code !== 'FORUM_ERR_SIGNATURE') return false;
-  const [, timestamp = ''] = /service time (\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z)/.exec(detail) ?? [];
-  const at = Date.parse(timestamp);
+  const at = Date.parse(serviceTime);
   // Compared with the signature's time: another request may have learned the difference meanwhile.
   if (Number.isNaN(at) || Math.abs(at - signedAt) < CLOCK_TOLERANCE_MILLIS) return false;
   const now = clock.local.now();

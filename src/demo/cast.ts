@@ -5,7 +5,7 @@ import type { Idea } from '../../projections/chamber.ts';
 import type { Agent, NewIdea } from '../client/agent.ts';
 import type { Turn } from '../client/chamber-watcher.ts';
 import { ClientError } from '../client/error.ts';
-import type { Allocation, Personality } from '../vocabulary/values.ts';
+import { type Allocation, BPS_TOTAL, type Personality } from '../vocabulary/values.ts';
 
 export interface Character {
   readonly name: string;
@@ -126,5 +126,5 @@ export function allocationsOf(character: Character, ideas: readonly Pitch[]): re
   const total = liked.reduce((sum, { weight }) => sum + weight, 0);
   return liked
     .filter(({ weight }) => weight > 0)
-    .map(({ ideaId, weight }) => ({ ideaId, bps: Math.floor((10_000 * weight) / total) }));
+    .map(({ ideaId, weight }) => ({ ideaId, bps: Math.floor((BPS_TOTAL * weight) / total) }));
 }

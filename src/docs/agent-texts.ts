@@ -135,13 +135,13 @@ Phases change by the clock and make no event: watch the deadlines, not only the 
 
 ## 7. Errors
 
-Every error is \`{ "error": code, "detail": text }\`. Decide by \`error\`; \`detail\` names the field, the phases, the DID in turn or the step that failed.
+Every error is \`{ "error": code, "detail": text }\`, with more members where one is named below. Decide by \`error\`; \`detail\` names the field, the phases, the DID in turn or the step that failed.
 
 | status | error | when | what to do |
 |---|---|---|---|
 ${errorRows.join('\n')}
 
-A 401 (except for \`age\`) also holds \`expected\`: \`{ "signatureBase", "contentDigest" }\` as the service built them from your request. Compare them with what you signed: if the digest differs, the body changed in transit; if \`@target-uri\` differs, sign the URL shown there; if both are equal, the key or the encoding of the signature is wrong. The detail ends with the service's time: if it differs from yours, use it for \`created\`. 429 and 503 hold \`Retry-After\` in seconds. Do not repeat a 400, 403, 404 or 409 unchanged: it will fail again until something changes.
+A 401 (except for \`age\`) also holds \`expected\`: \`{ "signatureBase", "contentDigest" }\` as the service built them from your request. Compare them with what you signed: if the digest differs, the body changed in transit; if \`@target-uri\` differs, sign the URL shown there; if both are equal, the key or the encoding of the signature is wrong. Every 401 holds \`serviceTime\`, the service's time: if it differs from yours, use it for \`created\`. 429 and 503 hold \`retryAfter\`, seconds, as in the header \`Retry-After\`; a cursor beyond the log's end gets \`head\`, its last event. Do not repeat a 400, 403, 404 or 409 unchanged: it will fail again until something changes.
 `;
 }
 

@@ -10,7 +10,11 @@ interface Meaning {
   readonly remedy: string;
   /** An example. */
   readonly detail: string;
+  /** The members that it has besides. */
+  readonly members?: Omit<ErrorBody, 'error' | 'detail'>;
 }
+
+const SERVICE_TIME = '2030-01-01T12:00:00.000Z';
 
 const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   FORUM_ERR_VALIDATION: {
@@ -24,10 +28,10 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: `the reveal hashes to 0x${'1f'.repeat(32)}, the commitment is 0x${'2e'.repeat(32)}`,
   },
   FORUM_ERR_SIGNATURE: {
-    when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, registration, verification, age) and ends with the service’s time',
-    remedy: 'compare what you signed with `expected`, byte by byte; on `age` use the service’s time',
-    detail:
-      'verification: the signature does not verify over the expected signature base (service time 2030-01-01T12:00:00.000Z)',
+    when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
+    remedy: 'compare what you signed with `expected`, byte by byte; on `age` use `serviceTime`',
+    detail: `verification: the signature does not verify over the expected signature base (service time ${SERVICE_TIME})`,
+    members: { serviceTime: SERVICE_TIME },
   },
   FORUM_ERR_PHASE: {
     when: 'the chamber is not in the phase that the operation requires; the detail names both phases and says when the actual one ends',
@@ -76,8 +80,9 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   },
   FORUM_ERR_RATE: {
     when: 'too many requests, or too many streams, by one agent or from one address',
-    remedy: 'wait for the seconds in Retry-After, then send the same bytes again',
+    remedy: 'wait for `retryAfter` seconds (the header Retry-After), then send the same bytes again',
     detail: 'too many requests by this agent: retry in 1 s',
+    members: { retryAfter: 1 },
   },
   FORUM_ERR_INTERNAL: {
     when: 'a defect of the service; its details are not shown',
@@ -86,16 +91,22 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
   },
   FORUM_ERR_UNAVAILABLE: {
     when: 'the log cannot be written at the moment, or the service is busy or stopping; nothing was accepted',
-    remedy: 'wait for the seconds in Retry-After, then send the same bytes again',
+    remedy: 'wait for `retryAfter` seconds (the header Retry-After), then send the same bytes again',
     detail: 'the log cannot be written at the moment, retry',
+    members: { retryAfter: 1 },
   },
 };
 
 export const ERRORS = ERROR_CODES.map((code) => {
-  const { detail, ...meaning } = MEANINGS[code];
+  const { detail, members, ...meaning } = MEANINGS[code];
   const { signatureBase, contentDigest } = workedSignature();
   const expected = { signatureBase, contentDigest };
-  const example: ErrorBody = { error: code, detail, ...(code === 'FORUM_ERR_SIGNATURE' ? { expected } : {}) };
+  const example: ErrorBody = {
+    error: code,
+    detail,
+    ...(code === 'FORUM_ERR_SIGNATURE' ? { expected } : {}),
+    ...members,
+  };
   return { code, status: statusOf(code), ...meaning, example };
 });
 

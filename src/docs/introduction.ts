@@ -1,7 +1,6 @@
 // The opening of the API description, in Markdown.
 import { EVENTS_LIMIT, LIST_LIMIT } from '../vocabulary/endpoint.ts';
 import {
-  BPS_TOTAL,
   NAME_CHARS_MAX,
   PERSONALITY_STRING_CHARS_MAX,
   PERSONALITY_STRINGS_MAX,
@@ -9,7 +8,7 @@ import {
   STYLE_CHARS_MAX,
   TEXT_CHARS_MAX,
 } from '../vocabulary/schemas.ts';
-import { PHASES } from '../vocabulary/values.ts';
+import { BPS_TOTAL, PHASES } from '../vocabulary/values.ts';
 
 /** The limits that a caller meets, by their names in the configuration. */
 export interface ApiLimits {

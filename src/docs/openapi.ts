@@ -3,6 +3,7 @@ import type * as v from 'valibot';
 import { chamberItem } from '../http/chambers.ts';
 import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
 import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../vocabulary/endpoint.ts';
+import type { ErrorCode } from '../vocabulary/errors.ts';
 import { deadlines, did } from '../vocabulary/schemas.ts';
 import { ERRORS, sentence } from './errors.ts';
 import { type ApiLimits, introduction } from './introduction.ts';
@@ -104,13 +105,34 @@ function anyOf(description: string, events: readonly NamedEvent[]): Schema {
   return { description, oneOf, discriminator: { propertyName: 'type', mapping } };
 }
 
-const expected = {
-  type: 'object',
-  description: 'What the service would have verified, made from the request alone: compare it with what was signed.',
-  properties: { signatureBase: { type: 'string' }, contentDigest: { type: 'string' } },
-  required: ['signatureBase', 'contentDigest'],
-  additionalProperties: false,
+/** Each is there where the error depends on it. */
+const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
+  FORUM_ERR_SIGNATURE: { expected: expectedSignature(), serviceTime: serviceTime('when it rejected the signature') },
+  FORUM_ERR_VALIDATION: {
+    serviceTime: serviceTime('with a deadline that is past'),
+    head: { type: 'integer', description: 'the last event of the log, with a cursor beyond it' },
+  },
+  FORUM_ERR_RATE: { retryAfter: retryAfter() },
+  FORUM_ERR_UNAVAILABLE: { retryAfter: retryAfter() },
 };
+
+function serviceTime(when: string): Schema {
+  return { type: 'string', format: 'date-time', description: `the service’s time ${when}` };
+}
+
+function retryAfter(): Schema {
+  return { type: 'integer', description: 'seconds to wait, as in the header Retry-After' };
+}
+
+function expectedSignature(): Schema {
+  return {
+    type: 'object',
+    description: 'What the service would have verified, made from the request alone: compare it with what was signed.',
+    properties: { signatureBase: { type: 'string' }, contentDigest: { type: 'string' } },
+    required: ['signatureBase', 'contentDigest'],
+    additionalProperties: false,
+  };
+}
 
 function errorSchemas(): Schemas {
   const schemas = ERRORS.map(({ code, status, when, remedy }): [string, Schema] => [
@@ -121,7 +143,7 @@ function errorSchemas(): Schemas {
       properties: {
         error: { type: 'string', const: code },
         detail: { type: 'string', description: 'for people' },
-        ...(code === 'FORUM_ERR_SIGNATURE' && { expected }),
+        ...ERROR_MEMBERS[code],
       },
       required: ['error', 'detail'],
       additionalProperties: false,

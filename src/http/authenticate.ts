@@ -106,8 +106,9 @@ export class Authenticator {
   }
 
   #signatureError(c: ForumContext, body: RequestBody, { step, message }: SignatureError): ForumError {
-    const time = toTimestamp(this.#options.forum.wallClock());
-    return new ForumError('FORUM_ERR_SIGNATURE', `${step}: ${message} (service time ${time})`, {
+    const serviceTime = toTimestamp(this.#options.forum.wallClock());
+    return new ForumError('FORUM_ERR_SIGNATURE', `${step}: ${message} (service time ${serviceTime})`, {
+      serviceTime,
       expected: expectedSignature(c, body, this.#options.publicUrls),
     });
   }

@@ -11,7 +11,8 @@ import {
 import { parseDid } from '../crypto/did-key.ts';
 import * as sample from '../moves/samples.ts';
 import { DID_SCHEMA, LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
-import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { invalid } from '../vocabulary/errors.ts';
+import { parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import {
   allocation,
   bytes,
@@ -103,7 +104,7 @@ export const chamberRoutes: readonly Route[] = [
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       const before = parseCursor('before', c.req.query('before'));
       const member = c.req.query('member');
-      if (member !== undefined && parseDid(member) === undefined) throw invalid('member', 'must be a did:key');
+      if (member !== undefined && parseDid(member) === undefined) throw invalid('member: must be a did:key');
       return json(await forum.chambers({ member, phase, limit, before }));
     },
   }),
@@ -175,5 +176,5 @@ export const chamberRoutes: readonly Route[] = [
 
 function parsePhase(text: string | undefined): Phase | undefined {
   if (text === undefined || isPhase(text)) return text;
-  throw invalid('phase', `must be one of ${PHASES.join(', ')}`);
+  throw invalid(`phase: must be one of ${PHASES.join(', ')}`);
 }

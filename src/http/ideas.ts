@@ -7,8 +7,8 @@ import type { Store } from '../log/store.ts';
 import * as sample from '../moves/samples.ts';
 import { currentPayer, type Payer, workFor } from '../process/main-thread.ts';
 import { LIST_LIMIT, limitParameter, POSITIVE, query } from '../vocabulary/endpoint.ts';
-import { ForumError } from '../vocabulary/errors.ts';
-import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { address, count, did, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
 import { JSON_HEADERS, json } from './response.ts';
 import { type Route, readRoute } from './route.ts';
@@ -148,6 +148,6 @@ async function* ideasText(
 
 function parseChamberId(text: string | undefined): number | undefined {
   const chamberId = parseId(text);
-  if (text !== undefined && chamberId === undefined) throw invalid('chamberId', 'must be a positive integer');
+  if (text !== undefined && chamberId === undefined) throw invalid('chamberId: must be a positive integer');
   return chamberId;
 }

@@ -5,8 +5,8 @@ import { consistencyProof, inclusionProof, type ReadNodes } from '../crypto/merk
 import { merklePreview } from '../forum/forum.ts';
 import * as sample from '../moves/samples.ts';
 import { POSITIVE, query } from '../vocabulary/endpoint.ts';
-import { ForumError } from '../vocabulary/errors.ts';
-import { invalid, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { hash, id } from '../vocabulary/schemas.ts';
 import { toHex } from '../vocabulary/values.ts';
 import type { HttpOptions } from './context.ts';
@@ -122,5 +122,5 @@ function requireLeaf(text: string | undefined, moveCount: number): number {
 function requireSize(name: 'from' | 'to', text: string | undefined, max: number): number {
   const size = parseInteger(name, text, { min: 1, max });
   if (size !== undefined) return size;
-  throw invalid(name, `is required: the number of events in the ${name === 'from' ? 'earlier' : 'later'} tree`);
+  throw invalid(`${name}: is required: the number of events in the ${name === 'from' ? 'earlier' : 'later'} tree`);
 }

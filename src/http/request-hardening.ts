@@ -12,7 +12,7 @@ import type { Socket } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import type { HttpBindings } from '@hono/node-server';
 import { parseTarget } from '../crypto/http-signature.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { writeResponse } from './bare-socket.ts';
 import { errorResponse } from './response.ts';
 
@@ -208,8 +208,4 @@ export class AcceptedHosts {
     this.#kept.add(host);
     return true;
   }
-}
-
-export function invalid(detail: string): ForumError {
-  return new ForumError('FORUM_ERR_VALIDATION', detail);
 }

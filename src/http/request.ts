@@ -1,7 +1,7 @@
 // The parts of a request that handlers read: headers, the target as signed, and the body as raw bytes, text and strictly parsed JSON.
 import { isUtf8 } from 'node:buffer';
 import { currentPayer, workFor } from '../process/main-thread.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { parseJson } from '../vocabulary/json.ts';
 import type { JsonValue } from '../vocabulary/values.ts';
 import type { ForumContext } from './context.ts';
@@ -77,8 +77,4 @@ export async function readBody(c: ForumContext, maxBytes: number): Promise<Reque
   if (!isUtf8(bytes)) throw invalid('body: the bytes are not UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
   return { bytes, text, json: parseJson(text) };
-}
-
-function invalid(detail: string): ForumError {
-  return new ForumError('FORUM_ERR_VALIDATION', detail);
 }

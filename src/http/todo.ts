@@ -6,7 +6,8 @@ import type { TodoList } from '../forum/todo-lists.ts';
 import * as sample from '../moves/samples.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { LIST_LIMIT, limitParameter, query, within } from '../vocabulary/endpoint.ts';
-import { invalid, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { invalid } from '../vocabulary/errors.ts';
+import { parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import { did, id, timestamp } from '../vocabulary/schemas.ts';
 import { PHASES, toTimestamp } from '../vocabulary/values.ts';
 import { header, readBody } from './request.ts';
@@ -116,5 +117,5 @@ export const todoRoutes: readonly Route[] = [todoRoute];
 
 function parseVersion(text: string | undefined): string | undefined {
   if (text === undefined || VERSION.test(text)) return text;
-  throw invalid('since', 'must be the `version` of an earlier response');
+  throw invalid('since: must be the `version` of an earlier response');
 }

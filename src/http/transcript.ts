@@ -11,7 +11,7 @@ import * as sample from '../moves/samples.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { NATURAL, query, within } from '../vocabulary/endpoint.ts';
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
-import { invalid, parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { parseCursor, parseInteger, requireQuery, requireWithin } from '../vocabulary/parameters.ts';
 import { count, did, id } from '../vocabulary/schemas.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { visibleLine, visibleText } from '../vocabulary/visible.ts';
@@ -85,8 +85,7 @@ export const transcriptRoutes: readonly Route[] = [
       requireQuery(c.req.url, ['after', 'maxBytes']);
       const { lastEventId } = state;
       const after = parseCursor('after', c.req.query('after')) ?? 0;
-      if (after > lastEventId)
-        throw invalid('after', `${after} is beyond the head of the log, which is ${lastEventId}`);
+      requireWithin(lastEventId, after);
       const maxBytes = parseInteger('maxBytes', c.req.query('maxBytes'), TRANSCRIPT_BYTES) ?? TRANSCRIPT_BYTES.fallback;
       const accept = header(c, 'accept');
       const isJson = accepts(accept, 'application/json') && !accepts(accept, 'text/markdown');

@@ -3,9 +3,9 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
-import type { ForumError } from '../vocabulary/errors.ts';
+import { type ForumError, invalid } from '../vocabulary/errors.ts';
 import { afterResponses, responseUnderWay, writeResponse } from './bare-socket.ts';
-import { type Hardening, headProblem, headTooLarge, invalid, statusOfHead, VERSIONS } from './request-hardening.ts';
+import { type Hardening, headProblem, headTooLarge, statusOfHead, VERSIONS } from './request-hardening.ts';
 import { errorResponse, HttpError } from './response.ts';
 
 const STREAM_TARGET = /^([^?]*\/chambers\/[^/?]+\/stream|\/events)(\?|$)/;

@@ -34,8 +34,6 @@ export interface FsckSummary {
   readonly faults: number;
 }
 
-export const LOG_ID = /^[0-9a-f]{32}$/;
-
 export interface StoredEvent {
   readonly chamber_id: number | null;
   readonly account: string | null;

@@ -2,8 +2,8 @@
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { sentTicker } from '../moves/propose.ts';
-import { BPS_TOTAL, characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { DEADLINES, type DeadlineName } from '../vocabulary/values.ts';
+import { characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { BPS_TOTAL, DEADLINES, type DeadlineName } from '../vocabulary/values.ts';
 import type { Seat } from './seat.ts';
 import { ADDS, type AnyTool, id, NOTE, READS, tool } from './tool.ts';
 import { todoItems, waitTool } from './wait.ts';

@@ -4,6 +4,7 @@ import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } fr
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
+import { parseId } from '../vocabulary/parameters.ts';
 import { integer } from '../vocabulary/schemas.ts';
 import { PHASES } from '../vocabulary/values.ts';
 import { visibleLine, visibleText, visibleValue } from '../vocabulary/visible.ts';
@@ -64,10 +65,9 @@ export function addChamberResource(
   });
 }
 
-const ID = /^[1-9]\d{0,14}$/;
-
 function toId(text: string | readonly string[] | undefined): number {
-  if (typeof text === 'string' && ID.test(text)) return Number(text);
+  const id = typeof text === 'string' ? parseId(text) : undefined;
+  if (id !== undefined) return id;
   throw toProtocolError(new ClientError('FORUM_ERR_NOT_FOUND', 'chamber not found: the URI is chamber://<id>'));
 }
 

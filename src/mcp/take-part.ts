@@ -2,8 +2,7 @@
 import type { McpServer } from '@modelcontextprotocol/server';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import * as v from 'valibot';
-
-const ID = /^[1-9]\d{0,14}$/;
+import { ID } from '../vocabulary/parameters.ts';
 
 export function addTakePart(server: McpServer): void {
   const argsSchema = toStandardJsonSchema(

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ForumError } from '../vocabulary/errors.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
 import { DEADLINES, type Deadlines, type Millis, toTimestamp } from '../vocabulary/values.ts';
@@ -66,9 +66,14 @@ export const createChamber = defineMove({
     { name, minBackersForGraduation, turnSeconds = null, topic, maxMembers, rounds, movesPerTurn, ...deadlines },
     context: CreationContext,
   ) {
-    const problems = [...deadlineProblems(deadlines, context.now)];
-    if (rounds !== undefined && turnSeconds === null) problems.push('rounds: needs turnSeconds');
-    if (problems.length > 0) throw new ForumError('FORUM_ERR_VALIDATION', problems.join('; '));
+    const serviceTime = toTimestamp(context.now);
+    const isPast = Date.parse(deadlines.lobbyDeadline) <= context.now;
+    const problems = [
+      ...(isPast ? [`lobbyDeadline: must be in the future (service time ${serviceTime})`] : []),
+      ...orderProblems(deadlines),
+      ...(rounds !== undefined && turnSeconds === null ? ['rounds: needs turnSeconds'] : []),
+    ];
+    if (problems.length > 0) throw invalid(problems.join('; '), isPast ? { serviceTime } : {});
     const { openChambersPerDidMax } = context.limits;
     if (context.openChambers >= openChambersPerDidMax) {
       throw new ForumError(
@@ -117,10 +122,7 @@ export const createChamber = defineMove({
   },
 });
 
-function* deadlineProblems(deadlines: Deadlines, now: Millis): Generator<string> {
-  if (Date.parse(deadlines.lobbyDeadline) <= now) {
-    yield `lobbyDeadline: must be in the future (service time ${toTimestamp(now)})`;
-  }
+function* orderProblems(deadlines: Deadlines): Generator<string> {
   for (const [index, deadline] of DEADLINES.entries()) {
     const before = DEADLINES[index - 1];
     if (before === undefined || Date.parse(deadlines[deadline]) >= Date.parse(deadlines[before])) continue;

@@ -3,7 +3,6 @@ import { commitmentHash } from '../crypto/commitment.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import {
   allocation,
-  BPS_TOTAL,
   characters,
   described,
   exactly,
@@ -13,6 +12,7 @@ import {
   SALT_BYTES_MAX,
   SALT_BYTES_MIN,
 } from '../vocabulary/schemas.ts';
+import { BPS_TOTAL } from '../vocabulary/values.ts';
 import { defineMove } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';

@@ -76,5 +76,6 @@ export function requireFresh({ created, expires }: SignatureTimes, now: Millis, 
 }
 
 function stale(reason: string, now: Millis): ForumError {
-  return new ForumError('FORUM_ERR_SIGNATURE', `age: ${reason} (service time ${toTimestamp(now)})`);
+  const serviceTime = toTimestamp(now);
+  return new ForumError('FORUM_ERR_SIGNATURE', `age: ${reason} (service time ${serviceTime})`, { serviceTime });
 }

@@ -3,6 +3,7 @@ import { tallies } from '../../projections/allocations.ts';
 import type { Idea } from '../../projections/chamber.ts';
 import { isClosed } from '../../projections/phase.ts';
 import { type Child, type Element, h } from '../html/element.ts';
+import { BPS_TOTAL } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, folded, more, percent, plural, ROWS_MAX } from './format.ts';
 
@@ -52,7 +53,6 @@ function envelope({ state, now }: ChamberModel, did: string): Element {
 }
 
 const BAR_WIDTH = 100;
-const BPS_MAX = 10_000;
 
 /** Each bar is the idea's share of all that the members could allocate. */
 function tally(model: ChamberModel): readonly Child[] {
@@ -112,7 +112,7 @@ function matrix(model: ChamberModel): readonly Child[] {
       // Five shades; the number says the rest.
       return h(
         'td',
-        { class: bps === 0 ? 'none' : `shade s${Math.min(5, 1 + Math.floor((bps * 5) / BPS_MAX))}` },
+        { class: bps === 0 ? 'none' : `shade s${Math.min(5, 1 + Math.floor((bps * 5) / BPS_TOTAL))}` },
         bps === 0 ? '–' : percent(bps),
       );
     });

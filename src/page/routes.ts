@@ -7,6 +7,7 @@ import { toHtml } from '../html/element.ts';
 import { wantsHtml } from '../html/negotiate.ts';
 import { acceptedEncoding } from '../vocabulary/accept.ts';
 import { type ErrorBody, ForumError } from '../vocabulary/errors.ts';
+import { parseId } from '../vocabulary/parameters.ts';
 import { Assets } from './assets.ts';
 import { ChamberPages, WholePage } from './chamber-pages.ts';
 import { errorView, pageHtml, pagePolicy } from './document.ts';
@@ -72,11 +73,9 @@ const HTML_HEADERS = {
 };
 
 type PathOf = Assets['pathOf'];
-const ID = /^[1-9]\d{0,14}$/;
 
 async function listPage(c: Context, forum: Forum, asset: PathOf) {
-  const asked = c.req.query('before') ?? '';
-  const before = ID.test(asked) ? Number(asked) : undefined;
+  const before = parseId(c.req.query('before'));
   const chambers = await forum.chambers({ phase: undefined, limit: CHAMBERS_LISTED_MAX, before });
   const now = forum.now();
   const hasMore = chambers.length === CHAMBERS_LISTED_MAX;

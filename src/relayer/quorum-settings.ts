@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
 import type { Address } from 'viem';
-import { BPS_TOTAL, exactly, hexString, integer, walletAddress } from '../vocabulary/schemas.ts';
+import { exactly, hexString, integer, walletAddress } from '../vocabulary/schemas.ts';
+import { BPS_TOTAL } from '../vocabulary/values.ts';
 
 const INT24_MAX = 2 ** 23 - 1;
 
@@ -58,11 +59,11 @@ const settings = v.pipe(
 /** `salt` replaces the one that follows from the ids of chamber and idea; `value` is what a deployment sends, in wei. */
 export type QuorumSettings = Readonly<v.InferOutput<typeof settings>>;
 
-/** Throws an Error of one line that names the variable and every wrong member. */
+/** Throws an Error of one line that names the file and every wrong member. */
 export function readQuorumSettings(path: string): QuorumSettings {
   const { success, output, issues } = v.safeParse(settings, readJson(path), { abortPipeEarly: true });
   if (success) return output;
-  throw new Error(`CONTRACTS_FILE: ${path}: ${issues.map(describe).join('; ')}`);
+  throw new Error(`${path}: ${issues.map(describe).join('; ')}`);
 }
 
 function describe(issue: v.BaseIssue<unknown>): string {
@@ -75,8 +76,8 @@ function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    if (error instanceof SyntaxError) throw new Error(`CONTRACTS_FILE: ${path} is not JSON`);
+    if (error instanceof SyntaxError) throw new Error(`${path} is not JSON`);
     const { code } = error as NodeJS.ErrnoException;
-    throw new Error(`CONTRACTS_FILE: ${path} ${code === 'ENOENT' ? 'not found' : `can’t be read: ${code}`}`);
+    throw new Error(`${path} ${code === 'ENOENT' ? 'not found' : `can’t be read: ${code}`}`);
   }
 }

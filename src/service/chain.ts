@@ -35,7 +35,7 @@ export async function openChain(options: ChainOptions): Promise<ChainLink> {
   if (rpcUrl !== undefined)
     return openRelayer(
       options,
-      readConfigured(() => configuredChain(config, rpcUrl)),
+      readConfigured('CONTRACTS_FILE', () => configuredChain(config, rpcUrl)),
     );
   const stateFile = config.DATABASE_PATH === ':memory:' ? undefined : `${config.DATABASE_PATH}.chain.json`;
   const devChain = await startDevChain({ stateFile, chainId: config.CHAIN_ID, logger });
@@ -75,7 +75,8 @@ async function requireChain(wanted: RelayerConfig, { store: { meta } }: Forum): 
   const remembered = await meta.recall(CHAIN_ID);
   const chainId = wanted.chainId ?? (remembered === undefined ? undefined : Number(remembered));
   if (remembered !== undefined && chainId !== Number(remembered)) {
-    throw new ConfigError([`CHAIN_ID: the database was first used with chain ${remembered}, not ${chainId}`]);
+    const problem = `the database was first used with chain ${remembered}, not ${chainId}`;
+    throw new ConfigError([{ variable: 'CHAIN_ID', problem }]);
   }
   const report = await probeChain({ ...wanted, chainId }, openAccount(wanted.privateKey).address);
   if (report.mismatches.length > 0) {

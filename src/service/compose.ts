@@ -51,7 +51,7 @@ export interface Core {
 export function composeCore({ config, logger, store, clock, onFatal }: CoreOptions): Core {
   const observation = openObservation(config, logger);
   const { onBatch } = observation;
-  const access = readConfigured(() => openAccessList(config, logger));
+  const access = readConfigured(null, () => openAccessList(config, logger));
   const agentRate = new RateLimit({
     perSecond: config.RATE_PER_DID_PER_SECOND,
     burst: config.RATE_PER_DID_BURST,

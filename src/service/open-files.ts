@@ -13,7 +13,6 @@ export function requireOpenFiles(): void {
   // Node has raised the soft limit to the hard one.
   const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync(LIMITS, 'latin1')) ?? [];
   if (limit === undefined || Number(limit) >= OPEN_FILES_MIN) return;
-  throw new ConfigError([
-    `the limit of open files is ${limit}, and must be at least ${OPEN_FILES_MIN}: raise it (ulimit -n, LimitNOFILE)`,
-  ]);
+  const problem = `the limit of open files is ${limit}, and must be at least ${OPEN_FILES_MIN}: raise it (ulimit -n, LimitNOFILE)`;
+  throw new ConfigError([{ variable: null, problem }]);
 }

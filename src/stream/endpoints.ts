@@ -1,6 +1,6 @@
 // The descriptions of the routes of streams and pages.
 import { register } from '../moves/register.ts';
-import { ALICE, LOG_ID } from '../moves/samples.ts';
+import { ALICE, SAMPLE_LOG_ID } from '../moves/samples.ts';
 import {
   type Endpoint,
   EVENTS_LIMIT,
@@ -17,7 +17,7 @@ const ONE_EVENT = 'each is one ChamberEvent';
 
 const log = {
   ...query('log', 'Log-Id of the cursor’s log: 409 when it is another one, e.g. after a reset', LOG_ID_SCHEMA),
-  example: LOG_ID,
+  example: SAMPLE_LOG_ID,
 };
 
 const pageParameters = [

@@ -16,8 +16,8 @@ import type { StreamId } from '../log/stream-id.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
-import { ForumError } from '../vocabulary/errors.ts';
-import { invalid, parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { parseCursor, parseId, parseInteger, requireQuery, requireWithin } from '../vocabulary/parameters.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Following, sendLines } from './event-source.ts';
 import { PhaseNotes } from './notes.ts';
@@ -175,9 +175,7 @@ function readCursor(c: Context, { logId, lastEventId, known }: CursorRules): num
   requireQuery(c.req.url, known);
   requireLog(c, logId);
   const after = parseCursor(...cursorText(c));
-  if (after !== undefined && after > lastEventId) {
-    throw invalid('after', `${after} is beyond the head of the log, which is ${lastEventId}`);
-  }
+  requireWithin(lastEventId, after);
   return after;
 }
 
@@ -187,10 +185,10 @@ async function readPlace(c: Context, forum: Forum): Promise<number | undefined> 
   if (text === undefined || text === '0') return text && 0;
   const [chamberId, eventId] = text.split(':').map(parseId);
   if (chamberId === undefined || eventId === undefined || text !== `${chamberId}:${eventId}`) {
-    throw invalid(name, 'must be <chamberId>:<eventId> of the last line received, or 0');
+    throw invalid(`${name}: must be <chamberId>:<eventId> of the last line received, or 0`);
   }
   const place = await forum.store.log.placeOf(chamberId, eventId);
-  if (place === undefined) throw invalid(name, `event ${eventId} of chamber ${chamberId} is not in this log`);
+  if (place === undefined) throw invalid(`${name}: event ${eventId} of chamber ${chamberId} is not in this log`);
   return place;
 }
 
@@ -208,7 +206,7 @@ function requireLog(c: Context, logId: string): void {
 function wantsNotes(c: Context): boolean {
   const notes = c.req.query('notes');
   if (notes === undefined || notes === '1') return notes === '1';
-  throw invalid('notes', 'must be 1');
+  throw invalid('notes: must be 1');
 }
 
 function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
@@ -233,7 +231,7 @@ function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {
 function endsWhenSettled(c: Context): boolean {
   const end = c.req.query('end');
   if (end === undefined || end === 'settled') return end === 'settled';
-  throw invalid('end', 'must be settled');
+  throw invalid('end: must be settled');
 }
 
 async function settledAt(forum: Forum, chamberId: number): Promise<number | undefined> {

@@ -3,6 +3,7 @@
 import type * as v from 'valibot';
 import type { ErrorCode } from './errors.ts';
 import type { Bounds } from './parameters.ts';
+import { LOG_ID } from './values.ts';
 
 export interface Endpoint {
   readonly method: 'get' | 'post' | 'put' | 'options';
@@ -63,7 +64,7 @@ interface TextContent {
 export const NATURAL = { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
 export const POSITIVE = { ...NATURAL, minimum: 1 } as const;
 
-export const LOG_ID_SCHEMA = { type: 'string', pattern: '^[0-9a-f]{32}$' } as const;
+export const LOG_ID_SCHEMA = { type: 'string', pattern: LOG_ID.source } as const;
 export const DID_SCHEMA = { $ref: '#/components/schemas/Did' } as const;
 
 export function within({ min, max }: Bounds): Parameter['schema'] {

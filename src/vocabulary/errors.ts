@@ -29,25 +29,44 @@ export interface ExpectedSignature {
   readonly contentDigest: string;
 }
 
-export interface ErrorBody {
-  readonly error: ErrorCode;
-  readonly detail: string;
-  readonly expected?: ExpectedSignature;
+/** What programs need of an error beside its code, each member where the error depends on it. */
+export interface ErrorData {
+  /** With a signature that does not verify: what the service built from the request, to compare with one's own. */
+  readonly expected?: ExpectedSignature | undefined;
+  /** The service's time when it rejected the request, as a timestamp. */
+  readonly serviceTime?: string | undefined;
+  /** The last event of the log, for a cursor beyond it. */
+  readonly head?: number | undefined;
+  /** How long the caller should wait before it sends the same request again. */
+  readonly retryAfterSeconds?: number | undefined;
 }
 
-interface ForumErrorOptions {
-  /** Sent as members of the body beside `error` and `detail`. */
-  readonly expected?: ExpectedSignature;
-  /** How long the caller should wait before it tries again. */
-  readonly retryAfterSeconds?: number;
+/** The same as members of a body. */
+export function toMembers({ expected, serviceTime, head, retryAfterSeconds: retryAfter }: ErrorData) {
+  return {
+    ...(expected && { expected }),
+    ...(serviceTime !== undefined && { serviceTime }),
+    ...(head !== undefined && { head }),
+    ...(retryAfter !== undefined && { retryAfter }),
+  };
+}
+
+export interface ErrorBody extends Partial<ReturnType<typeof toMembers>> {
+  readonly error: ErrorCode;
+  readonly detail: string;
+}
+
+interface ForumErrorOptions extends ErrorData {
   readonly cause?: unknown;
 }
 
 /** An error that the caller may read: `detail` names what was wrong and reveals no internals. */
-export class ForumError extends Error {
+export class ForumError extends Error implements ErrorData {
   readonly code: ErrorCode;
-  readonly expected: ExpectedSignature | undefined;
-  readonly retryAfterSeconds: number | undefined;
+  readonly expected: ErrorData['expected'];
+  readonly serviceTime: ErrorData['serviceTime'];
+  readonly head: ErrorData['head'];
+  readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
 
   constructor(code: ErrorCode, detail: string, options: ForumErrorOptions = {}) {
     // Anybody can cause such an error, and its stack trace would cost more than all else in a rejected request.
@@ -58,6 +77,8 @@ export class ForumError extends Error {
     this.name = 'ForumError';
     this.code = code;
     this.expected = options.expected;
+    this.serviceTime = options.serviceTime;
+    this.head = options.head;
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 
@@ -66,13 +87,17 @@ export class ForumError extends Error {
   }
 
   toBody(): ErrorBody {
-    const body = { error: this.code, detail: this.message };
-    return this.expected === undefined ? body : { ...body, expected: this.expected };
+    return { error: this.code, detail: this.message, ...toMembers(this) };
   }
 }
 
 export function statusOf(code: ErrorCode): number {
   return STATUS[code];
+}
+
+/** FORUM_ERR_VALIDATION; `detail` begins with the member, parameter or header at fault where there is one. */
+export function invalid(detail: string, data: ErrorData = {}): ForumError {
+  return new ForumError('FORUM_ERR_VALIDATION', detail, data);
 }
 
 /** FORUM_ERR_RATE; `what` is e.g. `requests from your address`. */

@@ -1,5 +1,5 @@
 // JSON that reads the same to every reader: hostile text is parsed strictly (src/http/README.md), values are written canonically (RFC 8785).
-import { ForumError } from './errors.ts';
+import { invalid } from './errors.ts';
 import type { JsonObject, JsonValue } from './values.ts';
 
 /**
@@ -156,8 +156,4 @@ export function requireExactNumbers(text: string, opaque: string): void {
             : undefined;
     if (problem !== undefined) throw invalid(`${member || 'body'}: the number ${token.slice(0, 40)} ${problem}`);
   }
-}
-
-function invalid(detail: string): ForumError {
-  return new ForumError('FORUM_ERR_VALIDATION', detail);
 }

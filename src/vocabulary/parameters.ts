@@ -1,14 +1,15 @@
 // Path and query parameters: text from the URL to values, or an error that names the parameter.
-import { ForumError } from './errors.ts';
+import { invalid } from './errors.ts';
 import { suggestion } from './suggestion.ts';
 
-const POSITIVE = /^[1-9]\d{0,15}$/;
+/** Text that is an id, unless it is beyond the exact integers. */
+export const ID = /^[1-9]\d{0,15}$/;
 const NATURAL = /^(0|[1-9]\d{0,15})$/;
 
 /** A chamber or event id; undefined for text that is not an id: the route then returns "not found". */
 export function parseId(text: string | undefined): number | undefined {
   const id = Number(text);
-  return text !== undefined && POSITIVE.test(text) && Number.isSafeInteger(id) ? id : undefined;
+  return text !== undefined && ID.test(text) && Number.isSafeInteger(id) ? id : undefined;
 }
 
 /** The event id after which to continue; undefined when absent. Throws FORUM_ERR_VALIDATION. */
@@ -16,7 +17,13 @@ export function parseCursor(name: string, text: string | undefined): number | un
   if (text === undefined) return undefined;
   const cursor = Number(text);
   if (NATURAL.test(text) && Number.isSafeInteger(cursor)) return cursor;
-  throw invalid(name, 'must be a non-negative integer');
+  throw invalid(`${name}: must be a non-negative integer`);
+}
+
+/** Rejects a cursor beyond the last event, `head`. Throws FORUM_ERR_VALIDATION. */
+export function requireWithin(head: number, after: number | undefined): void {
+  if (after === undefined || after <= head) return;
+  throw invalid(`after: ${after} is beyond the head of the log, which is ${head}`, { head });
 }
 
 /** Rejects unknown and repeated query parameters. Throws FORUM_ERR_VALIDATION. */
@@ -25,9 +32,9 @@ export function requireQuery(url: string, known: readonly string[]): void {
   for (const name of new URL(url).searchParams.keys()) {
     if (!known.includes(name)) {
       const hint = suggestion(name, known) ?? `known: ${known.join(', ')}`;
-      throw invalid(name || 'query', `unknown query parameter; ${hint}`);
+      throw invalid(`${name || 'query'}: unknown query parameter; ${hint}`);
     }
-    if (seen.has(name)) throw invalid(name, 'must not be given twice');
+    if (seen.has(name)) throw invalid(`${name}: must not be given twice`);
     seen.add(name);
   }
 }
@@ -42,9 +49,5 @@ export function parseInteger(name: string, text: string | undefined, { min, max 
   if (text === undefined) return undefined;
   const value = NATURAL.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  throw invalid(name, `must be an integer from ${min} to ${max.toLocaleString('en')}`);
-}
-
-export function invalid(name: string, problem: string): ForumError {
-  return new ForumError('FORUM_ERR_VALIDATION', `${name}: ${problem}`);
+  throw invalid(`${name}: must be an integer from ${min} to ${max.toLocaleString('en')}`);
 }

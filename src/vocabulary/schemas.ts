@@ -4,6 +4,7 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import * as v from 'valibot';
 import { suggestion } from './suggestion.ts';
 import {
+  BPS_TOTAL,
   DEADLINES,
   type Deadlines,
   type Hex,
@@ -15,7 +16,6 @@ import {
 
 export const NAME_CHARS_MAX = 120;
 export const TEXT_CHARS_MAX = 8192;
-export const BPS_TOTAL = 10_000;
 export const REFINEMENT_DEPTH_MAX = 16;
 export const SALT_BYTES_MIN = 16;
 export const SALT_BYTES_MAX = 64;

@@ -15,6 +15,9 @@ export interface JsonObject {
 /** `prev` of the first event of a stream. */
 export const NO_PREVIOUS: Hex = `0x${'0'.repeat(64)}`;
 
+/** The id of a log: 32 hex digits. */
+export const LOG_ID = /^[0-9a-f]{32}$/;
+
 export const PHASES = ['LOBBY', 'PROPOSAL', 'DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL', 'COMMITTED'] as const;
 export type Phase = (typeof PHASES)[number];
 
@@ -50,7 +53,10 @@ export interface Personality {
   readonly style?: string;
 }
 
-/** One line of an allocation: `bps` are basis points, 0 to 10000. */
+/** The whole, in basis points. */
+export const BPS_TOTAL = 10_000;
+
+/** One line of an allocation: `bps` are basis points, 0 to BPS_TOTAL. */
 export interface Allocation {
   readonly ideaId: string;
   readonly bps: number;

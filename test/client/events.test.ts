@@ -114,6 +114,7 @@ describe('events', () => {
     await expect(take(stage.forum.lines(chamberId, { after: 99 }), 1)).rejects.toMatchObject({
       code: 'FORUM_ERR_VALIDATION',
       detail: expect.stringContaining('beyond the head'),
+      head: expect.any(Number),
     });
   });
 

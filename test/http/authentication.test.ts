@@ -108,7 +108,10 @@ describe('a signed request', () => {
     ['an expiry in the past', 'age', ({ params, created }) => ({ params: `${params};expires=${created}` })],
   ])('is refused with %s, by the step %s', async (_fault, step, change) => {
     const detail = expect.stringMatching(`^${step}: .*service time 2030-01-01T00:00:00.000Z`);
-    expect(await me(change)).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE', detail } });
+    expect(await me(change)).toMatchObject({
+      status: 401,
+      body: { error: 'FORUM_ERR_SIGNATURE', detail, serviceTime: '2030-01-01T00:00:00.000Z' },
+    });
   });
 
   it.each(['content-digest', 'signature-input', 'signature'])('is refused without the header %s', async (name) => {

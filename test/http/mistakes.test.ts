@@ -42,9 +42,8 @@ function attempt(by: Signer, created: number, mistake: Partial<Attempt>): Record
 }
 
 /** What a client can do that knows only its key, RFC 9421's two header forms and the error. */
-function fix(by: Signer, { body: { detail, expected } }: Answer, own: string): Record<string, string> {
-  const [, time = ''] = /service time ([^)]+)\)/.exec(detail) ?? [];
-  const seconds = String(Math.floor(Date.parse(time) / 1000));
+function fix(by: Signer, { body: { serviceTime, expected } }: Answer, own: string): Record<string, string> {
+  const seconds = String(Math.floor(Date.parse(serviceTime) / 1000));
   const base = (expected?.signatureBase ?? own)
     .replace('<unix seconds>', seconds)
     .replace('<your did:key>', by.did)

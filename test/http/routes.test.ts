@@ -32,7 +32,7 @@ describe('the service itself', () => {
     ['is closed', closedVerifier, 'the service is shutting down'],
   ])('is not ready while its verifier %s', async (_title, verify, detail) => {
     const { status, body, headers } = await new House({ verify }).request('GET', '/ready');
-    expect([status, body]).toEqual([503, { error: 'FORUM_ERR_UNAVAILABLE', detail }]);
+    expect([status, body]).toEqual([503, { error: 'FORUM_ERR_UNAVAILABLE', detail, retryAfter: 1 }]);
     expect(headers.get('retry-after')).toBe('1');
   });
 });

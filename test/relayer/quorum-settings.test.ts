@@ -28,14 +28,14 @@ test.each<readonly [string, object, RegExp]>([
 ])('%s is named', (_title, changes, problem) => {
   const path = quorumFile(changes);
   expect(() => readQuorumSettings(path)).toThrow(problem);
-  expect(() => readQuorumSettings(path)).toThrow(`CONTRACTS_FILE: ${path}: `);
+  expect(() => readQuorumSettings(path)).toThrow(`${path}: `);
 });
 
 test('a file that is missing, a folder or not JSON is named', () => {
   const path = quorumFile();
-  expect(() => readQuorumSettings(`${path}.missing`)).toThrow(`CONTRACTS_FILE: ${path}.missing not found`);
+  expect(() => readQuorumSettings(`${path}.missing`)).toThrow(`${path}.missing not found`);
   const folder = temporaryFolder();
-  expect(() => readQuorumSettings(folder)).toThrow(`CONTRACTS_FILE: ${folder} can’t be read: EISDIR`);
+  expect(() => readQuorumSettings(folder)).toThrow(`${folder} can’t be read: EISDIR`);
   writeFileSync(path, '{');
-  expect(() => readQuorumSettings(path)).toThrow(`CONTRACTS_FILE: ${path} is not JSON`);
+  expect(() => readQuorumSettings(path)).toThrow(`${path} is not JSON`);
 });

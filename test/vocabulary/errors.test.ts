@@ -35,11 +35,12 @@ describe('an error', () => {
     });
   });
 
-  it('is sent with the expected signature and when to retry, but without its cause', () => {
+  it('is sent with what programs need, but without its cause', () => {
     const expected = { signatureBase: '"@method": POST', contentDigest: 'sha-256=::' };
-    const options = { expected, retryAfterSeconds: 2, cause: new Error('inner') };
+    const data = { expected, serviceTime: '2030-01-01T00:00:00.000Z', head: 7 };
+    const options = { ...data, retryAfterSeconds: 2, cause: new Error('inner') };
     const error = new ForumError('FORUM_ERR_SIGNATURE', 'no', options);
-    expect(error.toBody()).toEqual({ error: 'FORUM_ERR_SIGNATURE', detail: 'no', expected });
+    expect(error.toBody()).toEqual({ error: 'FORUM_ERR_SIGNATURE', detail: 'no', ...data, retryAfter: 2 });
     expect([error.retryAfterSeconds, error.cause]).toEqual([options.retryAfterSeconds, options.cause]);
   });
 });

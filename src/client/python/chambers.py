@@ -59,11 +59,18 @@ class Limits(NamedTuple):
 class ChamberError(Exception):
     """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _TOO_LARGE, _CHAIN, _COMMITMENT, _EARLY or _KEY."""
 
-    def __init__(self, code: str, detail: str, status: Optional[int] = None, expected: Optional[dict] = None):
+    def __init__(self, code: str, detail: str, status: Optional[int] = None, body: Optional[dict] = None):
         super().__init__(f"{code}: {detail}")
         self.code, self.detail, self.status = code, detail, status
-        self.expected = expected
+        members = body or {}
+        self.expected = members.get("expected")
         """Of a signature that did not verify: what the service built from the request."""
+        self.service_time = members.get("serviceTime")
+        """The service's time when it rejected a signature, or a deadline that is past."""
+        self.head = members.get("head")
+        """The last event of the log, where a cursor is beyond it."""
+        self.retry_after = members.get("retryAfter")
+        """Seconds to wait before the same call is made again."""
 
     @property
     def retryable(self) -> bool:
@@ -221,7 +228,7 @@ class Reader:
         try:
             with cause:
                 body = _read_json(cause, self.limits)
-            return ChamberError(body["error"], body["detail"][:DETAIL_CHARS], cause.code, body.get("expected")), wait
+            return ChamberError(body["error"], body["detail"][:DETAIL_CHARS], cause.code, body), wait
         except OSError as lost:
             return ChamberError("CLIENT_ERR_UNREACHABLE", f"no response from {self.base_url}: {lost}"), wait
         except (ChamberError, AttributeError, KeyError, TypeError) as unusable:
@@ -402,12 +409,12 @@ class Agent(Reader):
 
     def _learn_time(self, error: ChamberError) -> bool:
         """Whether a signature error names a service time so far from ours that a new signature may be accepted."""
-        stated = re.search(r"service time (\S+)Z\)", error.detail) if error.code == "FORUM_ERR_SIGNATURE" else None
-        if stated is None:
+        if error.code != "FORUM_ERR_SIGNATURE":
             return False
         try:
-            service_time = datetime.fromisoformat(stated[1]).replace(tzinfo=timezone.utc).timestamp()
-        except (ValueError, OverflowError):
+            stated = error.service_time.removesuffix("Z")
+            service_time = datetime.fromisoformat(stated).replace(tzinfo=timezone.utc).timestamp()
+        except (AttributeError, ValueError, OverflowError):
             return False
         if abs(service_time - self._signed_at) < 30:
             return False

@@ -1,8 +1,9 @@
 // Checks and repairs of a log in PostgreSQL, as those of an SQLite file.
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
+import { LOG_ID } from '../../vocabulary/values.ts';
 import { MOVED_TO } from '../moved.ts';
-import { type Fault, type FsckSummary, LOG_ID } from '../stored-stream.ts';
+import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import { DERIVED_TABLES } from './derived-rows.ts';
 import { foldLog } from './fold.ts';

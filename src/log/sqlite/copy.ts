@@ -6,7 +6,7 @@ import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../co
 import { MOVED_TO } from '../moved.ts';
 import { publish } from './backup.ts';
 import { CLOCK_HIGH_WATER_MARK, readClock } from './clock.ts';
-import { createPrivate, openDatabaseFile, PAGE_BYTES, requireOneName } from './database-file.ts';
+import { createPrivate, DATABASE_PAGE_BYTES, openDatabaseFile, requireOneName } from './database-file.ts';
 import { deriveTables } from './derived-tables.ts';
 import { indexEverything } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
@@ -44,7 +44,7 @@ export function openSqliteTarget(path: string): CopyTarget {
   remove();
   createPrivate(partial);
   const db = new Database(partial);
-  db.pragma(`page_size = ${PAGE_BYTES}`);
+  db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
   // It is flushed when it is complete, and removed if it never is.
   db.pragma('synchronous = OFF');
   migrate(db);

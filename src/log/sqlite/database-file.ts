@@ -9,7 +9,7 @@ import { SCHEMA_VERSION } from './schema.ts';
 
 const CACHE_KIB = 32_768;
 /** Of a new file. Twice SQLite's own: half as many pages to write for the lines of one commit. */
-export const PAGE_BYTES = 8_192;
+export const DATABASE_PAGE_BYTES = 8_192;
 /** Pages in the write-ahead log before a checkpoint (2 MiB): more would block the process for longer at a time. */
 const CHECKPOINT_PAGES = 256;
 /** A write-ahead log that grew under an outside reader's snapshot is cut back to this size, several times its usual one. */
@@ -117,7 +117,7 @@ export function createPrivate(path: string): void {
 function connect(path: string, onMigration?: OnMigration): Database.Database {
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   try {
-    db.pragma(`page_size = ${PAGE_BYTES}`);
+    db.pragma(`page_size = ${DATABASE_PAGE_BYTES}`);
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = FULL');
     db.pragma('recursive_triggers = ON');

@@ -5,12 +5,11 @@ import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, STATE_VERSION } from '../../../projections/snapshot.ts';
-import { toHex } from '../../vocabulary/values.ts';
+import { LOG_ID, toHex } from '../../vocabulary/values.ts';
 import {
   EMPTY_STREAM,
   type Fault,
   type FsckSummary,
-  LOG_ID,
   registrationKey,
   streamOf,
   type VerifiedStream,

@@ -1,4 +1,6 @@
 // A store in one SQLite file: WAL, synchronous=FULL, one process that writes.
+
+import { LOG_ID } from '../../vocabulary/values.ts';
 import { Damages, type LogCorruption, type StreamDamaged } from '../damage.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import type { Store } from '../store.ts';
@@ -32,8 +34,6 @@ export function openSqliteStore(path: string, options: SqliteStoreOptions = {}):
     throw cannotOpen(path, error);
   }
 }
-
-const LOG_ID = /^[0-9a-f]{32}$/;
 
 function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: SqliteStoreOptions): Store {
   const access = new Access(file, onCorruption);
