@@ -66,7 +66,7 @@ export const agentCommands: readonly CommandSpec[] = [
   {
     name: 'play',
     summary: 'Takes part in a chamber without proposing or debating: joins, passes, commits, reveals',
-    args: { ...CHAMBER_ARGUMENT, '[idea=bps...]': 'shares of 10000 (default: the same for each idea)' },
+    args: { ...CHAMBER_ARGUMENT, '[idea=bps...]': 'shares of 10000 by id or ticker (default: the same for each idea)' },
     options: { ...URL_OPTION, ...KEY_OPTION },
     examples: ['play 1', 'play 1 idea-1=6000 idea-2=4000'],
     run: play,

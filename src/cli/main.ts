@@ -5,6 +5,8 @@ import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
 import { contractsCommands } from './contracts-commands.ts';
+import { checkVariables } from './environment.ts';
+import { explain } from './explain.ts';
 import { logCommands } from './log-commands.ts';
 import { moveCommands } from './move-commands.ts';
 import { EXIT, printError } from './output.ts';
@@ -26,7 +28,11 @@ export async function cliMain(words: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.ok;
   const program = toProgram(COMMANDS, words, async (spec, input) => {
     checkVariables();
-    exitCode = (await spec.run(input)) ?? EXIT.ok;
+    try {
+      exitCode = (await spec.run(input)) ?? EXIT.ok;
+    } catch (error) {
+      throw explain(error, spec, input);
+    }
   });
   try {
     if (words.length === 0) {

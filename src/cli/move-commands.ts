@@ -15,7 +15,10 @@ export const moveCommands: readonly CommandSpec[] = [
   {
     name: 'move commit',
     summary: 'Commits to allocations; the salt is kept beside the key file',
-    args: { ...CHAMBER_ARGUMENT, '[idea=bps...]': 'shares of 10000, e.g. idea-1=6000; none abstains' },
+    args: {
+      ...CHAMBER_ARGUMENT,
+      '[idea=bps...]': 'shares of 10000 by id or ticker, e.g. idea-1=6000 or TEA=6000; none abstains',
+    },
     options: OPTIONS,
     examples: ['move commit 1 idea-1=6000 idea-2=4000', 'move commit 1'],
     run: async (input) => {
@@ -59,8 +62,16 @@ function toSpec(move: AnyChamberMove): readonly CommandSpec[] {
       return text === undefined ? [] : [[member, value === 'JSON' ? toJsonObject(`--${name}`, text) : text] as const];
     });
     const body = Object.fromEntries(members);
+    const [[ideaOption, { member: ideaMember }] = ['', { member: '' }]] = options.filter(
+      ([, { value }]) => value === 'IDEA',
+    );
+    const idea = input.options[ideaOption];
+    const namedIdea = async ({ forum }: Agent, call: CallOptions) =>
+      idea === undefined ? {} : { [ideaMember]: await forum.ideaId(chamberId, idea, call) };
     checkBody(move, body);
-    printMembers(input.isJson, await signedCall(input, (agent, call) => agent.move(move.path, chamberId, body, call)));
+    const made = async (agent: Agent, call: CallOptions) =>
+      agent.move(move.path, chamberId, { ...body, ...(await namedIdea(agent, call)) }, call);
+    printMembers(input.isJson, await signedCall(input, made));
   };
   return [
     {

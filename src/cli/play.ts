@@ -49,6 +49,8 @@ export async function playChamber(
 
 async function enter(agent: Agent, chamberId: number, say: (text: string) => void): Promise<void> {
   const { phase, members } = await agent.forum.chamber(chamberId);
+  if (phase === 'COMMITTED')
+    throw new CommandError('conflict', `chamber ${chamberId} is over: its root is on the chain`);
   if (members.includes(agent.did)) return;
   if (phase !== 'LOBBY') {
     throw new CommandError('conflict', `chamber ${chamberId} is in ${phase}: this agent did not join it in LOBBY`);

@@ -18,6 +18,7 @@ import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
 import { type Call, type CallOptions, exchange } from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
+import { ideaIdOf, phaseError } from './ideas.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
 import { type CommitmentStore, folderStore, isCommitment, memoryStore, seedFromFile } from './stores.ts';
 import { type Todo, type TodoQuery, todoStream } from './todo-stream.ts';
@@ -185,9 +186,11 @@ export class Agent {
     return this.#move(chamberId, 'propose', idea, options);
   }
 
-  /** Comments in DEBATE, in this agent's turn, which continues. */
-  debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
-    return this.#move(chamberId, 'debate', move, options);
+  /** Comments in DEBATE, in this agent's turn, which continues. The idea is named by id or ticker. */
+  async debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+    const { ideaId } = move;
+    const named = typeof ideaId === 'string' ? { ideaId: await this.forum.ideaId(chamberId, ideaId, options) } : {};
+    return await this.#move(chamberId, 'debate', { ...move, ...named }, options);
   }
 
   /** Ends the lobby of a chamber with rounds that this agent created and that has a member. */
@@ -202,18 +205,21 @@ export class Agent {
 
   /**
    * Commits to the allocations under a new salt, which is in the store before anything is sent, bound to this service and
-   * chamber. The allocations are checked first: the service would accept a commitment to allocations that can't be revealed.
+   * chamber. Ideas are named by id or ticker. The allocations are checked first: the service would accept a commitment to allocations that can't be revealed.
    */
   async commit(
     chamberId: number,
     allocations: readonly Allocation[],
     options: CallOptions = {},
   ): Promise<Readonly<{ ok: boolean }>> {
-    const { ideas } = await this.forum.chamber(chamberId, options);
-    checkAllocations(allocations, new Set(ideas.map((idea) => idea.ideaId)));
+    const chamber = await this.forum.chamber(chamberId, options);
+    const plain = allocations.map(({ ideaId, bps }) => ({
+      ideaId: ideaIdOf(chamber, ideaId, 'ALLOCATE_COMMIT'),
+      bps,
+    }));
+    checkAllocations(plain);
     const binding = bindingFor(this.forum.service, await readProvenChamber(this.forum.service, chamberId, options));
     const salt = toHex(crypto.getRandomValues(new Uint8Array(SALT_BYTES)));
-    const plain = allocations.map(({ ideaId, bps }) => ({ ideaId, bps }));
     const opening = { chamberId, did: this.did, allocations: plain, salt };
     const commitment = commitmentHash(opening);
     await this.#store.add(commitment, { ...opening, binding });
@@ -225,9 +231,11 @@ export class Agent {
    * commit. Throws CLIENT_ERR_EARLY before, whatever phase the service says it is in.
    */
   async reveal(chamberId: number, options: RevealOptions = {}): Promise<Readonly<{ ok: boolean; verified: boolean }>> {
-    const { committed } = await this.forum.allocations(chamberId, options);
+    const { committed, phase } = await this.forum.allocations(chamberId, options);
     const commitment = committed.find(({ did }) => did === this.did)?.commitment;
     const missing = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', problem);
+    const canCommit = phase === 'ALLOCATE_COMMIT' || phase === 'ALLOCATE_REVEAL';
+    if (commitment === undefined && !canCommit) throw phaseError('ALLOCATE_REVEAL', phase);
     if (commitment === undefined) throw missing(`this agent has no commitment in chamber ${chamberId}`);
     if (!isCommitment(commitment)) throw missing('the service returned a commitment that is not 32 bytes in hex');
     const opening = await this.#store.find(commitment);
@@ -264,10 +272,8 @@ export class Agent {
 }
 
 /** Rejects what could be committed to but never revealed. */
-function checkAllocations(allocations: readonly Allocation[], ideaIds: ReadonlySet<string>): void {
+function checkAllocations(allocations: readonly Allocation[]): void {
   const invalid = (detail: string) => new ClientError('CLIENT_ERR_INPUT', detail);
-  const unknown = allocations.find(({ ideaId }) => !ideaIds.has(ideaId));
-  if (unknown !== undefined) throw invalid(`idea ${unknown.ideaId} not found in the chamber`);
   const isRepeated = new Set(allocations.map(({ ideaId }) => ideaId)).size < allocations.length;
   if (isRepeated) throw invalid('an idea is listed twice');
   const isWhole = allocations.every(({ bps }) => Number.isInteger(bps) && bps >= 0);

@@ -29,7 +29,7 @@ const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([
 ]);
 
 interface ClientErrorOptions extends ErrorData {
-  readonly status?: number;
+  readonly status?: number | undefined;
   readonly cause?: unknown;
 }
 
@@ -38,6 +38,8 @@ export class ClientError extends Error implements ErrorData {
   readonly code: ClientErrorCode;
   /** HTTP status of the response; undefined if there was none. */
   readonly status: number | undefined;
+  /** The check of a rejected signature that failed, e.g. registration. */
+  readonly step: ErrorData['step'];
   /** With a signature that does not verify: what the service built from the request, to compare with one's own. */
   readonly expected: ErrorData['expected'];
   /** The service's time when it rejected a signature, or a deadline that is past. */
@@ -52,6 +54,7 @@ export class ClientError extends Error implements ErrorData {
     this.name = 'ClientError';
     this.code = code;
     this.status = options.status;
+    this.step = options.step;
     this.expected = options.expected;
     this.serviceTime = options.serviceTime;
     this.head = options.head;

@@ -4,7 +4,7 @@
 import { LimitError, type ReadLimits } from '../reading/limits.ts';
 import { parseModestJson } from '../reading/parse.ts';
 import { type Fetch, type OpenResponse, openResponse } from '../reading/response.ts';
-import { ERROR_CODES, type ErrorData, type ExpectedSignature } from '../vocabulary/errors.ts';
+import { ERROR_CODES, type ErrorData, type ExpectedSignature, SIGNATURE_STEPS } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
@@ -163,7 +163,8 @@ async function attemptOnce(
       const error = tooLarge(`the response of ${baseUrl} is not read further: ${message}${doubt}`, cause);
       return { error, isUnknown: true };
     }
-    const problem = `no response from ${baseUrl}: ${reason}${contact.isMade ? '' : `. ${IS_IT_RUNNING}`}`;
+    const hint = WITHOUT_TLS.has(reason) ? HTTP_ONLY : contact.isMade ? '' : IS_IT_RUNNING;
+    const problem = `no response from ${baseUrl}: ${reason}${hint}`;
     const error = new ClientError('CLIENT_ERR_UNREACHABLE', problem, { cause });
     return { error, isUnknown: !NEVER_SENT.test(reason) };
   } finally {
@@ -171,7 +172,10 @@ async function attemptOnce(
   }
 }
 
-const IS_IT_RUNNING = 'Is the service running? Start it (npm start), or set its URL';
+const HTTP_ONLY = '. It does not speak TLS: use http:// instead of https://';
+/** How OpenSSL takes a response of plain HTTP. */
+const WITHOUT_TLS: ReadonlySet<string> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);
+const IS_IT_RUNNING = '. Is the service running? Start it (npm start), or set its URL';
 
 /** Of Node's fetch. */
 const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
@@ -234,8 +238,9 @@ function readFailure(baseUrl: string, { status, headers }: OpenResponse, body: u
 }
 
 /** The header Retry-After says how long to wait, because a gateway may have written it. */
-function readData({ expected, serviceTime, head }: Readonly<Record<string, unknown>>): ErrorData {
+function readData({ step, expected, serviceTime, head }: Readonly<Record<string, unknown>>): ErrorData {
   return {
+    step: SIGNATURE_STEPS.find((known) => known === step),
     ...(isExpected(expected) && { expected }),
     ...(typeof serviceTime === 'string' && !Number.isNaN(Date.parse(serviceTime)) && { serviceTime }),
     ...(Number.isSafeInteger(head) && { head: head as number }),

@@ -17,6 +17,7 @@ import {
   type VerifiedLine,
 } from './events.ts';
 import { type CallOptions, exchange, type Retry, type Service } from './exchange.ts';
+import { ideaIdOf } from './ideas.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 
 export interface ForumClientOptions {
@@ -83,6 +84,7 @@ export interface ConsistencyProof {
 }
 
 const PATIENCE_MILLIS = 60_000;
+const IDEA_ID = /^idea-[1-9]\d*$/;
 
 /** Reads from one service, without a key. Reads are retried while the service is down, for at most `patienceMillis`. */
 export class ForumClient {
@@ -154,6 +156,11 @@ export class ForumClient {
   /** The ideas of a chamber, in the order of their proposal. */
   chamberIdeas(chamberId: number, options?: CallOptions): Promise<readonly IdeaView[]> {
     return this.#list(`/chambers/${chamberId}/ideas`, options);
+  }
+
+  /** The id of the idea to debate that has this id, or this ticker in any case. Ids are taken as they are, without a request. */
+  async ideaId(chamberId: number, named: string, options?: CallOptions): Promise<string> {
+    return IDEA_ID.test(named) ? named : ideaIdOf(await this.chamber(chamberId, options), named, 'DEBATE');
   }
 
   /** Who committed; from ALLOCATE_REVEAL on also the reveals and the tally. */

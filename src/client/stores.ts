@@ -83,13 +83,15 @@ const GROUP_AND_OTHERS = 0o077;
 /** The seed in a key file. A missing file is created with a new seed, readable only by its owner (mode 0600). */
 export async function seedFromFile(path: string): Promise<Uint8Array> {
   const text = (await readIfPresent(path)) ?? (await createKeyFile(path));
+  const [seed] = /(?<="seed":\s*")0x[0-9a-f]{64}(?=")/.exec(text) ?? [];
+  if (seed === undefined) {
+    const expected = 'a JSON object with "seed": "0x…", 32 bytes';
+    throw new ClientError('CLIENT_ERR_KEY', `${path} is not a key file: expected ${expected}`);
+  }
   if (((await node().fs.stat(path)).mode & GROUP_AND_OTHERS) !== 0) {
     throw new ClientError('CLIENT_ERR_KEY', `the key file ${path} is accessible to other users: run chmod 600 ${path}`);
   }
-  const [seed] = /(?<="seed":\s*")0x[0-9a-f]{64}(?=")/.exec(text) ?? [];
-  if (seed !== undefined) return fromHex(seed);
-  const expected = 'a JSON object with "seed": "0x…", 32 bytes';
-  throw new ClientError('CLIENT_ERR_KEY', `${path} is not a key file: expected ${expected}`);
+  return fromHex(seed);
 }
 
 /** Links a complete file into place, so that half a key is never read and no key is replaced. */

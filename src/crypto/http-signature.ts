@@ -8,6 +8,7 @@ import {
   parseDictionary,
   serializeDictionary,
 } from 'structured-headers';
+import type { SignatureStep } from '../vocabulary/errors.ts';
 
 const COMPONENTS = ['@method', '@target-uri', 'content-digest'] as const;
 type Component = (typeof COMPONENTS)[number];
@@ -44,9 +45,6 @@ export interface SignedRequest {
   /** The value of the Content-Digest header, as received. */
   readonly contentDigest: string;
 }
-
-/** The checks of a signature, in order. */
-export type SignatureStep = 'form' | 'digest' | 'key' | 'registration' | 'verification' | 'age';
 
 /** Why a signature is rejected, in the words that service, auditor and client report: the message says what to fix. */
 export class SignatureError extends Error {

@@ -31,7 +31,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     when: 'the signature is missing, malformed, wrong, too old or by a key that is not registered; the detail begins with the step that failed (form, digest, key, registration, verification, age); `serviceTime` is the service’s time',
     remedy: 'compare what you signed with `expected`, byte by byte; on `age` use `serviceTime`',
     detail: `verification: the signature does not verify over the expected signature base (service time ${SERVICE_TIME})`,
-    members: { serviceTime: SERVICE_TIME },
+    members: { step: 'verification', serviceTime: SERVICE_TIME },
   },
   FORUM_ERR_PHASE: {
     when: 'the chamber is not in the phase that the operation requires; the detail names both phases and says when the actual one ends',

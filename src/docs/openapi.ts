@@ -3,7 +3,7 @@ import type * as v from 'valibot';
 import { chamberItem } from '../http/chambers.ts';
 import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
 import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../vocabulary/endpoint.ts';
-import type { ErrorCode } from '../vocabulary/errors.ts';
+import { type ErrorCode, SIGNATURE_STEPS } from '../vocabulary/errors.ts';
 import { deadlines, did } from '../vocabulary/schemas.ts';
 import { ERRORS, sentence } from './errors.ts';
 import { type ApiLimits, introduction } from './introduction.ts';
@@ -107,7 +107,11 @@ function anyOf(description: string, events: readonly NamedEvent[]): Schema {
 
 /** Each is there where the error depends on it. */
 const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
-  FORUM_ERR_SIGNATURE: { expected: expectedSignature(), serviceTime: serviceTime('when it rejected the signature') },
+  FORUM_ERR_SIGNATURE: {
+    step: { type: 'string', enum: [...SIGNATURE_STEPS], description: 'the check that failed' },
+    expected: expectedSignature(),
+    serviceTime: serviceTime('when it rejected the signature'),
+  },
   FORUM_ERR_VALIDATION: {
     serviceTime: serviceTime('with a deadline that is past'),
     head: { type: 'integer', description: 'the last event of the log, with a cursor beyond it' },

@@ -108,6 +108,7 @@ export class Authenticator {
   #signatureError(c: ForumContext, body: RequestBody, { step, message }: SignatureError): ForumError {
     const serviceTime = toTimestamp(this.#options.forum.wallClock());
     return new ForumError('FORUM_ERR_SIGNATURE', `${step}: ${message} (service time ${serviceTime})`, {
+      step,
       serviceTime,
       expected: expectedSignature(c, body, this.#options.publicUrls),
     });

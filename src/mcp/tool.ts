@@ -97,13 +97,19 @@ function withoutDefaults(name: string, value: unknown): unknown {
 }
 
 function parse<Input extends v.GenericSchema>(schema: Input, sent: unknown): v.InferOutput<Input> {
-  const result = v.safeParse(schema, sent, { abortPipeEarly: true });
+  const result = v.safeParse(schema, sent, { abortPipeEarly: true, message: inOurWords });
   if (result.success) return result.output;
   const problems = result.issues.slice(0, PROBLEMS_MAX).map((issue) => {
     const path = v.getDotPath(issue)?.slice(0, MESSAGE_CHARS_MAX) ?? 'arguments';
     return `${path}: ${issue.message.slice(0, MESSAGE_CHARS_MAX)}`;
   });
   throw new ClientError('CLIENT_ERR_INPUT', problems.join('; '));
+}
+
+/** Where a schema names no message of its own. */
+function inOurWords({ expected, received }: v.BaseIssue<unknown>): string {
+  if (expected === 'never') return 'unknown argument';
+  return received === 'undefined' ? 'is required' : `must be ${expected?.toLowerCase() ?? 'valid'}`;
 }
 
 function toCall({ mcpReq }: ServerContext): ToolCall {

@@ -61,7 +61,7 @@ export const debate = defineMove({
       example: 'move debate 1 --idea=idea-1 --comment="Who measures?"',
       options: {
         comment: { member: 'comment', value: 'TEXT', help: 'the comment' },
-        idea: { member: 'ideaId', value: 'IDEA', help: 'the idea it is about, e.g. idea-1' },
+        idea: { member: 'ideaId', value: 'IDEA', help: 'the idea it is about, by id or ticker, e.g. idea-1' },
         refinement: { member: 'refinement', value: 'JSON', help: 'any JSON object' },
       },
     },

@@ -77,5 +77,8 @@ export function requireFresh({ created, expires }: SignatureTimes, now: Millis, 
 
 function stale(reason: string, now: Millis): ForumError {
   const serviceTime = toTimestamp(now);
-  return new ForumError('FORUM_ERR_SIGNATURE', `age: ${reason} (service time ${serviceTime})`, { serviceTime });
+  return new ForumError('FORUM_ERR_SIGNATURE', `age: ${reason} (service time ${serviceTime})`, {
+    step: 'age',
+    serviceTime,
+  });
 }

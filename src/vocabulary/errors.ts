@@ -29,10 +29,16 @@ export interface ExpectedSignature {
   readonly contentDigest: string;
 }
 
+/** The checks of a signature, in their order. */
+export const SIGNATURE_STEPS = ['form', 'digest', 'key', 'registration', 'verification', 'age'] as const;
+export type SignatureStep = (typeof SIGNATURE_STEPS)[number];
+
 /** What programs need of an error beside its code, each member where the error depends on it. */
 export interface ErrorData {
   /** With a signature that does not verify: what the service built from the request, to compare with one's own. */
   readonly expected?: ExpectedSignature | undefined;
+  /** The check of a signature that failed. */
+  readonly step?: SignatureStep | undefined;
   /** The service's time when it rejected the request, as a timestamp. */
   readonly serviceTime?: string | undefined;
   /** The last event of the log, for a cursor beyond it. */
@@ -42,8 +48,9 @@ export interface ErrorData {
 }
 
 /** The same as members of a body. */
-export function toMembers({ expected, serviceTime, head, retryAfterSeconds: retryAfter }: ErrorData) {
+export function toMembers({ step, expected, serviceTime, head, retryAfterSeconds: retryAfter }: ErrorData) {
   return {
+    ...(step !== undefined && { step }),
     ...(expected && { expected }),
     ...(serviceTime !== undefined && { serviceTime }),
     ...(head !== undefined && { head }),
@@ -63,6 +70,7 @@ interface ForumErrorOptions extends ErrorData {
 /** An error that the caller may read: `detail` names what was wrong and reveals no internals. */
 export class ForumError extends Error implements ErrorData {
   readonly code: ErrorCode;
+  readonly step: ErrorData['step'];
   readonly expected: ErrorData['expected'];
   readonly serviceTime: ErrorData['serviceTime'];
   readonly head: ErrorData['head'];
@@ -76,6 +84,7 @@ export class ForumError extends Error implements ErrorData {
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'ForumError';
     this.code = code;
+    this.step = options.step;
     this.expected = options.expected;
     this.serviceTime = options.serviceTime;
     this.head = options.head;

@@ -63,6 +63,8 @@ class ChamberError(Exception):
         super().__init__(f"{code}: {detail}")
         self.code, self.detail, self.status = code, detail, status
         members = body or {}
+        self.step = members.get("step")
+        """The check of a rejected signature that failed, e.g. registration."""
         self.expected = members.get("expected")
         """Of a signature that did not verify: what the service built from the request."""
         self.service_time = members.get("serviceTime")

@@ -1,0 +1,86 @@
+// Errors of commands name the next step, in the same words wherever they come from.
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { type Run, run } from './run.ts';
+
+let stage: Stage;
+let folder: string;
+let key: string;
+beforeAll(async () => {
+  stage = await openStage();
+  folder = mkdtempSync(join(tmpdir(), 'next-steps-'));
+  key = join(folder, 'ada.json');
+  await chambers('agent new');
+});
+afterAll(async () => {
+  await stage.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const chambers = (words: string): Promise<Run> =>
+  run(words.split(' '), { CHAMBERS_URL: stage.baseUrl, CHAMBERS_KEY_FILE: key });
+
+it('an agent that is not registered is told the command that registers', async () => {
+  const { chamberId } = await (await newAgent(stage)).createChamber(newChamber(stage.now()));
+  for (const words of ['todo', `move join ${chamberId}`]) {
+    const { exitCode, err } = await chambers(words);
+    expect(exitCode).toBe(4);
+    expect(err).toContain(`this agent is not registered at ${stage.baseUrl}: run chambers agent register --wallet=`);
+  }
+});
+
+it.each([
+  'chamber show 999',
+  'chamber tail 999',
+  'export 999',
+  'play 999',
+  'move join 999',
+  'move commit 999 idea-1=1',
+  'move debate 999 --comment=x --idea=TEA',
+  'move reveal 999',
+])('a chamber that is not there is reported in the same words: %s', async (words) => {
+  await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
+  const { exitCode, err } = await chambers(words);
+  expect({ exitCode, err }).toEqual({
+    exitCode: 1,
+    err: `FORUM_ERR_NOT_FOUND: chamber 999 not found at ${stage.baseUrl}`,
+  });
+});
+
+it('an unknown idea is answered with the ideas, and a ticker is as good as an id; the phase comes first', async () => {
+  await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
+  const other = await newAgent(stage);
+  const { chamberId } = await other.createChamber(newChamber(stage.now()));
+  await chambers(`move join ${chamberId}`);
+  const early = 'FORUM_ERR_PHASE: expected phase ALLOCATE_COMMIT, actual phase LOBBY';
+  expect(await chambers(`move commit ${chamberId} nothing=1`)).toMatchObject({ exitCode: 5, err: early });
+  const reveal = 'FORUM_ERR_PHASE: expected phase ALLOCATE_REVEAL, actual phase LOBBY';
+  expect(await chambers(`move reveal ${chamberId}`)).toMatchObject({ exitCode: 5, err: reveal });
+  stage.advance(PHASE_MILLIS);
+  await chambers(`move propose ${chamberId} --name=Tea --ticker=TEA`);
+  stage.advance(PHASE_MILLIS);
+  expect(await chambers(`move debate ${chamberId} --comment=Green? --idea=tea`)).toMatchObject({ exitCode: 0 });
+  const unknown = `idea MILK not found in chamber ${chamberId}: its ideas are idea-1 (TEA)`;
+  const debated = await chambers(`move debate ${chamberId} --comment=White? --idea=MILK`);
+  expect(debated).toMatchObject({ exitCode: 2, err: `CLIENT_ERR_INPUT: ${unknown}` });
+  stage.advance(PHASE_MILLIS);
+  const committed = await chambers(`move commit ${chamberId} MILK=1`);
+  expect(committed).toMatchObject({ exitCode: 2, err: `CLIENT_ERR_INPUT: ${unknown}` });
+  expect(await chambers(`move commit ${chamberId} TEA=6000`)).toMatchObject({ exitCode: 0 });
+});
+
+it('a file that is not a key file is not told to change its mode', async () => {
+  const notes = join(folder, 'notes.txt');
+  writeFileSync(notes, 'hello');
+  chmodSync(notes, 0o644);
+  const { exitCode, err } = await chambers(`todo --key=${notes}`);
+  expect({ exitCode, err }).toMatchObject({ exitCode: 4, err: expect.stringMatching(/is not a key file/) });
+});
+
+it('https on a port that speaks http says so', async () => {
+  const { exitCode, err } = await chambers(`chamber list --url=${stage.baseUrl.replace('http:', 'https:')}`);
+  expect({ exitCode, err }).toMatchObject({ exitCode: 6, err: expect.stringContaining('use http:// instead of') });
+});
