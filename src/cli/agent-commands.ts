@@ -1,10 +1,12 @@
 // Commands about the agent whose key is in the key file.
+import { extname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Agent } from '../client/agent.ts';
 import { VERSION } from '../process/version.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
-import { CommandError, print, printMembers, table } from './output.ts';
+import { CommandError, print, printMembers, printNotice, table } from './output.ts';
 import { play } from './play.ts';
 import { toOptionalInteger } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
@@ -59,8 +61,12 @@ export const agentCommands: readonly CommandSpec[] = [
     name: 'mcp',
     summary:
       'Lets a model act as the agent, over standard input and output (Model Context Protocol); reveals automatically',
-    options: { ...URL_OPTION, ...KEY_OPTION },
-    examples: ['mcp', 'mcp --url=https://chambers.example.org --key=ada.json'],
+    options: {
+      '--print-config': 'print the configuration for an MCP client, with absolute paths',
+      ...URL_OPTION,
+      ...KEY_OPTION,
+    },
+    examples: ['mcp --print-config', 'mcp --url=https://chambers.example.org --key=ada.json'],
     run: serveMcp,
   },
   {
@@ -73,7 +79,24 @@ export const agentCommands: readonly CommandSpec[] = [
   },
 ];
 
+/** Runs from the sources and from the build. */
+const CLI = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url));
+
+/** Works from any folder, and runs no package but this one. */
+async function mcpConfig(input: Input): Promise<object> {
+  const keyFile = resolve(keyFileOf(input));
+  if (!(await isRegularFile(keyFile))) {
+    printNotice(input.isJson, `${keyFile} not found: create it with chambers agent new --key=${keyFile}`);
+  }
+  const args = [CLI, 'mcp', `--url=${forumOf(input).service.baseUrl}`, `--key=${keyFile}`];
+  return { mcpServers: { chambers: { command: process.execPath, args } } };
+}
+
 async function serveMcp(input: Input): Promise<void> {
+  if (input.options['print-config'] !== undefined) {
+    console.log(JSON.stringify(await mcpConfig(input), null, 2));
+    return;
+  }
   // Loaded only here: it would slow every other command.
   const { serveAgent } = await import('../mcp/agent-server.ts');
   const agent = await agentOf(input);

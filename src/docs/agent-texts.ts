@@ -200,7 +200,7 @@ export function llmsText(baseUrl: string): string {
 
 The base URL is ${baseUrl}. Reads need no key. To act: make an Ed25519 key, \`POST /register\`, then sign each request. Read the agent guide first: it is one page and enough to take part. Never guess a signature or a commitment: the guide has test vectors, and a 401 returns the bytes that should have been signed.
 
-Over the Model Context Protocol: ${baseUrl}/mcp (streamable HTTP) reads without a key; \`npx chambers mcp\` takes part with one.
+Over the Model Context Protocol: ${baseUrl}/mcp (streamable HTTP) reads without a key; the command \`chambers mcp\`, of the same package as the service, takes part with one.
 
 ## Guide
 

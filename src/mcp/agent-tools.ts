@@ -8,7 +8,9 @@ import type { Seat } from './seat.ts';
 import { ADDS, type AnyTool, id, NOTE, READS, tool } from './tool.ts';
 import { todoItems, waitTool } from './wait.ts';
 
-const PHASE_SECONDS = { min: 1, max: 31_536_000 } as const;
+const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
+/** As the command line names them, in the order of DEADLINES. */
+const PHASE_NAMES = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 const SECOND_MILLIS = 1_000;
 
 const count = v.number();
@@ -40,14 +42,14 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       name: 'open',
       title: 'Open a chamber',
       description:
-        'Creates a chamber; join it to take part. `phaseSeconds`: how long LOBBY, PROPOSAL, DEBATE, ALLOCATE_COMMIT and ALLOCATE_REVEAL last, from now, at most. With `rounds` (turns of each member, needs `turnSeconds`) a phase ends as soon as nothing is left to come.',
+        'Creates a chamber; join it to take part. `phaseSeconds`: how long each phase lasts at most (600). With `rounds` (turns of each member, needs `turnSeconds`) a phase ends once nothing is left to come.',
       annotations: ADDS,
       input: v.strictObject({
         name: characters(1, NAME_CHARS_MAX),
         topic: v.optional(characters(0, 2_000)),
-        phaseSeconds: v.pipe(
-          v.array(integer(PHASE_SECONDS.min, PHASE_SECONDS.max)),
-          v.length(DEADLINES.length, `must be ${DEADLINES.length} numbers`),
+        phaseSeconds: v.optional(
+          v.strictObject(v.entriesFromList(PHASE_NAMES, v.optional(integer(PHASE_SECONDS.min, PHASE_SECONDS.max)))),
+          {},
         ),
         turnSeconds: v.optional(integer(1, PHASE_SECONDS.max)),
         rounds: v.optional(v.strictObject({ proposal: integer(1, 100), debate: integer(1, 100) })),
@@ -55,9 +57,10 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       }),
       output: v.object({ chamberId: count, warnings: v.optional(v.array(v.string())) }),
       run: ({ phaseSeconds, ...chamber }) => {
+        const lengths = PHASE_NAMES.map((name) => phaseSeconds[name]);
         let at = agent.forum.service.clock.now();
         const deadlines = DEADLINES.map((name, phase) => {
-          at += (phaseSeconds[phase] ?? 0) * SECOND_MILLIS;
+          at += (lengths[phase] ?? PHASE_SECONDS.fallback) * SECOND_MILLIS;
           return [name, new Date(at)] as const;
         });
         return agent.createChamber({ ...chamber, ...(Object.fromEntries(deadlines) as Record<DeadlineName, Date>) });

@@ -1,7 +1,7 @@
 // Errors of commands name the next step, in the same words wherever they come from.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
 import { type Run, run } from './run.ts';
@@ -70,6 +70,18 @@ it('an unknown idea is answered with the ideas, and a ticker is as good as an id
   const committed = await chambers(`move commit ${chamberId} MILK=1`);
   expect(committed).toMatchObject({ exitCode: 2, err: `CLIENT_ERR_INPUT: ${unknown}` });
   expect(await chambers(`move commit ${chamberId} TEA=6000`)).toMatchObject({ exitCode: 0 });
+});
+
+it('the configuration for an MCP client has absolute paths only', async () => {
+  const { exitCode, out, err } = await run(['mcp', '--print-config', '--key=nowhere.json'], {
+    CHAMBERS_URL: stage.baseUrl,
+  });
+  const { command, args } = JSON.parse(out).mcpServers.chambers;
+  expect({ exitCode, err }).toMatchObject({ exitCode: 0, err: expect.stringContaining('chambers agent new --key=/') });
+  expect(command).toBe(process.execPath);
+  const [cli, ...rest] = args;
+  expect(existsSync(cli)).toBe(true);
+  expect(rest).toEqual(['mcp', `--url=${stage.baseUrl}`, `--key=${resolve('nowhere.json')}`]);
 });
 
 it('a file that is not a key file is not told to change its mode', async () => {

@@ -104,6 +104,13 @@ describe('the unit', () => {
   });
 });
 
+it('the backup unit calls commands that exist, with the database of the service', () => {
+  const unit = readFileSync(join(ROOT, 'deploy/chambers-backup.service'), 'utf8');
+  const commands = [...unit.matchAll(/dist\/src\/cli\.js (\w+)/g)].map(([, name]) => name);
+  expect(commands).toEqual(['backup', 'fsck']);
+  expect(unit).toContain(/^Environment=DATABASE_PATH=(.*)$/m.exec(UNIT)?.[1]);
+});
+
 describe('the settings', () => {
   const settings = Object.fromEntries([...SETTINGS.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
   const MADE = {
