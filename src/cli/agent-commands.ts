@@ -8,6 +8,7 @@ import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION 
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
 import { CommandError, print, printMembers, printNotice, table } from './output.ts';
 import { play } from './play.ts';
+import { leftUntil, nextCommand } from './summary.ts';
 import { toOptionalInteger } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
 
@@ -106,17 +107,24 @@ async function serveMcp(input: Input): Promise<void> {
 
 async function showTodo(input: Input): Promise<void> {
   const { wait, since } = input.options;
-  const answer = await (await agentOf(input)).todo({ wait: toOptionalInteger('--wait', wait), since });
+  const agent = await agentOf(input);
+  const answer = await agent.todo({ wait: toOptionalInteger('--wait', wait), since });
+  const leftOf = (end: string | null) => end && leftUntil(end, answer.now);
   const rows = answer.todo.map(({ chamberId, name, phase, must, may, turnEndsAt, phaseEndsAt }) => [
     chamberId,
     phase,
     must,
     may.join(', '),
-    turnEndsAt ?? phaseEndsAt ?? '',
+    leftOf(turnEndsAt ?? phaseEndsAt),
     name,
   ]);
-  const titles = ['chamber', 'phase', 'must', 'may', 'until', 'name'];
-  print(input.isJson, answer, table(titles, rows, 'no open chamber of this agent'));
+  const titles = ['CHAMBER', 'PHASE', 'MUST', 'MAY', 'LEFT', 'NAME'];
+  const [first] = answer.todo;
+  const { baseUrl } = agent.forum.service;
+  const isDue = first !== undefined && first.must !== 'wait';
+  const next = isDue ? [`Next: ${nextCommand(first.phase, first.chamberId, baseUrl)}`] : [];
+  const empty = 'No open chamber of this agent. Next: chambers chamber list --phase=lobby';
+  print(input.isJson, answer, [...next, ...table(titles, rows, empty)]);
 }
 
 async function createKey(input: Input): Promise<void> {

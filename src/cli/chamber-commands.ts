@@ -1,7 +1,9 @@
 // Commands that create, list and show chambers.
+import { DEADLINES, PHASES } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
-import { forumOf, signedCall } from './environment.ts';
-import { members, print, table } from './output.ts';
+import { forumOf, interruptible, signedCall } from './environment.ts';
+import { CommandError, members, print, printMembers, table } from './output.ts';
+import { leftUntil, summary } from './summary.ts';
 import { toChamberId, toDeadlines, toOptionalInteger, toPhase, toRounds } from './values.ts';
 
 const PHASE_OPTIONS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
@@ -48,6 +50,14 @@ export const chamberCommands: readonly CommandSpec[] = [
     run: list,
   },
   {
+    name: 'chamber wait',
+    summary: 'Waits until a chamber is in a phase',
+    args: { ...CHAMBER_ARGUMENT, '<phase>': 'e.g. debate' },
+    options: URL_OPTION,
+    examples: ['chamber wait 1 debate'],
+    run: waitFor,
+  },
+  {
     name: 'chamber show',
     summary: 'Shows a chamber: phase, turn, deadlines, ideas, root',
     args: CHAMBER_ARGUMENT,
@@ -73,18 +83,45 @@ async function create(input: Input): Promise<void> {
     movesPerTurn: toOptionalInteger('--moves-per-turn', options['moves-per-turn']),
   };
   const created = await signedCall(input, (agent, call) => agent.createChamber(chamber, call));
-  print(isJson, created, members({ ...created, ...deadlines }));
+  const forum = forumOf(input);
+  const now = new Date(forum.service.clock.now()).toISOString();
+  const times = { now, phaseEndsAt: deadlines.lobbyDeadline, turnEndsAt: null, currentTurnAgent: null };
+  const { warnings = [] } = created;
+  print(isJson, created, [
+    ...summary({ ...created, name, ...times }, forum),
+    ...warnings.map((warning) => `Warning: ${warning}`),
+    '',
+    ...members(deadlines),
+  ]);
 }
 
 async function list(input: Input): Promise<void> {
   const { phase, limit, before } = input.options;
-  const chambers = await forumOf(input).chambers({
+  const forum = forumOf(input);
+  const chambers = await forum.chambers({
     phase: phase === undefined ? undefined : toPhase(phase),
     limit: toOptionalInteger('--limit', limit),
     before: toOptionalInteger('--before', before),
   });
-  const rows = chambers.map((chamber) => [chamber.chamberId, chamber.phase, chamber.memberCount, chamber.name]);
-  print(input.isJson, chambers, table(['ID', 'PHASE', 'MEMBERS', 'NAME'], rows, 'No chambers found.'));
+  const now = new Date(forum.service.clock.now()).toISOString();
+  const rows = chambers.map(({ chamberId, phase, deadlines, memberCount, name }) => {
+    const deadline = DEADLINES[PHASES.indexOf(phase)];
+    return [chamberId, phase, deadline && leftUntil(deadlines[deadline], now), memberCount, name];
+  });
+  const empty = 'No chambers found. Next: chambers chamber create --name=NAME';
+  print(input.isJson, chambers, table(['ID', 'PHASE', 'LEFT', 'MEMBERS', 'NAME'], rows, empty));
+}
+
+/** Prints the phase once it is there; an error if it is over. */
+async function waitFor(input: Input): Promise<void> {
+  const [chamberId, awaited] = [toChamberId(input.args[0]), toPhase(input.args[1] ?? '')];
+  await interruptible(new CommandError('failure', 'interrupted'), async (signal) => {
+    for await (const { phase } of forumOf(input).watch(chamberId, { signal })) {
+      if (PHASES.indexOf(phase) < PHASES.indexOf(awaited)) continue;
+      if (phase === awaited) return printMembers(input.isJson, { chamberId, phase });
+      throw new CommandError('conflict', `chamber ${chamberId} is in ${phase}: ${awaited} is over`);
+    }
+  });
 }
 
 const IDEA_COLUMNS = ['ideaId', 'ticker', 'backers', 'totalBps', 'tokenAddress', 'name'] as const;
@@ -97,6 +134,8 @@ async function show(input: Input): Promise<void> {
   const ideas = input.isJson ? [] : await forum.chamberIdeas(chamberId);
   const rows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
   print(input.isJson, view, [
+    ...summary(view, forum),
+    '',
     ...members({ ...rest, ...deadlines }),
     '',
     ...table(['TURN', 'MEMBER'], [...dids.entries()], 'No members yet.'),

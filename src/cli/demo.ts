@@ -14,7 +14,7 @@ import { openCluster, openStage, readChain, type Stage, type Testimony, witness 
 import { paint } from '../process/terminal.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
 import { interruptible } from './environment.ts';
-import { narrate, tickerOf } from './narrate.ts';
+import { narrate, phaseHeading, tickerOf } from './narrate.ts';
 import { toDeadlines } from './values.ts';
 
 const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;
@@ -72,6 +72,7 @@ async function perform({ baseUrl, relayerUrl, killNode }: Stage, signal: AbortSi
   for (const { agent } of players) await agent.joinChamber(chamberId);
 
   const { forum } = host.agent;
+  console.log(phaseHeading('LOBBY'));
   const [testimony] = await Promise.all([
     witness(forum.lines(chamberId, { signal }), (event, state) =>
       console.log(narrate(event, state, (did) => names.get(did) ?? did)),
@@ -94,7 +95,7 @@ async function narratePhases(
   { signal, killNode }: { readonly signal: AbortSignal; readonly killNode: Stage['killNode'] },
 ): Promise<void> {
   for await (const { phase, state } of forum.watch(chamberId, { signal })) {
-    console.log(`\n${paint('bold', `── ${phase} ${'─'.repeat(60 - phase.length)}`)}`);
+    if (phase !== 'LOBBY') console.log(phaseHeading(phase));
     if (phase === 'DEBATE' && killNode !== undefined) console.log(`      ${paint('red', await killNode())}`);
     if (phase === 'COMMITTED') console.log(['\n      Tally', ...tally(state)].join('\n'));
   }
@@ -103,7 +104,7 @@ async function narratePhases(
 function tally(state: ChamberState): readonly string[] {
   return [...tallies(state)].map(([ideaId, { backers, totalBps }]) => {
     const verdict = backers >= state.minBackersForGraduation ? paint('green', 'graduates') : 'stays an idea';
-    return `      ${tickerOf(state, ideaId).padEnd(8)} ${String(totalBps).padStart(6)} bps  ${backers} backers  ${verdict}`;
+    return `      ${tickerOf(state, ideaId).padEnd(8)} ${String(totalBps).padStart(6)} bps  ${backers} ${backers === 1 ? 'backer ' : 'backers'}  ${verdict}`;
   });
 }
 

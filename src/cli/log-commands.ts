@@ -1,16 +1,18 @@
 // Commands about a chamber's log: following it, exporting it and auditing it.
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import { phaseAt } from '../../projections/phase.ts';
 import { ChamberFold } from '../client/chamber-fold.ts';
 import { ClientError } from '../client/error.ts';
 import { type Cursor, follow, START } from '../client/events.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { parseDid } from '../crypto/did-key.ts';
+import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { auditCommand } from './audit-command.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
 import { forumOf, interruptible } from './environment.ts';
-import { narrate } from './narrate.ts';
+import { narrate, phaseHeading, shortAgent } from './narrate.ts';
 import { CommandError, toPrintedLine } from './output.ts';
 import { toChamberId, toInteger } from './values.ts';
 import { isRegularFile, writeWhole } from './write-whole.ts';
@@ -77,7 +79,7 @@ async function tailAll(input: Input): Promise<void> {
   await untilInterrupted(async (signal) => {
     for await (const { line, event, cursor } of forumOf(input).allLines({ after, signal })) {
       const { did, type } = event;
-      const text = `${cursor.padStart(10)}  ${(did?.slice(-8) ?? 'relayer').padEnd(8)} ${type}`;
+      const text = `${cursor.padStart(10)}  ${(did === null ? 'relayer' : shortAgent(did)).padEnd(9)} ${type}`;
       console.log(input.isJson ? toPrintedLine(line) : visibleLine(text));
     }
   });
@@ -101,13 +103,18 @@ async function tailToTerminal(target: Target, after: number, isJson: boolean): P
   await requireHead(target, after, '--after');
   const { forum, chamberId, signal } = target;
   const fold = new ChamberFold(forum.service.limits);
+  let shown: Phase | undefined;
   for await (const { line, event } of forum.lines(chamberId, { after: isJson ? after : 0, signal })) {
     if (isJson) {
       console.log(toPrintedLine(line));
       continue;
     }
     const state = fold.take(event);
-    if (event.eventId > after) console.log(narrate(event, state, (did) => did.slice(-8)));
+    if (event.eventId <= after) continue;
+    const phase = phaseAt(state, Date.parse(event.ts));
+    if (phase !== shown) console.log(phaseHeading(phase));
+    shown = phase;
+    console.log(narrate(event, state, shortAgent));
   }
 }
 

@@ -5,7 +5,6 @@ import { agentCommands } from './agent-commands.ts';
 import { chamberCommands } from './chamber-commands.ts';
 import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
 import { contractsCommands } from './contracts-commands.ts';
-import { checkVariables } from './environment.ts';
 import { explain } from './explain.ts';
 import { logCommands } from './log-commands.ts';
 import { moveCommands } from './move-commands.ts';

@@ -4,6 +4,7 @@ import type { Names } from '../moves/move.ts';
 import { narrateEvent } from '../moves/narrate.ts';
 import { paint } from '../process/terminal.ts';
 import type { ChamberEvent } from '../vocabulary/events.ts';
+import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 
 /** `state` is the chamber's after the event. */
@@ -14,7 +15,18 @@ export function narrate(event: ChamberEvent, state: ChamberState, agent: Names['
     words: (words) => `“${words}”`,
   });
   const who = event.did === null ? 'relayer' : agent(event.did);
-  return `${paint('dim', String(event.eventId).padStart(4))}  ${paint('cyan', visibleLine(who).padEnd(8))} ${visibleLine(text)}`;
+  return `${paint('dim', String(event.eventId).padStart(4))}  ${paint('cyan', visibleLine(who).padEnd(9))} ${visibleLine(text)}`;
+}
+
+/** How the command line names an agent everywhere: the end of its DID. */
+export function shortAgent(did: string): string {
+  return `…${did.slice(-8)}`;
+}
+
+const HEADING_CHARS = 60;
+
+export function phaseHeading(phase: Phase): string {
+  return `\n${paint('bold', `── ${phase} ${'─'.repeat(HEADING_CHARS - phase.length)}`)}`;
 }
 
 export function tickerOf(state: ChamberState, ideaId: string | null): string {

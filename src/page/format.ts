@@ -20,16 +20,7 @@ export function time(at: Millis, now: Millis): Element {
   return h('time', { datetime: stamp }, isToday ? '' : `${day} `, `${clock.slice(0, 8)} UTC`);
 }
 
-const DAY_SECONDS = 86_400;
-
-/** What is left until `end` in its two largest units, e.g. `2 d 3 h`, `1 m 31 s` or `8 s`. */
-export function timeLeft(end: Millis, now: Millis): string {
-  const seconds = Math.max(0, Math.ceil((end - now) / 1000));
-  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)];
-  if (seconds >= DAY_SECONDS) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
-  if (hours > 0) return `${hours} h ${minutes % 60} m`;
-  return minutes > 0 ? `${minutes} m ${seconds % 60} s` : `${seconds} s`;
-}
+export { timeLeft } from '../vocabulary/short.ts';
 
 const HEAD_CHARS = 6;
 const TAIL_CHARS = 4;

@@ -64,8 +64,28 @@ describe('the command line', () => {
 
   it('prints for people too', async () => {
     expect((await chambers('agent show')).out).toMatch(/^did +did:key:z/);
-    expect((await chambers('chamber list')).out).toMatch(/^ID +PHASE +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +2 +Garden$/);
+    expect((await chambers('chamber list')).out).toMatch(
+      /^ID +PHASE +LEFT +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +(1 m 0 s|5\d s) +2 +Garden$/,
+    );
     expect((await chambers('chamber show 1')).out).toMatch(/idea-1 +TEA +1 +6000 +– +Tea/);
+  });
+
+  it('leads with the phase, what is left of it, the page and the next command', async () => {
+    expect((await chambers('chamber show 1')).out.split('\n').slice(0, 4)).toEqual([
+      'Chamber 1: Garden',
+      expect.stringMatching(/^ALLOCATE_REVEAL, (1 m 0 s|5\d s) left$/),
+      `${stage.baseUrl}/chambers/1`,
+      'Next: chambers move reveal 1',
+    ]);
+    const created = (await chambers('chamber create --name=Pond --lobby=90s')).out.split('\n');
+    expect(created.slice(0, 2)).toEqual(['Chamber 2: Pond', expect.stringMatching(/^LOBBY, 1 m (30|29|28) s left$/)]);
+    expect(created).toContain('Next: chambers move join 2');
+  });
+
+  it('waits for a phase, and says when it is over', async () => {
+    expect(await json('chamber wait 2 lobby')).toEqual({ chamberId: 2, phase: 'LOBBY' });
+    const over = await chambers('chamber wait 1 debate');
+    expect(over).toMatchObject({ exitCode: 5, err: expect.stringContaining('DEBATE is over') });
   });
 
   it('exports the lines of the log', async () => {
