@@ -45,7 +45,11 @@ export async function recordCommit(forum: Forum, chamberId: number): Promise<voi
 export const SALT = `0x${'5a'.repeat(32)}` as const;
 
 /** The bodies that commit to an allocation and reveal it. */
-export function allocationOf(chamberId: number, { did }: Signer, bpsByIdea: Readonly<Record<string, number>> = {}) {
+export function allocationOf(
+  chamberId: number,
+  { did }: Pick<Signer, 'did'>,
+  bpsByIdea: Readonly<Record<string, number>> = {},
+) {
   const allocations = Object.entries(bpsByIdea).map(([ideaId, bps]) => ({ ideaId, bps }));
   const commitment = commitmentHash({ chamberId, did, allocations, salt: SALT });
   return { commit: { commitment }, reveal: { allocations, salt: SALT } };

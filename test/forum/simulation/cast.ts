@@ -33,9 +33,21 @@ export function move(
   return { operation, chamberId, did: agent.did, body, signature, created: CREATED };
 }
 
-export function creation(signature: string, agent: Agent, from: Millis = START, hours = [1, 2, 3, 4, 5]): AskedCommand {
+interface Schedule {
+  readonly from?: Millis;
+  /** From then to each deadline. */
+  readonly hours?: readonly number[];
+  /** Optional members of the body: rounds and the like. */
+  readonly pace?: Readonly<Record<string, JsonValue>>;
+}
+
+export function creation(
+  signature: string,
+  agent: Agent,
+  { from = START, hours = [1, 2, 3, 4, 5], pace = {} }: Schedule = {},
+): AskedCommand {
   const ends = DEADLINES.map((name, index) => [name, toTimestamp(from + (hours[index] ?? 0) * HOUR)]);
-  const body = { name: signature, ...Object.fromEntries(ends) };
+  const body = { name: signature, ...Object.fromEntries(ends), ...pace };
   return { operation: 'createChamber', chamberId: null, did: agent.did, body, signature, created: CREATED };
 }
 

@@ -10,11 +10,13 @@
 //  6. A rejection is what the rules decide at some moment between its request and its response, before a line of its signature.
 //  7. At no moment an agent has more open chambers than allowed.
 
+import type { ChamberState } from '../../../projections/chamber.ts';
+import { nextClockChange } from '../../../projections/phase.ts';
 import { moveOfEvent } from '../../../src/moves/registry.ts';
 import { requireFresh } from '../../../src/moves/rules.ts';
 import { type ForumEvent, isMove, type MoveEvent } from '../../../src/vocabulary/events.ts';
 import { canonicalJson } from '../../../src/vocabulary/json.ts';
-import { DEADLINES, type Millis, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
+import { type Millis, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
 import type { AnsweredEvent, AskedCommand, AskedRead, History, HistoryRequest, Stream } from './history.ts';
 import { redecide } from './redecide.ts';
 import { type Folded, StreamFolds } from './stream-history.ts';
@@ -184,7 +186,7 @@ class Check {
       const account = did === null ? null : (this.#stateAt(did, cut)?.account ?? null);
       const openChambers = asked.operation === 'createChamber' ? this.#openChambers(did as string, cut) : 0;
       const { limits } = this.#history;
-      for (const now of timesOf(clock, chamber?.deadlines)) {
+      for (const now of timesOf(clock, chamber)) {
         const situation = { chamber, account, openChambers, limits, now: Math.max(now, account?.lastAt ?? 0) };
         if (isSought(redecide(asked, situation))) return true;
       }
@@ -506,11 +508,14 @@ function isStale({ created = 0 }: AskedCommand, now: Millis): boolean {
   }
 }
 
-/** The ends of the interval, and what within it changes the phase. */
+/** The ends of the interval, and each instant within it at which the clock alone changes the chamber. */
 function timesOf(
   { from, to }: { readonly from: Millis; readonly to: Millis },
-  deadlines: Readonly<Record<string, Millis>> | undefined,
+  chamber: ChamberState | null,
 ): readonly Millis[] {
-  const ends = deadlines === undefined ? [] : DEADLINES.map((name) => deadlines[name] as Millis);
-  return [...new Set([from, ...ends.filter((end) => end > from && end < to), to])];
+  const times = new Set([from]);
+  if (chamber !== null) {
+    for (let at = nextClockChange(chamber, from); at < to; at = nextClockChange(chamber, at)) times.add(at);
+  }
+  return [...times.add(to)];
 }

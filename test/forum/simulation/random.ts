@@ -46,6 +46,8 @@ class Simulation {
   readonly #sent: AskedCommand[] = [];
   readonly #steps: string[] = [];
   readonly #faultChance: number;
+  /** Odd seeds play chambers without rounds, as they did before there were any: seeds that found something still lead to it. */
+  readonly #hasPace: boolean;
   #requests = 0;
   #faults = 0;
   #isEndless = false;
@@ -53,6 +55,7 @@ class Simulation {
   constructor(ForumClass: typeof Forum, seed: number) {
     this.#seed = seed;
     this.#random = new Random(seed);
+    this.#hasPace = seed % 2 === 0;
     this.#nodes = 1 + this.#random.below(4);
     this.#faultChance = this.#random.pick([0, 0.02, 0.1]);
     const guess = this.#random.pick([0, 8]);
@@ -148,9 +151,22 @@ class Simulation {
     if (dice < 50 || this.#chambers.size === 0) {
       const hours = Array.from({ length: 5 }, () => this.#random.pick([0.1, 0.2, 0.4]));
       const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0));
-      return { ...creation(signature, agent, this.#world.clock, ends), created: this.#seconds };
+      const schedule = { from: this.#world.clock, hours: ends, pace: this.#pace() };
+      return { ...creation(signature, agent, schedule), created: this.#seconds };
     }
     return { ...this.#chamberCommand(signature, agent), created: this.#seconds };
+  }
+
+  /** Rounds, limits of turns and of members: each alone and with others, where the rules allow it. */
+  #pace(): Readonly<Record<string, JsonValue>> {
+    if (!this.#hasPace) return {};
+    const turnSeconds = { turnSeconds: this.#random.pick([20, 60, 300]) };
+    const rounds = { rounds: { proposal: 1 + this.#random.below(2), debate: 1 + this.#random.below(2) } };
+    return {
+      ...this.#random.pick([{}, turnSeconds, { ...turnSeconds, ...rounds }, { ...turnSeconds, ...rounds }, rounds]),
+      ...this.#random.pick([{}, { movesPerTurn: 1 + this.#random.below(2) }]),
+      ...this.#random.pick([{}, { maxMembers: 2 + this.#random.below(2) }]),
+    };
   }
 
   get #seconds(): number {
@@ -196,12 +212,12 @@ class Simulation {
   }
 
   #moveIn(state: ChamberState, chamberId: number, by: Agent): readonly [operation: string, body: JsonValue] {
-    const allocation = allocationOf(chamberId, by as never, state.ideas.length === 0 ? {} : { 'idea-1': 5_000 });
+    const allocation = allocationOf(chamberId, by, state.ideas.length === 0 ? {} : { 'idea-1': 5_000 });
     const pass = ['pass', {}] as const;
     const debate = ['debate', { comment: `${this.#requests}` }] as const;
     switch (phaseAt(state, this.#world.clock)) {
       case 'LOBBY':
-        return ['join', {}];
+        return this.#hasPace && this.#random.chance(0.2) ? ['start', {}] : ['join', {}];
       case 'PROPOSAL':
         return this.#random.pick([pass, ['propose', proposal(this.#random.pick(['A', 'B', 'C']))] as const]);
       case 'DEBATE':

@@ -1,4 +1,5 @@
 // Small scenarios that together meet every invariant of the pipeline: two nodes, four commands or reads, one or two streams.
+import { allocationOf } from '../../kit/chambers.ts';
 import { HOUR, START } from '../../kit/clock.ts';
 import { agentsNamed, creation, move, personality, proposal, registration } from './cast.ts';
 import type { AskedCommand, Stream } from './history.ts';
@@ -18,7 +19,14 @@ const [ANN, BOB] = agentsNamed(['Ann', 'Bob']) as [
 ];
 const [A, B] = [0, 1];
 
-/** Two chambers in PROPOSAL, in whose first turn it is Ann's. */
+const ROUNDS = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 7_200, maxMembers: 2 };
+/** Their lobby ends when both have joined. */
+const [IN_TURNS, IN_COMMITS] = [3, 4];
+
+/**
+ * Two chambers in PROPOSAL, in whose first turn it is Ann's; and two with rounds: one in Bob's turn, the last of PROPOSAL, and one in
+ * ALLOCATE_COMMIT.
+ */
 export const PAST: readonly { readonly at: number; readonly ask: AskedCommand }[] = [
   { at: START, ask: registration('ann', ANN, { wallet: 'a', isHidden: true }) },
   { at: START, ask: registration('bob', BOB, { wallet: 'b', isHidden: true }) },
@@ -27,6 +35,15 @@ export const PAST: readonly { readonly at: number; readonly ask: AskedCommand }[
     { at: START, ask: move('join', `ann joins ${chamberId}`, ANN, chamberId) },
     { at: START, ask: move('join', `bob joins ${chamberId}`, BOB, chamberId) },
   ]),
+  ...[IN_TURNS, IN_COMMITS].flatMap((chamberId) => [
+    { at: START, ask: creation(`chamber ${chamberId}`, BOB, { pace: ROUNDS }) },
+    { at: START, ask: move('join', `ann joins ${chamberId}`, ANN, chamberId) },
+    { at: START, ask: move('join', `bob joins ${chamberId}`, BOB, chamberId) },
+    { at: START, ask: pass(ANN, `ann passes ${chamberId}`, chamberId) },
+  ]),
+  { at: START, ask: pass(BOB, 'bob ends PROPOSAL', IN_COMMITS) },
+  { at: START, ask: pass(ANN, 'ann passes in DEBATE', IN_COMMITS) },
+  { at: START, ask: pass(BOB, 'bob ends DEBATE', IN_COMMITS) },
 ];
 export const NOW = START + HOUR;
 
@@ -86,9 +103,9 @@ export const scenarios: readonly Scenario[] = [
     warm: [ANN.did],
     openChambersPerDidMax: 3,
     sends: [
-      at(A, 'ann creates first', creation('s1', ANN, NOW)),
-      at(A, 'ann creates second', creation('s2', ANN, NOW)),
-      at(B, 'ann creates third', creation('s3', ANN, NOW)),
+      at(A, 'ann creates first', creation('s1', ANN, { from: NOW })),
+      at(A, 'ann creates second', creation('s2', ANN, { from: NOW })),
+      at(B, 'ann creates third', creation('s3', ANN, { from: NOW })),
     ],
   },
   {
@@ -111,4 +128,28 @@ export const scenarios: readonly Scenario[] = [
       at(B, 'ann proposes in 2', move('propose', 's4', ANN, 2, proposal('SUN'))),
     ],
   },
+  {
+    name: 'the pass that ends a phase, and the next move',
+    warm: [IN_TURNS, ANN.did, BOB.did],
+    sends: [
+      at(A, 'bob ends PROPOSAL', pass(BOB, 's1', IN_TURNS)),
+      at(B, 'ann debates', move('debate', 's2', ANN, IN_TURNS, { comment: 'first' })),
+      at(A, 'bob proposes', move('propose', 's3', BOB, IN_TURNS, proposal('SUN'))),
+      at(B, 'ann passes', pass(ANN, 's4', IN_TURNS)),
+    ],
+  },
+  {
+    name: 'the commit that ends ALLOCATE_COMMIT, beside another',
+    warm: [IN_COMMITS, ANN.did, BOB.did],
+    sends: [
+      at(A, 'ann commits', allocate('commit', 's1', ANN)),
+      at(B, 'bob commits', allocate('commit', 's2', BOB)),
+      at(A, 'ann reveals', allocate('reveal', 's3', ANN)),
+      at(B, 'bob reveals', allocate('reveal', 's4', BOB)),
+    ],
+  },
 ];
+
+function allocate(operation: 'commit' | 'reveal', signature: string, agent: typeof ANN): AskedCommand {
+  return move(operation, signature, agent, IN_COMMITS, allocationOf(IN_COMMITS, agent)[operation]);
+}
