@@ -21,6 +21,8 @@ const UNANSWERED_MAX = 10;
 const STEPS_MAX = 10_000;
 const CACHE_BYTES = [5_000, 12_000, 1_000_000] as const;
 const MINUTE = 60_000;
+/** In chambers with rounds, shorter than the phases that events are to end. */
+const CLOCK_MILLIS_MAX = { paced: 2 * MINUTE, unpaced: 8 * MINUTE } as const;
 
 export interface RandomRun {
   readonly seed: number;
@@ -128,8 +130,12 @@ class Simulation {
     await this.#world.take(step);
   }
 
+  get #clockMillisMax(): number {
+    return this.#hasPace ? CLOCK_MILLIS_MAX.paced : CLOCK_MILLIS_MAX.unpaced;
+  }
+
   #moveClock(): void {
-    const millis = this.#random.chance(0.1) ? -this.#random.below(1_000) : this.#random.below(8 * MINUTE);
+    const millis = this.#random.chance(0.1) ? -this.#random.below(1_000) : this.#random.below(this.#clockMillisMax);
     this.#world.setClock(this.#world.clock + millis);
     this.#steps.push(`clock ${millis}`);
   }
@@ -217,7 +223,7 @@ class Simulation {
     const debate = ['debate', { comment: `${this.#requests}` }] as const;
     switch (phaseAt(state, this.#world.clock)) {
       case 'LOBBY':
-        return this.#hasPace && this.#random.chance(0.2) ? ['start', {}] : ['join', {}];
+        return this.#hasPace && state.members.length > 1 ? ['start', {}] : ['join', {}];
       case 'PROPOSAL':
         return this.#random.pick([pass, ['propose', proposal(this.#random.pick(['A', 'B', 'C']))] as const]);
       case 'DEBATE':
