@@ -30,7 +30,16 @@ import { JSON_HEADERS, json } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const phase = v.picklist(PHASES);
-const item = { chamberId: id, phase, name: v.string(), deadlines };
+const item = {
+  chamberId: id,
+  phase,
+  name: v.string(),
+  deadlines,
+  phaseEndsAt: v.pipe(
+    v.nullable(timestamp),
+    v.description('when the phase ends at the latest, as known now; null for COMMITTED'),
+  ),
+};
 
 export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({ ...item, memberCount: count });
 
@@ -55,7 +64,6 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   members: v.pipe(v.array(did), v.description('in turn order')),
   currentTurnAgent: v.pipe(v.nullable(did), v.description('null outside PROPOSAL and DEBATE')),
   now: v.pipe(timestamp, v.description('the service’s time')),
-  phaseEndsAt: v.pipe(v.nullable(timestamp), v.description('of `ends`; null for COMMITTED')),
   turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and where turns have no limit')),
   ideas: v.array(v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did })),
   merkleRoot: v.pipe(v.nullable(hash('root over the events of the chamber')), v.description('null until committed')),
@@ -80,6 +88,7 @@ const itemExample = {
   phase: 'DEBATE',
   name: 'Weather desk',
   deadlines: sample.DEADLINES,
+  phaseEndsAt: sample.DEADLINES.debateDeadline,
 } as const;
 
 export const chamberRoutes: readonly Route[] = [
@@ -134,7 +143,6 @@ export const chamberRoutes: readonly Route[] = [
       members: [sample.ALICE, sample.BOB],
       currentTurnAgent: sample.ALICE,
       now: '2030-01-01T12:25:00.000Z',
-      phaseEndsAt: sample.DEADLINES.debateDeadline,
       turnEndsAt: null,
       ideas: [{ ideaId: 'idea-1', ticker: 'RAIN', name: sample.IDEA.name, creator: sample.ALICE }],
       merkleRoot: null,

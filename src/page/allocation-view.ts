@@ -36,7 +36,7 @@ function rest({ state }: ChamberModel, left: number, noun: string): Child {
 /** An envelope that is not open, or the place of one. */
 function envelope({ state, now }: ChamberModel, did: string): Element {
   const kind = state.commitments.has(did) ? 'sealed' : 'empty';
-  const isCommitOver = now >= state.deadlines.allocateCommitDeadline;
+  const isCommitOver = now >= state.ends.allocateCommitDeadline;
   const words = {
     empty: isCommitOver ? 'nothing sealed' : 'nothing yet',
     sealed: isClosed(state, now) ? 'not opened' : 'sealed',

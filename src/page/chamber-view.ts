@@ -1,7 +1,7 @@
 // A chamber on one page: phases, turn, ideas, transcript, allocations, root; with what the browser adds when it is live.
 import { graduates, tallies } from '../../projections/allocations.ts';
-import type { Idea } from '../../projections/chamber.ts';
-import { isClosed, phaseAt, turnAt } from '../../projections/phase.ts';
+import type { ChamberState, Idea } from '../../projections/chamber.ts';
+import { isClosed, phaseAt, type Turn, turnAt, turnEnd } from '../../projections/phase.ts';
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import type { Phase } from '../vocabulary/values.ts';
@@ -12,8 +12,11 @@ import { alarm, replayBar, verifySection } from './live-view.ts';
 import { phaseStrip } from './phase-strip.ts';
 import { transcriptSection } from './transcript-view.ts';
 
-export function chamberView(model: ChamberModel): Element {
-  const { state, live, now } = model;
+export function chamberView(given: ChamberModel): Element {
+  const { state, live } = given;
+  // A browser's clock may be behind the event that ended a phase.
+  const now = Math.max(given.now, state.lastAt);
+  const model = { ...given, now };
   const phase = phaseAt(state, now);
   return h(
     'main',
@@ -25,6 +28,7 @@ export function chamberView(model: ChamberModel): Element {
       h('p', { class: 'by' }, `Chamber ${state.chamberId}, created by `, agent(state.creatorDid, model)),
     ),
     state.topic !== null && foreignBlock(state.topic, 'text topic'),
+    pace(state),
     phaseStrip(model, phase),
     h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
     alarm(live),
@@ -47,27 +51,38 @@ export function chamberView(model: ChamberModel): Element {
   );
 }
 
+/** The rules of a chamber with rounds, or with a limit of moves in a turn. */
+function pace({ rounds, turnSeconds, movesPerTurn }: ChamberState): Element | false {
+  if (rounds === null && movesPerTurn === null) return false;
+  const { proposal, debate } = rounds ?? {};
+  const parts = [
+    proposal !== undefined && `${plural(proposal, 'round')} of proposals`,
+    debate !== undefined && `${plural(debate, 'round')} of debate`,
+    rounds !== null && `turns of ${plural(turnSeconds ?? 0, 'second')}`,
+    movesPerTurn !== null && `at most ${plural(movesPerTurn, 'move')} in a turn`,
+  ];
+  return h('p', { class: 'facts pace' }, parts.filter((part) => part !== false).join(' · '));
+}
+
 /** One sentence: what happens now. */
 function situation(model: ChamberModel, phase: Phase): readonly Child[] {
   const { state, now, live, relayerProblem } = model;
   const { members, commitments, reveals } = state;
   const turn = turnAt(state, now);
   const holder = turn === null ? undefined : members[turn.turnOrder];
+  const turnEndsAt = turnEnd(state, now, turn);
   switch (phase) {
     case 'LOBBY':
-      return [`Agents may join: ${plural(members.length, 'member')} so far.`];
+      return [`Agents may join: ${plural(members.length, 'member')} so far.`, startRule(state)];
     case 'PROPOSAL':
     case 'DEBATE':
       if (turn === null || holder === undefined) return ['The chamber has no members: nobody can hold the turn.'];
       return [
         agent(holder, model),
         phase === 'PROPOSAL' ? ' holds the turn and may propose' : ' holds the turn and may speak',
-        Number.isFinite(turn.endsAt) && [
-          ', until ',
-          time(turn.endsAt, now),
-          live && ` (${timeLeft(turn.endsAt, now)} left)`,
-        ],
+        turnEndsAt !== null && [', until ', time(turnEndsAt, now), live && ` (${timeLeft(turnEndsAt, now)} left)`],
         '.',
+        turnCount(state, turn),
       ];
     case 'ALLOCATE_COMMIT':
       return [sealedSentence(commitments.size, members.length)];
@@ -83,6 +98,19 @@ function situation(model: ChamberModel, phase: Phase): readonly Child[] {
         `Finished: ${graduates(state).length} of ${plural(state.ideas.length, 'idea')} graduated, and the root of the log is on the chain.`,
       ];
   }
+}
+
+function startRule({ rounds, maxMembers }: ChamberState): string {
+  if (rounds === null) return '';
+  return ` It starts when its creator says so${maxMembers === null ? '' : ` or ${plural(maxMembers, 'member')} have joined`}.`;
+}
+
+/** How far a phase of rounds is, e.g. `Round 2 of 3, turn 5 of 12.` */
+function turnCount({ rounds, members }: ChamberState, { phase, count }: Turn): string {
+  if (rounds === null) return '';
+  const perMember = phase === 'PROPOSAL' ? rounds.proposal : rounds.debate;
+  const round = Math.floor(count / members.length) + 1;
+  return ` Round ${round} of ${perMember}, turn ${count + 1} of ${perMember * members.length}.`;
 }
 
 function sealedSentence(count: number, total: number): string {

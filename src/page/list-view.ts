@@ -1,7 +1,7 @@
 // The list of chambers: the open ones first, then those whose root is on the chain.
 import type { ChamberItemView } from '../../projections/views.ts';
 import { type Element, foreign, h } from '../html/element.ts';
-import { DEADLINES, type Millis, PHASES } from '../vocabulary/values.ts';
+import { type Millis, PHASES } from '../vocabulary/values.ts';
 import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
 import { fileField } from './live-view.ts';
 
@@ -50,10 +50,12 @@ function section(title: string, chambers: readonly ChamberItemView[], model: Lis
   return h('section', {}, heading, h('ul', { class: 'chambers' }, ...chambers.map((chamber) => row(chamber, model))));
 }
 
-function row({ chamberId, name, phase, deadlines, memberCount }: ChamberItemView, { now, isLive }: ListModel): Element {
+function row(
+  { chamberId, name, phase, phaseEndsAt, memberCount }: ChamberItemView,
+  { now, isLive }: ListModel,
+): Element {
   const step = PHASES.indexOf(phase);
-  const deadline = DEADLINES[step];
-  const end = deadline === undefined ? undefined : Date.parse(deadlines[deadline]);
+  const end = phaseEndsAt === null ? undefined : Date.parse(phaseEndsAt);
   const ended = end !== undefined && end <= now;
   return h(
     'li',

@@ -1,6 +1,6 @@
 // The events as a conversation: by phase, then by agent, so that what an agent said in a turn is shown together.
 import type { ChamberState } from '../../projections/chamber.ts';
-import { phaseBy } from '../../projections/phase.ts';
+import { phaseOf as phaseOfMove } from '../../projections/pace.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import { type ChamberEvent, fromLine, isMove } from '../vocabulary/events.ts';
 import { unreachable } from '../vocabulary/unreachable.ts';
@@ -67,7 +67,7 @@ function liveChunk(model: ChamberModel, { live, start, isLinked }: LivePlace): E
     return live.linked === eventId ? `#${live.markOf(eventId)}` : live.markOf(eventId)[0];
   });
   // What a chunk depends on besides its events.
-  const version = `${state.members.length} ${labels.size} ${marks.join('')}`;
+  const version = `${state.members.length} ${state.ends.lobbyDeadline} ${labels.size} ${marks.join('')}`;
   return live.memo(start, version, () => chunk(model, start)) ?? notDrawn;
 }
 
@@ -87,8 +87,8 @@ function chunk(model: ChamberModel, start: number): Element {
 }
 
 function phaseOf(event: ChamberEvent, { state }: ChamberModel): Phase {
-  // The relayer's events follow the last deadline.
-  return isMove(event) ? phaseBy(state.deadlines, false, Date.parse(event.ts)) : 'COMMITTED';
+  // The relayer's events follow the reveal.
+  return isMove(event) ? phaseOfMove(state, event) : 'COMMITTED';
 }
 
 type Turn = [ChamberEvent, ...ChamberEvent[]];
@@ -116,7 +116,7 @@ function turnView(turn: Turn, model: ChamberModel, isContinued: boolean): Elemen
     did === null
       ? h('span', { class: 'agent' }, h('b', { class: 'dot cnone', 'aria-hidden': 'true' }, 'R'), 'Relayer')
       : agent(did, model);
-  const at = time(Date.parse(ts), model.state.deadlines.lobbyDeadline);
+  const at = time(Date.parse(ts), model.state.ends.lobbyDeadline);
   const head = h('header', {}, who, h('span', { class: 'at' }, at));
   const entries = turn.map((event) => entry(event, model));
   return h('article', { class: isContinued ? 'turn continued' : 'turn' }, !isContinued && head, ...entries);

@@ -74,7 +74,8 @@ describe('GET /chambers', () => {
     const ann = await house.agent();
     await openChamber(house, [ann]);
     await openChamber(house, [ann, await house.agent()]);
-    const item = { phase: 'LOBBY', name: 'Test', deadlines: deadlinesFrom(START) };
+    const deadlines = deadlinesFrom(START);
+    const item = { phase: 'LOBBY', name: 'Test', deadlines, phaseEndsAt: deadlines.lobbyDeadline };
     expect(await house.must('GET', '/chambers')).toEqual([
       { chamberId: 2, ...item, memberCount: 2 },
       { chamberId: 1, ...item, memberCount: 1 },

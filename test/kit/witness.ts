@@ -50,8 +50,8 @@ function expectSound(lines: readonly string[], events: readonly ChamberEvent[]):
 export async function witnessLists(house: House, chambers: readonly ChamberState[]): Promise<void> {
   const now = house.forum.now();
   const items = [...chambers].reverse().map((state) => {
-    const { chamberId, phase, name, deadlines } = chamberView(state, now);
-    return { chamberId, phase, name, deadlines, memberCount: state.members.length };
+    const { chamberId, phase, name, deadlines, phaseEndsAt } = chamberView(state, now);
+    return { chamberId, phase, name, deadlines, memberCount: state.members.length, phaseEndsAt };
   });
   expect(await house.must('GET', '/chambers?limit=200')).toEqual(items);
   for (const phase of new Set(items.map((item) => item.phase))) {

@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Assets } from '../../src/page/assets.ts';
 import { PAGE_POLICY } from '../../src/page/document.ts';
+import type { JsonObject } from '../../src/vocabulary/values.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
-import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
+import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
+import { START } from '../kit/clock.ts';
 import { House } from '../kit/house.ts';
+import type { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { HOSTILE } from './hostile.ts';
 
@@ -207,6 +210,146 @@ describe('a chamber without scripts', () => {
     expect((await pageOf(house, '/?before=x')).html).toContain('href="chambers/51"');
   });
 });
+
+describe('a chamber with rounds', () => {
+  const PACE = { rounds: { proposal: 2, debate: 1 }, turnSeconds: 60, movesPerTurn: 3, maxMembers: 2 };
+
+  async function open(changes: object = {}) {
+    const house = new House();
+    const agents = [await house.agent(), await house.agent()] as const;
+    const id = await openChamber(house, agents.slice(0, 1), { ...PACE, ...changes });
+    const act = (by: Signer, path: string, body: JsonObject = {}) =>
+      house.must('POST', `/chambers/${id}/${path}`, { by, body });
+    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
+    return { house, id, agents, act, read };
+  }
+  /** Of each phase, when it ends or ended; from 00:00, where the clock of the tests starts. */
+  const ends = (html: string) =>
+    [...html.matchAll(/<span>([a-z ]+) <time datetime="\d{4}-\d\d-\d\dT([\d:]+)\./g)].map(
+      ([, word, at]) => `${word} ${at}`,
+    );
+  const now = (html: string) => textOf(/<p class="now"[^>]*>(.*?)<\/p>/.exec(html)?.[1]);
+  const step = (html: string) => /<li class="current"[^>]*><strong>(\w+)</.exec(html)?.[1];
+
+  it('says what is the pace, whose turn it is of how many, and when each phase ends at the latest or ended early', async () => {
+    const { house, id, agents, act, read } = await open();
+    const [ann, bob] = agents;
+    const deadlines = ['01:00:00', '02:00:00', '03:00:00', '04:00:00', '05:00:00'];
+    const lobby = await read();
+    expect(textOf(/<p class="facts pace">(.*?)<\/p>/.exec(lobby)?.[1])).toBe(
+      '2 rounds of proposals · 1 round of debate · turns of 60 seconds · at most 3 moves in a turn',
+    );
+    expect(now(lobby)).toBe(
+      'Agents may join: 1 member so far. It starts when its creator says so or 2 members have joined.',
+    );
+    expect(ends(lobby)).toEqual(deadlines.map((at) => `ends by ${at}`));
+    await act(bob, 'join');
+    const proposal = await read();
+    expect(ends(proposal).slice(0, 3)).toEqual(['ended early 00:00:00', 'ends by 00:04:00', 'ends by 00:06:00']);
+    expect(now(proposal)).toMatch(/ holds the turn and may propose, until 00:01:00 UTC\. Round 1 of 2, turn 1 of 4\.$/);
+    await act(ann, 'propose', { name: 'Rain', ticker: 'RAIN' });
+    await act(ann, 'pass');
+    await act(bob, 'pass');
+    expect(now(await read())).toMatch(/ Round 2 of 2, turn 3 of 4\.$/);
+    house.clock.advance(60_000);
+    await act(bob, 'pass');
+    const debate = await read();
+    expect([step(debate), ...ends(debate).slice(0, 3)]).toEqual([
+      'Debate',
+      'ended early 00:00:00',
+      'ended early 00:01:00',
+      'ends by 00:03:00',
+    ]);
+    expect(now(debate)).toMatch(/ holds the turn and may speak, .* Round 1 of 1, turn 1 of 2\.$/);
+    await act(ann, 'pass');
+    await act(bob, 'pass');
+    expect(ends(await read()).slice(2)).toEqual(['ended early 00:01:00', 'ends by 04:00:00', 'ends by 05:00:00']);
+    const made = [ann, bob].map((by) => ({ by, ...allocationOf(id, by, { 'idea-1': 6000 }) }));
+    for (const { by, commit } of made) await act(by, 'allocate/commit', commit);
+    for (const { by, reveal } of made) await act(by, 'allocate/reveal', reveal);
+    const over = await read();
+    expect(ends(over).slice(2)).toEqual(Array.from({ length: 3 }, () => 'ended early 00:01:00'));
+    expect(now(over)).toBe('All moves are made. The root of the log is on its way to the chain.');
+    expect((await pageOf(house, '/')).html).toContain('being committed');
+  });
+
+  it('is made anew when the clock alone ends a turn or a phase, also of a single member', async () => {
+    const { house, agents, act, read } = await open();
+    await act(agents[0], 'start');
+    const seen = [];
+    for (let turn = 0; turn < 4; turn++) {
+      const html = await read();
+      seen.push([step(html), /turn \d of \d/.exec(now(html))?.[0], ...ends(html).slice(1, 3)]);
+      house.clock.advance(60_000);
+    }
+    expect(seen).toEqual([
+      ['Proposal', 'turn 1 of 2', 'ends by 00:02:00', 'ends by 00:03:00'],
+      ['Proposal', 'turn 2 of 2', 'ends by 00:02:00', 'ends by 00:03:00'],
+      ['Debate', 'turn 1 of 1', 'ended early 00:02:00', 'ends by 00:03:00'],
+      ['Commit', undefined, 'ended early 00:02:00', 'ended early 00:03:00'],
+    ]);
+  });
+
+  it('has each line under its phase, also if one ends a phase and the next comes in the same millisecond', async () => {
+    const { id, agents, act, read } = await open({ rounds: { proposal: 1, debate: 1 } });
+    const [ann, bob] = agents;
+    await act(bob, 'join');
+    for (const by of [ann, bob, ann, bob]) await act(by, 'pass');
+    const made = [ann, bob].map((by) => ({ by, ...allocationOf(id, by) }));
+    for (const { by, commit } of made) await act(by, 'allocate/commit', commit);
+    for (const { by, reveal } of made) await act(by, 'allocate/reveal', reveal);
+    const lines = [...(await read()).matchAll(/<h3 class="divider">(\w+)<|id="e(\d+)"/g)];
+    expect(lines.map(([, phase, eventId]) => phase ?? Number(eventId))).toEqual([
+      'Lobby',
+      1,
+      2,
+      3,
+      'Proposal',
+      4,
+      5,
+      'Debate',
+      6,
+      7,
+      'Commit',
+      8,
+      9,
+      'Reveal',
+      10,
+      11,
+    ]);
+  });
+
+  it('without members keeps its deadlines, and a phase without time did not end early', async () => {
+    const { house, agents, act, read } = await open(deadlinesFrom(START, [1, 2, 2, 4, 5]));
+    await act(agents[0], 'start');
+    house.clock.advance(2 * 60_000);
+    expect(ends(await read()).slice(0, 4)).toEqual([
+      'ended early 00:00:00',
+      'ended early 00:02:00',
+      'ended 00:02:00',
+      'ends by 04:00:00',
+    ]);
+    const nobody = await openChamber(house, [], PACE);
+    expect((await pageOf(house, `/chambers/${nobody}`)).html).toContain('ends by ');
+    await enterPhase(house, nobody, 'PROPOSAL');
+    const { html } = await pageOf(house, `/chambers/${nobody}`);
+    expect([now(html), ends(html)[0]]).toEqual([
+      'The chamber has no members: nobody can hold the turn.',
+      'ended 01:02:00',
+    ]);
+  });
+
+  it('is listed with the end that its phase has now', async () => {
+    const { house, agents, act } = await open();
+    await act(agents[0], 'start');
+    expect((await pageOf(house, '/')).html).toMatch(/<span class="until">until <time datetime="[^"]*T00:02:00\.000Z"/);
+  });
+});
+
+/** What a browser shows of a piece of HTML. */
+function textOf(html = ''): string {
+  return html.replaceAll(/<[^>]*>/g, '');
+}
 
 describe('built files', () => {
   it('are found by name, sent compressed to those who take it, and kept for ever', async () => {

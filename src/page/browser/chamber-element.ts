@@ -87,7 +87,11 @@ export class LiveChamber extends HTMLElement {
       this.#isConnected = isConnected;
       this.#schedule();
     };
-    followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onConnection, signal });
+    const onPhase = (at: number) => {
+      this.#clock.atLeast(at);
+      this.#schedule();
+    };
+    followLog(`${address.replace(/^http/, 'ws')}/stream`, { onLine, onPhase, onConnection, signal });
     const timers = [
       setInterval(() => this.#schedule(), TICK_MILLIS),
       setInterval(() => void this.#askHealth(), HEALTH_MILLIS),

@@ -1,7 +1,8 @@
-// The service's clock as the browser can know it: its time in the document, and what has passed here since.
+// The service's clock as the browser can know it: its time in the document, and what has passed here since; notes of its
+// stream correct what it took to load the page.
 
 export class ServerClock {
-  readonly #start: number;
+  #start: number;
 
   constructor(now: number) {
     this.#start = now - performance.now();
@@ -9,5 +10,11 @@ export class ServerClock {
 
   now(): number {
     return this.#start + performance.now();
+  }
+
+  /** Corrects a clock that is behind: the service's time was at least this. NaN changes nothing. */
+  atLeast(now: number): void {
+    const start = now - performance.now();
+    if (start > this.#start) this.#start = start;
   }
 }
