@@ -12,8 +12,12 @@ const CHROMIUM = '/usr/bin/chromium';
 export const HAS_CHROMIUM = existsSync(CHROMIUM);
 
 interface Visit {
-  /** Alters the lines of the stream on their way. */
+  /** Alters the lines and notes of the stream on their way. */
   readonly alter?: (line: string) => string;
+  /** Whether the stream's connection is closed after this message. */
+  readonly cut?: (message: string) => boolean;
+  /** Runs in the page before its own script. */
+  readonly script?: string;
   /** Alters merkle-preview. */
   readonly preview?: (text: string) => string;
   /** What the console may complain about. */
@@ -32,7 +36,7 @@ export async function openReader(baseUrl: string) {
   /** Problems are errors, violations of the policy and requests to elsewhere. */
   async function open(
     path: string,
-    { alter, preview, problems: known, origins = [baseUrl], look }: Visit = {},
+    { alter, cut, script, preview, problems: known, origins = [baseUrl], look }: Visit = {},
   ): Promise<Page> {
     const page = await browser.newPage(look);
     const problems: string[] = [];
@@ -45,12 +49,17 @@ export async function openReader(baseUrl: string) {
       'request',
       (request) => void (origins.includes(new URL(request.url()).origin) || problems.push(request.url())),
     );
-    if (alter !== undefined) {
+    if (alter !== undefined || cut !== undefined) {
       await page.routeWebSocket(/\/stream/, (socket) => {
         const server = socket.connectToServer();
-        server.onMessage((line) => socket.send(alter(String(line))));
+        server.onMessage(async (data) => {
+          const message = String(data);
+          socket.send(alter?.(message) ?? message);
+          if (cut?.(message)) await socket.close();
+        });
       });
     }
+    if (script !== undefined) await page.addInitScript(script);
     if (preview !== undefined) {
       await page.route(/merkle-preview/, async (route) => {
         const response = await route.fetch();

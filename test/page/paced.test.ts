@@ -1,0 +1,124 @@
+// A chamber with rounds in a browser: its phases end as the service says, whatever clock the browser has, and notes change nothing else.
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ChamberView } from '../../projections/views.ts';
+import type { NewChamber } from '../../src/client/index.ts';
+import { PHASE_NAMES } from '../../src/page/format.ts';
+import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { recordCommit } from '../kit/chambers.ts';
+import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
+
+const PACE: Partial<NewChamber> = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
+
+describe.skipIf(!HAS_CHROMIUM)('a browser at a chamber with rounds', () => {
+  let stage: Stage;
+  let reader: Awaited<ReturnType<typeof openReader>>;
+  beforeAll(async () => {
+    stage = await openStage();
+    reader = await openReader(stage.baseUrl);
+  });
+  afterAll(async () => {
+    await reader.close();
+    await stage.stop();
+  });
+
+  it('sees each phase end with the move that ends it, and replays what the service answered', async () => {
+    const agents = await Promise.all(['Ada', 'Bruno'].map((label) => newLabelled(stage, label)));
+    const [ada, bruno] = agents as [(typeof agents)[number], (typeof agents)[number]];
+    const { chamberId: id } = await ada.createChamber({ ...newChamber(stage.now()), ...PACE, maxMembers: 2 });
+    const answers: ChamberView[] = [];
+    const note = async () => void answers.push((await stage.forum.chamber(id)) as unknown as ChamberView);
+    await note();
+    const page = await reader.open(`/chambers/${id}`);
+    await shows(page, '.phases .current', /^Lobbyends by /);
+    const allocations = [{ ideaId: 'idea-1', bps: 10_000 }];
+    for (const [phase, ...moves] of [
+      ['Proposal', () => ada.joinChamber(id), () => bruno.joinChamber(id)],
+      [
+        'Debate',
+        () => ada.propose(id, { name: 'Tide gauge', ticker: 'TIDE' }),
+        () => ada.pass(id),
+        () => bruno.pass(id),
+      ],
+      ['Commit', () => ada.debate(id, { comment: 'Useful.' }), () => ada.pass(id), () => bruno.pass(id)],
+      ['Reveal', ...agents.map((agent) => () => agent.commit(id, allocations))],
+    ] as const) {
+      for (const move of moves) {
+        await move();
+        await note();
+      }
+      await shows(page, '.phases .current', new RegExp(`^${phase}ends by `));
+    }
+    for (const agent of agents) {
+      await agent.reveal(id);
+      await note();
+    }
+    await shows(page, '.now', 'All moves are made.');
+    await shows(page, '.phases .current', /^Revealended early /);
+    await recordCommit(stage.service.forum, id);
+    await note();
+    await shows(page, '.now', 'Finished');
+    await shows(
+      page,
+      '.verify.good',
+      `${answers.length} of ${answers.length} events checked by your browser: nothing is broken.`,
+    );
+    await page.getByRole('slider').focus();
+    await page.keyboard.press('Home');
+    for (const [index, answer] of answers.entries()) {
+      await shows(page, '.replay output', new RegExp(`^${index + 1} / ${answers.length}$`));
+      expect([index + 1, await paceOn(page)]).toEqual([index + 1, paceOf(answer)]);
+      await page.keyboard.press('ArrowRight');
+    }
+  });
+
+  it('sees a phase end by the clock when the service notes it, though its own clock stands still', async () => {
+    const agent = await newAgent(stage);
+    const lobbyDeadline = new Date(stage.now() + 5_000);
+    const { chamberId } = await agent.createChamber({ ...newChamber(stage.now()), ...PACE, lobbyDeadline });
+    await agent.joinChamber(chamberId);
+    const page = await reader.open(`/chambers/${chamberId}`, {
+      script: 'performance.now = () => 0;',
+      // So that the time is known from the note of the phase alone.
+      alter: (message) =>
+        message.startsWith('{"note":"caught-up"') ? message.replace(/"now":"[^"]*"/, '"now":""') : message,
+    });
+    await shows(page, '.phases .current', /^Lobby.*UTC\d s left$/);
+    await shows(page, '.phases .current', 'Proposal');
+    await shows(page, '.now', / Round 1 of 1, turn 1 of 1\.$/);
+    await shows(page, '.verify.good', '2 of 2 events checked by your browser: nothing is broken.');
+  });
+
+  it('resumes after the last line, not after the last note', async () => {
+    const agent = await newAgent(stage);
+    const { chamberId: id } = await agent.createChamber({ ...newChamber(stage.now()), ...PACE });
+    let cuts = 0;
+    const page = await reader.open(`/chambers/${id}`, {
+      cut: (message) => message.startsWith('{"note":') && ++cuts === 1,
+    });
+    await page.locator('.verify.good').waitFor();
+    await agent.joinChamber(id);
+    await agent.start(id);
+    for (let pass = 0; pass < 2; pass++) await agent.pass(id);
+    await shows(page, '.phases .current', 'Commit');
+    await shows(page, '.verify.good', '5 of 5 events checked by your browser: nothing is broken.');
+    expect(cuts).toBeGreaterThan(1);
+    await page.getByRole('button', { name: 'Live' }).waitFor();
+  });
+});
+
+/** The part of a chamber's view that says how far it is. */
+function paceOf({ phase, ends, currentTurnAgent }: ChamberView) {
+  return { phase: PHASE_NAMES[phase], ends: Object.values(ends), currentTurnAgent };
+}
+
+function paceOn(page: Page) {
+  return page.locator('main').evaluate((main) => {
+    const ends = [...main.querySelectorAll('.phases time')].slice(0, 5);
+    return {
+      phase: main.querySelector('.phases .current strong, .phases li:last-child.done strong').textContent,
+      ends: ends.map((each) => each.getAttribute('datetime')),
+      currentTurnAgent: main.querySelector('.now .agent')?.getAttribute('title') ?? null,
+    };
+  });
+}
