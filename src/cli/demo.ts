@@ -1,5 +1,5 @@
-// A chamber from lobby to committed in under a minute: five agents, signed HTTP, a stream, a chain. Succeeds only if the
-// root on the chain is the root of the streamed lines, and every graduate has its token.
+// A chamber from lobby to committed in under 15 seconds: five agents, signed HTTP, a stream, a chain. Its deadlines are minutes away:
+// the agents set the pace. Succeeds only if the root on the chain is the root of the streamed lines, and every graduate has its token.
 import { once, setMaxListeners } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,9 @@ import { interruptible } from './environment.ts';
 import { narrate, phaseHeading, tickerOf } from './narrate.ts';
 import { toDeadlines } from './values.ts';
 
-const PHASE_LENGTHS = ['3s', '6s', '9s', '5s', '5s'] as const;
+const PHASE_LENGTHS = ['5m', '5m', '5m', '5m', '5m'] as const;
+/** In their second turn of DEBATE the agents have nothing to add. */
+const PACE = { rounds: { proposal: 1, debate: 2 }, turnSeconds: 30 } as const;
 /** Counted from when the service listens. */
 const DEMO_MILLIS_MAX = 55_000;
 
@@ -67,9 +69,11 @@ async function perform({ baseUrl, relayerUrl, killNode }: Stage, signal: AbortSi
   const { chamberId } = await host.agent.createChamber({
     name: 'What shall we build together?',
     minBackersForGraduation: 3,
+    ...PACE,
     ...toDeadlines(PHASE_LENGTHS, Date.now()),
   });
   for (const { agent } of players) await agent.joinChamber(chamberId);
+  await host.agent.start(chamberId);
 
   const { forum } = host.agent;
   console.log(phaseHeading('LOBBY'));

@@ -22,7 +22,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'demo',
-    summary: 'Plays a chamber with five agents on a temporary service, to the root on a chain, in under a minute',
+    summary: 'Plays a chamber with five agents on a temporary service, to the root on a chain, in under 15 seconds',
     options: {
       '--watch': 'keep the service running, and print the address of the page that shows the chamber',
       '--nodes <count>':

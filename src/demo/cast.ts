@@ -83,11 +83,11 @@ export async function play(agent: Agent, character: Character, chamberId: number
   };
   const said = new Set<Turn['phase']>();
   for await (const turn of agent.turns(chamberId, { signal })) {
-    // With nothing to add, an agent keeps the turn, and the phase ends by its deadline.
-    if (said.has(turn.phase)) continue;
-    said.add(turn.phase);
     await pause(THINKING_MILLIS, undefined, { signal });
-    await speak(agent, character, turn).catch(ignoreTooLate);
+    // With nothing to add, an agent passes: once all of them do so in a row, the phase ends.
+    const move = said.has(turn.phase) ? agent.pass(chamberId, { signal }) : speak(agent, character, turn);
+    said.add(turn.phase);
+    await move.catch(ignoreTooLate);
   }
   for await (const { phase, state } of agent.forum.watch(chamberId, { signal })) {
     const allocations = allocationsOf(character, state.ideas);

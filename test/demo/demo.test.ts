@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
+import type { ChamberEvent } from '../../src/vocabulary/events.ts';
 import { CLI } from '../kit/programs.ts';
 
 const SLOW = { timeout: 150_000 };
@@ -14,6 +16,19 @@ async function runDemo(words: readonly string[], env: Readonly<Record<string, st
   });
   const [out, err, [exitCode]] = await Promise.all([text(demo.stdout), text(demo.stderr), once(demo, 'exit')]);
   return { out, err, exitCode };
+}
+
+/** How long the chamber took to be committed, and whether it was before even the first of its deadlines. */
+async function timesOf(file: string) {
+  const events = (await readFile(file, 'utf8'))
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as ChamberEvent);
+  const created = events[0];
+  const committed = events.find(({ type }) => type === 'chamber.committed');
+  if (created?.type !== 'chamber.created' || committed === undefined) throw new Error('the chamber is not committed');
+  const [began, ended] = [Date.parse(created.ts), Date.parse(committed.ts)];
+  return { millis: ended - began, isPaced: ended < Date.parse(created.payload.deadlines.lobbyDeadline) };
 }
 
 describe('the demo', () => {
@@ -30,6 +45,10 @@ describe('the demo', () => {
     expect(out.match(/^token of (REPAIR|RIVER) +0x[0-9a-fA-F]{40}$/gm)).toHaveLength(2);
     expect(out).toContain('audited: verified');
     const [file = ''] = /\S+\.ndjson$/m.exec(out) ?? [];
+    const { isPaced, millis } = await timesOf(file);
+    expect(isPaced).toBe(true);
+    // The node that is killed is replaced after seconds.
+    expect(millis).toBeLessThan(words.length > 0 ? 45_000 : 15_000);
     expect(await auditFile(file, {})).toMatchObject({ verdict: 'verified', counts: { verified: 16 } });
   });
 
