@@ -6,15 +6,20 @@ import { auditFile } from '../../src/audit/audit.ts';
 import { ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
 import { TwofoldTree } from '../../src/audit/chamber/merkle-root.ts';
 import { readLines } from '../../src/audit/line/input.ts';
-import { playSample } from './sample.ts';
+import { playPacedSample, playSample } from './sample.ts';
 
-const LINES = '../../fixtures/logs/chamber.ndjson';
-const EXPECTED = '../../fixtures/logs/chamber.expected.json';
+const FOLDER = '../../fixtures/logs';
 const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 
-describe('the sample log', () => {
+describe.each([
+  { name: 'chamber', play: playSample, lines: 22, moves: 16 },
+  { name: 'chamber-with-rounds', play: playPacedSample, lines: 28, moves: 26 },
+])('the sample log $name', ({ name, play, lines: lineCount, moves: moveCount }) => {
+  const LINES = `${FOLDER}/${name}.ndjson`;
+  const EXPECTED = `${FOLDER}/${name}.expected.json`;
+
   test('is what the service writes, byte for byte', async () => {
-    const { lines, expected } = await playSample();
+    const { lines, expected } = await play();
     await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot(LINES);
     await expect(`${JSON.stringify(expected, null, 2)}\n`).toMatchFileSnapshot(EXPECTED);
   });
@@ -23,7 +28,8 @@ describe('the sample log', () => {
     const report = await auditFile(pathOf(LINES), {});
     const open = report.checks.filter(({ verdict }) => verdict !== 'verified').map(({ name }) => name);
     expect(open).toEqual(['preview', 'views', 'contract', 'receipts', 'registration']);
-    expect(report).toMatchObject({ verdict: 'verified', chamberId: 1, lines: 22, moves: 16, brokenEvents: [] });
+    const counts = { lines: lineCount, moves: moveCount };
+    expect(report).toMatchObject({ verdict: 'verified', chamberId: 1, ...counts, brokenEvents: [] });
     expect(report.counts).toEqual({ verified: 16, broken: 0, undecided: 0, notEvaluated: 5, total: 21 });
   });
 

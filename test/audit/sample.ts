@@ -1,9 +1,10 @@
-// The sample log: one chamber from creation to its tokens, played on the real service with fixed keys, nonces and times, so
-// that it comes out the same byte for byte. Its files in fixtures/logs are written anew by `npm test -- sample -u`.
+// The sample logs: a chamber from creation to its tokens, and one with rounds, played on the real service with fixed keys, nonces and
+// times, so that they come out the same byte for byte. Their files in fixtures/logs are written anew by `npm test -- sample -u`.
 import { encodeFunctionData, type Hex, keccak256, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { House, PUBLIC_URL, registrationOf } from '../kit/house.ts';
@@ -34,17 +35,36 @@ export interface Sample {
 }
 
 export async function playSample(): Promise<Sample> {
+  const house = await openHouse();
+  await playMoves(moverOf(house));
+  house.clock.set(START + 5 * HOUR);
+  await playRelay(house);
+  return sampleOf(house);
+}
+
+/** A chamber with rounds: each phase ends by the event, or the turn, after which nothing is left to come. */
+export async function playPacedSample(): Promise<Sample> {
+  const house = await openHouse();
+  await playRounds(moverOf(house));
+  const commit = await signedCommit(house, { nonce: 7, fee: 100n });
+  await record(house, { type: 'relay.commit_submitted', payload: commit });
+  await recordCommitted(house, { txHash: commit.txHash, committedAt: toTimestamp(house.clock.read()) });
+  return sampleOf(house);
+}
+
+async function openHouse(): Promise<House> {
   const house = new House();
   for (const [index, signer] of [ANN, BOB, CAT].entries()) {
     const body = { ...registrationOf(signer), walletAddress: WALLETS[index] };
     await house.must('POST', '/register', { body });
   }
-  await playMoves(moverOf(house));
-  house.clock.set(START + 5 * HOUR);
-  await playRelay(house);
+  return house;
+}
+
+async function sampleOf(house: House): Promise<Sample> {
   const read = (path: string) => house.must('GET', `/chambers/${CHAMBER_ID}${path}`);
-  const [preview, chamber] = [await read('/merkle-preview'), await read('')];
-  const expected = { preview, chamber, ideas: await read('/ideas'), allocations: await read('/allocations') };
+  const [root, chamber] = [await preview(house), await read('')];
+  const expected = { preview: root, chamber, ideas: await read('/ideas'), allocations: await read('/allocations') };
   return { lines: await house.lines(CHAMBER_ID), expected };
 }
 
@@ -90,28 +110,51 @@ async function playMoves(move: Move): Promise<void> {
   await move(4, ANN, '/1/allocate/reveal', ALLOCATIONS.ann.reveal);
 }
 
+/** No idea graduates. Two rounds of PROPOSAL, of which CAT's last turn runs out; DEBATE ends by three silent turns in a row. */
+async function playRounds(move: Move): Promise<void> {
+  const pace = { rounds: { proposal: 2, debate: 3 }, turnSeconds: 60, movesPerTurn: 1 };
+  await move(0, ANN, '', {
+    name: 'A quick garden',
+    ...deadlinesFrom(START),
+    ...pace,
+    maxMembers: 4,
+    minBackersForGraduation: 3,
+  });
+  for (const member of [ANN, BOB, CAT]) await move(0, member, '/1/join', {});
+  await move(0, ANN, '/1/start', {});
+  await move(0, ANN, '/1/propose', { name: 'Compost for all', ticker: 'SOIL', description: DESCRIPTION });
+  await move(0, ANN, '/1/pass', {});
+  await move(0, BOB, '/1/propose', { name: 'Rain barrels', ticker: 'RAIN' });
+  await move(0, BOB, '/1/pass', {});
+  await move(0, CAT, '/1/pass', {});
+  await move(0, ANN, '/1/propose', { name: 'A shed', ticker: 'SHED' });
+  await move(0, ANN, '/1/pass', {});
+  await move(0, BOB, '/1/pass', {});
+  // CAT's minute runs out, and with it PROPOSAL: the last turn of the second round.
+  await move(0.025, ANN, '/1/debate', { ideaId: 'idea-2', comment: 'Barrels first.' });
+  await move(0.025, ANN, '/1/pass', {});
+  await move(0.025, BOB, '/1/debate', { comment: 'Agreed.' });
+  await move(0.025, BOB, '/1/pass', {});
+  // Three turns in a row without a word: CAT's, ANN's and BOB's.
+  for (const member of [CAT, ANN, BOB]) await move(0.025, member, '/1/pass', {});
+  await move(0.025, CAT, '/1/allocate/commit', ALLOCATIONS.cat.commit);
+  await move(0.025, ANN, '/1/allocate/commit', ALLOCATIONS.ann.commit);
+  await move(0.025, BOB, '/1/allocate/commit', ALLOCATIONS.bob.commit);
+  await move(0.025, ANN, '/1/allocate/reveal', ALLOCATIONS.ann.reveal);
+  await move(0.025, CAT, '/1/allocate/reveal', ALLOCATIONS.cat.reveal);
+  await move(0.025, BOB, '/1/allocate/reveal', ALLOCATIONS.bob.reveal);
+}
+
 /** A commitment whose fee was raised once, a token, and a deployment that failed. */
 async function playRelay(house: House): Promise<void> {
-  const { forum } = house;
-  const record = async (fact: ServiceFact) => {
-    house.clock.advance(1_000);
-    await forum.submit({ operation: 'record', chamberId: CHAMBER_ID, fact });
-  };
-  const { root: merkleRoot, eventCount } = await house.must('GET', '/chambers/1/merkle-preview');
-  const commit = encodeFunctionData({ abi: ABI, functionName: 'commitChamber', args: [1n, merkleRoot] });
-  const first = await signed(REGISTRY, commit, { nonce: 7, fee: 100n });
-  const raised = await signed(REGISTRY, commit, { nonce: 7, fee: 110n });
-  await record({ type: 'relay.commit_submitted', payload: first });
-  await record({ type: 'relay.commit_submitted', payload: raised });
-  const { txHash } = raised;
-  const committedAt = '2030-01-01T05:00:04.000Z';
-  await record({
-    type: 'chamber.committed',
-    payload: { merkleRoot, eventCount, txHash, blockNumber: 42, committedAt },
-  });
+  const first = await signedCommit(house, { nonce: 7, fee: 100n });
+  const raised = await signedCommit(house, { nonce: 7, fee: 110n });
+  await record(house, { type: 'relay.commit_submitted', payload: first });
+  await record(house, { type: 'relay.commit_submitted', payload: raised });
+  await recordCommitted(house, { txHash: raised.txHash, committedAt: '2030-01-01T05:00:04.000Z' });
   const token = await signed(FACTORY, deployment(), { nonce: 8, fee: 100n });
-  await record({ type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...token } });
-  await record({
+  await record(house, { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...token } });
+  await record(house, {
     type: 'idea.deployed',
     payload: {
       ideaId: 'idea-1',
@@ -120,10 +163,29 @@ async function playRelay(house: House): Promise<void> {
       graduatedAt: '2030-01-01T05:00:06.000Z',
     },
   });
-  await record({
+  await record(house, {
     type: 'idea.deploy_failed',
     payload: { ideaId: 'idea-2', txHash: null, reason: 'IdeaAlreadyDeployed(1, idea-2)' },
   });
+}
+
+/** Records the fact, a second after the event before it. */
+async function record({ clock, forum }: House, fact: ServiceFact): Promise<void> {
+  clock.advance(1_000);
+  await forum.submit({ operation: 'record', chamberId: CHAMBER_ID, fact });
+}
+
+const preview = (house: House) => house.must('GET', `/chambers/${CHAMBER_ID}/merkle-preview`);
+
+async function signedCommit(house: House, terms: Terms): Promise<RelayTransaction> {
+  const args = [BigInt(CHAMBER_ID), (await preview(house)).root] as const;
+  return signed(REGISTRY, encodeFunctionData({ abi: ABI, functionName: 'commitChamber', args }), terms);
+}
+
+async function recordCommitted(house: House, block: { readonly txHash: Hex; readonly committedAt: string }) {
+  const { root: merkleRoot, eventCount } = await preview(house);
+  const payload = { merkleRoot, eventCount, ...block, blockNumber: 42 };
+  await record(house, { type: 'chamber.committed', payload });
 }
 
 const ABI = parseAbi([
