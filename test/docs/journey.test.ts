@@ -41,6 +41,7 @@ test('a journey through every endpoint is as the document says', { timeout: 180_
   await settle(id);
   await readEvents(id, await webSocket.close());
   await readLists(id);
+  await startWithRounds();
   await failByHttp(id);
   expect(unseen()).toEqual([]);
 });
@@ -250,6 +251,28 @@ async function readLists(id: number) {
   await live.call('GET', '/ideas');
   await live.call('GET', `/ideas/RAIN?chamberId=${id}`);
   await live.call('GET', '/ideas/NONE', { failsWith: 'FORUM_ERR_NOT_FOUND' });
+}
+
+async function startWithRounds() {
+  const deadlines = DEADLINES.map((name, index) => [name, new Date(live.now() + (index + 1) * 600_000).toISOString()]);
+  const pace = { rounds: { proposal: 1, debate: 2 }, movesPerTurn: 1, turnSeconds: 601 };
+  const body = { name: 'Quick', ...Object.fromEntries(deadlines), ...pace };
+  const { body: created } = await live.call('POST', '/chambers', { by: ann, body });
+  expect(created).toMatchObject({ warnings: [expect.any(String), expect.any(String)] });
+  const { chamberId } = created as { chamberId: number };
+  const path = `/chambers/${chamberId}/start`;
+  await live.call('POST', path, { by: ann, failsWith: 'FORUM_ERR_CONFLICT' });
+  await live.call('POST', `/chambers/${chamberId}/join`, { by: bob });
+  await live.call('POST', path, { by: bob, failsWith: 'FORUM_ERR_FORBIDDEN' });
+  const { body: due } = await live.call('GET', '/me/todo', { by: ann });
+  expect(due).toMatchObject({ todo: [{ chamberId, must: 'wait', may: ['join', 'start'] }] });
+  await live.call('POST', path, { by: ann, body: {} });
+  await live.call('POST', path, { by: ann, body: {}, failsWith: 'FORUM_ERR_PHASE' });
+  await live.call('POST', `/chambers/${chamberId}/pass`, { by: bob });
+  const { body: view } = await live.call('GET', `/chambers/${chamberId}`);
+  expect(view).toMatchObject({ phase: 'DEBATE', rounds: pace.rounds, movesPerTurn: 1 });
+  const { body: log } = await live.call('GET', `/chambers/${chamberId}/events`);
+  expect(String(log).trimEnd().split('\n').flatMap(live.described.problemsOfEvent)).toEqual([]);
 }
 
 async function failByHttp(id: number) {

@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { keccak_256 } from '@noble/hashes/sha3.js';
+import { Hono } from 'hono';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { docsRoutes } from '../../src/docs/routes.ts';
 import { httpRoutes } from '../../src/http/app.ts';
+import type { ForumApp } from '../../src/http/context.ts';
 import { workedCommitment, workedSignature } from '../../src/http/worked-example.ts';
 import { COMMITMENT, SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
-import { House } from '../kit/house.ts';
 import { LIMITS } from './limits.ts';
 import { type LiveService, startLive } from './live-service.ts';
 
@@ -60,7 +61,7 @@ test('a document is made when first asked for, and kept', async () => {
       return ++made;
     },
   };
-  const { app } = new House();
+  const app: ForumApp = new Hono();
   docsRoutes(app, { version: '1', publicUrls: [], endpoints: httpRoutes, limits });
   expect(made).toBe(0);
   const guideFor = async (host: string) => (await app.request('/agent-guide', { headers: { host } })).text();
