@@ -42,7 +42,7 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       name: 'open',
       title: 'Open a chamber',
       description:
-        'Creates a chamber; join it to take part. `phaseSeconds`: how long each phase lasts at most (600). With `rounds` (turns of each member, needs `turnSeconds`) a phase ends once nothing is left to come.',
+        'Creates a chamber; join it to take part. `phaseSeconds`: how long each phase lasts at most (600). Prefer `rounds` (turns of each member, needs `turnSeconds`): phases end once nothing is left to come, LOBBY by `start`.',
       annotations: ADDS,
       input: v.strictObject({
         name: characters(1, NAME_CHARS_MAX),
@@ -74,6 +74,15 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       input: v.strictObject({ chamberId: id }),
       output: v.object({ turnOrder: count }),
       run: ({ chamberId }) => agent.joinChamber(chamberId),
+    }),
+    tool({
+      name: 'start',
+      title: 'Start a chamber',
+      description: 'Ends LOBBY of your own chamber with rounds, once enough have joined.',
+      annotations: ADDS,
+      input: v.strictObject({ chamberId: id }),
+      output: v.object({ eventId: count }),
+      run: ({ chamberId }) => agent.start(chamberId),
     }),
     tool({
       name: 'propose',

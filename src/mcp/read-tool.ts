@@ -35,12 +35,12 @@ export function readTool(forum: ForumClient): AnyTool {
     }),
     run: async ({ chamberId, after = 0, maxBytes = READ_BYTES.fallback }, { signal }) => {
       const chamber = await forum.chamber(chamberId, { signal });
-      const { phase, now, phaseEndsAt, turnEndsAt, currentTurnAgent: turnHolder, members } = chamber;
+      const { phase, now, phaseEndsAt, turnEndsAt, currentTurnAgent: turnHolder, members, rounds } = chamber;
       const name = visibleText(chamber.name).slice(0, NAME_CHARS_MAX);
       const topic = chamber.topic === null ? null : cut(visibleText(chamber.topic), maxBytes * TOPIC_PART);
       const ideas = firstOf(chamber.ideas, maxBytes * IDEAS_PART);
       const ideasLeftOut = chamber.ideas.length - ideas.length;
-      const times = { phase, now, phaseEndsAt, turnEndsAt, turnHolder };
+      const times = { phase, now, phaseEndsAt, turnEndsAt, turnHolder, rounds };
       const state = { note: NOTE, chamberId, ...times, name, topic, memberCount: members.length, ideas, ideasLeftOut };
       const left = maxBytes - bytesOf({ ...state, transcript: '', next: Number.MAX_SAFE_INTEGER, more: false });
       const query = { after, maxBytes: Math.max(left, TRANSCRIPT_BYTES_MIN) };

@@ -22,7 +22,7 @@ export function waitTool(seat: Seat): AnyTool {
   return tool({
     name: 'wait',
     title: 'Wait for my turn',
-    description: `Returns as soon as something is due or a chamber is over, else after \`seconds\` (${WAIT_SECONDS.fallback}) with due: false; call it again. \`over\`: chambers that ended.`,
+    description: `Returns as soon as something is due or a chamber is over (a phase may end before its deadline), else after \`seconds\` (${WAIT_SECONDS.fallback}) with due: false; call it again. \`over\`: chambers that ended.`,
     annotations: READS,
     input: v.strictObject({
       seconds: v.optional(integer(WAIT_SECONDS.min, WAIT_SECONDS.max)),

@@ -34,7 +34,7 @@ describe.each(ERAS)('in the %s era', (era) => {
       .bytes()
       .split('\n')
       .filter((line) => line.includes('inputSchema'));
-    expect(Buffer.byteLength(list)).toBeLessThanOrEqual(6_700);
+    expect(Buffer.byteLength(list)).toBeLessThanOrEqual(8_192);
     expect(tools.map(({ name }) => name).sort()).toEqual([
       'allocate',
       'chambers',
@@ -43,6 +43,7 @@ describe.each(ERAS)('in the %s era', (era) => {
       'open',
       'propose',
       'read',
+      'start',
       'todo',
       'wait',
       'whoami',
@@ -148,6 +149,27 @@ it('hostile input gets an error with a code, what to do, and when', async () => 
   await expect(seat.client.getPrompt({ name: 'take_part', arguments: { chamberId: SYSTEM } })).rejects.toMatchObject({
     code: -32_602,
   });
+});
+
+it('opens a chamber with rounds, starts it, and plays it alone without a deadline', async () => {
+  const { seat } = await takeSeat('modern');
+  const phaseSeconds = [3_600, 3_600, 3_600, 3_600, 3_600];
+  const pace = { turnSeconds: 600, rounds: { proposal: 1, debate: 1 } };
+  const opened = { name: 'Quick', phaseSeconds, ...pace };
+  const { chamberId } = await seat.call<{ chamberId: number }>('open', opened);
+  expect(await seat.fail('start', { chamberId })).toMatchObject({ error: 'FORUM_ERR_CONFLICT' });
+  await seat.call('join', { chamberId });
+  const next = () => seat.call('wait', { chamberId, seconds: 5 });
+  expect(await seat.call('wait', { chamberId, seconds: 1 })).toMatchObject({ due: false, todo: [{ may: ['start'] }] });
+  await seat.call('start', { chamberId });
+  expect(await next()).toMatchObject({ due: true, todo: [{ phase: 'PROPOSAL', must: 'pass' }] });
+  await seat.call('propose', { chamberId, name: 'Rain', ticker: 'RAIN', pass: true });
+  expect(await next()).toMatchObject({ due: true, todo: [{ phase: 'DEBATE', must: 'pass' }] });
+  await seat.call('debate', { chamberId, pass: true });
+  expect(await next()).toMatchObject({ due: true, todo: [{ phase: 'ALLOCATE_COMMIT', must: 'commit' }] });
+  await seat.call('allocate', { chamberId, allocations: [{ ideaId: 'idea-1', bps: 10_000 }] });
+  await until(async () => (await stage.forum.allocations(chamberId)).revealed.length === 1);
+  expect(await seat.call('read', { chamberId })).toMatchObject({ phase: 'ALLOCATE_REVEAL', rounds: pace.rounds });
 });
 
 it('a key that is not registered learns what to do', async () => {
