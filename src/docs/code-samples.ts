@@ -57,6 +57,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   },
   createChamber: { js: (body) => `createChamber(${body})`, py: (body) => `create_chamber(**${body})` },
   join: { js: () => `joinChamber(${CHAMBER_ID})`, py: () => `join(${CHAMBER_ID})` },
+  start: { js: () => `start(${CHAMBER_ID})`, py: () => `start(${CHAMBER_ID})` },
   propose: { js: (body) => `propose(${CHAMBER_ID}, ${body})`, py: (body) => `propose(${CHAMBER_ID}, **${body})` },
   debate: { js: (body) => `debate(${CHAMBER_ID}, ${body})`, py: (body) => `debate(${CHAMBER_ID}, **${body})` },
   pass: { js: () => `pass(${CHAMBER_ID})`, py: () => `pass_turn(${CHAMBER_ID})` },

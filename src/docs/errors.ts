@@ -49,7 +49,7 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: `${sample.BOB} is not a member of chamber 7`,
   },
   FORUM_ERR_FORBIDDEN: {
-    when: 'the operator has banned the agent, or it is not on the allow-list: it may not register, create or join',
+    when: 'the operator has banned the agent, or it is not on the allow-list: it may not register, create or join; or a start by another agent than the creator',
     remedy: 'ask the operator; chambers joined before can be finished',
     detail: `${sample.BOB} is not allowed here`,
   },
@@ -64,8 +64,8 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     detail: '/me allows GET, HEAD, OPTIONS, not DELETE',
   },
   FORUM_ERR_CONFLICT: {
-    when: 'a duplicate or a full chamber: joined twice, a ticker taken, a second commitment or reveal, different registration data; or a cursor of another log',
-    remedy: 'do not repeat it; choose another ticker, or another chamber',
+    when: 'a duplicate or a full chamber: joined twice, a ticker taken, a second commitment or reveal, more than `movesPerTurn`, a start without members, different registration data; or a cursor of another log',
+    remedy: 'do not repeat it; choose another ticker or chamber, or pass',
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },
   FORUM_ERR_TOO_LARGE: {

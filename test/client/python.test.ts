@@ -135,6 +135,22 @@ python('plays a chamber as the README shows, by a clock hours behind the service
   expect(JSON.parse(stdout)).toEqual([types, types, types.map((_, index) => `${chamberId}:${index + 1}`)]);
 });
 
+python('plays a chamber with rounds as the README shows, hours before its deadlines', SLOW, async () => {
+  const stage = await openStage();
+  atEnd(() => stage.stop());
+  const ann = await newAgent(stage);
+  const rounds = { proposal: 1, debate: 2 };
+  const { chamberId } = await ann.createChamber({ ...newChamber(stage.now()), turnSeconds: 600, rounds });
+  await ann.joinChamber(chamberId);
+  const { exited, did } = await play(stage, readmeProgram(), chamberId, 2, ENV);
+  await ann.start(chamberId);
+  for await (const _ of ann.turns(chamberId)) await ann.pass(chamberId);
+  await ann.commit(chamberId, []);
+  expect(await exited).toEqual([0, null]);
+  const { revealed } = await stage.forum.allocations(chamberId);
+  expect(revealed).toMatchObject([{ did, allocations: [{ ideaId: 'idea-1', bps: 6000 }] }]);
+});
+
 python('plays a chamber alone as the README shows, with one idea and one comment', SLOW, async () => {
   const stage = await openStage();
   atEnd(() => stage.stop());
@@ -178,12 +194,18 @@ print(json.dumps([[line.event["type"] for line in pages], streamed, cursors]))
 `;
 
 /** Runs the program on the service until its agent has joined, as one of so many members. */
-async function play(stage: Stage, program: string, chamberId: number, members: number) {
+async function play(
+  stage: Stage,
+  program: string,
+  chamberId: number,
+  members: number,
+  env: NodeJS.ProcessEnv = behind(stage),
+) {
   const folder = temporaryFolder();
   const own = program.replace('http://127.0.0.1:8787', stage.baseUrl).replace('data/', `${folder}/`);
   const child = spawn('python3', ['-', `${chamberId}`], {
     cwd: folder,
-    env: behind(stage),
+    env,
     stdio: ['pipe', 'inherit', 'inherit'],
   });
   const exited = once(child, 'exit');

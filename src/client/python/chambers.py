@@ -308,6 +308,10 @@ class Agent(Reader):
     def join(self, chamber_id: int) -> dict:
         return self.call("POST", f"/chambers/{chamber_id}/join", {})
 
+    def start(self, chamber_id: int) -> dict:
+        """Ends the lobby of a chamber with rounds that this agent created and that has a member."""
+        return self.call("POST", f"/chambers/{chamber_id}/start", {})
+
     def propose(self, chamber_id: int, name: str, ticker: str, description: str = "") -> dict:
         return self.call("POST", f"/chambers/{chamber_id}/propose", {"name": name, "ticker": ticker, "description": description})
 
@@ -331,12 +335,12 @@ class Agent(Reader):
             raise ValueError(f"allocations must name ideas of the chamber, each once: {ids}")
         if not all(type(each["bps"]) is int and each["bps"] >= 0 for each in plain) or sum(each["bps"] for each in plain) > 10_000:
             raise ValueError("bps must be integers of at least 0 that add up to at most 10000")
-        created, place = self._proven_chamber(chamber_id)
-        if time.time() + ahead >= commits_closed_at(created):
+        closed_at, place, head = self._proven_chamber(chamber_id)
+        if time.time() + ahead >= closed_at:
             raise ChamberError("FORUM_ERR_PHASE", f"commits in chamber {chamber_id} are closed")
         salt = secrets.token_bytes(32)
         commitment = commitment_hash(chamber_id, self.did, plain, salt)
-        binding = {**place, "clockAheadMillis": round(ahead * 1000)}
+        binding = {**place, **head, "clockAheadMillis": round(ahead * 1000)}
         opening = {"chamberId": chamber_id, "did": self.did, "allocations": plain, "salt": f"0x{salt.hex()}", "binding": binding}
         self._openings[commitment] = opening
         if self._folder is not None:
@@ -364,21 +368,45 @@ class Agent(Reader):
         otherwise = "if you are sure that commits are closed, reveal with trust_service=True"
         if binding is None:
             raise ChamberError("CLIENT_ERR_COMMITMENT", f"an earlier version stored this opening without its service and chamber; {otherwise}")
-        created, place = self._proven_chamber(chamber_id)
+        closed_at, place, _ = self._proven_chamber(chamber_id, binding.get("head"))
         if {**binding, **place} != binding:
             raise ChamberError("CLIENT_ERR_COMMITMENT", f"chamber {chamber_id} of {self.base_url} is another one than the commitment was made in; {otherwise}")
-        left = commits_closed_at(created) - time.time() - binding["clockAheadMillis"] / 1000
+        left = closed_at - time.time() - binding["clockAheadMillis"] / 1000
         if not left <= EARLY_SECONDS:
             raise ChamberError("CLIENT_ERR_EARLY", f"commits in chamber {chamber_id} are open for {left:.0f} s by this machine's clock; {otherwise}")
         time.sleep(max(0, left))
 
-    def _proven_chamber(self, chamber_id: int) -> Tuple[dict, dict]:
-        """chamber.created, whose deadlines its creator has signed, and where it is: service, log and leaf."""
+    def _proven_chamber(self, chamber_id: int, known: Optional[dict] = None) -> Tuple[float, dict, dict]:
+        """When commits close, where the chamber is (service, log and leaf), and with rounds the `head` of its log.
+
+        In a chamber with rounds, where commits close as soon as all members have committed, every line is read. Raises CLIENT_ERR_CHAIN
+        unless the creator signed the deadlines and the rounds, members that they join, and each its commitment; and if the lines do not
+        hold `known`."""
         (lines, _), headers = self._exchange("GET", f"/chambers/{chamber_id}/events?after=0&limit=1", read=_read_page)
         line = follow(None, chamber_id, lines[0] if lines else "", self.limits)
         if line.event["type"] != "chamber.created" or not _are_deadlines_signed(line.event):
             raise ChamberError("CLIENT_ERR_CHAIN", f"the deadlines of chamber {chamber_id} are not signed by its creator")
-        return line.event, {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf}
+        place = {"service": self.base_url, "logId": headers.get("Log-Id"), "chamberLeaf": line.leaf}
+        closed_at = _instant(line.event["payload"]["deadlines"]["allocateCommitDeadline"])
+        if line.event["payload"].get("rounds") is None:
+            return closed_at, place, {}
+        members, committed, last_commit, is_known = set(), set(), closed_at, known is None
+        for line in self.history(chamber_id, line):
+            event = line.event
+            path = {"chamber.joined": "join", "allocation.committed": "allocate/commit"}.get(event["type"])
+            if path is not None and not _is_request_of(event, f"/chambers/{chamber_id}/{path}"):
+                raise ChamberError("CLIENT_ERR_CHAIN", f"event {line.event_id} of chamber {chamber_id} is not signed by {event['did']}")
+            if path == "join":
+                members.add(event["did"])
+            elif path is not None:
+                committed.add(event["did"])
+                last_commit = _instant(event["ts"])
+            is_known = is_known or known == {"eventId": line.event_id, "leaf": line.leaf}
+        if not is_known:
+            raise ChamberError("CLIENT_ERR_CHAIN", f"chamber {chamber_id} is not the one that was committed in")
+        is_complete = len(members) > 0 and committed == members
+        head = {"head": {"eventId": line.event_id, "leaf": line.leaf}}
+        return min(closed_at, last_commit) if is_complete else closed_at, place, head
 
     def call(self, method: str, path: str, value: Optional[dict] = None) -> Any:
         """Any signed request; returns the response's body."""
@@ -440,18 +468,23 @@ def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits
     return Line(expected, leaf_hash(text), text, event)
 
 
-def commits_closed_at(created: dict) -> float:
-    """The instant from which nobody can commit, in the service's time. It depends on verified lines alone."""
-    return _instant(created["payload"]["deadlines"]["allocateCommitDeadline"])
-
-
 def _are_deadlines_signed(created: dict) -> bool:
+    """And its rounds."""
     try:
-        request, did = created["request"], created["did"]
-        body, deadlines = json.loads(request["body"]), created["payload"]["deadlines"]
-        path = urllib.parse.urlsplit(request["targetUri"]).path
-        is_creation = request["method"] == "POST" and path.endswith("/chambers")
-        return is_creation and _is_signed(did, request) and all(_instant(body[name]) == _instant(deadlines[name]) for name in DEADLINES)
+        payload = created["payload"]
+        body, deadlines = json.loads(created["request"]["body"]), payload["deadlines"]
+        is_same = body.get("rounds") == payload.get("rounds") and all(_instant(body[name]) == _instant(deadlines[name]) for name in DEADLINES)
+        return is_same and _is_request_of(created, "/chambers")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return False
+
+
+def _is_request_of(event: dict, path: str) -> bool:
+    """Whether its agent signed the event's request, a POST to the path below any base URL."""
+    try:
+        request = event["request"]
+        is_to_path = request["method"] == "POST" and urllib.parse.urlsplit(request["targetUri"]).path.endswith(path)
+        return is_to_path and _is_signed(event["did"], request)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, InvalidSignature):
         return False
 
@@ -461,7 +494,7 @@ def _is_signed(did: str, request: dict) -> bool:
     covered, rest = re.fullmatch(r" *sig1=\(([^()]*)\)(.*)", request["signatureInput"]).groups()
     components, pairs = covered.split(), re.findall(r';\s*([a-z]+)=("(?:[^"\\]|\\.)*"|\d+)', rest)
     values = {'"@method"': request["method"], '"@target-uri"': request["targetUri"], '"content-digest"': request["contentDigest"]}
-    digest = base64.b64encode(hashlib.sha256(request["body"].encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256((request["body"] or "").encode()).digest()).decode()
     if sorted(components) != sorted(values) or dict(pairs).get("keyid") != f'"{did}"' or f"sha-256=:{digest}:" not in request["contentDigest"]:
         return False
     params = f"({' '.join(components)})" + "".join(f";{name}={value}" for name, value in pairs)
