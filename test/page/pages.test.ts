@@ -2,13 +2,17 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { toHtml } from '../../src/html/element.ts';
 import { Assets } from '../../src/page/assets.ts';
+import { chamberView } from '../../src/page/chamber-view.ts';
 import { PAGE_POLICY } from '../../src/page/document.ts';
 import type { JsonObject } from '../../src/vocabulary/values.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { START } from '../kit/clock.ts';
+import { fold } from '../kit/given.ts';
 import { House } from '../kit/house.ts';
+import { ANN, BOB, created, joined } from '../kit/pasts.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { HOSTILE } from './hostile.ts';
@@ -337,6 +341,12 @@ describe('a chamber with rounds', () => {
       'The chamber has no members: nobody can hold the turn.',
       'ended 01:02:00',
     ]);
+  });
+
+  it('is past a phase once the event that ended it is here, though the clock of a browser is behind', () => {
+    const state = fold([created({ ...PACE }), ...joined(ANN, BOB)]);
+    const html = toHtml(chamberView({ state, events: [], now: state.lastAt - 1_000, labels: new Map() }));
+    expect([step(html), ends(html)[0]]).toEqual(['Proposal', 'ended early 00:00:00']);
   });
 
   it('is listed with the end that its phase has now', async () => {
