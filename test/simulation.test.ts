@@ -28,7 +28,7 @@ const STATUSES = [200, 400, 401, 403, 404, 409];
 type Operation = ChamberMoveOperation;
 const OPERATIONS = Object.keys(chamberMoves) as readonly Operation[];
 const FITTING: Readonly<Record<Phase, readonly Operation[]>> = {
-  LOBBY: ['join'],
+  LOBBY: ['join', 'start'],
   PROPOSAL: ['propose', 'propose', 'pass'],
   DEBATE: ['debate', 'debate', 'pass'],
   ALLOCATE_COMMIT: ['commit'],
@@ -95,7 +95,8 @@ class Simulation {
     const chamberId = this.#random.chance(0.02) ? 999 : this.#random.pick([...this.#lines.keys()].slice(-3));
     const state = this.#states.get(chamberId);
     const operation = this.#operation(state);
-    const by = this.#mover(state);
+    const creator = this.#agents.find(({ did }) => did === state?.creatorDid);
+    const by = operation === 'start' && creator ? creator : this.#mover(state);
     const body = this.#bodyOf(operation, chamberId, by);
     await this.#send(
       this.#house.prepare('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), { by, body }),
@@ -122,14 +123,13 @@ class Simulation {
     const allocation = allocationOf(chamberId, by, hasIdeas ? { 'idea-1': 5_000 } : {});
     switch (operation) {
       case 'join':
+      case 'start':
       case 'pass':
         return this.#random.pick([undefined, {}]);
       case 'propose':
         return { name: 'Idea', ticker: this.#random.pick(['ABC', 'abc', 'XYZ', 'Q']), description: 'é' };
       case 'debate':
         return { ideaId: this.#random.pick([ideaId, null]), comment: 'hm', refinement: { n: this.#random.below(9) } };
-      case 'start':
-        return {};
       case 'commit':
         return allocation.commit;
       case 'reveal':
@@ -147,7 +147,13 @@ class Simulation {
     if (open.length >= CHAMBERS_OPEN_MAX || this.#lines.size >= CHAMBERS_MAX) return;
     const hours = Array.from({ length: 5 }, () => this.#random.pick([0, 1, 1, 2]));
     const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0.5));
-    const turns = this.#random.chance(0.5) ? { turnSeconds: 600 } : {};
+    const rounds = { proposal: 1 + this.#random.below(3), debate: 1 + this.#random.below(3) };
+    const turns = this.#random.pick([
+      {},
+      { turnSeconds: 600 },
+      { turnSeconds: 600, rounds },
+      { turnSeconds: 600, rounds, movesPerTurn: 1 },
+    ]);
     const body = { name: 'Random', ...deadlinesFrom(now, ends), ...turns };
     const answer = await this.#send(
       this.#house.prepare('POST', '/chambers', { by: this.#random.pick(this.#agents), body }),
@@ -218,14 +224,16 @@ async function simulate(seed: number): Promise<ReadonlySet<string>> {
 }
 
 describe(`a service under ${STEPS} random steps`, () => {
-  it.each(FIXED_SEEDS)(
-    'shows what its lines say after each, with every kind of event (SIMULATION_SEED=%i)',
+  const types = new Set<string>();
+
+  it.each([...FIXED_SEEDS, SIMULATION_SEED])(
+    'shows what its lines say after each (SIMULATION_SEED=%s)',
     async (seed) => {
-      expect(await simulate(seed)).toEqual(new Set(KINDS));
+      for (const type of await simulate(Number(seed))) types.add(type);
     },
   );
 
-  it(`shows what its lines say after each (SIMULATION_SEED=${SIMULATION_SEED})`, async () => {
-    expect(await simulate(Number(SIMULATION_SEED))).toContain('chamber.created');
+  it('has brought about every kind of event', () => {
+    expect([...types]).toEqual(expect.arrayContaining(KINDS));
   });
 });
