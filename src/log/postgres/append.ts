@@ -11,7 +11,9 @@
 // 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
 //    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
 // 5. An append whose answer was lost is resolved by the very same append: its leads wait for the first attempt as for any
-//    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
+//    competitor. If rows are there then and hold the same lines, the first attempt has succeeded. Its backend may have ended while it
+//    waited for a standby, which makes rows visible that no standby has: so the repeated append commits a message to the server's
+//    own log after them, and waits for the standby with it.
 // 6. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new
 //    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.
 // 7. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read.
@@ -45,6 +47,7 @@ export class Appender {
     const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
     const isEmpty = entries.length + registrations.length === 0;
     const left = isEmpty ? NOTHING_LEFT : await this.#write(client, { entries, registrations }, isRepeated);
+    if (isRepeated) await client.query(COMMIT_A_MESSAGE);
     if (left.conflicts.size + left.known.length + heads.size + signatures.length === 0) return ALL_WRITTEN;
     return this.#explain(client, batch, left);
   }
@@ -107,6 +110,9 @@ export class Appender {
     return { moved, found };
   }
 }
+
+/** A transaction that writes nothing waits for no standby. */
+const COMMIT_A_MESSAGE = "SELECT pg_logical_emit_message(true, 'chambers', ''::text)";
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 

@@ -1,14 +1,15 @@
 // The server goes away: no answered move is lost, none is doubled, and the nodes outlive it.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readPages } from '../../../src/log/pages.ts';
 import type { ChamberEvent } from '../../../src/vocabulary/events.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { House } from '../../kit/house.ts';
-import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
+import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
+import { entry } from '../entries.ts';
 
 async function inDebate(house: House) {
   const by = await house.agent();
@@ -114,6 +115,32 @@ describe('a server that is killed', () => {
     expect(await commentsOf(house, id)).toEqual(['later']);
   });
 });
+
+describe('an append whose backend ends while it waits for a standby', () => {
+  it('is answered once the standby has it, though the rows are visible before', { timeout: 60_000 }, async () => {
+    const server = await startPostgres();
+    atEnd(server.stop);
+    const store = await openStore(await temporaryPostgres(server.url));
+    const standby = async (name: string) => {
+      await execute(server.url, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
+      await execute(server.url, 'SELECT pg_reload_conf()');
+    };
+    await store.log.append({ entries: [entry(1, 1)] });
+    await standby('away');
+    let isAnswered = false;
+    const append = store.log.append({ entries: [entry(1, 2)] }).finally(() => {
+      isAnswered = true;
+    });
+    await vi.waitFor(async () => expect(await execute(server.url, END_WAITING)).toHaveLength(1));
+    await vi.waitFor(async () => expect(await store.log.lastEventId(1)).toBe(2));
+    await sleep(1_000);
+    const wasAnsweredEarly = isAnswered;
+    await standby('');
+    expect([await append, wasAnsweredEarly]).toEqual([{ moved: new Map(), found: new Map() }, false]);
+  });
+});
+
+const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
 /** A TCP proxy that cuts every connection at the n-th piece of data from now on, with or without handing that piece over. */
 async function openProxy(target: string) {
