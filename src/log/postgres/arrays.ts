@@ -35,7 +35,7 @@ export const TEXT: ElementType<string> = {
   write: (array, value, at) => void array.write(value, at),
 };
 
-/** Without a BigInt, which would take longer than all else. */
+/** A BigInt would take longer than all else. */
 export const BIGINT: ElementType<number> = {
   name: 'bigint',
   id: 20,

@@ -8,7 +8,7 @@ import { hostUrls } from './database-url.ts';
 const CONNECT_TIMEOUT_MS = 5_000;
 /** A server that is silent for so long is taken for lost. */
 const SILENCE_MS_MAX = 10_000;
-/** From the first lost connection on: as long as a promotion takes, and within the time that a stop has. */
+/** The time counts from the first lost connection: a promotion takes as long, and a stop has more. */
 const PATIENCE_MS = 5_000;
 const RETRY_PAUSE_MS = 100;
 
@@ -40,7 +40,7 @@ export class Connections {
   readonly #urls: readonly string[];
   readonly #max: number;
   readonly #options: Required<ConnectionOptions>;
-  /** With those of callers. */
+  /** Connections that callers have taken are in it too. */
   readonly #all = new Set<pg.Client>();
   readonly #pool = new Set<pg.Client>();
   readonly #idle: pg.Client[] = [];

@@ -13,7 +13,7 @@ const READINGS = 4;
 /** Round trips are no longer, unless the network or a process between hangs. */
 const ROUND_TRIP_MS_MAX = 250;
 const INTERVAL_MS = 60_000;
-/** After a measurement that proved little. */
+/** A measurement that proved little is repeated sooner. */
 const RETRY_MS = 5_000;
 const DRIFT_MS_MIN = 100;
 

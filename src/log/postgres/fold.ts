@@ -27,7 +27,7 @@ export interface FoldSummary {
   readonly badStreams: ReadonlySet<StreamId>;
 }
 
-/** Of each stream `onFault` gets the first fault only, because later events build on it. `schema` holds the stored snapshots. */
+/** `onFault` gets only the first fault of each stream, because later events build on it. `schema` holds the stored snapshots. */
 export async function foldLog(client: Client, schema: string, onFault: (fault: Fault) => void): Promise<FoldSummary> {
   const summary = { events: 0, chambers: 0, accounts: 0, badStreams: new Set<StreamId>() };
   const fail = (row: StoredEvent, problem: string) => {
@@ -91,7 +91,7 @@ interface FoldRow extends StoredEvent {
   readonly state_crc: number | null;
 }
 
-/** As numbers: bigint would be text. */
+/** The columns are read as numbers, because bigint would be text. */
 function streamsQuery(schema: string): string {
   return `SELECT CASE WHEN e.stream ~ '^[0-9]' THEN e.stream::float8 END AS chamber_id,
       CASE WHEN e.stream !~ '^[0-9]' THEN e.stream END AS account, e.event_id::float8, at::float8, line, signature, nodes,
@@ -117,7 +117,7 @@ function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
   return after;
 }
 
-/** Of the registrations by the hash of their signature, those that the table lacks. */
+/** Returns the registrations that the table lacks; they come by the hash of their signature. */
 async function unremembered(client: Client, registered: ReadonlyMap<string, FoldRow>): Promise<readonly FoldRow[]> {
   if (registered.size === 0) return [];
   const { rows } = await client.query<{ readonly hash: string; readonly did: string; readonly event_id: number }>(

@@ -5,7 +5,7 @@ import type { StreamId } from '../stream-id.ts';
 /** PostgreSQL's limit is 8,000; a longer list becomes a call to look at every followed stream. */
 const PAYLOAD_BYTES_MAX = 7_900;
 export const ANY_STREAM = '';
-/** From a node that has begun to listen, or has heard of no other. The others respond, and any stream may have grown. */
+/** A node sends it that has begun to listen, or has heard of no other. The others respond, and any stream may have grown. */
 export const HELLO = '?';
 
 interface NotifierOptions {

@@ -12,7 +12,7 @@ export class PostgresLease implements Lease {
   readonly #name: string;
   readonly #query: Query;
   #hold: string = randomUUID();
-  /** By performance.now(), counted from before the database was asked: never later than by the database's clock. */
+  /** It is by performance.now(), from before the database was asked: never later than by the database's clock. */
   #endsAt: Millis = 0;
   #timer: NodeJS.Timeout | undefined;
   #claiming: Promise<void> | undefined;

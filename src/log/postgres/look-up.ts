@@ -8,7 +8,7 @@ import { toStream } from './growth.ts';
 import { damageIn, type StoredLine } from './lines.ts';
 
 export interface LookUp {
-  /** Of the streams asked for; 0 for one without events. */
+  /** The last event of each stream asked for; 0 for one without events. */
   readonly lastEventIds: ReadonlyMap<StreamId, number>;
   /** The highest chamberId in use, 0 in an empty log. */
   readonly lastChamberId: number;
@@ -48,7 +48,7 @@ export async function lookUp(
 
 /** The first row has the highest chamberId in place of an event's id. */
 interface Row extends StoredLine {
-  /** Of the streams asked for, in their order; null in the rows of lines. */
+  /** The heads of the streams asked for, in their order; null in the rows of lines. */
   readonly heads: string | null;
   readonly stream: string;
   readonly key: Buffer;

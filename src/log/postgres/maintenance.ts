@@ -10,7 +10,7 @@ import { foldLog } from './fold.ts';
 import { MOVED_TRIGGER, requireLog } from './schema.ts';
 import { openTransaction } from './transaction.ts';
 
-/** Beside running nodes: all of it is read at one moment. Of each stream only the first fault is reported. */
+/** Nodes may run meanwhile: all of it is read at one moment. Only the first fault of each stream is reported. */
 export async function fsckPostgres(url: string, report: (fault: Fault) => void): Promise<FsckSummary> {
   return withLog(url, 'REPEATABLE READ', async (client, schema) => {
     let faults = 0;
@@ -95,7 +95,7 @@ export function throwFault({ stream, eventId, problem }: Fault): never {
   throw new Error(`event ${eventId} of ${stream} is damaged: ${problem}`);
 }
 
-/** For a restored copy, before a node is started on it. Under another id, a log that has moved may take events again. */
+/** An operator runs it on a restored copy before a node is started on that. Under another id, a log that has moved may take events again. */
 export async function renewPostgres(url: string): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
   return withLog(url, 'READ COMMITTED', async (client) => {
     const logId = randomBytes(16).toString('hex');

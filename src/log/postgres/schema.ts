@@ -10,7 +10,7 @@ const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one migration at a time in a database. */
 const MIGRATION_LOCK = '4848270581';
 
-/** Of a log that has moved. */
+/** A log that has moved has this trigger. */
 export const MOVED_TRIGGER = 'events_refuse_moved';
 
 export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
@@ -151,7 +151,7 @@ function requireKnown(version: number | undefined): void {
   throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
 }
 
-/** In the caller's transaction. Returns the schema's name; throws an Error of one line unless the database is empty. */
+/** Runs in the caller's transaction. Returns the schema's name; throws an Error of one line unless the database is empty. */
 export async function createSchema(client: Client, url: string): Promise<string> {
   await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
   const isEmpty = (await readVersion(client).catch(() => 0)) === undefined;

@@ -18,7 +18,7 @@ import { Writes } from './writes.ts';
 export interface PostgresStoreOptions {
   /** `postgres://…`, with several hosts separated by commas. */
   readonly url: string;
-  /** Beside three for moves and wake-ups. */
+  /** Three more serve moves and wake-ups. */
   readonly connectionsMax: number;
   /** Called once for each stream in which damage is met. */
   readonly onDamage?: (damage: StreamDamaged) => void;

@@ -9,7 +9,7 @@ const NO_LIMIT = 0;
 
 export interface Transaction {
   readonly client: Client;
-  /** Of its own, for what has to be committed meanwhile. */
+  /** What has to be committed meanwhile uses these. */
   readonly connections: Connections;
   readonly close: () => Promise<void>;
 }
