@@ -44,7 +44,7 @@ export async function copyLog(from: string, to: string): Promise<CopySummary> {
   }
 }
 
-/** Of every row, those of chambers with their place. The rows are written to `target` on the way. */
+/** The sum covers every row, a chamber's with its place. The rows are written to `target` on the way. */
 async function fingerprint(rowsOf: Pick<CopySource, 'events' | 'kept'>, target?: CopyTarget) {
   let sum = 0n;
   let events = 0;

@@ -26,7 +26,7 @@ export interface LogEntry {
   readonly nodes: Uint8Array | null;
   /** Rows of the derived tables, written in the same transaction. */
   readonly listings: readonly Listing[];
-  /** Of the stream after this event; written in the same transaction. */
+  /** The state of the stream after this event, written in the same transaction. */
   readonly snapshot?: Snapshot | undefined;
   /** The token of the lease under which it was decided: it is written only while that lease is held. */
   readonly lease?: string | undefined;
@@ -43,7 +43,7 @@ export interface Registration {
   readonly signature: string | null;
   /** Personal data. */
   readonly operatorEmail: string | undefined;
-  /** For one without a line: the account's head that it was decided on. It is written only while that is the head. */
+  /** A registration without a line names the account's head that it was decided on, and is written only while that is the head. */
   readonly unchangedAt?: number | undefined;
 }
 

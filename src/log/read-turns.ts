@@ -13,7 +13,7 @@ const PAGES_PER_BULK_PAGE = 5;
 export class ReadTurns {
   readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { foreground: [], bulk: [] };
   #isTurnDue = false;
-  /** By a reader that has not passed it on; the next turn begins in any case. */
+  /** A reader that does not pass the turn on delays the others only until the next one begins. */
   #isTaken = false;
   #bytesLeft = BYTES_PER_TURN;
   #pages = 0;
@@ -26,7 +26,7 @@ export class ReadTurns {
     return Promise.resolve();
   }
 
-  /** After a page of so many bytes: the next reader shares what is left of the turn. */
+  /** The caller has read a page of so many bytes; the next reader shares what is left of the turn. */
   pass(bytes: number): void {
     this.#bytesLeft -= bytes;
     if (this.#bytesLeft <= 0) return;

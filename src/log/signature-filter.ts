@@ -2,7 +2,7 @@
 // in the index would cost more than writing it there. Two Bloom filters, of which the older is dropped when the newer is full;
 // sqlite/event-index.ts argues why neither a restart nor that turn makes a false negative.
 
-/** Of one filter; two of them take 512 KiB. */
+/** Two filters of this size take 512 KiB. */
 const BITS = 2 ** 21;
 /** Signatures in one filter: with four bits each, one look-up in four hundred is a false positive. */
 const SIGNATURES_MAX = 2 ** 17;

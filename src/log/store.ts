@@ -30,7 +30,7 @@ export interface LogMeta {
 
 /** What the processes that share a store need of each other. */
 export interface NodeCoordination {
-  /** From now on this process tries to hold it, and takes it when another one ends or freezes. One name is asked for once. */
+  /** This process tries to hold the lease from now on, and takes it when another one ends or freezes. One name is asked for once. */
   lease(name: string): Lease;
   /**
    * `wake` is called when another process has appended to a followed stream, or to any chamber if ALL_CHAMBERS is followed: soon
@@ -42,13 +42,13 @@ export interface NodeCoordination {
 
 /** What one process at a time may do. A hold may end at any moment, which only an append notices for certain. */
 export interface Lease {
-  /** Of this hold alone; undefined while the process does not hold it. */
+  /** Each hold has another token; undefined while the process does not hold the lease. */
   readonly token: string | undefined;
   /** Ends the hold, and waits for no further one. */
   release(): Promise<void>;
 }
 
-/** Of a process that has its store alone, whose lock keeps others out. */
+/** A process that has its store alone always holds it: the store's lock keeps others out. */
 export const SOLE_LEASE: Lease = { token: 'sole', release: async () => {} };
 
 export interface Follower {
