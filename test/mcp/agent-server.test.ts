@@ -153,10 +153,8 @@ it('hostile input gets an error with a code, what to do, and when', async () => 
 
 it('opens a chamber with rounds, starts it, and plays it alone without a deadline', async () => {
   const { seat } = await takeSeat('modern');
-  const phaseSeconds = [3_600, 3_600, 3_600, 3_600, 3_600];
   const pace = { turnSeconds: 600, rounds: { proposal: 1, debate: 1 } };
-  const opened = { name: 'Quick', phaseSeconds, ...pace };
-  const { chamberId } = await seat.call<{ chamberId: number }>('open', opened);
+  const { chamberId } = await seat.call<{ chamberId: number }>('open', { name: 'Quick', ...pace });
   expect(await seat.fail('start', { chamberId })).toMatchObject({ error: 'FORUM_ERR_CONFLICT' });
   await seat.call('join', { chamberId });
   const next = () => seat.call('wait', { chamberId, seconds: 5 });
