@@ -108,6 +108,41 @@ describe('the same signed request at every node at once', () => {
   });
 });
 
+describe('a chamber with rounds, in which nodes decide at once,', () => {
+  it('has one end of each phase, which every node goes by', async () => {
+    const { nodes, first } = await openNodes();
+    const agents = [await first.agent(), await first.agent(), await first.agent()];
+    const pace = { turnSeconds: 3_600, rounds: { proposal: 1, debate: 1 }, maxMembers: agents.length };
+    const id = await openChamber(first, agents, pace);
+    const phases: unknown[] = [];
+    /** Each agent does it at its own node; each is tried until its turn, or its phase, has come. */
+    const allAtOnce = async (path: string, bodyOf: (by: Signer) => object = () => ({})) => {
+      const tries = agents.map(async (by, at) => {
+        const node = nodes[at] as House;
+        for (;;) {
+          const { status, body } = await node.request('POST', `/chambers/${id}/${path}`, { by, body: bodyOf(by) });
+          if (status === 200) return;
+          expect(body.error).toMatch(/^FORUM_ERR_(TURN|PHASE)$/);
+        }
+      });
+      await Promise.all(tries);
+      const views = await Promise.all(nodes.map((node) => node.must('GET', `/chambers/${id}`)));
+      for (const view of views) expect(view).toEqual(views[0]);
+      phases.push(views[0].phase);
+    };
+    await allAtOnce('pass');
+    await allAtOnce('pass');
+    await allAtOnce('allocate/commit', (by) => allocationOf(id, by).commit);
+    await allAtOnce('allocate/reveal', (by) => allocationOf(id, by).reveal);
+    expect(phases).toEqual(['DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL', 'ALLOCATE_REVEAL']);
+    expect(await first.log.lastEventId(id)).toBe(1 + agents.length * 5);
+    const late = await Promise.all(
+      nodes.map((node) => node.request('POST', `/chambers/${id}/pass`, { by: agents[0], body: {} })),
+    );
+    expect(late.map(({ body }) => body.error)).toEqual(nodes.map(() => 'FORUM_ERR_PHASE'));
+  });
+});
+
 describe('a read', () => {
   it('shows at any node what another one has answered', async () => {
     const { nodes, first } = await openNodes();
