@@ -12,8 +12,8 @@ import { openRpc } from '../src/relayer/rpc.ts';
 import { decodeTransaction, openAccount, signTransaction } from '../src/relayer/transactions.ts';
 import type { RelayTransaction } from '../src/vocabulary/service-payloads.ts';
 import { parse, rechained, toText } from './audit/forge.ts';
+import { openLiveService } from './client/live-service.ts';
 import { playChamber } from './client/play-chamber.ts';
-import { openStage } from './client/stage.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
 import { deployFor, fund, NEXT, NEXT_KEY } from './relayer/owner-account.ts';
 import { quorumFile } from './relayer/quorum-file.ts';
@@ -45,18 +45,18 @@ function verdicts(report: ChamberReport | undefined) {
 }
 
 test('a chamber gets its root and its token, and the auditor verifies them', async () => {
-  const stage = await openStage(env);
-  atEnd(() => stage.stop());
-  await playChamber(stage);
-  expect(await stage.forum.ideas()).toMatchObject([
+  const live = await openLiveService(env);
+  atEnd(() => live.stop());
+  await playChamber(live);
+  expect(await live.forum.ideas()).toMatchObject([
     { ticker: 'IDEA', tokenAddress: expect.stringMatching(/^0x\w{40}$/) },
   ]);
-  const { chambers } = await auditService(stage.baseUrl, { chain });
+  const { chambers } = await auditService(live.baseUrl, { chain });
   const [report] = chambers;
   expect(report?.verdict).toBe('verified');
   expect(verdicts(report)).toEqual(['verified', 'verified', 'verified']);
 
-  const lines = (await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text()).trim().split('\n');
+  const lines = (await (await fetch(`${live.baseUrl}/chambers/1/events`)).text()).trim().split('\n');
   const path = join(temporaryFolder(), 'forged.ndjson');
   writeFileSync(path, toText(await withOtherIdea(lines)));
   const forged = await auditFile(path, {});
@@ -79,10 +79,10 @@ test.each<readonly [string, Readonly<Record<string, string>>, RegExp]>([
   ['the key of another account', { RELAYER_PRIVATE_KEY: `0x${'0e'.repeat(32)}` }, /^RELAYER_PRIVATE_KEY: .*NotDealer/],
   ['the reference profile', { CONTRACTS: '', CONTRACTS_FILE: '' }, /^CHAMBER_REGISTRY_ADDRESS: .*roots/],
 ])('a start with %s is refused', async (_title, changes, problem) => {
-  await expect(openStage({ ...env, ...changes })).rejects.toThrow(problem);
+  await expect(openLiveService({ ...env, ...changes })).rejects.toThrow(problem);
 });
 
 test('a start with a wrong sum of bps is refused', async () => {
   const CONTRACTS_FILE = quorumFile({ bps: [1, 1, 1, 1, 1, 1] });
-  await expect(openStage({ ...env, CONTRACTS_FILE })).rejects.toThrow(/^CONTRACTS_FILE: .*InvalidBpsSum\(6\)/);
+  await expect(openLiveService({ ...env, CONTRACTS_FILE })).rejects.toThrow(/^CONTRACTS_FILE: .*InvalidBpsSum\(6\)/);
 });

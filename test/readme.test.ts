@@ -9,7 +9,7 @@ import { VARIABLES } from '../src/config.ts';
 import { commitmentHash } from '../src/crypto/commitment.ts';
 import { leafHash, nodeHash } from '../src/crypto/merkle.ts';
 import { toHex } from '../src/vocabulary/values.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './client/live-service.ts';
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
 
@@ -57,15 +57,15 @@ describe('README.md', () => {
   });
 
   it('plays a whole chamber on the command line', SLOW, async () => {
-    const stage = await open({ CHAIN: '' });
+    const live = await open({ CHAIN: '' });
     // Long phases, which end when their moves are made, however long the commands take.
     const commands = commandsOf(README, 'chamber create').replaceAll(/=\d+s\b/g, '=1h');
-    const pasted = pasteCommands(commands, stage.baseUrl, stage.sharedTimeEnv);
-    await Promise.race([pasted, vi.waitFor(() => stage.forum.chamber(1), SLOW)]);
+    const pasted = pasteCommands(commands, live.baseUrl, live.sharedTimeEnv);
+    await Promise.race([pasted, vi.waitFor(() => live.forum.chamber(1), SLOW)]);
     const turns = ['chamber.passed', 'chamber.passed'];
     await Promise.race([
       pasted,
-      endPhases(stage, ['chamber.joined', ...turns, 'allocation.committed', 'allocation.revealed']),
+      endPhases(live, ['chamber.joined', ...turns, 'allocation.committed', 'allocation.revealed']),
     ]);
     const { output } = await pasted;
     expect(output).toMatch(/^phase +COMMITTED$/m);
@@ -78,12 +78,12 @@ describe('src/client/README.md', () => {
 
   it('has an agent live through a chamber', SLOW, async () => {
     expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(18);
-    const stage = await open();
-    const { chamberId } = await (await newAgent(stage)).createChamber(newChamber(stage.now()));
-    const agent = paste(LIVING_AGENT, stage.baseUrl, chamberId);
+    const live = await open();
+    const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
+    const agent = paste(LIVING_AGENT, live.baseUrl, chamberId);
     const moves = ['chamber.joined', 'chamber.passed', 'chamber.debated', 'allocation.committed'];
-    const types = await endPhases(stage, moves, agent.advance);
-    for await (const { type } of stage.forum.events(chamberId, { after: types.length })) {
+    const types = await endPhases(live, moves, agent.advance);
+    for await (const { type } of live.forum.events(chamberId, { after: types.length })) {
       types.push(type);
       if (type === 'allocation.revealed') break;
     }
@@ -93,27 +93,27 @@ describe('src/client/README.md', () => {
 
   it('has a consumer follow a chamber, and resume where it was', SLOW, async () => {
     expect(linesOf(CONSUMER)).toBeLessThanOrEqual(10);
-    const stage = await open();
-    const [ada, bob] = [await newAgent(stage), await newAgent(stage)];
-    const { chamberId } = await ada.createChamber(newChamber(stage.now()));
-    const first = paste(CONSUMER, stage.baseUrl, chamberId);
+    const live = await open();
+    const [ada, bob] = [await newAgent(live), await newAgent(live)];
+    const { chamberId } = await ada.createChamber(newChamber(live.now()));
+    const first = paste(CONSUMER, live.baseUrl, chamberId);
     await first.printed(/^1 chamber\.created\n$/);
     await ada.joinChamber(chamberId);
     await first.printed(/^1 chamber\.created\n2 chamber\.joined\n$/);
     await first.kill();
     await bob.joinChamber(chamberId);
     // An event that was being handled when the process died is repeated.
-    await paste(CONSUMER, stage.baseUrl, chamberId).printed(/^(2 chamber\.joined\n)?3 chamber\.joined\n$/);
+    await paste(CONSUMER, live.baseUrl, chamberId).printed(/^(2 chamber\.joined\n)?3 chamber\.joined\n$/);
   });
 });
 
 describe('src/audit/README.md', () => {
   it('exports and audits a chamber', SLOW, async () => {
-    const stage = await open();
-    const agent = await newAgent(stage);
-    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    const live = await open();
+    const agent = await newAgent(live);
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
     await agent.joinChamber(chamberId);
-    const { output } = await pasteCommands(commandsOf(AUDIT, 'export'), stage.baseUrl);
+    const { output } = await pasteCommands(commandsOf(AUDIT, 'export'), live.baseUrl);
     expect(output.match(/\b0 broken\b/g)).toHaveLength(3);
   });
 });
@@ -121,9 +121,9 @@ describe('src/audit/README.md', () => {
 describe('src/log/README.md', () => {
   it('backs a database up and checks the copy', SLOW, async () => {
     const database = join(folder, 'chambers.db');
-    const stage = await open({ DATABASE_PATH: database });
-    await newAgent(stage);
-    const { output } = await pasteCommands(commandsOf(LOG, 'backup'), stage.baseUrl, { DATABASE_PATH: database });
+    const live = await open({ DATABASE_PATH: database });
+    await newAgent(live);
+    const { output } = await pasteCommands(commandsOf(LOG, 'backup'), live.baseUrl, { DATABASE_PATH: database });
     expect(output).toMatch(/^faults +0$/m);
   });
 
@@ -227,10 +227,10 @@ function areInstalled(...tools: readonly string[]): boolean {
   }
 }
 
-async function open(settings?: Readonly<Record<string, string>>): Promise<Stage> {
-  const stage = await openStage(settings);
-  atEnd(() => stage.stop());
-  return stage;
+async function open(settings?: Readonly<Record<string, string>>): Promise<LiveService> {
+  const live = await openLiveService(settings);
+  atEnd(() => live.stop());
+  return live;
 }
 
 /** Waits for events of these types, in this order, and ends the phase after each. Returns all types until then. */

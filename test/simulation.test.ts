@@ -10,11 +10,11 @@ import type { ServiceFact } from '../src/vocabulary/events.ts';
 import { type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './kit/chambers.ts';
 import { HOUR } from './kit/clock.ts';
-import { type Answer, House, type Prepared, registrationOf } from './kit/house.ts';
 import { Random } from './kit/random.ts';
 import { Signer } from './kit/signer.ts';
 import { temporaryDatabase } from './kit/temporary.ts';
-import { witness, witnessLists } from './kit/witness.ts';
+import { type Answer, type Prepared, registrationOf, TestService } from './kit/test-service.ts';
+import { verifyChamber, verifyLists } from './kit/verify-chamber.ts';
 
 const STEPS = 300;
 const AGENTS = 4;
@@ -43,18 +43,18 @@ class Simulation {
   readonly #states = new Map<number, ChamberState>();
   readonly #lines = new Map<number, readonly string[]>();
   readonly #accepted: { request: Prepared; body: unknown }[] = [];
-  #house: House;
+  #service: TestService;
 
   constructor(seed: number) {
     this.#random = new Random(seed);
     // One more than will be registered.
     this.#agents = Array.from({ length: AGENTS + 1 }, () => new Signer(this.#random.bytes(32)));
-    this.#house = new House({ path: this.#path, ...OPTIONS });
+    this.#service = new TestService({ path: this.#path, ...OPTIONS });
   }
 
   async start(): Promise<void> {
     for (const agent of this.#agents.slice(0, AGENTS)) {
-      await this.#house.must('POST', '/register', { body: registrationOf(agent) });
+      await this.#service.must('POST', '/register', { body: registrationOf(agent) });
     }
     // The agent that is not registered may have been the one that tried.
     while (this.#lines.size === 0) await this.#createChamber();
@@ -78,12 +78,12 @@ class Simulation {
 
   async check(): Promise<void> {
     for (const [chamberId, before] of this.#lines) {
-      const { state, lines } = await witness(this.#house, chamberId);
+      const { state, lines } = await verifyChamber(this.#service, chamberId);
       expect(lines.slice(0, before.length)).toEqual(before);
       this.#states.set(chamberId, state);
       this.#lines.set(chamberId, lines);
     }
-    await witnessLists(this.#house, [...this.#states.values()]);
+    await verifyLists(this.#service, [...this.#states.values()]);
   }
 
   /** The kinds of event that came about. */
@@ -99,19 +99,19 @@ class Simulation {
     const by = operation === 'start' && creator ? creator : this.#mover(state);
     const body = this.#bodyOf(operation, chamberId, by);
     await this.#send(
-      this.#house.prepare('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), { by, body }),
+      this.#service.prepare('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), { by, body }),
     );
   }
 
   /** Mostly one that the phase allows, so that chambers get on. */
   #operation(state: ChamberState | undefined): Operation {
     if (state === undefined || this.#random.chance(0.2)) return this.#random.pick(OPERATIONS);
-    return this.#random.pick(FITTING[phaseAt(state, this.#house.forum.now())]);
+    return this.#random.pick(FITTING[phaseAt(state, this.#service.forum.now())]);
   }
 
   /** Mostly the member in turn, if there is one. */
   #mover(state: ChamberState | undefined): Signer {
-    const holder = state && turnHolderAt(state, this.#house.forum.now());
+    const holder = state && turnHolderAt(state, this.#service.forum.now());
     const isPolite = this.#random.chance(0.7);
     return (isPolite && this.#agents.find(({ did }) => did === holder)) || this.#random.pick(this.#agents);
   }
@@ -142,7 +142,7 @@ class Simulation {
   }
 
   async #createChamber(): Promise<void> {
-    const now = this.#house.forum.now();
+    const now = this.#service.forum.now();
     const open = [...this.#states.values()].filter((state) => !isClosed(state, now));
     if (open.length >= CHAMBERS_OPEN_MAX || this.#lines.size >= CHAMBERS_MAX) return;
     const hours = Array.from({ length: 5 }, () => this.#random.pick([0, 1, 1, 2]));
@@ -156,13 +156,13 @@ class Simulation {
     ]);
     const body = { name: 'Random', ...deadlinesFrom(now, ends), ...turns };
     const answer = await this.#send(
-      this.#house.prepare('POST', '/chambers', { by: this.#random.pick(this.#agents), body }),
+      this.#service.prepare('POST', '/chambers', { by: this.#random.pick(this.#agents), body }),
     );
     if (answer.status === 200) this.#lines.set(answer.body.chamberId, []);
   }
 
   async #send(request: Prepared): Promise<Answer> {
-    const answer = await this.#house.send(request);
+    const answer = await this.#service.send(request);
     expect(STATUSES).toContain(answer.status);
     if (answer.status === 200) this.#accepted.push({ request, body: answer.body });
     return answer;
@@ -172,34 +172,34 @@ class Simulation {
   async #retry(): Promise<void> {
     if (this.#accepted.length === 0) return;
     const { request, body } = this.#random.pick(this.#accepted);
-    const heads = () => Promise.all([...this.#lines.keys()].map((id) => this.#house.log.lastEventId(id)));
+    const heads = () => Promise.all([...this.#lines.keys()].map((id) => this.#service.log.lastEventId(id)));
     const before = await heads();
-    expect(await this.#house.send(request)).toMatchObject({ status: 200, body });
+    expect(await this.#service.send(request)).toMatchObject({ status: 200, body });
     expect(await heads()).toEqual(before);
   }
 
   async #moveClock(): Promise<void> {
-    this.#house.clock.advance(Math.floor(this.#random.pick([-0.1, 0.01, 0.1, 0.3, 0.5]) * HOUR));
+    this.#service.clock.advance(Math.floor(this.#random.pick([-0.1, 0.01, 0.1, 0.3, 0.5]) * HOUR));
   }
 
   async #restart(): Promise<void> {
-    await this.#house.close();
-    this.#house = new House({ path: this.#path, ...OPTIONS, clock: this.#house.clock });
+    await this.#service.close();
+    this.#service = new TestService({ path: this.#path, ...OPTIONS, clock: this.#service.clock });
   }
 
   /** What the relayer would record next for a chamber that has ended. */
   async #relay(): Promise<void> {
-    const now = this.#house.forum.now();
+    const now = this.#service.forum.now();
     const ended = [...this.#states.values()].find((state) => isClosed(state, now) && !isSettled(state));
     if (ended === undefined) return;
     const { chamberId, settlement } = ended;
     const waiting = graduates(ended).find(({ ideaId }) => deploymentOf(settlement, ideaId).outcome === null);
     const txHash = `0x${'77'.repeat(32)}` as const;
     const deployed = { txHash, tokenAddress: `0x${'88'.repeat(20)}`, graduatedAt: toTimestamp(now) };
-    if (settlement.committed === null) return recordCommit(this.#house.forum, chamberId);
+    if (settlement.committed === null) return recordCommit(this.#service.forum, chamberId);
     if (waiting === undefined) return;
     const fact: ServiceFact = { type: 'idea.deployed', payload: { ideaId: waiting.ideaId, ...deployed } };
-    await this.#house.forum.submit({ operation: 'record', chamberId, fact });
+    await this.#service.forum.submit({ operation: 'record', chamberId, fact });
   }
 }
 

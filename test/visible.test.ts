@@ -11,7 +11,7 @@ import { createReadingHandler } from '../src/mcp/reading-server.ts';
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { visibleJson, visibleLine, visibleText } from '../src/vocabulary/visible.ts';
 import { enterPhase, openChamber } from './kit/chambers.ts';
-import { House } from './kit/house.ts';
+import { TestService } from './kit/test-service.ts';
 
 const KINDS = ['Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Bidi_Control', 'Variation_Selector', 'Default_Ignorable_Code_Point'];
 const UNSEEN = new RegExp(`[${KINDS.map((kind) => `\\p{${kind}}`).join('')}]`, 'u');
@@ -81,17 +81,20 @@ describe('shown nowhere:', () => {
   });
 
   it('transcripts, in both forms', async () => {
-    const house = new House();
-    const ann = await house.agent();
-    const id = await openChamber(house, [ann], { name: 'a\u200bb\u202e' });
-    await enterPhase(house, id, 'DEBATE');
+    const service = new TestService();
+    const ann = await service.agent();
+    const id = await openChamber(service, [ann], { name: 'a\u200bb\u202e' });
+    await enterPhase(service, id, 'DEBATE');
     for (let at = 0; at < SENDABLE.length; at += 1_000) {
       const comment = `a${SENDABLE.slice(at, at + 1_000).join('b')}c`;
-      await house.must('POST', `/chambers/${id}/debate`, { by: ann, body: { comment, refinement: { [comment]: 1 } } });
+      await service.must('POST', `/chambers/${id}/debate`, {
+        by: ann,
+        body: { comment, refinement: { [comment]: 1 } },
+      });
     }
     const forms = ['text/markdown', 'application/json'].map(async (accept) => {
       const path = `/chambers/${id}/transcript?maxBytes=1048576`;
-      return await (await house.app.request(path, { headers: { accept } }, {})).text();
+      return await (await service.app.request(path, { headers: { accept } }, {})).text();
     });
     const [markdown = '', json = ''] = await Promise.all(forms);
     expect(unseenIn(markdown)).toEqual([]);

@@ -42,7 +42,7 @@ const CHAIN = [
 ];
 
 /**
- * Suites whose houses and services `npm run test:postgres` puts on PostgreSQL. In the two left out the order of steps, or of all
+ * Suites whose services and services `npm run test:postgres` puts on PostgreSQL. In the two left out the order of steps, or of all
  * chambers' lines, is that of one process.
  */
 const ON_BOTH_STORES = [

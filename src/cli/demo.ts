@@ -10,7 +10,14 @@ import { auditFile } from '../audit/audit.ts';
 import { Agent } from '../client/agent.ts';
 import { ForumClient } from '../client/forum-client.ts';
 import { CAST, play } from '../demo/cast.ts';
-import { openCluster, openStage, readChain, type Stage, type Testimony, witness } from '../demo/stage.ts';
+import {
+  type DemoServices,
+  openCluster,
+  openDemoServices,
+  readChain,
+  type Testimony,
+  witness,
+} from '../demo/services.ts';
 import { paint } from '../process/terminal.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
 import { interruptible } from './environment.ts';
@@ -29,16 +36,16 @@ const DEMO_MILLIS_MAX = 55_000;
  */
 export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
   return await interruptible(new Error('interrupted'), async (interrupted) => {
-    const stage = await (nodes === 1 ? openStage() : openCluster(nodes));
+    const services = await (nodes === 1 ? openDemoServices() : openCluster(nodes));
     const { signal, release } = linkedSignal(interrupted, DEMO_MILLIS_MAX);
     // Every agent adds a listener.
     setMaxListeners(0, signal);
     try {
-      console.log(`The service listens on ${stage.baseUrl}, ${stage.description}.`);
-      if (isWatched) console.log(`Watch it in a browser: ${paint('bold', `${stage.baseUrl}/chambers/1`)}`);
-      const exitCode = await perform(stage, signal);
+      console.log(`The service listens on ${services.baseUrl}, ${services.description}.`);
+      if (isWatched) console.log(`Watch it in a browser: ${paint('bold', `${services.baseUrl}/chambers/1`)}`);
+      const exitCode = await perform(services, signal);
       if (isWatched) {
-        console.log(`\nThe page stays at ${stage.baseUrl}/chambers/1 until you press Ctrl-C.`);
+        console.log(`\nThe page stays at ${services.baseUrl}/chambers/1 until you press Ctrl-C.`);
         if (!interrupted.aborted) await once(interrupted, 'abort');
       }
       return exitCode;
@@ -46,12 +53,12 @@ export async function demoMain(isWatched = false, nodes = 1): Promise<number> {
       throw signal.aborted ? signal.reason : error;
     } finally {
       release();
-      await stage.close();
+      await services.close();
     }
   });
 }
 
-async function perform({ baseUrl, relayerUrl, killNode }: Stage, signal: AbortSignal): Promise<number> {
+async function perform({ baseUrl, relayerUrl, killNode }: DemoServices, signal: AbortSignal): Promise<number> {
   const players = CAST.map((character) => ({ character, agent: Agent.generate(baseUrl) }));
   const names = new Map(players.map(({ character, agent }) => [agent.did, character.name]));
   for (const [index, { character, agent }] of players.entries()) {
@@ -96,7 +103,7 @@ async function perform({ baseUrl, relayerUrl, killNode }: Stage, signal: AbortSi
 async function narratePhases(
   { forum }: Agent,
   chamberId: number,
-  { signal, killNode }: { readonly signal: AbortSignal; readonly killNode: Stage['killNode'] },
+  { signal, killNode }: { readonly signal: AbortSignal; readonly killNode: DemoServices['killNode'] },
 ): Promise<void> {
   for await (const { phase, state } of forum.watch(chamberId, { signal })) {
     if (phase !== 'LOBBY') console.log(phaseHeading(phase));

@@ -3,9 +3,9 @@ import { get } from 'node:http';
 import { expect, test } from 'vitest';
 import { baseOf } from '../../src/audit/line/evidence.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { House, PUBLIC_URL } from '../kit/house.ts';
 import { run } from '../kit/service.ts';
 import { digestOf, type Signer } from '../kit/signer.ts';
+import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 import { audit, type Line, parse, rechained, signedLine, toText } from './forge.ts';
 
 interface Oddity {
@@ -47,9 +47,9 @@ const ODDITIES: readonly (readonly [string, Oddity])[] = [
   ['text at the edge of Unicode', { body: JSON.stringify({ comment: '\u0000\u2028\u{10ffff}\ufeff' }) }],
 ];
 
-async function debate(house: House, by: Signer, oddity: Oddity): Promise<number> {
+async function debate(service: TestService, by: Signer, oddity: Oddity): Promise<number> {
   const { path = '/chambers/1/debate', body = '{"comment":"Hello"}', params = usual, digest = digestOf } = oddity;
-  const input = params(house.clock.seconds, by.did);
+  const input = params(service.clock.seconds, by.did);
   const contentDigest = digest(body);
   const values = { '@method': 'POST', '@target-uri': PUBLIC_URL + path, 'content-digest': contentDigest };
   const [, covered = ''] = /^\(([^)]*)\)/.exec(input) ?? [];
@@ -61,16 +61,16 @@ async function debate(house: House, by: Signer, oddity: Oddity): Promise<number>
     'signature-input': `sig1=${input}`,
     signature: `sig1=:${signature}:`,
   };
-  return (await house.send({ method: 'POST', path, body, headers })).status;
+  return (await service.send({ method: 'POST', path, body, headers })).status;
 }
 
 test.each(ODDITIES)('%s', async (_what, oddity) => {
-  const house = new House();
-  const ann = await house.agent();
-  await openChamber(house, [ann]);
-  await enterPhase(house, 1, 'DEBATE');
-  expect(await debate(house, ann, oddity)).toBe(200);
-  const { broken, check } = await audit(toText(await house.lines(1)));
+  const service = new TestService();
+  const ann = await service.agent();
+  await openChamber(service, [ann]);
+  await enterPhase(service, 1, 'DEBATE');
+  expect(await debate(service, ann, oddity)).toBe(200);
+  const { broken, check } = await audit(toText(await service.lines(1)));
   expect(broken).toEqual([]);
   for (const name of ['form', 'digest', 'signature', 'target', 'rules', 'payload', 'age'] as const) {
     expect(check(name).verdict, name).toBe('verified');
@@ -113,29 +113,29 @@ test('every Host that a service without PUBLIC_URL accepts is an address to the 
 });
 
 test.each(['.', '..'])('the ticker %s, which earlier releases accepted', async (ticker) => {
-  const house = new House();
-  const ann = await house.agent();
-  await openChamber(house, [ann]);
-  await enterPhase(house, 1, 'PROPOSAL');
-  await house.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
-  const lines = parse(await house.lines(1));
+  const service = new TestService();
+  const ann = await service.agent();
+  await openChamber(service, [ann]);
+  await enterPhase(service, 1, 'PROPOSAL');
+  await service.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
+  const lines = parse(await service.lines(1));
   const { payload: proposed } = lines.at(-1) as Line;
   const payload = { ...(proposed as Line), ticker };
   const { by, type, path } = { by: ann, type: 'chamber.proposed', path: 'propose' };
-  const at = house.clock.read();
+  const at = service.clock.read();
   const earlier = signedLine({ by, type, path, at, body: { name: 'N', ticker }, payload });
   expect((await audit(toText(rechained([...lines.slice(0, -1), earlier])))).broken).toEqual([]);
 });
 
 test('a log of development mode is judged by the rules, and reported as unsigned', async () => {
-  const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
-  const ann = await house.agent();
+  const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
+  const ann = await service.agent();
   const as = { headers: { 'x-dev-did': ann.did } };
-  await openChamber(house, [ann]);
-  await enterPhase(house, 1, 'PROPOSAL');
-  await house.must('POST', '/chambers/1/propose', { ...as, body: { name: 'N', ticker: 'T' } });
-  await house.must('POST', '/chambers/1/pass', as);
-  const lines = toText(await house.lines(1));
+  await openChamber(service, [ann]);
+  await enterPhase(service, 1, 'PROPOSAL');
+  await service.must('POST', '/chambers/1/propose', { ...as, body: { name: 'N', ticker: 'T' } });
+  await service.must('POST', '/chambers/1/pass', as);
+  const lines = toText(await service.lines(1));
   const { broken, named, check } = await audit(lines);
   expect(broken).toEqual(['signature']);
   expect([...named]).toEqual([3, 4]);

@@ -8,8 +8,8 @@ import type { ChainInfo } from '../../src/client/forum-client.ts';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
+import { type LiveService, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from '../client/live-service.ts';
 import { playChamber } from '../client/play-chamber.ts';
-import { newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from '../client/stage.ts';
 import { auditLines, type Json, type Line, parse, rechained, toText } from './forge.ts';
 import { signed } from './sample.ts';
 
@@ -17,7 +17,7 @@ import { signed } from './sample.ts';
 const RELAYER = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const STRANGER = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc';
 
-let stage: Stage;
+let live: LiveService;
 let info: ChainInfo;
 let chain: AuditedChain;
 let deployed: readonly Line[];
@@ -25,35 +25,35 @@ let failed: readonly Line[];
 
 /** Chamber 1 gets its token; the factory refuses the idea of chamber 2, whose proposer has no wallet. */
 beforeAll(async () => {
-  stage = await openStage({ CHAIN: '' });
-  await playChamber(stage);
+  live = await openLiveService({ CHAIN: '' });
+  await playChamber(live);
   await playFailure();
-  const { chain: known } = await stage.forum.health();
+  const { chain: known } = await live.forum.health();
   if (known === null || known === undefined) throw new Error('no chain');
   info = known;
   chain = new AuditedChain(info.rpcUrl ?? '', [info.registryAddress]);
   [deployed, failed] = [await linesOf(1), await linesOf(2)];
 }, 90_000);
-afterAll(() => stage.stop());
+afterAll(() => live.stop());
 
 async function playFailure() {
-  const bob = Agent.generate(new ForumClient(stage.baseUrl, stage.sharedTime));
+  const bob = Agent.generate(new ForumClient(live.baseUrl, live.sharedTime));
   await bob.register({ ...REGISTRATION, walletAddress: `0x${'0'.repeat(40)}` });
-  const { chamberId } = await bob.createChamber(newChamber(stage.now()));
+  const { chamberId } = await bob.createChamber(newChamber(live.now()));
   await bob.joinChamber(chamberId);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await bob.propose(chamberId, { name: 'None', ticker: 'NONE' });
-  stage.advance(2 * PHASE_MILLIS);
+  live.advance(2 * PHASE_MILLIS);
   await bob.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await bob.reveal(chamberId);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   const isOver = async () => (await linesOf(chamberId)).some(({ type }) => type === 'idea.deploy_failed');
   await vi.waitUntil(isOver, { timeout: 20_000 });
 }
 
 async function linesOf(chamberId: number): Promise<readonly Line[]> {
-  const text = await (await fetch(`${stage.baseUrl}/chambers/${chamberId}/events`)).text();
+  const text = await (await fetch(`${live.baseUrl}/chambers/${chamberId}/events`)).text();
   return parse(text.trimEnd().split('\n'));
 }
 

@@ -16,8 +16,8 @@ import { diagnose } from '../../src/audit/report/verdict.ts';
 import { isSignedBy, type VerifyingKey } from '../../src/crypto/verify.ts';
 import { canonicalJson } from '../../src/vocabulary/json.ts';
 import { type Hex, NO_PREVIOUS, toHex } from '../../src/vocabulary/values.ts';
-import { PUBLIC_URL } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
+import { PUBLIC_URL } from '../kit/test-service.ts';
 import { auditInBrowser } from './browser-core.ts';
 import { expectReport } from './report-schema.ts';
 

@@ -5,7 +5,7 @@ import type { AuditPolicy } from '../../src/audit/policy.ts';
 import { toDid } from '../../src/crypto/did-key.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { PUBLIC_URL } from '../kit/house.ts';
+import { PUBLIC_URL } from '../kit/test-service.ts';
 import { audit, auditLines, type Line, parse, rechained, signedLine, toText } from './forge.ts';
 import {
   AFTER_HONEST,

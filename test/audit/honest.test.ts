@@ -11,11 +11,11 @@ import { Relayer } from '../../src/relayer/relayer.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { relayerForum } from '../../src/service/chain.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
-import { House, registrationOf } from '../kit/house.ts';
 import { Random } from '../kit/random.ts';
 import { Signer } from '../kit/signer.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
 import { until } from '../kit/until.ts';
-import { recordingLogger } from '../relayer/stage.ts';
+import { recordingLogger } from '../relayer/relayer-chain.ts';
 import { accountsOf, auditLines, report, toText } from './forge.ts';
 
 const { HONEST_CHAMBERS = '12', HONEST_SEED = '1' } = process.env;
@@ -37,7 +37,7 @@ afterAll(async () => {
 });
 
 class World {
-  readonly house = new House();
+  readonly service = new TestService();
   readonly #random: Random;
   readonly #agents: readonly Signer[];
 
@@ -51,8 +51,8 @@ class World {
     for (const [index, by] of this.#agents.entries()) {
       const { operatorEmail: _, ...registration } = registrationOf(by);
       const walletAddress = `0x${(index % 3 === 2 ? '00' : `1${index}`).repeat(20)}`;
-      await this.house.must('POST', '/register', { body: { ...registrationOf(by), walletAddress } });
-      await this.house.must('POST', '/register', { by, body: { ...registration, walletAddress } });
+      await this.service.must('POST', '/register', { body: { ...registrationOf(by), walletAddress } });
+      await this.service.must('POST', '/register', { by, body: { ...registration, walletAddress } });
     }
   }
 
@@ -63,7 +63,7 @@ class World {
       const still: number[] = [];
       for (const chamberId of open) if (await this.#act(chamberId)) still.push(chamberId);
       open = still;
-      this.house.clock.advance(STEP_MILLIS + this.#random.below(2_000));
+      this.service.clock.advance(STEP_MILLIS + this.#random.below(2_000));
     }
   }
 
@@ -74,28 +74,28 @@ class World {
     const turns = this.#random.chance(0.5) ? { turnSeconds: this.#random.pick([60, 900, 1_800]) } : {};
     const body = {
       name: `Chamber ${chamberId}`,
-      ...deadlinesFrom(this.house.clock.read(), ends),
+      ...deadlinesFrom(this.service.clock.read(), ends),
       minBackersForGraduation: 1,
       ...turns,
     };
-    await this.house.must('POST', '/chambers', { by: this.#random.pick(this.#agents), body });
+    await this.service.must('POST', '/chambers', { by: this.#random.pick(this.#agents), body });
   }
 
   /** Some moves that the rules allow, and some that they may not; false once the chamber has ended. */
   async #act(chamberId: number): Promise<boolean> {
     for (let count = this.#random.below(4); count > 0; count--) {
-      const state = (await this.house.forum.chamber(chamberId))?.state;
-      const now = this.house.forum.now();
+      const state = (await this.service.forum.chamber(chamberId))?.state;
+      const now = this.service.forum.now();
       if (state === undefined || isClosed(state, now)) return false;
       const holder = turnHolderAt(state, now);
       const by = this.#agents.find(({ did }) => did === holder) ?? this.#random.pick(this.#agents);
       const [path, body] = this.#moveOf(phaseAt(state, now), chamberId, by);
-      const { status } = await this.house.request('POST', `/chambers/${chamberId}/${path}`, { by, body });
+      const { status } = await this.service.request('POST', `/chambers/${chamberId}/${path}`, { by, body });
       expect([200, 400, 403, 404, 409]).toContain(status);
-      this.house.clock.advance(this.#random.below(5_000));
+      this.service.clock.advance(this.#random.below(5_000));
     }
-    const chamber = await this.house.forum.chamber(chamberId);
-    return chamber !== undefined && !isClosed(chamber.state, this.house.forum.now());
+    const chamber = await this.service.forum.chamber(chamberId);
+    return chamber !== undefined && !isClosed(chamber.state, this.service.forum.now());
   }
 
   #moveOf(phase: string, chamberId: number, by: Signer): readonly [path: string, body?: object] {
@@ -120,9 +120,9 @@ class World {
 }
 
 /** Everything onto the chain: at first nothing is mined, so that fees are raised, and blocks are reorganized away. */
-async function relay({ house }: World): Promise<void> {
-  const lease = house.store.nodes?.lease('relayer') ?? SOLE_LEASE;
-  const forum = relayerForum(house.forum, lease);
+async function relay({ service }: World): Promise<void> {
+  const lease = service.store.nodes?.lease('relayer') ?? SOLE_LEASE;
+  const forum = relayerForum(service.forum, lease);
   let ahead = 0;
   const relayer = new Relayer({
     config: { ...chain.config, feeBumpSeconds: 30, confirmations: 2 },
@@ -132,14 +132,14 @@ async function relay({ house }: World): Promise<void> {
     rpcTimeoutMillis: 20_000,
   });
   // No block is older than the moves that it commits.
-  await rpc.request('evm_increaseTime', [Math.ceil((house.clock.read() - Date.now()) / 1000)]);
+  await rpc.request('evm_increaseTime', [Math.ceil((service.clock.read() - Date.now()) / 1000)]);
   await rpc.request('anvil_mine', ['0x5']);
   await rpc.request('evm_setAutomine', [false]);
   relayer.start();
   try {
     await until(async () => {
       ahead += 5_000;
-      return (await raisedFees(house)) > 0;
+      return (await raisedFees(service)) > 0;
     });
     await rpc.request('evm_setAutomine', [true]);
     await rpc.request('evm_mine', []);
@@ -157,8 +157,8 @@ async function relay({ house }: World): Promise<void> {
 }
 
 /** How many transactions replaced another at its nonce. */
-async function raisedFees(house: House): Promise<number> {
-  const sent = (await eventsOf(house)).filter(({ type }) => type === 'relay.commit_submitted');
+async function raisedFees(service: TestService): Promise<number> {
+  const sent = (await eventsOf(service)).filter(({ type }) => type === 'relay.commit_submitted');
   return sent.length - new Set(sent.map(({ payload }) => payload.nonce)).size;
 }
 
@@ -168,34 +168,34 @@ interface Event {
   readonly payload: { readonly nonce?: number };
 }
 
-async function eventsOf(house: House): Promise<readonly Event[]> {
+async function eventsOf(service: TestService): Promise<readonly Event[]> {
   const ids = Array.from({ length: CHAMBERS }, (_, index) => index + 1);
-  return (await Promise.all(ids.map((id) => house.lines(id)))).flat().map((line) => JSON.parse(line) as Event);
+  return (await Promise.all(ids.map((id) => service.lines(id)))).flat().map((line) => JSON.parse(line) as Event);
 }
 
-async function countOf(house: House, wanted: string): Promise<number> {
-  return (await eventsOf(house)).filter(({ type }) => type === wanted).length;
+async function countOf(service: TestService, wanted: string): Promise<number> {
+  return (await eventsOf(service)).filter(({ type }) => type === wanted).length;
 }
 
 test(
   `logs of ${CHAMBERS} random chambers are sound, by lines, accounts and chain (HONEST_SEED=${HONEST_SEED})`,
   async () => {
     const world = new World(Number(HONEST_SEED));
-    const { house } = world;
+    const { service } = world;
     await world.register();
     await world.play();
     await relay(world);
 
-    expect(await raisedFees(house)).toBeGreaterThan(0);
-    expect(await countOf(house, 'chamber.committed')).toBe(CHAMBERS);
-    expect(await countOf(house, 'idea.deployed')).toBeGreaterThan(0);
-    expect(await countOf(house, 'idea.deploy_failed')).toBeGreaterThan(0);
+    expect(await raisedFees(service)).toBeGreaterThan(0);
+    expect(await countOf(service, 'chamber.committed')).toBe(CHAMBERS);
+    expect(await countOf(service, 'idea.deployed')).toBeGreaterThan(0);
+    expect(await countOf(service, 'idea.deploy_failed')).toBeGreaterThan(0);
 
-    const accounts = await accountTexts(house);
+    const accounts = await accountTexts(service);
     const audited = new AuditedChain(chain.config.rpcUrl, [chain.config.registryAddress]);
     const policy = { factories: [chain.config.factoryAddress] };
     for (let chamberId = 1; chamberId <= CHAMBERS; chamberId++) {
-      const text = toText(await house.lines(chamberId));
+      const text = toText(await service.lines(chamberId));
       expect((await report(text)).sentence, `chamber ${chamberId}`).toBe('Sound.');
       const audit = await auditLines(text, policy);
       await compareChain(audit, audited, chamberId);
@@ -211,8 +211,8 @@ test(
   SLOW,
 );
 
-async function accountTexts(house: House): Promise<string> {
-  const dids = new Set((await eventsOf(house)).flatMap(({ did }) => did ?? []));
-  const pages = [...dids].map((did) => house.log.readPage(did, 0, 100));
+async function accountTexts(service: TestService): Promise<string> {
+  const dids = new Set((await eventsOf(service)).flatMap(({ did }) => did ?? []));
+  const pages = [...dids].map((did) => service.log.readPage(did, 0, 100));
   return (await Promise.all(pages)).map(({ ndjson }) => ndjson.toString()).join('');
 }

@@ -6,39 +6,39 @@ import { listedAccounts } from '../../src/audit/account/accounts.ts';
 import { auditContext } from '../../src/audit/context.ts';
 import { readLines } from '../../src/audit/line/input.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { House, registrationOf } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
 import { audit, type Json, type Line, parse, rechained, toText } from './forge.ts';
 
 const WALLET = `0x${'ab'.repeat(20)}`;
 const OTHER_WALLET = `0x${'cd'.repeat(20)}`;
 
-let house: House;
+let service: TestService;
 let ann: Signer;
 let moves: Line[];
 let account: Line[];
 
 async function register(by: Signer, walletAddress: string) {
   const { operatorEmail: _, ...content } = registrationOf(by);
-  await house.must('POST', '/register', { by, body: { ...content, walletAddress } });
+  await service.must('POST', '/register', { by, body: { ...content, walletAddress } });
 }
 
 async function accountOf({ did }: Signer): Promise<Line[]> {
-  const { ndjson } = await house.log.readPage(did, 0, 100);
+  const { ndjson } = await service.log.readPage(did, 0, 100);
   return parse(ndjson.toString().trimEnd().split('\n'));
 }
 
 /** ANN registers, signs her registration, and proposes; a minute later she takes another wallet. */
 beforeEach(async () => {
-  house = new House();
-  ann = await house.agent();
-  house.clock.advance(1_000);
+  service = new TestService();
+  ann = await service.agent();
+  service.clock.advance(1_000);
   await register(ann, WALLET);
-  await openChamber(house, [ann]);
-  await enterPhase(house, 1, 'PROPOSAL');
-  await house.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
-  moves = parse(await house.lines(1));
-  house.clock.advance(60_000);
+  await openChamber(service, [ann]);
+  await enterPhase(service, 1, 'PROPOSAL');
+  await service.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
+  moves = parse(await service.lines(1));
+  service.clock.advance(60_000);
   await register(ann, OTHER_WALLET);
   account = await accountOf(ann);
 });
@@ -130,7 +130,7 @@ describe('a service is caught that', () => {
       const created = Math.floor((at - millis) / 1_000);
       const path = '/register';
       const { operatorEmail: _, ...content } = registrationOf(ann);
-      const { headers, body } = house.prepare('POST', path, {
+      const { headers, body } = service.prepare('POST', path, {
         by: ann,
         body: { ...content, walletAddress: OTHER_WALLET },
         created,
@@ -157,7 +157,7 @@ describe('a service is caught that', () => {
   });
 
   test('registers another key’s wallet as this agent’s', async () => {
-    const eve = await house.agent();
+    const eve = await service.agent();
     await register(eve, OTHER_WALLET);
     const [, theirs] = await accountOf(eve);
     const forged = altered(account, 2, { walletAddress: OTHER_WALLET }, { request: memberOf(theirs, 'request') });
@@ -280,10 +280,10 @@ describe('a service is caught that', () => {
 });
 
 test('agents without a signed line are named', async () => {
-  const bob = await house.agent();
-  await openChamber(house, [bob]);
+  const bob = await service.agent();
+  await openChamber(service, [bob]);
   const accounts = toText(rechained(await accountOf(bob)));
-  const lines = toText(await house.lines(2));
+  const lines = toText(await service.lines(2));
   const { broken, check } = await audit(lines, { accounts });
   expect([broken, check('registration').verdict]).toEqual([[], 'not evaluated']);
   expect(check('registration').note).toContain(`no signed line shows the wallet of 1 agents: ${bob.did}`);

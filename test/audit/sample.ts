@@ -7,8 +7,8 @@ import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts'
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { House, PUBLIC_URL, registrationOf } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
+import { PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
 
 const CHAMBER_ID = 1;
 const WALLETS = [
@@ -35,52 +35,52 @@ export interface Sample {
 }
 
 export async function playSample(): Promise<Sample> {
-  const house = await openHouse();
-  await playMoves(moverOf(house));
-  house.clock.set(START + 5 * HOUR);
-  await playRelay(house);
-  return sampleOf(house);
+  const service = await openHouse();
+  await playMoves(moverOf(service));
+  service.clock.set(START + 5 * HOUR);
+  await playRelay(service);
+  return sampleOf(service);
 }
 
 /** A chamber with rounds: each phase ends by the event, or the turn, after which nothing is left to come. */
 export async function playPacedSample(): Promise<Sample> {
-  const house = await openHouse();
-  await playRounds(moverOf(house));
-  const commit = await signedCommit(house, { nonce: 7, fee: 100n });
-  await record(house, { type: 'relay.commit_submitted', payload: commit });
-  await recordCommitted(house, { txHash: commit.txHash, committedAt: toTimestamp(house.clock.read()) });
-  return sampleOf(house);
+  const service = await openHouse();
+  await playRounds(moverOf(service));
+  const commit = await signedCommit(service, { nonce: 7, fee: 100n });
+  await record(service, { type: 'relay.commit_submitted', payload: commit });
+  await recordCommitted(service, { txHash: commit.txHash, committedAt: toTimestamp(service.clock.read()) });
+  return sampleOf(service);
 }
 
-async function openHouse(): Promise<House> {
-  const house = new House();
+async function openHouse(): Promise<TestService> {
+  const service = new TestService();
   for (const [index, signer] of [ANN, BOB, CAT].entries()) {
     const body = { ...registrationOf(signer), walletAddress: WALLETS[index] };
-    await house.must('POST', '/register', { body });
+    await service.must('POST', '/register', { body });
   }
-  return house;
+  return service;
 }
 
-async function sampleOf(house: House): Promise<Sample> {
-  const read = (path: string) => house.must('GET', `/chambers/${CHAMBER_ID}${path}`);
-  const [root, chamber] = [await preview(house), await read('')];
+async function sampleOf(service: TestService): Promise<Sample> {
+  const read = (path: string) => service.must('GET', `/chambers/${CHAMBER_ID}${path}`);
+  const [root, chamber] = [await preview(service), await read('')];
   const expected = { preview: root, chamber, ideas: await read('/ideas'), allocations: await read('/allocations') };
-  return { lines: await house.lines(CHAMBER_ID), expected };
+  return { lines: await service.lines(CHAMBER_ID), expected };
 }
 
 type Move = (hour: number, by: Signer, path: string, body?: object) => Promise<void>;
 
 /** Makes moves a second apart, each not before its hour. */
-function moverOf(house: House): Move {
+function moverOf(service: TestService): Move {
   let count = 0;
   return async (hour, by, path, body) => {
     count++;
-    house.clock.set(Math.max(house.clock.read() + 1_000, START + hour * HOUR));
+    service.clock.set(Math.max(service.clock.read() + 1_000, START + hour * HOUR));
     const text = body === undefined ? undefined : JSON.stringify(body);
-    const parts = { method: 'POST', url: `${PUBLIC_URL}/chambers${path}`, body: text, created: house.clock.seconds };
+    const parts = { method: 'POST', url: `${PUBLIC_URL}/chambers${path}`, body: text, created: service.clock.seconds };
     const type = text === undefined ? {} : { 'content-type': 'application/json' };
     const headers = { ...by.sign({ ...parts, nonce: `nonce-${count}` }), ...type };
-    const answer = await house.send({ method: 'POST', path: `/chambers${path}`, body: text, headers });
+    const answer = await service.send({ method: 'POST', path: `/chambers${path}`, body: text, headers });
     if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
   };
 }
@@ -146,15 +146,15 @@ async function playRounds(move: Move): Promise<void> {
 }
 
 /** A commitment whose fee was raised once, a token, and a deployment that failed. */
-async function playRelay(house: House): Promise<void> {
-  const first = await signedCommit(house, { nonce: 7, fee: 100n });
-  const raised = await signedCommit(house, { nonce: 7, fee: 110n });
-  await record(house, { type: 'relay.commit_submitted', payload: first });
-  await record(house, { type: 'relay.commit_submitted', payload: raised });
-  await recordCommitted(house, { txHash: raised.txHash, committedAt: '2030-01-01T05:00:04.000Z' });
+async function playRelay(service: TestService): Promise<void> {
+  const first = await signedCommit(service, { nonce: 7, fee: 100n });
+  const raised = await signedCommit(service, { nonce: 7, fee: 110n });
+  await record(service, { type: 'relay.commit_submitted', payload: first });
+  await record(service, { type: 'relay.commit_submitted', payload: raised });
+  await recordCommitted(service, { txHash: raised.txHash, committedAt: '2030-01-01T05:00:04.000Z' });
   const token = await signed(FACTORY, deployment(), { nonce: 8, fee: 100n });
-  await record(house, { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...token } });
-  await record(house, {
+  await record(service, { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...token } });
+  await record(service, {
     type: 'idea.deployed',
     payload: {
       ideaId: 'idea-1',
@@ -163,29 +163,29 @@ async function playRelay(house: House): Promise<void> {
       graduatedAt: '2030-01-01T05:00:06.000Z',
     },
   });
-  await record(house, {
+  await record(service, {
     type: 'idea.deploy_failed',
     payload: { ideaId: 'idea-2', txHash: null, reason: 'IdeaAlreadyDeployed(1, idea-2)' },
   });
 }
 
 /** Records the fact, a second after the event before it. */
-async function record({ clock, forum }: House, fact: ServiceFact): Promise<void> {
+async function record({ clock, forum }: TestService, fact: ServiceFact): Promise<void> {
   clock.advance(1_000);
   await forum.submit({ operation: 'record', chamberId: CHAMBER_ID, fact });
 }
 
-const preview = (house: House) => house.must('GET', `/chambers/${CHAMBER_ID}/merkle-preview`);
+const preview = (service: TestService) => service.must('GET', `/chambers/${CHAMBER_ID}/merkle-preview`);
 
-async function signedCommit(house: House, terms: Terms): Promise<RelayTransaction> {
-  const args = [BigInt(CHAMBER_ID), (await preview(house)).root] as const;
+async function signedCommit(service: TestService, terms: Terms): Promise<RelayTransaction> {
+  const args = [BigInt(CHAMBER_ID), (await preview(service)).root] as const;
   return signed(REGISTRY, encodeFunctionData({ abi: ABI, functionName: 'commitChamber', args }), terms);
 }
 
-async function recordCommitted(house: House, block: { readonly txHash: Hex; readonly committedAt: string }) {
-  const { root: merkleRoot, eventCount } = await preview(house);
+async function recordCommitted(service: TestService, block: { readonly txHash: Hex; readonly committedAt: string }) {
+  const { root: merkleRoot, eventCount } = await preview(service);
   const payload = { merkleRoot, eventCount, ...block, blockNumber: 42 };
-  await record(house, { type: 'chamber.committed', payload });
+  await record(service, { type: 'chamber.committed', payload });
 }
 
 const ABI = parseAbi([

@@ -11,14 +11,14 @@ import type { ChainInfo } from '../../src/client/forum-client.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import type { Hex } from '../../src/vocabulary/values.ts';
 import { run as runCommand } from '../cli/run.ts';
+import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { playChamber } from '../client/play-chamber.ts';
-import { newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
 import { type Line, parse, rechained, toText } from './forge.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
 import { expectReport } from './report-schema.ts';
 import { signed } from './sample.ts';
 
-let stage: Stage;
+let live: LiveService;
 let between: GoBetween;
 let chain: ChainInfo;
 let folder: string;
@@ -28,17 +28,17 @@ let setBack = 0;
 /** Chamber 1 is committed, with a token; chamber 2 is in its lobby. */
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'audit-'));
-  stage = await openStage({ CHAIN: '' });
-  between = await openGoBetween(stage.baseUrl, () => stage.now() - setBack);
-  const ann = await playChamber(stage);
-  await ann.createChamber(newChamber(stage.now()));
-  const { chain: info } = await stage.forum.health();
+  live = await openLiveService({ CHAIN: '' });
+  between = await openGoBetween(live.baseUrl, () => live.now() - setBack);
+  const ann = await playChamber(live);
+  await ann.createChamber(newChamber(live.now()));
+  const { chain: info } = await live.forum.health();
   if (info === null || info === undefined) throw new Error('no chain');
   chain = info;
 }, 180_000);
 afterAll(async () => {
   await between.close();
-  await stage.stop();
+  await live.stop();
   rmSync(folder, { recursive: true });
 });
 
@@ -99,7 +99,7 @@ describe('an honest service', () => {
 
   test('exports a file that is verified against the chain', async () => {
     const path = join(folder, 'chamber.ndjson');
-    writeFileSync(path, await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text());
+    writeFileSync(path, await (await fetch(`${live.baseUrl}/chambers/1/events`)).text());
     expect(await run({ target: path, ...ofChain() })).toBe(0);
     expect(['contract', 'receipts'].map(verdictOf)).toEqual(['verified', 'verified']);
   });
@@ -219,7 +219,7 @@ describe('a service whose accounts', () => {
 describe('exported lines', () => {
   test('are verified with the accounts beside them', async () => {
     const [lines, accounts] = [join(folder, 'lines.ndjson'), join(folder, 'accounts.ndjson')];
-    const words = ['export', stage.baseUrl, '1', `--out=${lines}`, `--with-accounts=${accounts}`];
+    const words = ['export', live.baseUrl, '1', `--out=${lines}`, `--with-accounts=${accounts}`];
     expect(await runCommand(words)).toMatchObject({ exitCode: 0, err: '' });
     const audited = await runCommand(['audit', lines, `--accounts=${accounts}`, '--verbose']);
     expect(audited).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^verified {7}registration/m) });
@@ -228,7 +228,7 @@ describe('exported lines', () => {
   });
 
   test('whose stuck transaction was replaced by hand are verified with the chain, and undecided without', async () => {
-    const lines = parse((await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text()).trimEnd().split('\n'));
+    const lines = parse((await (await fetch(`${live.baseUrl}/chambers/1/events`)).text()).trimEnd().split('\n'));
     const sent = lines.find(({ type }) => type === 'relay.commit_submitted') as Line;
     const { payload: logged } = sent;
     const { rawTransaction, nonce } = logged as unknown as RelayTransaction;
@@ -243,7 +243,7 @@ describe('exported lines', () => {
   });
 
   test('with an open question end with exit code 4, and its answer with 0 or 3', async () => {
-    const first = await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text();
+    const first = await (await fetch(`${live.baseUrl}/chambers/1/events`)).text();
     const path = join(folder, 'open.ndjson');
     const [line = ''] = first.split('\n');
     const { ts } = JSON.parse(line) as { readonly ts: string };
@@ -258,7 +258,7 @@ describe('exported lines', () => {
 
 describe('a report that is kept as a file', () => {
   const keep = (path: string, ...words: readonly string[]) =>
-    runCommand(['audit', stage.baseUrl, '--chamber=1', `--report=${path}`, ...words]);
+    runCommand(['audit', live.baseUrl, '--chamber=1', `--report=${path}`, ...words]);
   const readReport = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 
   test('says what was audited, by whom, when and with which options', async () => {
@@ -274,7 +274,7 @@ describe('a report that is kept as a file', () => {
       createdAt: expect.any(String),
       options: { chamber: '1', rpc: new URL(chain.rpcUrl ?? '').host, registry: chain.registryAddress },
       chambers: [
-        { chamberId: 1, moves: 5, logId: expect.any(String), root: expect.any(String), origins: [stage.baseUrl] },
+        { chamberId: 1, moves: 5, logId: expect.any(String), root: expect.any(String), origins: [live.baseUrl] },
       ],
     });
   });
@@ -298,7 +298,7 @@ describe('a log that is not what the chain holds', () => {
     ['graduatedAt', /("graduatedAt":"\d\d\d)\d/, '$19'],
   ])('is caught with another %s', async (_what, from, to) => {
     const path = join(folder, 'altered.ndjson');
-    const text = await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text();
+    const text = await (await fetch(`${live.baseUrl}/chambers/1/events`)).text();
     writeFileSync(path, text.replace(from, to));
     expect([3, 4]).toContain(await run({ target: path, ...ofChain() }));
     expect(verdictOf('receipts')).toBe('undecided');
@@ -371,7 +371,7 @@ describe('input that cannot be audited', () => {
   });
 
   test('lines of two logs are broken where they meet', async () => {
-    const theirs = await (await fetch(`${stage.baseUrl}/chambers/1/events?after=3`)).text();
+    const theirs = await (await fetch(`${live.baseUrl}/chambers/1/events?after=3`)).text();
     const ours = readFileSync(SAMPLE, 'utf8').split('\n').slice(0, 3).join('\n');
     expect(await run({ target: file(`${ours}\n${theirs}`) })).toBe(3);
     expect(verdictOf('chain')).toBe('broken');
@@ -394,7 +394,7 @@ async function freePort(): Promise<number> {
 }
 
 test('a service whose clock was set back by a phase is verified, all its views included', async () => {
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   setBack = PHASE_MILLIS;
   expect(await run({ chamber: 2 })).toBe(0);
   expect(verdictOf('views')).toBe('verified');

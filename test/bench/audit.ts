@@ -11,7 +11,7 @@ import { bound, compare } from './verdicts.ts';
 
 const EVENTS = 100_000;
 const COMMAND = fileURLToPath(new URL('../../dist/src/cli.js', import.meta.url));
-const FLOOR = fileURLToPath(new URL('./floors/audit-floor.ts', import.meta.url));
+const BASELINE = fileURLToPath(new URL('./baselines/audit-baseline.ts', import.meta.url));
 
 export async function benchAudit(options: Options): Promise<Report> {
   const events = scaled(EVENTS, options);
@@ -19,21 +19,21 @@ export async function benchAudit(options: Options): Promise<Report> {
   const series = await measureInRounds(
     [
       { name: 'audit FILE', measure: () => run([COMMAND, 'audit', path]) },
-      { name: 'lines, JSON.parse, node:crypto (the floor)', measure: () => run([FLOOR, path]) },
+      { name: 'lines, JSON.parse, node:crypto (the baseline)', measure: () => run([BASELINE, path]) },
     ],
     options.runs,
   );
-  const [audit, floor] = series.map((each) => rowOf(each, 'events/s', ({ seconds }) => events / seconds));
+  const [audit, baseline] = series.map((each) => rowOf(each, 'events/s', ({ seconds }) => events / seconds));
   const [cpu, memory] = series.flatMap((each) => [
     rowOf(about('CPU of an event, all threads', each), 'µs', ({ cpuMicros }) => cpuMicros / events),
     rowOf(about('most memory', each), 'MiB', ({ mebibytes }) => mebibytes),
   ]);
-  if (!audit || !floor || !cpu || !memory) throw new Error('two programs were measured');
+  if (!audit || !baseline || !cpu || !memory) throw new Error('two programs were measured');
   return {
     bench: `audit (${events} events in one file, the start of the process included)`,
-    rows: [audit, floor, cpu, memory],
+    rows: [audit, baseline, cpu, memory],
     verdicts: [
-      compare({ what: 'audit / floor', of: audit, to: floor, target: { is: 'at least', value: 0.6 } }),
+      compare({ what: 'audit / baseline', of: audit, to: baseline, target: { is: 'at least', value: 0.6 } }),
       bound({ what: 'events a second', of: audit, target: { is: 'at least', value: 6_000 } }),
       bound({ what: 'most memory', of: memory, target: { is: 'at most', value: 200 } }),
     ],

@@ -1,11 +1,11 @@
-// Live delivery to many consumers of one chamber: beside a floor that prepares a frame once and writes it to all.
+// Live delivery to many consumers of one chamber: beside a baseline that prepares a frame once and writes it to all.
 import { durabilityObjections } from './durability.ts';
 import type { FanoutResult } from './load/fanout.ts';
 import { type Options, scaled } from './options.ts';
 import { drive, withServer } from './processes.ts';
 import type { Report } from './report.ts';
 import { about, measureInRounds, rowOf } from './rounds.ts';
-import { FANOUT_FLOOR, SERVICE, type Side } from './sides.ts';
+import { FANOUT_BASELINE, SERVICE, type Side } from './sides.ts';
 import { compare } from './verdicts.ts';
 
 const CONSUMERS = 1_000;
@@ -39,7 +39,7 @@ const FIGURES: readonly Figure[] = [
 
 export async function benchFanout(options: Options): Promise<Report> {
   const consumers = scaled(CONSUMERS, options);
-  const sides = [SERVICE, FANOUT_FLOOR];
+  const sides = [SERVICE, FANOUT_BASELINE];
   const contenders = sides.map((side) => ({ name: side.name, measure: () => measure(side, consumers, options) }));
   const series = await measureInRounds(contenders, options.runs);
   const rows = FIGURES.map(({ what, unit, of }) => series.map((each) => rowOf(about(what, each), unit, of)));
@@ -50,7 +50,7 @@ export async function benchFanout(options: Options): Promise<Report> {
     verdicts: FIGURES.map(({ what, target }, index) => {
       const [of, to] = rows[index] ?? [];
       if (!of || !to) throw new Error('two sides were measured');
-      return compare({ what: `${what}: service / floor`, of, to, target, objections });
+      return compare({ what: `${what}: service / baseline`, of, to, target, objections });
     }),
   };
 }

@@ -20,7 +20,7 @@ const SETTLE_MS = 3_000;
 
 interface Figures {
   readonly kibibytes: number;
-  /** p99 of /health in milliseconds: alone in the house, and with the consumers and with moves on 64 connections. */
+  /** p99 of /health in milliseconds: alone in the service, and with the consumers and with moves on 64 connections. */
   readonly aloneP99: number;
   readonly idleP99: number;
   readonly loadedP99: number;

@@ -1,10 +1,10 @@
-// Signed moves a second: the service beside floors that leave out one thing after another.
+// Signed moves a second: the service beside baselines that leave out one thing after another.
 import { durabilityObjections } from './durability.ts';
 import type { MovesResult } from './load/moves.ts';
 import { drive, withServer } from './processes.ts';
 import type { Report } from './report.ts';
 import { failuresOf, measureInRounds, rowOf, type Series } from './rounds.ts';
-import { floor, LIBSODIUM_FLOOR, NAIVE_FLOOR, SERVICE, type Side } from './sides.ts';
+import { baseline, LIBSODIUM_BASELINE, NAIVE_BASELINE, SERVICE, type Side } from './sides.ts';
 import { compare, type Row } from './verdicts.ts';
 
 const CONNECTIONS = 64;
@@ -20,16 +20,25 @@ const FAST = 1000;
 
 const ENTRIES: readonly Entry[] = [
   { side: SERVICE, movesPerConnection: FAST },
-  { side: LIBSODIUM_FLOOR, movesPerConnection: FAST },
-  { side: NAIVE_FLOOR, movesPerConnection: 45 },
-  { side: floor('hello world: node:http', 'http', 'hello', 'group'), movesPerConnection: 60, rounds: 50 },
-  { side: floor('hello world: hono', 'hono', 'hello', 'group'), movesPerConnection: 60, rounds: 50 },
-  { side: floor('parse + digest, no verification, group commit', 'http', 'none', 'group'), movesPerConnection: 1500 },
-  { side: floor('node:http + libsodium worker + group commit', 'http', 'sodium', 'group'), movesPerConnection: FAST },
-  { side: floor('node:http + node:crypto pool + group commit', 'http', 'node', 'group'), movesPerConnection: FAST },
-  { side: floor('hono + node:crypto pool + group commit', 'hono', 'node', 'group'), movesPerConnection: FAST },
-  { side: floor('the same, one transaction per move', 'hono', 'node', 'single'), movesPerConnection: 300 },
-  { side: floor('hono + noble on the main thread + group commit', 'hono', 'noble', 'group'), movesPerConnection: 60 },
+  { side: LIBSODIUM_BASELINE, movesPerConnection: FAST },
+  { side: NAIVE_BASELINE, movesPerConnection: 45 },
+  { side: baseline('hello world: node:http', 'http', 'hello', 'group'), movesPerConnection: 60, rounds: 50 },
+  { side: baseline('hello world: hono', 'hono', 'hello', 'group'), movesPerConnection: 60, rounds: 50 },
+  {
+    side: baseline('parse + digest, no verification, group commit', 'http', 'none', 'group'),
+    movesPerConnection: 1500,
+  },
+  {
+    side: baseline('node:http + libsodium worker + group commit', 'http', 'sodium', 'group'),
+    movesPerConnection: FAST,
+  },
+  { side: baseline('node:http + node:crypto pool + group commit', 'http', 'node', 'group'), movesPerConnection: FAST },
+  { side: baseline('hono + node:crypto pool + group commit', 'hono', 'node', 'group'), movesPerConnection: FAST },
+  { side: baseline('the same, one transaction per move', 'hono', 'node', 'single'), movesPerConnection: 300 },
+  {
+    side: baseline('hono + noble on the main thread + group commit', 'hono', 'noble', 'group'),
+    movesPerConnection: 60,
+  },
 ];
 
 export async function benchMoves(rounds: number, only: RegExp): Promise<Report> {
@@ -55,13 +64,19 @@ function measureMoves({ side, movesPerConnection, rounds = 1 }: Entry): Promise<
 
 async function verdicts(series: readonly Series<MovesResult>[], rows: readonly Row[], tails: readonly Row[]) {
   const service = rows.find(({ what }) => what === SERVICE.name);
-  const floorRow = rows.find(({ what }) => what === LIBSODIUM_FLOOR.name);
-  const naive = rows.find(({ what }) => what === NAIVE_FLOOR.name);
-  const [tail, floorTail] = [SERVICE, LIBSODIUM_FLOOR].map((side) => tails.find(({ what }) => what === side.name));
+  const floorRow = rows.find(({ what }) => what === LIBSODIUM_BASELINE.name);
+  const naive = rows.find(({ what }) => what === NAIVE_BASELINE.name);
+  const [tail, floorTail] = [SERVICE, LIBSODIUM_BASELINE].map((side) => tails.find(({ what }) => what === side.name));
   if (!service || !floorRow || !tail || !floorTail) return [];
-  const objections = [...failuresOf(series), ...(await durabilityObjections(SERVICE, LIBSODIUM_FLOOR))];
+  const objections = [...failuresOf(series), ...(await durabilityObjections(SERVICE, LIBSODIUM_BASELINE))];
   return [
-    compare({ what: 'service / floor', of: service, to: floorRow, target: { is: 'at least', value: 0.7 }, objections }),
+    compare({
+      what: 'service / baseline',
+      of: service,
+      to: floorRow,
+      target: { is: 'at least', value: 0.7 },
+      objections,
+    }),
     ...(naive
       ? [
           compare({
@@ -74,7 +89,7 @@ async function verdicts(series: readonly Series<MovesResult>[], rows: readonly R
         ]
       : []),
     compare({
-      what: 'p99: service / floor',
+      what: 'p99: service / baseline',
       of: tail,
       to: floorTail,
       target: { is: 'at most', value: 1.5 },

@@ -1,4 +1,4 @@
-// Several nodes on one PostgreSQL: moves a second beside a floor on the same server and beside SQLite, what a move costs the node and
+// Several nodes on one PostgreSQL: moves a second beside a baseline on the same server and beside SQLite, what a move costs the node and
 // the server, and how long it takes to reach a consumer at another node, beside what a commit and the machine alone take.
 import { hash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { type Options, scaled } from './options.ts';
 import { drive, type Running, start, withFolder } from './processes.ts';
 import type { Report } from './report.ts';
 import { about, failuresOf, measureInRounds, rowOf, type Series } from './rounds.ts';
-import { LIBSODIUM_FLOOR, POSTGRES_FLOOR, SERVICE, type Side } from './sides.ts';
+import { LIBSODIUM_BASELINE, POSTGRES_BASELINE, SERVICE, type Side } from './sides.ts';
 import { bound, compare, type Row } from './verdicts.ts';
 
 const CONNECTIONS = 64;
@@ -37,12 +37,12 @@ export interface Contest {
 
 const SQLITE: Contest = { name: 'SQLite, one process', side: SERVICE, nodes: 1, isOnSqlite: true };
 const ONE_NODE: Contest = { name: 'PostgreSQL, one node', side: SERVICE, nodes: 1 };
-const FLOOR: Contest = { name: POSTGRES_FLOOR.name, side: POSTGRES_FLOOR, nodes: 1 };
+const BASELINE: Contest = { name: POSTGRES_BASELINE.name, side: POSTGRES_BASELINE, nodes: 1 };
 const CONTESTS: readonly Contest[] = [
   SQLITE,
-  { name: LIBSODIUM_FLOOR.name, side: LIBSODIUM_FLOOR, nodes: 1, isOnSqlite: true },
+  { name: LIBSODIUM_BASELINE.name, side: LIBSODIUM_BASELINE, nodes: 1, isOnSqlite: true },
   ONE_NODE,
-  FLOOR,
+  BASELINE,
   ...[2, 3].flatMap((nodes) => [
     { name: `PostgreSQL, ${nodes} nodes, each chamber at one`, side: SERVICE, nodes },
     { name: `PostgreSQL, ${nodes} nodes, moves of a chamber at all in turn`, side: SERVICE, nodes, isSpread: true },
@@ -71,7 +71,7 @@ export async function benchNodes(options: Options): Promise<Report> {
           measure: () => measureDelivery(server, 1, options),
         },
         { name: 'a move at one node, to a consumer at the same', measure: () => measureDelivery(server, 0, options) },
-        { name: 'a row committed at the same server (the floor)', measure: () => measureCommits(server, options) },
+        { name: 'a row committed at the same server (the baseline)', measure: () => measureCommits(server, options) },
         { name: 'a hash of 256 KiB (the machine alone)', measure: () => measureHashes(options) },
       ],
       options.runs,
@@ -82,7 +82,7 @@ export async function benchNodes(options: Options): Promise<Report> {
       return { name: contest.name, measure: () => measureMoves(server, contest, options) };
     });
     const series = await measureInRounds(contenders, options.runs);
-    const isPair = [ONE_NODE, FLOOR].every((each) => contests.includes(each));
+    const isPair = [ONE_NODE, BASELINE].every((each) => contests.includes(each));
     const atOnce = isPair ? await measureAtOnce(server, options) : [];
     const perSecond = series.map((each) => rowOf(each, 'moves/s', (run) => run.perSecond));
     const tails = series.map((each) => rowOf(each, 'ms p99', ({ latency }) => latency.p99));
@@ -130,13 +130,13 @@ export async function measureMoves(server: PostgresServer, contest: Contest, opt
   });
 }
 
-/** One node and its floor, each on a server, under load at once: the machine treats them alike, however its speed varies. */
+/** One node and its baseline, each on a server, under load at once: the machine treats them alike, however its speed varies. */
 async function measureAtOnce(server: PostgresServer, options: Options): Promise<readonly Row[]> {
   const other = await startPostgres();
   try {
     const contests = [
       [ONE_NODE, server],
-      [FLOOR, other],
+      [BASELINE, other],
     ] as const;
     const measure = () => Promise.all(contests.map(([contest, on]) => measureMoves(on, contest, options)));
     const [{ runs }] = (await measureInRounds([{ name: 'both at once', measure }], options.runs)) as [
@@ -230,10 +230,10 @@ async function execute(connectionString: string, sql: string): Promise<void> {
 }
 
 function shareOfFloor(series: readonly Series<Figures>[], rows: readonly Row[]) {
-  const [of, to] = [ONE_NODE, FLOOR].map(({ name }) => rows.find(({ what }) => what === name));
+  const [of, to] = [ONE_NODE, BASELINE].map(({ name }) => rows.find(({ what }) => what === name));
   if (!of || !to) return [];
   const target = { is: 'at least', value: FLOOR_SHARE_MIN } as const;
-  return [compare({ what: 'PostgreSQL: one node / floor', of, to, target, objections: failuresOf(series) })];
+  return [compare({ what: 'PostgreSQL: one node / baseline', of, to, target, objections: failuresOf(series) })];
 }
 
 function wakeUpVerdict(of: Row) {

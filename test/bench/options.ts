@@ -3,7 +3,7 @@
 export interface Options {
   /** Rounds of measuring. */
   readonly runs: number;
-  /** Only sides of such a name, where a bench has several floors. */
+  /** Only sides of such a name, where a bench has several baselines. */
   readonly only: RegExp;
   /** Share of the full sizes: below 1 a bench is only tried out. */
   readonly scale: number;

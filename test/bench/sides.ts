@@ -1,4 +1,4 @@
-// What is compared: the service as it is shipped, and floors, each a process that serves HTTP.
+// What is compared: the service as it is shipped, and baselines, each a process that serves HTTP.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,22 +29,27 @@ export function profiledService(folder: string): Side {
   return { ...SERVICE, command: ['--cpu-prof', '--cpu-prof-dir', folder, ...SERVICE.command] };
 }
 
-export function floor(name: string, ...parts: readonly string[]): Side {
-  return { name, command: [fromRoot('test/bench/floors/floor.ts'), ...parts], env: {} };
+export function baseline(name: string, ...parts: readonly string[]): Side {
+  return { name, command: [fromRoot('test/bench/baselines/baseline.ts'), ...parts], env: {} };
 }
 
-/** A floor that is a separate program. */
+/** A baseline that is a separate program. */
 function program(name: string, file: string): Side {
-  return { name, command: [fromRoot(`test/bench/floors/${file}`)], env: {} };
+  return { name, command: [fromRoot(`test/bench/baselines/${file}`)], env: {} };
 }
 
-export const FANOUT_FLOOR = program('one prepared frame written to all (the floor)', 'fanout-floor.ts');
-export const REPLAY_FLOOR = program('pages of rows, a write each (the floor)', 'replay-floor.ts');
-export const LIBSODIUM_FLOOR = floor('hono + libsodium worker + group commit (the floor)', 'hono', 'sodium', 'group');
-export const POSTGRES_FLOOR = floor(
-  'hono + libsodium worker + one statement a batch (the floor)',
+export const FANOUT_BASELINE = program('one prepared frame written to all (the baseline)', 'fanout-baseline.ts');
+export const REPLAY_BASELINE = program('pages of rows, a write each (the baseline)', 'replay-baseline.ts');
+export const LIBSODIUM_BASELINE = baseline(
+  'hono + libsodium worker + group commit (the baseline)',
+  'hono',
+  'sodium',
+  'group',
+);
+export const POSTGRES_BASELINE = baseline(
+  'hono + libsodium worker + one statement a batch (the baseline)',
   'hono',
   'sodium',
   'postgres',
 );
-export const NAIVE_FLOOR = floor('naive: hono + http-message-signatures + noble', 'hono', 'library', 'single');
+export const NAIVE_BASELINE = baseline('naive: hono + http-message-signatures + noble', 'hono', 'library', 'single');

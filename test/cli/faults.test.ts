@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { follow, START } from '../../src/client/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
-import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { CLI } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
@@ -17,20 +17,20 @@ import { type Run, run } from './run.ts';
 
 const PROCESS_MILLIS_MAX = 30_000;
 
-let stage: Stage;
+let live: LiveService;
 let folder: string;
 beforeAll(async () => {
-  stage = await openStage();
-  const agent = await newAgent(stage);
-  await agent.createChamber(newChamber(stage.now()));
+  live = await openLiveService();
+  const agent = await newAgent(live);
+  await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(1);
 });
-afterAll(() => stage.stop());
+afterAll(() => live.stop());
 beforeEach(() => {
   folder = temporaryFolder();
 });
 
-const chambers = (...words: readonly string[]): Promise<Run> => run(words, { CHAMBERS_URL: stage.baseUrl });
+const chambers = (...words: readonly string[]): Promise<Run> => run(words, { CHAMBERS_URL: live.baseUrl });
 
 describe('an export', () => {
   it('never replaces a file without --force', async () => {
@@ -47,7 +47,7 @@ describe('an export', () => {
   it('that fails leaves the file as it was, and nothing beside it', async () => {
     const out = join(folder, 'chamber.ndjson');
     writeFileSync(out, 'mine');
-    const [first = ''] = (await (await fetch(`${stage.baseUrl}/chambers/1/events`)).text()).split('\n');
+    const [first = ''] = (await (await fetch(`${live.baseUrl}/chambers/1/events`)).text()).split('\n');
     const url = await serve(`${first}\n${first}\n`);
     const broken = await chambers('export', url, '1', `--out=${out}`, '--force');
     expect(broken).toMatchObject({ exitCode: 3, err: expect.stringContaining('the log is broken') });
@@ -87,14 +87,14 @@ describe('a tail', () => {
   });
 
   it('goes on after an event of the service, and names the head beyond it', async () => {
-    const agent = await newAgent(stage);
-    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
-    stage.advance(86_400_000);
+    const agent = await newAgent(live);
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
+    live.advance(86_400_000);
     const hash = `0x${'22'.repeat(32)}` as const;
     const payload = { chainId: 1, nonce: 0, txHash: hash, rawTransaction: hash };
     const fact = { type: 'relay.commit_submitted', payload } as const;
-    await stage.service.forum.submit({ operation: 'record', chamberId, fact });
-    await recordCommit(stage.service.forum, chamberId);
+    await live.service.forum.submit({ operation: 'record', chamberId, fact });
+    await recordCommit(live.service.forum, chamberId);
     const id = String(chamberId);
     const beyond = await chambers('chamber', 'tail', id, '--after=4', '--json');
     expect(beyond).toMatchObject({ exitCode: 2, err: expect.stringContaining('beyond the last event, 3') });
@@ -103,7 +103,7 @@ describe('a tail', () => {
     expect(await chambers('export', id, `--out=${out}`)).toMatchObject({ exitCode: 0 });
     const whole = readFileSync(out, 'utf8');
     writeFileSync(out, whole.split('\n').slice(0, 2).join('\n').concat('\n'));
-    const child = start(['chamber', 'tail', id, `--out=${out}`, `--url=${stage.baseUrl}`], 'pipe');
+    const child = start(['chamber', 'tail', id, `--out=${out}`, `--url=${live.baseUrl}`], 'pipe');
     await vi.waitFor(() => expect(readFileSync(out, 'utf8')).toBe(whole), PROCESS_MILLIS_MAX);
     child.kill('SIGINT');
     expect(await exitOf(child)).toBe(0);
@@ -159,7 +159,7 @@ describe('a process', { timeout: PROCESS_MILLIS_MAX }, () => {
   it.each([[['chamber', 'tail', '1', '--json']], [['export', '1']]])(
     '%j ends quietly with its reader',
     async (words) => {
-      const child = start([...words, `--url=${stage.baseUrl}`], 'pipe');
+      const child = start([...words, `--url=${live.baseUrl}`], 'pipe');
       child.stdout?.destroy();
       const [err, exitCode] = await Promise.all([errorOf(child), exitOf(child)]);
       expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });

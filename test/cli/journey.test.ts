@@ -2,31 +2,31 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { newAgent, newChamber, openStage, type Stage, WALLET } from '../client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, WALLET } from '../client/live-service.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
 import { type Run, run } from './run.ts';
 
 const MINUTE_MILLIS = 60_000;
 
-let stage: Stage;
+let live: LiveService;
 let folder: string;
 beforeAll(async () => {
-  stage = await openStage();
+  live = await openLiveService();
   folder = await mkdtemp(join(tmpdir(), 'cli-'));
 });
 afterAll(async () => {
-  await stage.stop();
+  await live.stop();
   await rm(folder, { recursive: true });
 });
 
-// The command line runs in this process, by the stage's clock.
+// The command line runs in this process, by the live service's clock.
 beforeEach(() => {
-  vi.spyOn(Date, 'now').mockImplementation(() => stage.now());
+  vi.spyOn(Date, 'now').mockImplementation(() => live.now());
   vi.stubGlobal('fetch', fetchWithoutDate);
 });
 
 const chambers = (words: string, who = 'ada'): Promise<Run> =>
-  run(words.split(' '), { CHAMBERS_URL: stage.baseUrl, CHAMBERS_KEY_FILE: join(folder, `${who}.json`) });
+  run(words.split(' '), { CHAMBERS_URL: live.baseUrl, CHAMBERS_KEY_FILE: join(folder, `${who}.json`) });
 
 async function json(words: string, who?: string): Promise<unknown> {
   const { exitCode, out, err } = await chambers(`${words} --json`, who);
@@ -46,17 +46,17 @@ describe('the command line', () => {
     expect(await json('move join 1', 'bob')).toEqual({ ok: true, turnOrder: 1 });
     const before = (await json('todo', 'bob')) as { version: string };
     expect(before).toMatchObject({ todo: [{ chamberId: 1, must: 'wait' }], more: false });
-    stage.advance(MINUTE_MILLIS);
+    live.advance(MINUTE_MILLIS);
     const changed = await json(`todo --wait=60 --since=${before.version}`, 'bob');
     expect(changed).toMatchObject({ todo: [{ phase: 'PROPOSAL' }] });
     expect(await json('todo --wait=60')).toMatchObject({ todo: [{ must: 'pass' }] });
     expect(await json('move propose 1 --name=Tea --ticker=TEA')).toEqual({ ideaId: 'idea-1', ticker: 'TEA' });
     expect(await json('move pass 1')).toMatchObject({ eventId: 5 });
-    stage.advance(MINUTE_MILLIS);
+    live.advance(MINUTE_MILLIS);
     expect(await json('move debate 1 --idea=idea-1 --comment=Green? --refinement={"cups":2}')).toEqual({ eventId: 6 });
-    stage.advance(MINUTE_MILLIS);
+    live.advance(MINUTE_MILLIS);
     expect(await json('move commit 1 idea-1=6000')).toEqual({ ok: true });
-    stage.advance(MINUTE_MILLIS);
+    live.advance(MINUTE_MILLIS);
     expect(await json('move reveal 1')).toEqual({ ok: true, verified: true });
     expect(await json('chamber show 1')).toMatchObject({ phase: 'ALLOCATE_REVEAL', ideas: [{ ticker: 'TEA' }] });
     expect(await json('chamber list --phase=allocate_reveal --limit=1')).toMatchObject([{ chamberId: 1 }]);
@@ -74,7 +74,7 @@ describe('the command line', () => {
     expect((await chambers('chamber show 1')).out.split('\n').slice(0, 4)).toEqual([
       'Chamber 1: Garden',
       expect.stringMatching(/^ALLOCATE_REVEAL, (1 m 0 s|5\d s) left$/),
-      `${stage.baseUrl}/chambers/1`,
+      `${live.baseUrl}/chambers/1`,
       'Next: chambers move reveal 1',
     ]);
     const created = (await chambers('chamber create --name=Pond --lobby=90s')).out.split('\n');
@@ -91,7 +91,7 @@ describe('the command line', () => {
   it('exports the lines of the log', async () => {
     const path = join(folder, 'chamber-1.ndjson');
     expect((await chambers(`export 1 --out=${path}`)).exitCode).toBe(0);
-    const response = await fetch(`${stage.baseUrl}/chambers/1/events`);
+    const response = await fetch(`${live.baseUrl}/chambers/1/events`);
     expect(await readFile(path, 'utf8')).toBe(await response.text());
   });
 });
@@ -124,8 +124,8 @@ describe('exit codes', () => {
 
 describe('remote text', () => {
   it('cannot control the terminal', async () => {
-    const agent = await newAgent(stage);
-    const chamber = { ...newChamber(stage.now()), name: '\u001b[2Jgone\u202e\r\n\u009b31m' };
+    const agent = await newAgent(live);
+    const chamber = { ...newChamber(live.now()), name: '\u001b[2Jgone\u202e\r\n\u009b31m' };
     const { chamberId } = await agent.createChamber(chamber);
     const { out } = await chambers(`chamber show ${chamberId}`);
     expect(out).toMatch(/^name +\[2Jgone 31m$/m);

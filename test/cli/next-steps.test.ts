@@ -3,32 +3,32 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { type Run, run } from './run.ts';
 
-let stage: Stage;
+let live: LiveService;
 let folder: string;
 let key: string;
 beforeAll(async () => {
-  stage = await openStage();
+  live = await openLiveService();
   folder = mkdtempSync(join(tmpdir(), 'next-steps-'));
   key = join(folder, 'ada.json');
   await chambers('agent new');
 });
 afterAll(async () => {
-  await stage.stop();
+  await live.stop();
   rmSync(folder, { recursive: true });
 });
 
 const chambers = (words: string): Promise<Run> =>
-  run(words.split(' '), { CHAMBERS_URL: stage.baseUrl, CHAMBERS_KEY_FILE: key });
+  run(words.split(' '), { CHAMBERS_URL: live.baseUrl, CHAMBERS_KEY_FILE: key });
 
 it('an agent that is not registered is told the command that registers', async () => {
-  const { chamberId } = await (await newAgent(stage)).createChamber(newChamber(stage.now()));
+  const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
   for (const words of ['todo', `move join ${chamberId}`]) {
     const { exitCode, err } = await chambers(words);
     expect(exitCode).toBe(4);
-    expect(err).toContain(`this agent is not registered at ${stage.baseUrl}: run chambers agent register --wallet=`);
+    expect(err).toContain(`this agent is not registered at ${live.baseUrl}: run chambers agent register --wallet=`);
   }
 });
 
@@ -46,27 +46,27 @@ it.each([
   const { exitCode, err } = await chambers(words);
   expect({ exitCode, err }).toEqual({
     exitCode: 1,
-    err: `FORUM_ERR_NOT_FOUND: chamber 999 not found at ${stage.baseUrl}`,
+    err: `FORUM_ERR_NOT_FOUND: chamber 999 not found at ${live.baseUrl}`,
   });
 });
 
 it('an unknown idea is answered with the ideas, and a ticker is as good as an id; the phase comes first', async () => {
   await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
-  const other = await newAgent(stage);
-  const { chamberId } = await other.createChamber(newChamber(stage.now()));
+  const other = await newAgent(live);
+  const { chamberId } = await other.createChamber(newChamber(live.now()));
   await chambers(`move join ${chamberId}`);
   const early = 'FORUM_ERR_PHASE: expected phase ALLOCATE_COMMIT, actual phase LOBBY';
   expect(await chambers(`move commit ${chamberId} nothing=1`)).toMatchObject({ exitCode: 5, err: early });
   const reveal = 'FORUM_ERR_PHASE: expected phase ALLOCATE_REVEAL, actual phase LOBBY';
   expect(await chambers(`move reveal ${chamberId}`)).toMatchObject({ exitCode: 5, err: reveal });
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await chambers(`move propose ${chamberId} --name=Tea --ticker=TEA`);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   expect(await chambers(`move debate ${chamberId} --comment=Green? --idea=tea`)).toMatchObject({ exitCode: 0 });
   const unknown = `idea MILK not found in chamber ${chamberId}: its ideas are idea-1 (TEA)`;
   const debated = await chambers(`move debate ${chamberId} --comment=White? --idea=MILK`);
   expect(debated).toMatchObject({ exitCode: 2, err: `CLIENT_ERR_INPUT: ${unknown}` });
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   const committed = await chambers(`move commit ${chamberId} MILK=1`);
   expect(committed).toMatchObject({ exitCode: 2, err: `CLIENT_ERR_INPUT: ${unknown}` });
   expect(await chambers(`move commit ${chamberId} TEA=6000`)).toMatchObject({ exitCode: 0 });
@@ -74,14 +74,14 @@ it('an unknown idea is answered with the ideas, and a ticker is as good as an id
 
 it('the configuration for an MCP client has absolute paths only', async () => {
   const { exitCode, out, err } = await run(['mcp', '--print-config', '--key=nowhere.json'], {
-    CHAMBERS_URL: stage.baseUrl,
+    CHAMBERS_URL: live.baseUrl,
   });
   const { command, args } = JSON.parse(out).mcpServers.chambers;
   expect({ exitCode, err }).toMatchObject({ exitCode: 0, err: expect.stringContaining('chambers agent new --key=/') });
   expect(command).toBe(process.execPath);
   const [cli, ...rest] = args;
   expect(existsSync(cli)).toBe(true);
-  expect(rest).toEqual(['mcp', `--url=${stage.baseUrl}`, `--key=${resolve('nowhere.json')}`]);
+  expect(rest).toEqual(['mcp', `--url=${live.baseUrl}`, `--key=${resolve('nowhere.json')}`]);
 });
 
 it('a file that is not a key file is not told to change its mode', async () => {
@@ -93,6 +93,6 @@ it('a file that is not a key file is not told to change its mode', async () => {
 });
 
 it('https on a port that speaks http says so', async () => {
-  const { exitCode, err } = await chambers(`chamber list --url=${stage.baseUrl.replace('http:', 'https:')}`);
+  const { exitCode, err } = await chambers(`chamber list --url=${live.baseUrl.replace('http:', 'https:')}`);
   expect({ exitCode, err }).toMatchObject({ exitCode: 6, err: expect.stringContaining('use http:// instead of') });
 });

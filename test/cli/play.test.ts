@@ -1,23 +1,23 @@
 // An agent that takes part without proposing or debating, on a clock that the test moves.
 import { expect, it } from 'vitest';
 import { playChamber } from '../../src/cli/play.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS } from '../client/stage.ts';
+import { newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { run } from './run.ts';
 
 it('joins, passes, commits to the same share for each idea, reveals, and ends', async () => {
-  const stage = await openStage();
-  atEnd(() => stage.stop());
-  const speaker = await newAgent(stage);
-  const { chamberId } = await speaker.createChamber(newChamber(stage.now()));
+  const live = await openLiveService();
+  atEnd(() => live.stop());
+  const speaker = await newAgent(live);
+  const { chamberId } = await speaker.createChamber(newChamber(live.now()));
   await speaker.joinChamber(chamberId);
   const said: string[] = [];
-  const agent = await newAgent(stage, stage.sharedTime);
+  const agent = await newAgent(live, live.sharedTime);
   const playing = playChamber(agent, chamberId, { given: [], say: (text) => said.push(text) });
   const next = async () => {
-    await stage.sleeping(1);
-    stage.advance(PHASE_MILLIS);
+    await live.sleeping(1);
+    live.advance(PHASE_MILLIS);
   };
   await next();
   for (const ticker of ['ONE', 'TWO', 'SIX']) await speaker.propose(chamberId, { name: ticker, ticker });
@@ -26,7 +26,7 @@ it('joins, passes, commits to the same share for each idea, reveals, and ends', 
   for (const _ of ['DEBATE', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']) await next();
   await playing;
   expect(said).toEqual(['joined with turn 1', 'passed in PROPOSAL', 'committed', 'revealed']);
-  const { tally } = await stage.forum.allocations(chamberId);
+  const { tally } = await live.forum.allocations(chamberId);
   expect(tally.map(({ totalBps }) => totalBps)).toEqual([3_333, 3_333, 3_333]);
 });
 

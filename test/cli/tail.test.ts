@@ -5,28 +5,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Agent } from '../../src/client/index.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { CLI } from '../kit/programs.ts';
 import { until } from '../kit/until.ts';
 
 const MOVES = 60;
 
-let stage: Stage;
+let live: LiveService;
 let folder: string;
 beforeAll(async () => {
-  stage = await openStage();
+  live = await openLiveService();
   folder = await mkdtemp(join(tmpdir(), 'tail-'));
 }, 180_000);
 afterAll(async () => {
-  await stage.stop();
+  await live.stop();
   await rm(folder, { recursive: true });
 });
 
 it('a tail that is killed again and again writes each event once', async () => {
-  const agent = await newAgent(stage);
-  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+  const agent = await newAgent(live);
+  const { chamberId } = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamberId);
-  stage.advance(2 * PHASE_MILLIS);
+  live.advance(2 * PHASE_MILLIS);
   const out = join(folder, 'chamber.ndjson');
   const talking = talk(agent, chamberId);
   while (countLines(await textOf(out)) < MOVES) {
@@ -36,7 +36,7 @@ it('a tail that is killed again and again writes each event once', async () => {
       'tail',
       `${chamberId}`,
       `--out=${out}`,
-      `--url=${stage.baseUrl}`,
+      `--url=${live.baseUrl}`,
     ]);
     await killAfterMore(tail, out, 7);
     // As if the kill had come in the middle of a write.
@@ -44,16 +44,16 @@ it('a tail that is killed again and again writes each event once', async () => {
   }
   await talking;
   const whole = (await textOf(out)).split('\n').slice(0, -1);
-  const stored = await (await fetch(`${stage.baseUrl}/chambers/${chamberId}/events`)).text();
+  const stored = await (await fetch(`${live.baseUrl}/chambers/${chamberId}/events`)).text();
   expect(whole).toEqual(stored.split('\n').slice(0, whole.length));
 });
 
 it('a tail of all chambers prints their lines as they are, from a cursor on', async () => {
-  const agent = await newAgent(stage);
-  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
-  const { chamberId: other } = await agent.createChamber(newChamber(stage.now()));
+  const agent = await newAgent(live);
+  const { chamberId } = await agent.createChamber(newChamber(live.now()));
+  const { chamberId: other } = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamberId);
-  const words = [CLI, 'tail', `--after=${chamberId}:1`, '--json', `--url=${stage.baseUrl}`];
+  const words = [CLI, 'tail', `--after=${chamberId}:1`, '--json', `--url=${live.baseUrl}`];
   const tail = spawn(process.execPath, words);
   const ended = once(tail, 'exit');
   let text = '';
@@ -63,7 +63,7 @@ it('a tail of all chambers prints their lines as they are, from a cursor on', as
   }
   tail.kill('SIGKILL');
   await ended;
-  const linesOf = async (id: number) => (await fetch(`${stage.baseUrl}/chambers/${id}/events`)).text();
+  const linesOf = async (id: number) => (await fetch(`${live.baseUrl}/chambers/${id}/events`)).text();
   const [, joined] = (await linesOf(chamberId)).split('\n');
   expect(text).toBe(`${await linesOf(other)}${joined}\n`);
 });

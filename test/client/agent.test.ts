@@ -1,30 +1,38 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent, ClientError, type CommitmentStore, ForumClient, memoryStore } from '../../src/client/index.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage, WALLET } from './stage.ts';
+import {
+  type LiveService,
+  newAgent,
+  newChamber,
+  openLiveService,
+  PHASE_MILLIS,
+  REGISTRATION,
+  WALLET,
+} from './live-service.ts';
 
-let stage: Stage;
+let live: LiveService;
 beforeAll(async () => {
-  stage = await openStage();
+  live = await openLiveService();
 });
-afterAll(() => stage.stop());
+afterAll(() => live.stop());
 
 describe('an agent', () => {
   it('plays a chamber from lobby to reveal', async () => {
-    const [ada, bob] = [await newAgent(stage), await newAgent(stage)];
-    const { chamberId, phase } = await ada.createChamber(newChamber(stage.now()));
+    const [ada, bob] = [await newAgent(live), await newAgent(live)];
+    const { chamberId, phase } = await ada.createChamber(newChamber(live.now()));
     expect(phase).toBe('LOBBY');
     expect(await ada.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 0 });
     expect(await bob.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 1 });
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     const { ideaId } = await ada.propose(chamberId, { name: 'Garden', ticker: 'GRDN', description: '' });
     expect(await ada.pass(chamberId)).toEqual({ eventId: 5, nextTurnAgent: bob.did });
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     expect(await ada.debate(chamberId, { ideaId, comment: 'Who waters it?' })).toEqual({ eventId: 6 });
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await ada.commit(chamberId, [{ ideaId, bps: 6000 }]);
     await bob.commit(chamberId, []);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     expect(await ada.reveal(chamberId)).toEqual({ ok: true, verified: true });
     expect(await bob.reveal(chamberId)).toEqual({ ok: true, verified: true });
     const { tally } = await ada.forum.allocations(chamberId);
@@ -33,17 +41,14 @@ describe('an agent', () => {
 
   it('is identified by its seed', async () => {
     const seed = `0x${'07'.repeat(32)}` as const;
-    const [one, other] = [
-      Agent.fromSeed(stage.baseUrl, seed),
-      Agent.fromSeed(stage.baseUrl, new Uint8Array(32).fill(7)),
-    ];
+    const [one, other] = [Agent.fromSeed(live.baseUrl, seed), Agent.fromSeed(live.baseUrl, new Uint8Array(32).fill(7))];
     expect(one.did).toBe(other.did);
     await one.register(REGISTRATION);
     expect(await other.me()).toMatchObject({ did: one.did, walletAddress: WALLET, personality: {} });
   });
 
   it('changes its personality and its binding with signed requests', async () => {
-    const agent = await newAgent(stage);
+    const agent = await newAgent(live);
     const { personality } = await agent.changePersonality({ loves: ['tea'] });
     expect(personality).toEqual({ loves: ['tea'] });
     const walletAddress = `0x${'22'.repeat(20)}`;
@@ -52,8 +57,8 @@ describe('an agent', () => {
   });
 
   it('throws an error with code, status and detail, not retryable', async () => {
-    const agent = await newAgent(stage);
-    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    const agent = await newAgent(live);
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
     await agent.joinChamber(chamberId);
     const error = await agent.propose(chamberId, { name: 'Early', ticker: 'EARLY' }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ClientError);
@@ -71,8 +76,8 @@ describe('an agent', () => {
   });
 
   it('signs by the service’s clock after an error shows that its own is wrong', async () => {
-    const agent = await newAgent(stage, {});
-    stage.advance(PHASE_MILLIS);
+    const agent = await newAgent(live, {});
+    live.advance(PHASE_MILLIS);
     expect(await agent.me()).toMatchObject({ did: agent.did });
   });
 });
@@ -84,7 +89,7 @@ describe('a commitment', () => {
     expect(sent.at(-1)).toMatchObject({ path: `/chambers/${chamberId}/allocate/commit`, keptBefore: 1 });
     await expect(agent.commit(chamberId, [])).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
     expect(kept()).toBe(2);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     expect(await agent.reveal(chamberId)).toEqual({ ok: true, verified: true });
     const { revealed } = await agent.forum.allocations(chamberId);
     expect(revealed).toMatchObject([{ did: agent.did, allocations: [{ ideaId: 'idea-1', bps: 10_000 }] }]);
@@ -105,11 +110,11 @@ describe('a commitment', () => {
     const { agent, chamberId } = await committer();
     await expect(agent.reveal(chamberId)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     const seed = new Uint8Array(32).fill(9);
-    const known = Agent.fromSeed(new ForumClient(stage.baseUrl, stage.sharedTime), seed);
+    const known = Agent.fromSeed(new ForumClient(live.baseUrl, live.sharedTime), seed);
     await known.register(REGISTRATION);
     const { chamberId: another } = await inCommitPhase(known);
     await known.commit(another, []);
-    const forgetful = Agent.fromSeed(stage.baseUrl, seed);
+    const forgetful = Agent.fromSeed(live.baseUrl, seed);
     await expect(forgetful.reveal(another)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
   });
 });
@@ -130,17 +135,17 @@ async function committer() {
     sent.push({ path: new URL(url).pathname, keptBefore: count });
     return fetchWithoutDate(url, init);
   };
-  const agent = Agent.generate(new ForumClient(stage.baseUrl, { ...stage.sharedTime, fetch: record }), { store });
+  const agent = Agent.generate(new ForumClient(live.baseUrl, { ...live.sharedTime, fetch: record }), { store });
   await agent.register(REGISTRATION);
   const { chamberId } = await inCommitPhase(agent);
   return { agent, chamberId, sent, kept: () => count };
 }
 
 async function inCommitPhase(agent: Agent) {
-  const chamber = await agent.createChamber(newChamber(stage.now()));
+  const chamber = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamber.chamberId);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await agent.propose(chamber.chamberId, { name: 'Garden', ticker: 'GRDN' });
-  stage.advance(2 * PHASE_MILLIS);
+  live.advance(2 * PHASE_MILLIS);
   return chamber;
 }

@@ -4,21 +4,21 @@ import { type Browser, chromium } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type * as Library from '../../src/client/index.ts';
-import { newChamber, openStage, REGISTRATION, type Stage } from './stage.ts';
+import { type LiveService, newChamber, openLiveService, REGISTRATION } from './live-service.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 const ENTRY = fileURLToPath(new URL('../../src/client/index.ts', import.meta.url));
 
 describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
-  let stage: Stage;
+  let live: LiveService;
   let browser: Browser;
   beforeAll(async () => {
-    stage = await openStage();
+    live = await openLiveService();
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
   });
   afterAll(async () => {
     await browser.close();
-    await stage.stop();
+    await live.stop();
   });
 
   it('an agent registers, moves, follows the events and reads its errors', async () => {
@@ -29,7 +29,7 @@ describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
       content: `import * as library from '${library}'; Object.assign(globalThis, library);`,
     });
     await page.waitForFunction(() => 'Agent' in globalThis);
-    const chamber = JSON.parse(JSON.stringify(newChamber(stage.now()))) as Library.NewChamber;
+    const chamber = JSON.parse(JSON.stringify(newChamber(live.now()))) as Library.NewChamber;
     const result = await page.evaluate(
       async ([baseUrl, registration, deadlines]) => {
         const { Agent, webStore } = globalThis as unknown as typeof Library;
@@ -48,7 +48,7 @@ describe.skipIf(!existsSync(CHROMIUM))('in a browser of another origin', () => {
         )) as Library.ClientError;
         return { seen, error: rejected.code, keyFile: keyFile.code };
       },
-      [stage.baseUrl, REGISTRATION, chamber] as const,
+      [live.baseUrl, REGISTRATION, chamber] as const,
     );
     expect(result).toEqual({
       seen: ['1 chamber.created', '2 chamber.joined'],

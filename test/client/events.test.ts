@@ -15,17 +15,17 @@ import {
   type VerifiedLine,
 } from '../../src/client/index.ts';
 import { openProxy } from './cuttable-proxy.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
 
 const MOVES = 40;
 
 // The discard port: nothing listens there.
 const UNUSED = 'http://127.0.0.1:9';
 
-let stage: Stage;
+let stage: LiveService;
 let agent: Agent;
 beforeAll(async () => {
-  stage = await openStage();
+  stage = await openLiveService();
   agent = await newAgent(stage);
 });
 afterAll(() => stage.stop());
@@ -119,7 +119,7 @@ describe('events', () => {
   });
 
   it('of too many streams are rejected with the reason', async () => {
-    const small = await openStage({ STREAMS_PER_ADDRESS_MAX: '1' });
+    const small = await openLiveService({ STREAMS_PER_ADDRESS_MAX: '1' });
     const { chamberId } = await (await newAgent(small)).createChamber(newChamber(small.now()));
     const open = small.forum.lines(chamberId);
     await open.next();

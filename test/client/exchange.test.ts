@@ -2,16 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type Retry } from '../../src/client/index.ts';
 import { TestClock } from '../kit/clock.ts';
 import { freePort } from '../kit/postgres-server.ts';
-import { newAgent, newChamber, openStage, REGISTRATION, type Stage } from './stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, REGISTRATION } from './live-service.ts';
 
 // The discard port: nothing listens there.
 const UNUSED = 'http://127.0.0.1:9';
 
-let stage: Stage;
+let live: LiveService;
 beforeAll(async () => {
-  stage = await openStage();
+  live = await openLiveService();
 });
-afterAll(() => stage.stop());
+afterAll(() => live.stop());
 
 describe('a lost response', () => {
   it('is requested again with the same bytes, and the move is made once', async () => {
@@ -22,20 +22,20 @@ describe('a lost response', () => {
       if (bodies.length % 2 === 1) throw new TypeError('the connection was cut');
       return response;
     };
-    const agent = Agent.generate(new ForumClient(stage.baseUrl, { fetch: losing }));
+    const agent = Agent.generate(new ForumClient(live.baseUrl, { fetch: losing }));
     await agent.register(REGISTRATION);
-    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
     expect(await agent.joinChamber(chamberId)).toEqual({ ok: true, turnOrder: 0 });
     expect(bodies).toHaveLength(8);
     expect(bodies[1]).toEqual({ ...bodies[0], signal: expect.anything() });
-    const { asOfEventId } = await stage.forum.merklePreview(chamberId);
+    const { asOfEventId } = await live.forum.merklePreview(chamberId);
     expect(asOfEventId).toBe(2);
   });
 
   it('is given up when the signal aborts, with its reason', async () => {
-    const agent = await newAgent(stage, { fetch: losingMoves });
+    const agent = await newAgent(live, { fetch: losingMoves });
     const call = new AbortController();
-    const joined = agent.createChamber(newChamber(stage.now()), { signal: call.signal });
+    const joined = agent.createChamber(newChamber(live.now()), { signal: call.signal });
     call.abort(new Error('changed my mind'));
     await expect(joined).rejects.toThrow('changed my mind');
   });
@@ -83,7 +83,7 @@ describe('a service that is down', () => {
     };
     const retries: Retry[] = [];
     const onRetry = (retry: Retry) => void retries.push(retry);
-    const forum = new ForumClient(stage.baseUrl, { fetch: failing, clock: { now: clock.read, sleep }, onRetry });
+    const forum = new ForumClient(live.baseUrl, { fetch: failing, clock: { now: clock.read, sleep }, onRetry });
     await forum.chambers();
     clock.advance(1_000);
     await forum.chambers();

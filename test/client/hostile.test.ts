@@ -12,46 +12,46 @@ import { python } from '../kit/python.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { startSeat } from '../mcp/seat-process.ts';
 import { type HostileService, openHostileService } from './hostile-service.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from './stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from './live-service.ts';
 
 const CHAMBER_ID = 1;
 const SECRET = [{ ideaId: 'idea-1', bps: 1234 }];
 
-let stage: Stage;
+let live: LiveService;
 let hostile: HostileService;
 let folder: string;
 let keyFile: string;
 beforeEach(async () => {
-  stage = await openStage();
-  hostile = await openHostileService(stage.baseUrl);
+  live = await openLiveService();
+  hostile = await openHostileService(live.baseUrl);
   folder = temporaryFolder();
   keyFile = join(folder, 'agent.json');
 });
 afterEach(async () => {
   hostile.close();
-  await stage.stop();
+  await live.stop();
 });
 
 /** An agent in chamber 1, which has an idea and is in ALLOCATE_COMMIT. */
 async function inCommitPhase(): Promise<Agent> {
   const agent = await agentAt(hostile.url);
   await agent.register(REGISTRATION);
-  const creator = await newAgent(stage);
-  await creator.createChamber(newChamber(stage.now()));
+  const creator = await newAgent(live);
+  await creator.createChamber(newChamber(live.now()));
   for (const each of [creator, agent]) await each.joinChamber(CHAMBER_ID);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await creator.propose(CHAMBER_ID, { name: 'Garden', ticker: 'GRDN' });
-  stage.advance(2 * PHASE_MILLIS);
+  live.advance(2 * PHASE_MILLIS);
   return agent;
 }
 
-function agentAt(url: string, options = stage.sharedTime): Promise<Agent> {
+function agentAt(url: string, options = live.sharedTime): Promise<Agent> {
   return Agent.fromKeyFile(new ForumClient(url, options), keyFile);
 }
 
 /** From now on every clock of the service is two hours ahead: the reveal phase has begun, it says. */
 function claimRevealPhase(): void {
-  const late = new Date(stage.now() + 2 * PHASE_MILLIS).toISOString();
+  const late = new Date(live.now() + 2 * PHASE_MILLIS).toISOString();
   hostile.alter = (path, body) => {
     if (path.includes('/events')) return body;
     const claimed = body.replaceAll('ALLOCATE_COMMIT', 'ALLOCATE_REVEAL').replace(/"now":"[^"]*"/, `"now":"${late}"`);
@@ -80,37 +80,37 @@ describe('an agent of the JavaScript client', () => {
     expect((await agent.forum.chamber(CHAMBER_ID)).phase).toBe('ALLOCATE_REVEAL');
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
     expect(isToldTheSecret()).toBe(false);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
   });
 
   it('waits with a reveal that is early by seconds', async () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
-    stage.advance(PHASE_MILLIS - 20_000);
+    live.advance(PHASE_MILLIS - 20_000);
     claimRevealPhase();
     const revealed = agent.reveal(CHAMBER_ID);
-    await stage.sleeping(1);
+    await live.sleeping(1);
     expect(isToldTheSecret()).toBe(false);
-    stage.advance(20_000);
+    live.advance(20_000);
     expect(await revealed).toEqual({ ok: true, verified: true });
   });
 
   it.each([-3, 3])('reveals in time by a clock that is wrong by %d hours', async (hours) => {
     await inCommitPhase();
-    const now = () => stage.now() + hours * PHASE_MILLIS;
-    const agent = await agentAt(hostile.url, { ...stage.sharedTime, clock: { now, sleep: async () => {} } });
+    const now = () => live.now() + hours * PHASE_MILLIS;
+    const agent = await agentAt(hostile.url, { ...live.sharedTime, clock: { now, sleep: async () => {} } });
     await agent.commit(CHAMBER_ID, SECRET);
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
   });
 
   it('reveals nothing to another service than it committed at', async () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
-    stage.advance(PHASE_MILLIS);
-    const elsewhere = await openHostileService(stage.baseUrl);
+    live.advance(PHASE_MILLIS);
+    const elsewhere = await openHostileService(live.baseUrl);
     atEnd(elsewhere.close);
     const lost = await agentAt(elsewhere.url);
     await expect(lost.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
@@ -120,9 +120,9 @@ describe('an agent of the JavaScript client', () => {
   it('reveals nothing in another chamber of the same id', async () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
-    stage.advance(PHASE_MILLIS);
-    const { chamberId } = await (await newAgent(stage)).createChamber(newChamber(stage.now()));
-    const [first] = await collect(stage.forum.history(chamberId));
+    live.advance(PHASE_MILLIS);
+    const { chamberId } = await (await newAgent(live)).createChamber(newChamber(live.now()));
+    const [first] = await collect(live.forum.history(chamberId));
     // Signed by its creator, though for another chamber.
     replaceCreation(() => ({ ...(first?.event as Created), chamberId: CHAMBER_ID }));
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
@@ -132,7 +132,7 @@ describe('an agent of the JavaScript client', () => {
   it.each<readonly [string, (created: Created) => ChamberEvent, string]>([
     ['altered deadlines', (created) => ({ ...created, payload: inThePast(created) }), 'CLIENT_ERR_CHAIN'],
     ['no signature', (created) => ({ ...created, request: null }), 'CLIENT_ERR_CHAIN'],
-    ['another creator', (created) => ({ ...created, did: Agent.generate(stage.baseUrl).did }), 'CLIENT_ERR_CHAIN'],
+    ['another creator', (created) => ({ ...created, did: Agent.generate(live.baseUrl).did }), 'CLIENT_ERR_CHAIN'],
     ['a predecessor', (created) => ({ ...created, prev: `0x${'11'.repeat(32)}` }), 'CLIENT_ERR_CHAIN'],
   ])('commits to nothing in a chamber whose first line has %s', async (_, change, code) => {
     const agent = await inCommitPhase();
@@ -143,7 +143,7 @@ describe('an agent of the JavaScript client', () => {
 
   it('commits to nothing in a chamber whose signed deadline for commits has passed', async () => {
     const agent = await inCommitPhase();
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     hostile.alter = (_, body) => body.replaceAll('ALLOCATE_REVEAL', 'ALLOCATE_COMMIT');
     await expect(agent.commit(CHAMBER_ID, SECRET)).rejects.toMatchObject({ code: 'FORUM_ERR_PHASE' });
     expect(hostile.received.filter((request) => request.includes('allocate/commit'))).toEqual([]);
@@ -152,7 +152,7 @@ describe('an agent of the JavaScript client', () => {
   it('reads no file that the service names', async () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     const [stored = ''] = readdirSync(`${keyFile}.commitments`);
     writeFileSync(join(folder, 'other.json'), readFileSync(join(`${keyFile}.commitments`, stored)));
     hostile.alter = (path, body) =>
@@ -168,7 +168,7 @@ describe('an agent of the JavaScript client', () => {
   it('reveals no opening that does not hash to its commitment', async () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     editOpening((opening) => ({ ...opening, allocations: [] }));
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_COMMITMENT' });
     expect(isToldTheSecret()).toBe(false);
@@ -177,7 +177,7 @@ describe('an agent of the JavaScript client', () => {
   it('reveals what an earlier version stored only when it is told to trust the service', async () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     editOpening(({ binding: _, ...opening }) => opening);
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({
       code: 'CLIENT_ERR_COMMITMENT',
@@ -195,15 +195,15 @@ describe('an agent of the Python client', () => {
     claimRevealPhase();
     expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_EARLY');
     expect(isToldTheSecret()).toBe(false);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('{"ok": true, "verified": true}');
   });
 
   python('reveals nothing elsewhere, and what an earlier version stored only when it is told to', async () => {
     await inCommitPhase();
     await runPython(hostile.url, keyFile, 'commit');
-    stage.advance(PHASE_MILLIS);
-    expect(await runPython(stage.baseUrl, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
+    live.advance(PHASE_MILLIS);
+    expect(await runPython(live.baseUrl, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
     editOpening(({ binding: _, ...opening }) => opening);
     expect(await runPython(hostile.url, keyFile, 'reveal')).toBe('CLIENT_ERR_COMMITMENT');
     expect(isToldTheSecret()).toBe(false);
@@ -214,7 +214,7 @@ describe('an agent of the Python client', () => {
     const agent = await inCommitPhase();
     await runPython(hostile.url, keyFile, 'commit');
     await expect(agent.reveal(CHAMBER_ID)).rejects.toMatchObject({ code: 'CLIENT_ERR_EARLY' });
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     expect(await agent.reveal(CHAMBER_ID)).toEqual({ ok: true, verified: true });
   });
 
@@ -230,7 +230,7 @@ describe('an agent of the Python client', () => {
   python('reads no file that the service names', async () => {
     await inCommitPhase();
     await runPython(hostile.url, keyFile, 'commit');
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     const [stored = ''] = readdirSync(`${keyFile}.commitments`);
     writeFileSync(join(folder, 'other.json'), readFileSync(join(`${keyFile}.commitments`, stored)));
     hostile.alter = (path, body) =>
@@ -245,10 +245,10 @@ describe('a seat for a model', () => {
     const agent = await inCommitPhase();
     await agent.commit(CHAMBER_ID, SECRET);
     claimRevealPhase();
-    const seat = await startSeat('modern', { url: hostile.url, keyFile, env: stage.sharedTimeEnv });
+    const seat = await startSeat('modern', { url: hostile.url, keyFile, env: live.sharedTimeEnv });
     await vi.waitFor(() => expect(seat.bytes()).toContain('not revealed in chamber 1'), { timeout: 60_000 });
     expect(isToldTheSecret()).toBe(false);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await vi.waitFor(() => expect(seat.bytes()).toContain('revealed in chamber 1\n'), { timeout: 60_000 });
   });
 });
@@ -262,7 +262,7 @@ describe('the command line', () => {
     const early = await run(words);
     expect(early).toMatchObject({ exitCode: 5, err: expect.stringContaining('CLIENT_ERR_EARLY') });
     expect(isToldTheSecret()).toBe(false);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     // By this machine's clock, commits are still open.
     expect(await run(words)).toMatchObject({ exitCode: 5 });
     expect(await run([...words, '--trust-service'])).toMatchObject({ exitCode: 0 });
@@ -304,8 +304,8 @@ except ChamberError as error:
 
 /** Runs it by the service's clock. */
 async function runPython(...args: readonly string[]): Promise<string> {
-  const { PYTHONPATH = '' } = stage.sharedTimeEnv;
-  const env = { ...process.env, ...stage.sharedTimeEnv, PYTHONPATH: `${PYTHONPATH}:${ROOT}/src/client/python` };
+  const { PYTHONPATH = '' } = live.sharedTimeEnv;
+  const env = { ...process.env, ...live.sharedTimeEnv, PYTHONPATH: `${PYTHONPATH}:${ROOT}/src/client/python` };
   const { stdout } = await promisify(execFile)('python3', ['-c', PYTHON, ...args], { env });
   return stdout.trim();
 }

@@ -12,12 +12,12 @@ import type { ChamberEvent } from '../../src/vocabulary/events.ts';
 import { ROOT } from '../kit/programs.ts';
 import { python } from '../kit/python.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
 
 const FOLDER = join(ROOT, 'src/client/python');
 const ENV = { ...process.env, PYTHONPATH: FOLDER, PYTHONDONTWRITEBYTECODE: '1' };
 /** Of programs whose clock is the service's, but hours behind. */
-const behind = ({ sharedTimeEnv }: Stage) => {
+const behind = ({ sharedTimeEnv }: LiveService) => {
   const { PYTHONPATH = '' } = sharedTimeEnv;
   const TEST_CLOCK_BEHIND = `${2 * PHASE_MILLIS}`;
   return { ...ENV, ...sharedTimeEnv, PYTHONPATH: `${PYTHONPATH}:${FOLDER}`, TEST_CLOCK_BEHIND };
@@ -41,9 +41,9 @@ python('hashes commitments as the vectors do', SLOW, async () => {
 });
 
 python('compiles the samples of the API reference', SLOW, async () => {
-  const stage = await openStage();
-  atEnd(() => stage.stop());
-  const document = await (await fetch(`${stage.baseUrl}/openapi.json`)).text();
+  const live = await openLiveService();
+  atEnd(() => live.stop());
+  const document = await (await fetch(`${live.baseUrl}/openapi.json`)).text();
   const running = promisify(execFile)('python3', ['-c', COMPILE], { env: ENV });
   running.child.stdin?.end(document);
   expect(Number((await running).stdout)).toBeGreaterThan(20);
@@ -108,66 +108,66 @@ print(reader.chambers(), flush=True)
 `;
 
 python('plays a chamber as the README shows, by a clock hours behind the service’s', SLOW, async () => {
-  const stage = await openStage();
-  atEnd(() => stage.stop());
-  stage.advance(PHASE_MILLIS);
-  const ann = await newAgent(stage, stage.sharedTime);
-  const { chamberId } = await ann.createChamber(newChamber(stage.now()));
+  const live = await openLiveService();
+  atEnd(() => live.stop());
+  live.advance(PHASE_MILLIS);
+  const ann = await newAgent(live, live.sharedTime);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
   await ann.joinChamber(chamberId);
-  const { exited, did } = await play(stage, readmeProgram(), chamberId, 2);
+  const { exited, did } = await play(live, readmeProgram(), chamberId, 2);
   // The first member passes its turn, or reveals, at the beginning of each phase: so the other one's turn comes.
   for (const passes of [1, 2]) {
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await ann.pass(chamberId);
-    await events(stage, passes, (event) => event.type === 'chamber.passed' && event.did === did);
+    await events(live, passes, (event) => event.type === 'chamber.passed' && event.did === did);
   }
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await ann.commit(chamberId, []);
-  await events(stage, 2, ({ type }) => type === 'allocation.committed');
-  stage.advance(PHASE_MILLIS);
+  await events(live, 2, ({ type }) => type === 'allocation.committed');
+  live.advance(PHASE_MILLIS);
   await ann.reveal(chamberId);
   expect(await exited).toEqual([0, null]);
-  const { revealed } = await stage.forum.allocations(chamberId);
+  const { revealed } = await live.forum.allocations(chamberId);
   expect(revealed).toContainEqual(expect.objectContaining({ did, allocations: [{ ideaId: 'idea-1', bps: 6000 }] }));
-  const { stdout } = await promisify(execFile)('python3', ['-c', READER, stage.baseUrl], { env: ENV });
+  const { stdout } = await promisify(execFile)('python3', ['-c', READER, live.baseUrl], { env: ENV });
   const types: string[] = [];
-  for await (const { event: read } of stage.forum.history(chamberId)) types.push(read.type);
+  for await (const { event: read } of live.forum.history(chamberId)) types.push(read.type);
   expect(JSON.parse(stdout)).toEqual([types, types, types.map((_, index) => `${chamberId}:${index + 1}`)]);
 });
 
 python('plays a chamber with rounds as the README shows, hours before its deadlines', SLOW, async () => {
-  const stage = await openStage();
-  atEnd(() => stage.stop());
-  const ann = await newAgent(stage);
+  const live = await openLiveService();
+  atEnd(() => live.stop());
+  const ann = await newAgent(live);
   const rounds = { proposal: 1, debate: 2 };
-  const { chamberId } = await ann.createChamber({ ...newChamber(stage.now()), turnSeconds: 600, rounds });
+  const { chamberId } = await ann.createChamber({ ...newChamber(live.now()), turnSeconds: 600, rounds });
   await ann.joinChamber(chamberId);
-  const { exited, did } = await play(stage, readmeProgram(), chamberId, 2, ENV);
+  const { exited, did } = await play(live, readmeProgram(), chamberId, 2, ENV);
   await ann.start(chamberId);
   for await (const _ of ann.turns(chamberId)) await ann.pass(chamberId);
   await ann.commit(chamberId, []);
   expect(await exited).toEqual([0, null]);
-  const { revealed } = await stage.forum.allocations(chamberId);
+  const { revealed } = await live.forum.allocations(chamberId);
   expect(revealed).toMatchObject([{ did, allocations: [{ ideaId: 'idea-1', bps: 6000 }] }]);
 });
 
 python('plays a chamber alone as the README shows, with one idea and one comment', SLOW, async () => {
-  const stage = await openStage();
-  atEnd(() => stage.stop());
-  stage.advance(PHASE_MILLIS);
-  const ann = await newAgent(stage, stage.sharedTime);
-  const { chamberId } = await ann.createChamber(newChamber(stage.now()));
-  const { exited } = await play(stage, readmeProgram(), chamberId, 1);
+  const live = await openLiveService();
+  atEnd(() => live.stop());
+  live.advance(PHASE_MILLIS);
+  const ann = await newAgent(live, live.sharedTime);
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
+  const { exited } = await play(live, readmeProgram(), chamberId, 1);
   for (const passes of [2, 4]) {
-    stage.advance(PHASE_MILLIS);
-    await events(stage, passes, ({ type }) => type === 'chamber.passed');
+    live.advance(PHASE_MILLIS);
+    await events(live, passes, ({ type }) => type === 'chamber.passed');
   }
-  stage.advance(PHASE_MILLIS);
-  await events(stage, 1, ({ type }) => type === 'allocation.committed');
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
+  await events(live, 1, ({ type }) => type === 'allocation.committed');
+  live.advance(PHASE_MILLIS);
   expect(await exited).toEqual([0, null]);
   const types: string[] = [];
-  for await (const { event } of stage.forum.history(chamberId)) types.push(event.type);
+  for await (const { event } of live.forum.history(chamberId)) types.push(event.type);
   const spoken = types.filter((type) => type === 'chamber.proposed' || type === 'chamber.debated');
   expect(spoken).toEqual(['chamber.proposed', 'chamber.debated']);
 });
@@ -195,14 +195,14 @@ print(json.dumps([[line.event["type"] for line in pages], streamed, cursors]))
 
 /** Runs the program on the service until its agent has joined, as one of so many members. */
 async function play(
-  stage: Stage,
+  live: LiveService,
   program: string,
   chamberId: number,
   members: number,
-  env: NodeJS.ProcessEnv = behind(stage),
+  env: NodeJS.ProcessEnv = behind(live),
 ) {
   const folder = temporaryFolder();
-  const own = program.replace('http://127.0.0.1:8787', stage.baseUrl).replace('data/', `${folder}/`);
+  const own = program.replace('http://127.0.0.1:8787', live.baseUrl).replace('data/', `${folder}/`);
   const child = spawn('python3', ['-', `${chamberId}`], {
     cwd: folder,
     env,
@@ -214,15 +214,15 @@ async function play(
     await exited;
   });
   child.stdin.end(own);
-  await events(stage, members, ({ type }) => type === 'chamber.joined');
+  await events(live, members, ({ type }) => type === 'chamber.joined');
   const { did } = JSON.parse(readFileSync(join(folder, 'agent.json'), 'utf8')) as { readonly did: string };
   return { exited, did };
 }
 
 /** Waits until the chamber's log holds that many matching events. */
-async function events(stage: Stage, count: number, fits: (event: ChamberEvent) => boolean): Promise<void> {
+async function events(live: LiveService, count: number, fits: (event: ChamberEvent) => boolean): Promise<void> {
   let found = 0;
-  for await (const each of stage.forum.events(1)) {
+  for await (const each of live.forum.events(1)) {
     if (fits(each)) found++;
     if (found === count) return;
   }

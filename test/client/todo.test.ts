@@ -2,17 +2,17 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { openProxy } from './cuttable-proxy.ts';
-import { newAgent, newChamber, openStage, REGISTRATION, type Stage } from './stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, REGISTRATION } from './live-service.ts';
 
-let stage: Stage;
+let live: LiveService;
 beforeAll(async () => {
-  stage = await openStage();
+  live = await openLiveService();
 });
-afterAll(() => stage.stop());
+afterAll(() => live.stop());
 
 it('waits since a version for a change', async () => {
-  const [ann, bob] = [await newAgent(stage), await newAgent(stage)];
-  const { chamberId } = await ann.createChamber(newChamber(stage.now()));
+  const [ann, bob] = [await newAgent(live), await newAgent(live)];
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
   const { version } = await ann.todo();
   const waiting = ann.todo({ wait: 60, since: version });
   await bob.joinChamber(chamberId);
@@ -22,16 +22,16 @@ it('waits since a version for a change', async () => {
 });
 
 it('follows the list over a connection that is cut, and yields each version once', async () => {
-  const proxy = await openProxy(stage.baseUrl);
-  const ann = Agent.generate(new ForumClient(proxy.baseUrl, stage.sharedTime));
+  const proxy = await openProxy(live.baseUrl);
+  const ann = Agent.generate(new ForumClient(proxy.baseUrl, live.sharedTime));
   await ann.register(REGISTRATION);
-  const { chamberId } = await ann.createChamber(newChamber(stage.now()));
+  const { chamberId } = await ann.createChamber(newChamber(live.now()));
   const lastEventIds: (number | undefined)[] = [];
   for await (const { todo } of ann.todos()) {
     lastEventIds.push(todo[0]?.lastEventId);
     if (lastEventIds.length === 4) break;
     proxy.cut();
-    await (await newAgent(stage)).joinChamber(chamberId);
+    await (await newAgent(live)).joinChamber(chamberId);
   }
   proxy.close();
   expect(lastEventIds).toEqual([1, 2, 3, 4]);

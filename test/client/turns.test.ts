@@ -2,18 +2,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Agent, ForumClient, type Phase } from '../../src/client/index.ts';
 import { heapHeld } from '../kit/memory-held.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from './stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
 
 const TURNS_PER_MEASUREMENT = 10_000;
 
-let stage: Stage;
+let live: LiveService;
 let ada: Agent;
 let bob: Agent;
 beforeEach(async () => {
-  stage = await openStage();
-  [ada, bob] = [await newAgent(stage, stage.sharedTime), await newAgent(stage, stage.sharedTime)];
+  live = await openLiveService();
+  [ada, bob] = [await newAgent(live, live.sharedTime), await newAgent(live, live.sharedTime)];
 });
-afterEach(() => stage.stop());
+afterEach(() => live.stop());
 
 describe('turns', () => {
   it('rotate, each with the current state, and end with the debate', async () => {
@@ -24,13 +24,13 @@ describe('turns', () => {
         seen.push(`${phase} ${name} after ${state.lastEventId}`);
         // Each passes once a phase, so that Ada's second turn lasts until the phase ends.
         if (state.turns.phase !== phase || name === 'Bob') await agent.pass(chamberId);
-        else stage.advance(PHASE_MILLIS);
+        else live.advance(PHASE_MILLIS);
       }
     };
     const played = Promise.all([play(ada, 'Ada'), play(bob, 'Bob')]);
-    await stage.sleeping(2);
+    await live.sleeping(2);
     expect(seen).toEqual([]);
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await played;
     expect(seen).toEqual([
       'PROPOSAL Ada after 3',
@@ -45,7 +45,7 @@ describe('turns', () => {
 
   it('come only to the current holder, however long the log is', async () => {
     const chamberId = await openChamber();
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     for (let round = 0; round < 3; round++) {
       await ada.pass(chamberId);
       await bob.pass(chamberId);
@@ -59,14 +59,14 @@ describe('turns', () => {
 
   it('that expire pass to the next member by the clock', async () => {
     const turnSeconds = 600;
-    const { chamberId } = await ada.createChamber({ ...newChamber(stage.now()), turnSeconds });
+    const { chamberId } = await ada.createChamber({ ...newChamber(live.now()), turnSeconds });
     for (const agent of [ada, bob]) await agent.joinChamber(chamberId);
     const turns = bob.turns(chamberId);
     const turn = turns.next();
-    await stage.sleeping(1);
-    stage.advance(PHASE_MILLIS);
-    await stage.sleeping(1);
-    stage.advance(turnSeconds * 1000);
+    await live.sleeping(1);
+    live.advance(PHASE_MILLIS);
+    await live.sleeping(1);
+    live.advance(turnSeconds * 1000);
     const { state, endsAt } = (await turn).value ?? expect.unreachable();
     expect(state.lastEventId).toBe(3);
     expect(endsAt).toBe(state.deadlines.lobbyDeadline + 2 * turnSeconds * 1000);
@@ -74,12 +74,12 @@ describe('turns', () => {
   });
 
   it('that expire without an event leave nothing in memory', async () => {
-    const { chamberId } = await ada.createChamber({ ...newChamber(stage.now(), [1_000, 1e10]), turnSeconds: 1 });
+    const { chamberId } = await ada.createChamber({ ...newChamber(live.now(), [1_000, 1e10]), turnSeconds: 1 });
     await ada.joinChamber(chamberId);
-    stage.advance(1_000);
+    live.advance(1_000);
     const heap: number[] = [];
     const stop = new AbortController();
-    let now = stage.now();
+    let now = live.now();
     let sleeps = 0;
     const sleep = async (millis: number) => {
       now += millis;
@@ -88,7 +88,7 @@ describe('turns', () => {
       if (heap.length === 4) stop.abort();
       stop.signal.throwIfAborted();
     };
-    const forum = new ForumClient(stage.baseUrl, { ...stage.sharedTime, clock: { now: () => now, sleep } });
+    const forum = new ForumClient(live.baseUrl, { ...live.sharedTime, clock: { now: () => now, sleep } });
     const watching = async () => {
       for await (const { phase } of forum.watch(chamberId, { signal: stop.signal })) expect(phase).toBe('PROPOSAL');
     };
@@ -99,20 +99,20 @@ describe('turns', () => {
 
   it('end at once when PROPOSAL and DEBATE are over', async () => {
     const chamberId = await openChamber();
-    stage.advance(3 * PHASE_MILLIS);
+    live.advance(3 * PHASE_MILLIS);
     expect(await ada.turns(chamberId).next()).toEqual({ done: true, value: undefined });
   });
 });
 
 describe('phases', () => {
   it('are watched from the current one on', async () => {
-    const { chamberId } = await ada.createChamber(newChamber(stage.now(), [PHASE_MILLIS, PHASE_MILLIS, 0]));
+    const { chamberId } = await ada.createChamber(newChamber(live.now(), [PHASE_MILLIS, PHASE_MILLIS, 0]));
     const seen: Phase[] = [];
     for await (const { phase } of ada.forum.watch(chamberId)) {
       seen.push(phase);
       if (phase === 'ALLOCATE_REVEAL') break;
       // The watcher begins to wait after this body, so a later move of the clock is what wakes it.
-      void stage.sleeping(1).then(() => stage.advance(PHASE_MILLIS));
+      void live.sleeping(1).then(() => live.advance(PHASE_MILLIS));
     }
     expect(seen).toEqual(['LOBBY', 'PROPOSAL', 'ALLOCATE_COMMIT', 'ALLOCATE_REVEAL']);
   });
@@ -134,7 +134,7 @@ describe('phases', () => {
 
 /** A chamber that both have joined, so that its log has three events. */
 async function openChamber(): Promise<number> {
-  const { chamberId } = await ada.createChamber(newChamber(stage.now()));
+  const { chamberId } = await ada.createChamber(newChamber(live.now()));
   for (const agent of [ada, bob]) await agent.joinChamber(chamberId);
   return chamberId;
 }

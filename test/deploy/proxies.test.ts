@@ -9,11 +9,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { Consumer } from '../kit/consumers.ts';
-import { registrationOf } from '../kit/house.ts';
 import { type Running, run } from '../kit/service.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
+import { registrationOf } from '../kit/test-service.ts';
 import { freePort, isInstalled, PROXIES, type ProxyName, startProxy } from './recipes.ts';
 
 /** A loaded machine starts a proxy in seconds. */

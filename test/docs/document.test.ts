@@ -15,7 +15,7 @@ import { moves } from '../../src/moves/registry.ts';
 import { SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
 import { streamEndpoints } from '../../src/stream/endpoints.ts';
 import type { JsonValue } from '../../src/vocabulary/values.ts';
-import { House } from '../kit/house.ts';
+import { TestService } from '../kit/test-service.ts';
 import { newAjv } from './described.ts';
 import { LIMITS } from './limits.ts';
 
@@ -55,7 +55,7 @@ const CHECKS: readonly string[] = ['/chambers/*', '/ideas/*', '/agents/*'];
 
 test('describes every route', () => {
   const described = Object.keys(document.paths).map((path) => path.replace(/\{(\w+)\}/g, ':$1'));
-  const routes = new House().app.routes.map(({ path }) => path);
+  const routes = new TestService().app.routes.map(({ path }) => path);
   expect(routes).toEqual(expect.arrayContaining(Object.values(SLICES).map(({ path }) => path)));
   expect(routes.filter((route) => ![...NOT_DESCRIBED, ...CHECKS, ...described].includes(route))).toEqual([]);
 });

@@ -2,10 +2,10 @@
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { TestClock } from '../kit/clock.ts';
-import { House, registrationOf } from '../kit/house.ts';
 import type { Random } from '../kit/random.ts';
 import { PUBLIC_URL } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
 import { prepare, send, type Wire } from '../kit/wire.ts';
 
 export interface Attempt {
@@ -30,28 +30,28 @@ const HOUR_MS = 3_600_000;
 export async function seatPlayers(databasePath: string, count: number): Promise<readonly Player[]> {
   const clock = new TestClock();
   clock.set(Date.now() - HOUR_MS);
-  const house = new House({ path: databasePath, clock, settings: { PUBLIC_URL } });
-  const players = await Promise.all(Array.from({ length: count }, () => seatPlayer(house)));
-  await house.close();
+  const service = new TestService({ path: databasePath, clock, settings: { PUBLIC_URL } });
+  const players = await Promise.all(Array.from({ length: count }, () => seatPlayer(service)));
+  await service.close();
   return players;
 }
 
-async function seatPlayer(house: House): Promise<Player> {
-  const signer = await house.agent();
-  const [begun, far] = [house.clock.read() + HOUR_MS / 2, house.clock.read() + 24 * HOUR_MS];
-  const proposing = await seat(house, signer, [begun, far]);
-  const debating = await seat(house, signer, [begun, begun, far]);
+async function seatPlayer(service: TestService): Promise<Player> {
+  const signer = await service.agent();
+  const [begun, far] = [service.clock.read() + HOUR_MS / 2, service.clock.read() + 24 * HOUR_MS];
+  const proposing = await seat(service, signer, [begun, far]);
+  const debating = await seat(service, signer, [begun, begun, far]);
   return { signer, proposing, debating };
 }
 
-async function seat(house: House, by: Signer, deadlines: readonly number[]): Promise<number> {
+async function seat(service: TestService, by: Signer, deadlines: readonly number[]): Promise<number> {
   const last = deadlines.at(-1) ?? 0;
   const entries = DEADLINES.map((name, index) => [name, new Date(deadlines[index] ?? last).toISOString()]);
-  const { chamberId } = await house.must('POST', '/chambers', {
+  const { chamberId } = await service.must('POST', '/chambers', {
     by,
     body: { name: 'Seat', ...Object.fromEntries(entries) },
   });
-  await house.must('POST', `/chambers/${chamberId}/join`, { by });
+  await service.must('POST', `/chambers/${chamberId}/join`, { by });
   return chamberId;
 }
 

@@ -6,10 +6,10 @@ import type { StreamId } from '../../src/log/stream-id.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { House, PUBLIC_URL } from '../kit/house.ts';
 import { actBefore, withMembers } from '../kit/members.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
 
 /** The log with something before each append and each read of a page. */
 function beforeAppend(
@@ -24,26 +24,26 @@ function beforeAppend(
     );
 }
 
-async function inDebate(house: House) {
-  const by = await house.agent();
-  const id = await openChamber(house, [by, await house.agent()]);
-  await enterPhase(house, id, 'DEBATE');
-  const debate = () => house.request('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+async function inDebate(service: TestService) {
+  const by = await service.agent();
+  const id = await openChamber(service, [by, await service.agent()]);
+  await enterPhase(service, id, 'DEBATE');
+  const debate = () => service.request('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
   return { by, id, debate };
 }
 
 describe('group commit', () => {
   it('writes what comes together in few transactions, with ids in order', async () => {
     const batches: number[] = [];
-    const house = new House({ wrapLog: beforeAppend(async ({ length }) => void batches.push(length)) });
-    const { id, debate } = await inDebate(house);
+    const service = new TestService({ wrapLog: beforeAppend(async ({ length }) => void batches.push(length)) });
+    const { id, debate } = await inDebate(service);
     batches.length = 0;
     const answers = await Promise.all(Array.from({ length: 50 }, debate));
     expect(new Set(answers.map(({ body }) => body.eventId))).toEqual(
       new Set(Array.from({ length: 50 }, (_, at) => at + 4)),
     );
     expect(batches.length).toBeLessThan(25);
-    expect((await house.events(id)).map(({ eventId }) => eventId)).toEqual(
+    expect((await service.events(id)).map(({ eventId }) => eventId)).toEqual(
       Array.from({ length: 53 }, (_, at) => at + 1),
     );
   });
@@ -57,9 +57,9 @@ describe('group commit', () => {
           release = resolve;
         });
     };
-    const house = new House({ wrapLog: beforeAppend(hold) });
-    const { id, debate } = await inDebate(house);
-    const preview = () => house.must('GET', `/chambers/${id}/merkle-preview`);
+    const service = new TestService({ wrapLog: beforeAppend(hold) });
+    const { id, debate } = await inDebate(service);
+    const preview = () => service.must('GET', `/chambers/${id}/merkle-preview`);
     const earlier = await preview();
     isHeld = true;
     let isAnswered = false;
@@ -75,7 +75,7 @@ describe('group commit', () => {
 
   it('rejects only the commands of a failed append: one that waits for its streams is committed and answered', async () => {
     const path = temporaryDatabase();
-    const before = new House({ path });
+    const before = new TestService({ path });
     const [warm, cold] = [await before.agent(), await before.agent()];
     const [warmId, coldId] = [await openChamber(before, [warm]), await openChamber(before, [cold])];
     await before.close();
@@ -91,36 +91,36 @@ describe('group commit', () => {
     // The cold chamber is folded only once the append of the warm one has failed.
     const fold = (stream: StreamId) => (stream === coldId ? failure : Promise.resolve());
     const wrapLog = beforeAppend(failFor, fold);
-    const house = new House({ path, clock: before.clock, wrapLog });
-    await house.must('GET', `/chambers/${warmId}`);
-    await house.must('GET', '/me', { by: warm });
-    await enterPhase(house, warmId, 'DEBATE');
+    const service = new TestService({ path, clock: before.clock, wrapLog });
+    await service.must('GET', `/chambers/${warmId}`);
+    await service.must('GET', '/me', { by: warm });
+    await enterPhase(service, warmId, 'DEBATE');
     const debate = (by: Signer, id: number) =>
-      house.request('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+      service.request('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
     const answers = await Promise.all([debate(warm, warmId), debate(cold, coldId)]);
     expect(answers.map(({ status }) => status)).toEqual([503, 200]);
-    expect([await house.log.lastEventId(warmId), await house.log.lastEventId(coldId)]).toEqual([2, 3]);
+    expect([await service.log.lastEventId(warmId), await service.log.lastEventId(coldId)]).toEqual([2, 3]);
   });
 
   it('decides each command on what those before it in the batch have done', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const agents = await Promise.all(Array.from({ length: 5 }, () => house.agent()));
-    const id = await openChamber(house, [by]);
-    const joins = await Promise.all(agents.map((agent) => house.must('POST', `/chambers/${id}/join`, { by: agent })));
+    const service = new TestService();
+    const by = await service.agent();
+    const agents = await Promise.all(Array.from({ length: 5 }, () => service.agent()));
+    const id = await openChamber(service, [by]);
+    const joins = await Promise.all(agents.map((agent) => service.must('POST', `/chambers/${id}/join`, { by: agent })));
     expect(joins.map(({ turnOrder }) => turnOrder).sort()).toEqual([1, 2, 3, 4, 5]);
-    await enterPhase(house, id, 'PROPOSAL');
+    await enterPhase(service, id, 'PROPOSAL');
     const propose = (ticker: string) =>
-      house.request('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker } });
+      service.request('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker } });
     const proposals = await Promise.all(['ABC', 'abc', 'Abc'].map(propose));
     expect(proposals.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
   });
 
   it('assigns separate ids to chambers created together', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = { name: 'Test', ...deadlinesFrom(START) };
-    const made = await Promise.all(Array.from({ length: 10 }, () => house.must('POST', '/chambers', { by, body })));
+    const made = await Promise.all(Array.from({ length: 10 }, () => service.must('POST', '/chambers', { by, body })));
     expect(made.map(({ chamberId }) => chamberId).sort((a, b) => a - b)).toEqual(
       Array.from({ length: 10 }, (_, at) => at + 1),
     );
@@ -129,27 +129,27 @@ describe('group commit', () => {
 
 describe('a memory for one chamber and one account', () => {
   it('is enough: what it forgets is folded from the log again, within a batch too', async () => {
-    const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
-    const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
+    const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
+    const agents = await Promise.all(Array.from({ length: 6 }, () => service.agent()));
     const ids: number[] = [];
-    for (const agent of agents) ids.push(await openChamber(house, [agent]));
-    await enterPhase(house, ids[0] as number, 'DEBATE');
+    for (const agent of agents) ids.push(await openChamber(service, [agent]));
+    await enterPhase(service, ids[0] as number, 'DEBATE');
     for (const eventId of [3, 4]) {
       const moves = agents.map((by, at) =>
-        house.must('POST', `/chambers/${ids[at]}/debate`, { by, body: { comment: 'hm' } }),
+        service.must('POST', `/chambers/${ids[at]}/debate`, { by, body: { comment: 'hm' } }),
       );
       expect(await Promise.all(moves)).toEqual(agents.map(() => ({ eventId })));
     }
   });
 
   it('is enough for many readers at once: what is there is never missing', async () => {
-    const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
-    const agents = await Promise.all(Array.from({ length: 6 }, () => house.agent()));
+    const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '5000' } });
+    const agents = await Promise.all(Array.from({ length: 6 }, () => service.agent()));
     const ids: number[] = [];
-    for (const agent of agents) ids.push(await openChamber(house, [agent]));
+    for (const agent of agents) ids.push(await openChamber(service, [agent]));
     for (let round = 0; round < 5; round++) {
-      const views = ids.map((id) => house.must('GET', `/chambers/${id}`));
-      const accounts = agents.map((by) => house.must('GET', '/me', { by }));
+      const views = ids.map((id) => service.must('GET', `/chambers/${id}`));
+      const accounts = agents.map((by) => service.must('GET', '/me', { by }));
       expect((await Promise.all(views)).map(({ chamberId }) => chamberId)).toEqual(ids);
       expect((await Promise.all(accounts)).map(({ did }) => did)).toEqual(agents.map(({ did }) => did));
     }
@@ -158,30 +158,30 @@ describe('a memory for one chamber and one account', () => {
 
 describe('the time', () => {
   it('never falls in the log, however the clock is set', async () => {
-    const house = new House();
-    const { id, debate } = await inDebate(house);
-    house.clock.advance(1_000);
+    const service = new TestService();
+    const { id, debate } = await inDebate(service);
+    service.clock.advance(1_000);
     await debate();
-    const newest = house.clock.read();
-    house.clock.set(newest - 10_000);
+    const newest = service.clock.read();
+    service.clock.set(newest - 10_000);
     expect((await debate()).status).toBe(200);
-    const times = (await house.events(id)).map(({ ts }) => ts);
+    const times = (await service.events(id)).map(({ ts }) => ts);
     expect(times).toEqual([...times].sort());
     expect(times.at(-1)).toBe(new Date(newest).toISOString());
   });
 
   it('counts for the end of a signature, however the clock is set', async () => {
-    const house = new House();
-    const { by, id, debate } = await inDebate(house);
+    const service = new TestService();
+    const { by, id, debate } = await inDebate(service);
     await debate();
     const path = `/chambers/${id}/debate`;
     const body = JSON.stringify({ comment: 'hm' });
-    house.clock.advance(-60_000);
-    const created = house.clock.seconds;
+    service.clock.advance(-60_000);
+    const created = service.clock.seconds;
     const signed = (seconds: number) =>
       by.sign({ method: 'POST', url: PUBLIC_URL + path, body, created, expires: created + seconds });
     const send = (seconds: number) =>
-      house.send({ method: 'POST', path, body, headers: { 'content-type': 'application/json', ...signed(seconds) } });
+      service.send({ method: 'POST', path, body, headers: { 'content-type': 'application/json', ...signed(seconds) } });
     expect(await send(60)).toMatchObject({
       status: 401,
       body: { detail: expect.stringContaining('the signature has expired') },
@@ -190,36 +190,36 @@ describe('the time', () => {
   });
 
   it('does not reopen a phase, whether it was read or written', async () => {
-    const house = new House();
-    const { id } = await inDebate(house);
-    await house.must('GET', `/chambers/${id}`);
-    house.clock.set(START);
-    expect(await house.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
-    const join = await house.request('POST', `/chambers/${id}/join`, { by: await house.agent() });
+    const service = new TestService();
+    const { id } = await inDebate(service);
+    await service.must('GET', `/chambers/${id}`);
+    service.clock.set(START);
+    expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
+    const join = await service.request('POST', `/chambers/${id}/join`, { by: await service.agent() });
     expect(join.body.error).toBe('FORUM_ERR_PHASE');
   });
 
   it('does not fall below the newest event after a restart', async () => {
     const path = temporaryDatabase();
-    const house = new House({ path });
-    const { id, debate } = await inDebate(house);
+    const service = new TestService({ path });
+    const { id, debate } = await inDebate(service);
     await debate();
-    await house.close();
-    house.clock.set(START);
-    const again = new House({ path, clock: house.clock });
+    await service.close();
+    service.clock.set(START);
+    const again = new TestService({ path, clock: service.clock });
     expect(await again.must('GET', `/chambers/${id}`)).toMatchObject({ phase: 'DEBATE' });
   });
 
   it('of a move that names an account line is not before that line, which another clock may have written', async () => {
     const path = temporaryDatabase();
-    const house = new House({ path });
-    const ann = await house.agent();
-    const { state } = (await house.forum.account(ann.did)) ?? {};
-    await house.close();
-    house.clock.advance(-1_000);
+    const service = new TestService({ path });
+    const ann = await service.agent();
+    const { state } = (await service.forum.account(ann.did)) ?? {};
+    await service.close();
+    service.clock.advance(-1_000);
     const store = openSqliteStore(path);
     const late = { ...store, meta: withMembers(store.meta, { lastAt: 0 }) };
-    const other = new House({ store: late, clock: house.clock });
+    const other = new TestService({ store: late, clock: service.clock });
     await openChamber(other, [ann]);
     const events = await other.events(1);
     expect(events.map(({ payload }) => payload)).toMatchObject([{ accountEventId: 1 }, { accountEventId: 1 }]);
@@ -227,10 +227,10 @@ describe('the time', () => {
   });
 
   it('is right at once after a pause of many hours', async () => {
-    const house = new House();
-    const { id } = await inDebate(house);
-    house.clock.advance(100 * HOUR);
-    expect(await house.must('GET', `/chambers/${id}`)).toMatchObject({
+    const service = new TestService();
+    const { id } = await inDebate(service);
+    service.clock.advance(100 * HOUR);
+    expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({
       phase: 'ALLOCATE_REVEAL',
       currentTurnAgent: null,
     });
@@ -239,11 +239,11 @@ describe('the time', () => {
 
 describe('the limits', () => {
   it('are those of the configuration', async () => {
-    const house = new House({ settings: { MEMBERS_MAX: '1', IDEAS_MAX: '1', CHAMBERS_OPEN_PER_DID_MAX: '1' } });
-    const by = await house.agent();
-    const id = await openChamber(house, [by]);
-    const second = await house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START) } });
-    const join = await house.request('POST', `/chambers/${id}/join`, { by: await house.agent() });
+    const service = new TestService({ settings: { MEMBERS_MAX: '1', IDEAS_MAX: '1', CHAMBERS_OPEN_PER_DID_MAX: '1' } });
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    const second = await service.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START) } });
+    const join = await service.request('POST', `/chambers/${id}/join`, { by: await service.agent() });
     expect([second.body.error, join.body.error]).toEqual(['FORUM_ERR_CONFLICT', 'FORUM_ERR_CONFLICT']);
   });
 });

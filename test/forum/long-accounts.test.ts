@@ -3,17 +3,17 @@ import { describe, expect, it, vi } from 'vitest';
 import { ACCOUNT_SNAPSHOT_EVERY_EVENTS } from '../../projections/snapshot.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
+import { TestService } from '../kit/test-service.ts';
 
 const CHANGES = 40;
 /** Almost the largest that a request may change. */
 const WORDS = Array.from({ length: 50 }, (_, index) => `${index} `.padEnd(250, 'x'));
 
-async function change(house: House, by: Signer, changes: number): Promise<void> {
+async function change(service: TestService, by: Signer, changes: number): Promise<void> {
   for (let at = 0; at < changes; at++) {
     const style = `change ${at}`.padEnd(20);
-    await house.must('PUT', '/personality', {
+    await service.must('PUT', '/personality', {
       by,
       body: { patch: { loves: WORDS, hates: WORDS, expertise: WORDS, style } },
     });
@@ -21,10 +21,10 @@ async function change(house: House, by: Signer, changes: number): Promise<void> 
 }
 
 /** How many lines are read of each stream from now on. */
-function countLines(house: House): ReadonlyMap<StreamId, number> {
+function countLines(service: TestService): ReadonlyMap<StreamId, number> {
   const counted = new Map<StreamId, number>();
-  const readPage = house.log.readPage.bind(house.log);
-  vi.spyOn(house.log, 'readPage').mockImplementation(async (...range) => {
+  const readPage = service.log.readPage.bind(service.log);
+  vi.spyOn(service.log, 'readPage').mockImplementation(async (...range) => {
     const page = await readPage(...range);
     counted.set(range[0], (counted.get(range[0]) ?? 0) + page.count);
     return page;
@@ -34,20 +34,20 @@ function countLines(house: House): ReadonlyMap<StreamId, number> {
 
 describe('an account with a long history', () => {
   it('takes the memory of its state', async () => {
-    const house = new House();
-    const by = await house.agent();
-    await change(house, by, 1);
-    const once = house.forum.cachedBytes;
-    await change(house, by, CHANGES);
-    expect(house.forum.cachedBytes).toBe(once);
+    const service = new TestService();
+    const by = await service.agent();
+    await change(service, by, 1);
+    const once = service.forum.cachedBytes;
+    await change(service, by, CHANGES);
+    expect(service.forum.cachedBytes).toBe(once);
   });
 
   it('is folded from its snapshot', async () => {
-    const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
-    const by = await house.agent();
-    await change(house, by, CHANGES);
-    const lines = countLines(house);
-    const account = await house.forum.account(by.did);
+    const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
+    const by = await service.agent();
+    await change(service, by, CHANGES);
+    const lines = countLines(service);
+    const account = await service.forum.account(by.did);
     expect(account?.state).toMatchObject({ personality: { style: 'change 39'.padEnd(20) }, lastEventId: CHANGES + 1 });
     // The event of the snapshot is read too.
     expect(lines.get(by.did)).toBe(((CHANGES + 1) % ACCOUNT_SNAPSHOT_EVERY_EVENTS) + 1);
@@ -55,15 +55,15 @@ describe('an account with a long history', () => {
 });
 
 it('what the cache can’t hold is folded once for a move, before the batch and not in it', async () => {
-  const house = new House({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
-  const by = await house.agent();
-  const id = await openChamber(house, [by]);
-  await enterPhase(house, id, 'DEBATE');
-  await change(house, by, CHANGES);
-  const lines = countLines(house);
+  const service = new TestService({ settings: { STATE_CACHE_BYTES_MAX: '1' } });
+  const by = await service.agent();
+  const id = await openChamber(service, [by]);
+  await enterPhase(service, id, 'DEBATE');
+  await change(service, by, CHANGES);
+  const lines = countLines(service);
   const caller = { did: by.did, request: null, signature: null, times: null };
   const moves = ['one', 'two', 'three'].map((comment) =>
-    house.forum.submit({ operation: 'debate', chamberId: id, body: { json: { comment } }, caller }),
+    service.forum.submit({ operation: 'debate', chamberId: id, body: { json: { comment } }, caller }),
   );
   expect((await Promise.all(moves)).map(({ eventId }) => eventId)).toEqual([3, 4, 5]);
   expect(lines.get(by.did)).toBe(((CHANGES + 1) % ACCOUNT_SNAPSHOT_EVERY_EVENTS) + 1);

@@ -7,37 +7,42 @@ import { ForumError } from '../../src/vocabulary/errors.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { TestClock } from '../kit/clock.ts';
-import { House, type HouseOptions, registrationOf } from '../kit/house.ts';
 import { actBefore, countTokens, Gate, withMembers } from '../kit/members.ts';
 import { Random } from '../kit/random.ts';
 import type { Signer } from '../kit/signer.ts';
-import { witness } from '../kit/witness.ts';
+import { registrationOf, TestService, type TestServiceOptions } from '../kit/test-service.ts';
+import { verifyChamber } from '../kit/verify-chamber.ts';
 import { newSignatureKey } from '../log/entries.ts';
 
 /** Two forums on one log, neither of which hears of the other's events but by its own appends and reads. */
-function openBoth({ wrapLog = (log) => log, ...options }: HouseOptions = {}) {
+function openBoth({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
   const store = openSqliteStore(':memory:');
   const clock = new TestClock();
-  const house = new House({ store, clock, wrapLog, ...options });
-  const other = new House({ store: { ...store, close: async () => {} }, clock, ...options });
-  return { store, clock, house, other };
+  const service = new TestService({ store, clock, wrapLog, ...options });
+  const other = new TestService({ store: { ...store, close: async () => {} }, clock, ...options });
+  return { store, clock, service, other };
 }
 
-/** A chamber in DEBATE, known to both, in which it is Ann's turn and then Bob's; appends of the first house wait at the gate. */
-async function inDebate({ wrapLog = (log) => log, ...options }: HouseOptions = {}) {
+/** A chamber in DEBATE, known to both, in which it is Ann's turn and then Bob's; appends of the first service wait at the gate. */
+async function inDebate({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
   const gate = new Gate();
   const both = openBoth({ ...options, wrapLog: (log) => actBefore(wrapLog(log), 'append', gate.pass) });
-  const { house, other } = both;
-  const [ann, bob] = [await house.agent(), await house.agent()];
-  const chamberId = await openChamber(house, [ann, bob]);
-  await enterPhase(house, chamberId, 'DEBATE');
-  const submit = (at: House, operation: 'debate' | 'pass' | 'join', by: Signer, signature: string | null = null) => {
+  const { service, other } = both;
+  const [ann, bob] = [await service.agent(), await service.agent()];
+  const chamberId = await openChamber(service, [ann, bob]);
+  await enterPhase(service, chamberId, 'DEBATE');
+  const submit = (
+    at: TestService,
+    operation: 'debate' | 'pass' | 'join',
+    by: Signer,
+    signature: string | null = null,
+  ) => {
     const json = operation === 'debate' ? { comment: 'hm' } : {};
     const caller = { did: by.did, request: null, signature, times: null };
     return at.forum.submit({ operation, chamberId, body: { json }, caller });
   };
   // Both have the chamber and its agents in memory, at event 4.
-  await submit(house, 'debate', ann);
+  await submit(service, 'debate', ann);
   for (const by of [ann, bob]) await other.must('GET', '/me', { by });
   await other.must('GET', `/chambers/${chamberId}`);
   const isHeld = () => vi.waitFor(() => expect(gate.isClosed).toBe(false));
@@ -83,14 +88,14 @@ describe('the pipeline', () => {
         for (let turns = random.below(4); isFaulty && turns > 0; turns--) await new Promise(setImmediate);
         if (isFaulty && random.chance(0.2)) throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
       });
-    const { house, other } = openBoth({ wrapLog });
-    const agents = [await house.agent(), await house.agent(), await house.agent()];
-    const ids = [await openChamber(house, agents), await openChamber(house, agents)];
-    await enterPhase(house, ids[0] as number, 'DEBATE');
+    const { service, other } = openBoth({ wrapLog });
+    const agents = [await service.agent(), await service.agent(), await service.agent()];
+    const ids = [await openChamber(service, agents), await openChamber(service, agents)];
+    await enterPhase(service, ids[0] as number, 'DEBATE');
     isFaulty = true;
     const answers = new Map<string, string[]>();
     const underWay: Promise<void>[] = [];
-    const send = (at: House, name: string) => {
+    const send = (at: TestService, name: string) => {
       const by = random.pick(agents);
       const caller = { did: by.did, request: null, signature: newSignatureKey(), times: null };
       const body = { json: { comment: name } };
@@ -104,7 +109,7 @@ describe('the pipeline', () => {
         ),
       );
       if (random.chance(0.3)) {
-        const create = { name, ...deadlinesFrom(house.clock.read()) };
+        const create = { name, ...deadlinesFrom(service.clock.read()) };
         underWay.push(
           at.forum
             .submit({ operation: 'createChamber', body: { json: create }, caller: { ...caller, signature: null } })
@@ -116,20 +121,20 @@ describe('the pipeline', () => {
       }
     };
     for (let move = 0; move < 600; move++) {
-      send(random.pick([house, house, other]), `move ${move}`);
+      send(random.pick([service, service, other]), `move ${move}`);
       if (random.chance(0.3)) await new Promise(setImmediate);
     }
     let answered = 0;
     for (const each of underWay) void each.then(() => answered++);
-    await Promise.all([house.forum.close(), other.forum.close()]);
+    await Promise.all([service.forum.close(), other.forum.close()]);
     await Promise.resolve();
     expect(answered).toBe(underWay.length);
-    expect(await outcome(house.forum.submit({ operation: 'record', chamberId: 1, fact: {} as never }))).toBe(
+    expect(await outcome(service.forum.submit({ operation: 'record', chamberId: 1, fact: {} as never }))).toBe(
       'FORUM_ERR_UNAVAILABLE',
     );
     const written = new Map<string, number>();
     for (const id of ids) {
-      for (const { type, payload } of await house.events(id)) {
+      for (const { type, payload } of await service.events(id)) {
         if (type === 'chamber.debated') written.set(payload.comment, (written.get(payload.comment) ?? 0) + 1);
       }
     }
@@ -143,14 +148,14 @@ describe('the pipeline', () => {
   });
 
   it('decides each command on what was decided before it, written or not', async () => {
-    const { gate, house, ann, bob, submit, hold, isHeld, openGate, chamberId } = await inDebate();
-    const { answer } = await hold(() => submit(house, 'pass', ann));
+    const { gate, service, ann, bob, submit, hold, isHeld, openGate, chamberId } = await inDebate();
+    const { answer } = await hold(() => submit(service, 'pass', ann));
     const moves = [
-      submit(house, 'debate', ann),
-      submit(house, 'debate', bob),
-      submit(house, 'pass', bob),
-      submit(house, 'debate', bob),
-      submit(house, 'debate', ann),
+      submit(service, 'debate', ann),
+      submit(service, 'debate', bob),
+      submit(service, 'pass', bob),
+      submit(service, 'debate', bob),
+      submit(service, 'debate', ann),
     ].map(outcome);
     await someTurns();
     openGate(true);
@@ -160,30 +165,30 @@ describe('the pipeline', () => {
     expect((await Promise.all(moves)).map(idOf)).toEqual(['FORUM_ERR_TURN', 6, 7, 'FORUM_ERR_TURN', 8]);
     // None was decided again, which would have taken a third append.
     expect(gate.isClosed).toBe(true);
-    await witness(house, chamberId);
+    await verifyChamber(service, chamberId);
   });
 
   it('writes and rejects only what was decided on heads', async () => {
-    const { house, other, ann, bob, submit, chamberId } = await inDebate();
+    const { service, other, ann, bob, submit, chamberId } = await inDebate();
     expect(idOf(await submit(other, 'debate', ann))).toBe(5);
     // In the memory of the first, the chamber ends at event 4.
-    expect(idOf(await submit(house, 'debate', ann))).toBe(6);
-    expect(idOf(await submit(house, 'pass', ann))).toBe(7);
+    expect(idOf(await submit(service, 'debate', ann))).toBe(6);
+    expect(idOf(await submit(service, 'pass', ann))).toBe(7);
     // In the memory of the other, it is Ann's turn: it rejects neither Bob for it, nor accepts Ann.
     expect(idOf(await outcome(submit(other, 'debate', bob)))).toBe(8);
-    expect(idOf(await submit(house, 'pass', bob))).toBe(9);
-    expect(idOf(await submit(house, 'pass', ann))).toBe(10);
-    expect(idOf(await submit(house, 'pass', bob))).toBe(11);
+    expect(idOf(await submit(service, 'pass', bob))).toBe(9);
+    expect(idOf(await submit(service, 'pass', ann))).toBe(10);
+    expect(idOf(await submit(service, 'pass', bob))).toBe(11);
     const moves = [submit(other, 'debate', bob), submit(other, 'debate', ann)].map(outcome);
     expect((await Promise.all(moves)).map(idOf)).toEqual(['FORUM_ERR_TURN', 12]);
-    await witness(house, chamberId);
-    await witness(other, chamberId);
+    await verifyChamber(service, chamberId);
+    await verifyChamber(other, chamberId);
   });
 
   it('decides again what stood on a moved stream, and the open batch after it', async () => {
-    const { house, other, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
-    const { answer } = await hold(() => submit(house, 'pass', ann));
-    const onTop = [submit(house, 'debate', bob), submit(house, 'debate', ann)].map(outcome);
+    const { service, other, ann, bob, submit, hold, openGate, chamberId } = await inDebate();
+    const { answer } = await hold(() => submit(service, 'pass', ann));
+    const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann)].map(outcome);
     await someTurns();
     // After it, the pass in flight is Ann's no more, and comes to nothing.
     expect(idOf(await submit(other, 'pass', ann))).toBe(5);
@@ -192,7 +197,7 @@ describe('the pipeline', () => {
     openGate();
     expect(await answer).toBe('FORUM_ERR_TURN');
     expect((await Promise.all(onTop)).map(idOf)).toEqual([8, 'FORUM_ERR_TURN']);
-    await witness(house, chamberId);
+    await verifyChamber(service, chamberId);
   });
 
   it('rejects the commands of a failed append, and decides the open batch again without them', async () => {
@@ -203,98 +208,103 @@ describe('the pipeline', () => {
         isBroken = false;
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
       });
-    const { house, ann, bob, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
+    const { service, ann, bob, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
     isBroken = true;
-    const { answer } = await hold(() => submit(house, 'pass', ann));
-    const onTop = [submit(house, 'debate', bob), submit(house, 'debate', ann), submit(house, 'pass', ann)].map(outcome);
+    const { answer } = await hold(() => submit(service, 'pass', ann));
+    const onTop = [submit(service, 'debate', bob), submit(service, 'debate', ann), submit(service, 'pass', ann)].map(
+      outcome,
+    );
     await someTurns();
     openGate();
     expect(await answer).toBe('FORUM_ERR_UNAVAILABLE');
     expect((await Promise.all(onTop)).map(idOf)).toEqual(['FORUM_ERR_TURN', 5, 6]);
-    await witness(house, chamberId);
+    await verifyChamber(service, chamberId);
   });
 
   it('gives a repeated signature its first response, whatever is decided this time', async () => {
     // As on a node that has not seen the signatures of another one.
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => false });
-    const { house, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog });
+    const { service, other, ann, bob, submit, chamberId } = await inDebate({ wrapLog });
     const [debate, pass, toReject] = [newSignatureKey(), newSignatureKey(), newSignatureKey()];
     const events = [await submit(other, 'debate', ann, debate), await submit(other, 'pass', ann, pass)];
-    const taken = countTokens([house.composed.agentRate]);
+    const taken = countTokens([service.composed.agentRate]);
     // The first is decided on memory in which it would be accepted, the second on the head, where it would be rejected.
-    expect([await submit(house, 'debate', ann, debate), await submit(house, 'pass', ann, pass)]).toEqual(events);
+    expect([await submit(service, 'debate', ann, debate), await submit(service, 'pass', ann, pass)]).toEqual(events);
     expect(taken()).toBe(0);
-    expect(await outcome(submit(house, 'pass', ann, toReject))).toBe('FORUM_ERR_TURN');
-    await submit(house, 'pass', bob);
+    expect(await outcome(submit(service, 'pass', ann, toReject))).toBe('FORUM_ERR_TURN');
+    await submit(service, 'pass', bob);
     // No event answered it, so that it is a new command.
-    expect(idOf(await submit(house, 'pass', ann, toReject))).toBe(8);
-    expect(await house.events(chamberId)).toHaveLength(8);
+    expect(idOf(await submit(service, 'pass', ann, toReject))).toBe(8);
+    expect(await service.events(chamberId)).toHaveLength(8);
   });
 
   it('gives a repeated registration its first response, though it would change the account back', async () => {
-    const { house, other } = openBoth();
-    const by = await house.agent();
-    const register = (at: House, style: string, signature: string) => {
+    const { service, other } = openBoth();
+    const by = await service.agent();
+    const register = (at: TestService, style: string, signature: string) => {
       const json = { ...registrationOf(by), personality: { style } };
       const caller = { did: by.did, request: null, signature, times: null };
       return at.forum.submit({ operation: 'register', body: { json }, caller });
     };
     const [first, second, unchanged] = ['a', 'b', 'c'].map((letter) => letter.repeat(32)) as [string, string, string];
-    const [dry, wet] = [await register(house, 'dry', first), await register(other, 'wet', second)];
-    expect(await register(house, 'wet', unchanged)).toBeNull();
-    expect([await register(house, 'dry', first), await register(house, 'wet', second)]).toEqual([dry, wet]);
+    const [dry, wet] = [await register(service, 'dry', first), await register(other, 'wet', second)];
+    expect(await register(service, 'wet', unchanged)).toBeNull();
+    expect([await register(service, 'dry', first), await register(service, 'wet', second)]).toEqual([dry, wet]);
     await register(other, 'dry', 'd'.repeat(32));
     // It changed nothing, and does not now: its answer is the registration that it found.
-    expect(await register(house, 'wet', unchanged)).toEqual(wet);
-    expect((await house.forum.account(by.did))?.state).toMatchObject({ lastEventId: 4, personality: { style: 'dry' } });
+    expect(await register(service, 'wet', unchanged)).toEqual(wet);
+    expect((await service.forum.account(by.did))?.state).toMatchObject({
+      lastEventId: 4,
+      personality: { style: 'dry' },
+    });
   });
 
   it('lets requests with one signature that meet in memory share an event', async () => {
-    const { house, ann, submit, hold, openGate, chamberId } = await inDebate();
+    const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
     const [one, another] = [newSignatureKey(), newSignatureKey()];
-    const { answer } = await hold(() => submit(house, 'pass', ann, one));
+    const { answer } = await hold(() => submit(service, 'pass', ann, one));
     // In flight it would be rejected if it were decided again.
-    const twins = [one, one].map((signature) => submit(house, 'pass', ann, signature));
-    const rejected = outcome(submit(house, 'pass', ann, another));
+    const twins = [one, one].map((signature) => submit(service, 'pass', ann, signature));
+    const rejected = outcome(submit(service, 'pass', ann, another));
     openGate();
     expect(await Promise.all([answer, ...twins])).toEqual(Array(3).fill(await answer));
     expect([idOf(await answer), await rejected]).toEqual([5, 'FORUM_ERR_TURN']);
-    expect(await house.events(chamberId)).toHaveLength(5);
+    expect(await service.events(chamberId)).toHaveLength(5);
   });
 
   it('looks up a signature that the log may hold beside the moves, which do not wait for it', async () => {
     const appended: number[] = [];
     const wrapLog = (log: EventLog) => actBefore(log, 'append', ({ entries }) => appended.push(entries.length));
-    const { house, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
+    const { service, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
     const signature = newSignatureKey();
-    const first = await submit(house, 'debate', ann, signature);
+    const first = await submit(service, 'debate', ann, signature);
     appended.length = 0;
-    const { answer } = await hold(() => submit(house, 'debate', ann));
-    const beside = submit(house, 'debate', ann);
+    const { answer } = await hold(() => submit(service, 'debate', ann));
+    const beside = submit(service, 'debate', ann);
     // While the append is under way.
-    expect(await submit(house, 'debate', ann, signature)).toEqual(first);
+    expect(await submit(service, 'debate', ann, signature)).toEqual(first);
     openGate();
     expect([idOf(await answer), idOf(await beside)]).toEqual([6, 7]);
     expect(appended).toEqual([1, 1]);
-    expect(await house.events(chamberId)).toHaveLength(7);
+    expect(await service.events(chamberId)).toHaveLength(7);
   });
 
   it('decides a signature that the log only seemed to hold', async () => {
     const wrapLog = (log: EventLog) => withMembers(log, { mayHold: () => true });
-    const { house, ann, submit } = await inDebate({ wrapLog });
+    const { service, ann, submit } = await inDebate({ wrapLog });
     const signature = newSignatureKey();
-    const [first, twin] = await Promise.all([signature, signature].map((key) => submit(house, 'debate', ann, key)));
+    const [first, twin] = await Promise.all([signature, signature].map((key) => submit(service, 'debate', ann, key)));
     expect([idOf(first as ForumEvent), twin]).toEqual([5, first]);
-    expect(await submit(house, 'debate', ann, signature)).toEqual(first);
+    expect(await submit(service, 'debate', ann, signature)).toEqual(first);
   });
 
   it('shows, answers and wakes for nothing that its append has not confirmed', async () => {
-    const { house, ann, submit, hold, openGate, chamberId } = await inDebate();
-    const shown = async () => (await house.forum.chamber(chamberId))?.state.lastEventId;
+    const { service, ann, submit, hold, openGate, chamberId } = await inDebate();
+    const shown = async () => (await service.forum.chamber(chamberId))?.state.lastEventId;
     const seen: string[] = [];
-    house.forum.follow(chamberId, () => seen.push('woken'));
-    const { answer } = await hold(() => submit(house, 'debate', ann));
-    const rejected = outcome(submit(house, 'join', ann));
+    service.forum.follow(chamberId, () => seen.push('woken'));
+    const { answer } = await hold(() => submit(service, 'debate', ann));
+    const rejected = outcome(submit(service, 'join', ann));
     void answer.then(() => seen.push('answered'));
     void rejected.then(() => seen.push('rejected'));
     await someTurns();
@@ -315,29 +325,29 @@ describe('the pipeline', () => {
       actBefore(log, 'append', () => {
         if (isBroken) throw new ForumError('FORUM_ERR_UNAVAILABLE', 'the disk is full');
       });
-    const { house, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
+    const { service, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
     let wakes = 0;
-    house.forum.follow(chamberId, () => wakes++);
+    service.forum.follow(chamberId, () => wakes++);
     isBroken = true;
-    const { answer } = await hold(() => submit(house, 'debate', ann));
-    const onTop = outcome(submit(house, 'debate', ann));
+    const { answer } = await hold(() => submit(service, 'debate', ann));
+    const onTop = outcome(submit(service, 'debate', ann));
     openGate();
     expect([await answer, await onTop]).toEqual(['FORUM_ERR_UNAVAILABLE', 'FORUM_ERR_UNAVAILABLE']);
-    expect([(await house.forum.chamber(chamberId))?.state.lastEventId, wakes]).toEqual([4, 0]);
+    expect([(await service.forum.chamber(chamberId))?.state.lastEventId, wakes]).toEqual([4, 0]);
     isBroken = false;
-    expect(idOf(await submit(house, 'debate', ann))).toBe(5);
+    expect(idOf(await submit(service, 'debate', ann))).toBe(5);
   });
 
   it('lets nobody create more chambers than allowed, by whichever processes', async () => {
-    const { house, other } = openBoth({ settings: { CHAMBERS_OPEN_PER_DID_MAX: '3' } });
-    const agents = [await house.agent(), await house.agent()];
-    const create = (at: House, { did }: Signer) => {
+    const { service, other } = openBoth({ settings: { CHAMBERS_OPEN_PER_DID_MAX: '3' } });
+    const agents = [await service.agent(), await service.agent()];
+    const create = (at: TestService, { did }: Signer) => {
       const json = { name: 'Test', ...deadlinesFrom(at.clock.read()) };
       const caller = { did, request: null, signature: newSignatureKey(), times: null };
       return outcome(at.forum.submit({ operation: 'createChamber', body: { json }, caller }));
     };
     const creations = Array.from({ length: 5 }, () =>
-      agents.flatMap((by) => [create(house, by), create(other, by)]),
+      agents.flatMap((by) => [create(service, by), create(other, by)]),
     ).flat();
     const results = await Promise.all(creations);
     const created = results.flatMap((result) => (typeof result === 'string' ? [] : [result]));
@@ -354,21 +364,21 @@ describe('the pipeline', () => {
         isBroken = false;
         throw new Error('a defect');
       });
-    const { house, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
+    const { service, ann, submit, hold, openGate, chamberId } = await inDebate({ wrapLog });
     const signature = newSignatureKey();
     isBroken = true;
-    const { answer } = await hold(() => submit(house, 'debate', ann, signature).catch(String));
-    const twin = submit(house, 'debate', ann, signature).then(idOf, String);
+    const { answer } = await hold(() => submit(service, 'debate', ann, signature).catch(String));
+    const twin = submit(service, 'debate', ann, signature).then(idOf, String);
     openGate();
     expect([await answer, await twin]).toEqual(['Error: a defect', 5]);
-    expect(house.defects.splice(0)).toEqual([new Error('a defect')]);
-    expect(await house.events(chamberId)).toHaveLength(5);
+    expect(service.defects.splice(0)).toEqual([new Error('a defect')]);
+    expect(await service.events(chamberId)).toHaveLength(5);
   });
 
   it('closes for each of two that close it at once', async () => {
-    const { house, ann, submit, hold, openGate } = await inDebate();
-    const { answer } = await hold(() => submit(house, 'debate', ann));
-    const closes = [house.forum.close(), house.forum.close()];
+    const { service, ann, submit, hold, openGate } = await inDebate();
+    const { answer } = await hold(() => submit(service, 'debate', ann));
+    const closes = [service.forum.close(), service.forum.close()];
     openGate();
     expect(idOf(await answer)).toBe(5);
     await Promise.all(closes);
@@ -378,24 +388,24 @@ describe('the pipeline', () => {
     const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
     const store = openSqliteStore(':memory:');
     const clock = new TestClock();
-    const other = new House({ store: { ...store, close: async () => {} }, clock, settings });
+    const other = new TestService({ store: { ...store, close: async () => {} }, clock, settings });
     const [counted, appended] = [new Gate(), new Gate()];
     const countOpenChambers = async (did: string, max: number) => {
       const open = await store.lists.countOpenChambers(did, max);
       await counted.pass();
       return open;
     };
-    const house = new House({
+    const service = new TestService({
       store: { ...store, lists: withMembers(store.lists, { countOpenChambers }) },
       clock,
       settings,
       wrapLog: (log) => actBefore(log, 'append', appended.pass),
     });
-    const [ann, bob] = [await house.agent(), await house.agent()];
+    const [ann, bob] = [await service.agent(), await service.agent()];
     const command = ({ did }: Signer, json: Record<string, string>) => {
       return { body: { json }, caller: { did, request: null, signature: newSignatureKey(), times: null } };
     };
-    const create = (at: House) =>
+    const create = (at: TestService) =>
       outcome(
         at.forum.submit({
           operation: 'createChamber',
@@ -403,14 +413,14 @@ describe('the pipeline', () => {
         }),
       );
     counted.isClosed = true;
-    const second = create(house);
+    const second = create(service);
     await vi.waitFor(() => expect(counted.isClosed).toBe(false));
     const first = await create(other);
     appended.isClosed = true;
-    const inFlight = house.agent();
+    const inFlight = service.agent();
     await vi.waitFor(() => expect(appended.isClosed).toBe(false));
     // Decided in the open batch, as the second creation is then.
-    const join = house.forum.submit({ operation: 'join', chamberId: 1, ...command(bob, {}) });
+    const join = service.forum.submit({ operation: 'join', chamberId: 1, ...command(bob, {}) });
     await someTurns();
     counted.open();
     await someTurns();

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { House } from '../kit/house.ts';
+import { TestService } from '../kit/test-service.ts';
 import { LIMITS } from './simulation/cast.ts';
 import { Checker } from './simulation/checker.ts';
 import type { History, HistoryRequest, Outcome, Stream } from './simulation/history.ts';
@@ -12,24 +12,24 @@ let lines: History['lines'];
 let debates: readonly HistoryRequest[];
 
 beforeEach(async () => {
-  const house = new House();
-  const by = await house.agent();
-  await house.must('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START) } });
-  await house.must('POST', '/chambers/1/join', { by });
-  house.clock.set(START + 2 * HOUR);
+  const service = new TestService();
+  const by = await service.agent();
+  await service.must('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START) } });
+  await service.must('POST', '/chambers/1/join', { by });
+  service.clock.set(START + 2 * HOUR);
   const requests: HistoryRequest[] = [];
   for (const [index, comment] of ['one', 'two'].entries()) {
-    const request = house.prepare('POST', '/chambers/1/debate', { by, body: { comment } });
-    const { body } = await house.send(request);
+    const request = service.prepare('POST', '/chambers/1/debate', { by, body: { comment } });
+    const { body } = await service.send(request);
     const { signature = '' } = request.headers;
     const asked = { operation: 'debate', chamberId: CHAMBER, did: by.did, body: { comment }, signature };
     const outcome = { is: 'accepted', event: body } as const;
     requests.push({ id: comment, asked, invokedAt: index * 10, respondedAt: index * 10 + 5, outcome });
   }
   debates = requests;
-  const { ndjson } = await house.log.readPage(by.did, 0, 9);
+  const { ndjson } = await service.log.readPage(by.did, 0, 9);
   lines = new Map<Stream, readonly string[]>([
-    [CHAMBER, await house.lines(CHAMBER)],
+    [CHAMBER, await service.lines(CHAMBER)],
     [by.did, ndjson.toString().split('\n').slice(0, -1)],
   ]);
 });

@@ -9,8 +9,8 @@ import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import type { StreamId } from '../../src/log/stream-id.ts';
 import { LogWriter } from '../bench/logs/log-writer.ts';
-import { House } from '../kit/house.ts';
 import { atEnd, temporaryDatabase } from '../kit/temporary.ts';
+import { TestService } from '../kit/test-service.ts';
 import { asSchema4 } from '../log/entries.ts';
 
 const EVENTS = 2_345;
@@ -109,12 +109,12 @@ describe('a snapshot of an account', () => {
 
   async function changed(): Promise<{ readonly path: string; readonly did: string }> {
     const path = temporaryDatabase();
-    const house = new House({ path });
-    const by = await house.agent();
+    const service = new TestService({ path });
+    const by = await service.agent();
     for (let at = 0; at < CHANGES; at++) {
-      await house.must('PUT', '/personality', { by, body: { patch: { style: `change ${at}` } } });
+      await service.must('PUT', '/personality', { by, body: { patch: { style: `change ${at}` } } });
     }
-    await house.close();
+    await service.close();
     return { path, did: by.did };
   }
 

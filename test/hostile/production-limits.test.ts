@@ -2,9 +2,9 @@
 // registrations were counted like reads, and behind a proxy all callers were one.
 import { expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
-import { registrationOf } from '../kit/house.ts';
 import { type Running, run } from '../kit/service.ts';
 import { Signer } from '../kit/signer.ts';
+import { registrationOf } from '../kit/test-service.ts';
 import { prepare, send, type WireOptions } from '../kit/wire.ts';
 
 const PUBLIC_URL = 'https://forum.test';

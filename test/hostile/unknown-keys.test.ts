@@ -2,19 +2,19 @@
 // 0.78 ms, before anybody asked whether it is registered: the count below was that of the requests.
 import { Point } from '@noble/ed25519';
 import { expect, it, vi } from 'vitest';
-import { House, registrationOf } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
 
 it('the curve is checked for registrations alone', async () => {
-  const house = new House();
+  const service = new TestService();
   const decompressing = vi.spyOn(Point, 'fromBytes');
   atEnd(() => decompressing.mockRestore());
   for (let request = 0; request < 50; request++) {
     const by = new Signer();
     const [read, move] = [
-      await house.request('GET', '/me', { by }),
-      await house.request('POST', '/chambers', { by, body: {} }),
+      await service.request('GET', '/me', { by }),
+      await service.request('POST', '/chambers', { by, body: {} }),
     ];
     for (const { status, body } of [read, move]) {
       expect({ status, detail: body.detail }).toEqual({
@@ -25,6 +25,6 @@ it('the curve is checked for registrations alone', async () => {
   }
   expect(decompressing).not.toHaveBeenCalled();
   const by = new Signer();
-  await house.must('POST', '/register', { by, body: registrationOf(by) });
+  await service.must('POST', '/register', { by, body: registrationOf(by) });
   expect(decompressing).toHaveBeenCalled();
 });

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AccessList, editAccessList } from '../../src/http/access-list.ts';
 import { deadlinesFrom, openChamber } from '../kit/chambers.ts';
-import { House, registrationOf } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
 
 const [ANN, BOB] = [new Signer(), new Signer()];
 
@@ -127,22 +127,25 @@ describe('a banned agent', () => {
   it('may not register, create or join, and may finish what it joined', async () => {
     const banned = join(temporaryFolder(), 'ban');
     writeFileSync(banned, '');
-    const house = new House({ settings: { BAN_LIST_FILE: banned } });
-    const by = await house.agent();
-    const joined = await openChamber(house, [by]);
-    const other = await openChamber(house, [await house.agent()]);
+    const service = new TestService({ settings: { BAN_LIST_FILE: banned } });
+    const by = await service.agent();
+    const joined = await openChamber(service, [by]);
+    const other = await openChamber(service, [await service.agent()]);
     writeFileSync(banned, `${by.did}\n${BOB.did}\n`);
-    house.composed.access.reload({ isForced: true });
+    service.composed.access.reload({ isForced: true });
     const refused = [
-      await house.request('POST', '/register', { body: registrationOf(BOB) }),
-      await house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(house.clock.read()) } }),
-      await house.request('POST', `/chambers/${other}/join`, { by }),
+      await service.request('POST', '/register', { body: registrationOf(BOB) }),
+      await service.request('POST', '/chambers', {
+        by,
+        body: { name: 'Test', ...deadlinesFrom(service.clock.read()) },
+      }),
+      await service.request('POST', `/chambers/${other}/join`, { by }),
     ];
     expect(refused.map(({ status, body }) => [status, body.error])).toEqual(
       refused.map(() => [403, 'FORUM_ERR_FORBIDDEN']),
     );
-    const { deadlines } = await house.must('GET', `/chambers/${joined}`);
-    house.clock.set(Date.parse(deadlines.proposalDeadline));
-    await house.must('POST', `/chambers/${joined}/debate`, { by, body: { comment: 'still here' } });
+    const { deadlines } = await service.must('GET', `/chambers/${joined}`);
+    service.clock.set(Date.parse(deadlines.proposalDeadline));
+    await service.must('POST', `/chambers/${joined}/debate`, { by, body: { comment: 'still here' } });
   });
 });

@@ -2,46 +2,46 @@
 import { describe, expect, it } from 'vitest';
 import { stageAccountEvent } from '../../src/forum/staging.ts';
 import type { AccountPayloads } from '../../src/vocabulary/events.ts';
-import { House, registrationOf } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
 
 const OTHER_WALLET = `0x${'cd'.repeat(20)}`;
 
 describe('POST /register', () => {
   it('derives the DID from the key, and an agentId from the DID', async () => {
-    const house = new House();
+    const service = new TestService();
     const signer = new Signer();
-    expect(await house.must('POST', '/register', { body: registrationOf(signer) })).toEqual({
+    expect(await service.must('POST', '/register', { body: registrationOf(signer) })).toEqual({
       did: signer.did,
       agentId: `agent-${signer.did.slice('did:key:'.length)}`,
     });
   });
 
   it('returns the same response when it is repeated, and writes nothing', async () => {
-    const house = new House();
+    const service = new TestService();
     const body = registrationOf(new Signer());
-    const first = await house.must('POST', '/register', { body });
-    expect(await house.must('POST', '/register', { body })).toEqual(first);
-    expect(await house.log.lastEventId(first.did)).toBe(1);
+    const first = await service.must('POST', '/register', { body });
+    expect(await service.must('POST', '/register', { body })).toEqual(first);
+    expect(await service.log.lastEventId(first.did)).toBe(1);
   });
 
   it.each([
     ['walletAddress', OTHER_WALLET],
     ['personality', { style: 'dry' }],
   ])('refuses another %s for a known key, unless the key signs it', async (field, value) => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = { ...registrationOf(by), [field]: value };
-    expect(await house.request('POST', '/register', { body })).toMatchObject({
+    expect(await service.request('POST', '/register', { body })).toMatchObject({
       status: 409,
       body: { error: 'FORUM_ERR_CONFLICT' },
     });
-    expect(await house.request('POST', '/register', { body, by })).toMatchObject({
+    expect(await service.request('POST', '/register', { body, by })).toMatchObject({
       status: 200,
       body: { did: by.did },
     });
-    expect(await house.request('POST', '/register', { body })).toMatchObject({ status: 200 });
+    expect(await service.request('POST', '/register', { body })).toMatchObject({ status: 200 });
   });
 
   it.each([
@@ -49,10 +49,10 @@ describe('POST /register', () => {
     ['unsigned, beside an unknown member', false, { extra: 1 }],
     ['signed by a registered key', true, {}],
   ])('names a public key that is no hex: %s', async (_title, isSigned, more) => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = { ...registrationOf(by), ...more, pubkeyHex: 'x' };
-    expect(await house.request('POST', '/register', isSigned ? { body, by } : { body })).toMatchObject({
+    expect(await service.request('POST', '/register', isSigned ? { body, by } : { body })).toMatchObject({
       status: 400,
       body: {
         error: 'FORUM_ERR_VALIDATION',
@@ -62,29 +62,29 @@ describe('POST /register', () => {
   });
 
   it('answers the same to a guess of the e-mail address, right or wrong, and keeps the record', async () => {
-    const house = new House();
-    const by = await house.agent({ operatorEmail: 'right@example.org' });
+    const service = new TestService();
+    const by = await service.agent({ operatorEmail: 'right@example.org' });
     const answers = ['right@example.org', 'wrong@example.org'].map((operatorEmail) =>
-      house.request('POST', '/register', { body: { ...registrationOf(by), operatorEmail } }),
+      service.request('POST', '/register', { body: { ...registrationOf(by), operatorEmail } }),
     );
     const [right, wrong] = await Promise.all(answers);
     expect([right?.status, wrong?.status, wrong?.body]).toEqual([200, 200, right?.body]);
-    expect(await house.store.lists.operatorEmail(by.did)).toBe('right@example.org');
+    expect(await service.store.lists.operatorEmail(by.did)).toBe('right@example.org');
   });
 
   it('keeps the time of the first registration', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const { registeredAt } = await house.must('GET', '/me', { by });
-    house.clock.advance(5_000);
-    await house.must('POST', '/register', { by, body: { ...registrationOf(by), walletAddress: OTHER_WALLET } });
-    expect(await house.must('GET', '/me', { by })).toMatchObject({ registeredAt, walletAddress: OTHER_WALLET });
+    const service = new TestService();
+    const by = await service.agent();
+    const { registeredAt } = await service.must('GET', '/me', { by });
+    service.clock.advance(5_000);
+    await service.must('POST', '/register', { by, body: { ...registrationOf(by), walletAddress: OTHER_WALLET } });
+    expect(await service.must('GET', '/me', { by })).toMatchObject({ registeredAt, walletAddress: OTHER_WALLET });
   });
 
   it('refuses a signature by another key', async () => {
-    const house = new House();
-    const body = registrationOf(await house.agent());
-    expect(await house.request('POST', '/register', { body, by: new Signer() })).toMatchObject({
+    const service = new TestService();
+    const body = registrationOf(await service.agent());
+    expect(await service.request('POST', '/register', { body, by: new Signer() })).toMatchObject({
       status: 401,
       body: { error: 'FORUM_ERR_SIGNATURE' },
     });
@@ -92,68 +92,68 @@ describe('POST /register', () => {
 
   it('refuses a wrong signature even where none is needed', async () => {
     const signer = new Signer();
-    const house = new House();
+    const service = new TestService();
     const headers = signer.sign({
       method: 'POST',
       url: 'https://elsewhere.test/register',
-      created: house.clock.seconds,
+      created: service.clock.seconds,
     });
-    expect(await house.request('POST', '/register', { body: registrationOf(signer), headers })).toMatchObject({
+    expect(await service.request('POST', '/register', { body: registrationOf(signer), headers })).toMatchObject({
       status: 401,
     });
   });
 
   it('keeps nothing of a request with an e-mail address in the log', async () => {
-    const { house, signer, first } = await registered();
-    expect(await house.send(first)).toMatchObject({ status: 200, body: { did: signer.did } });
-    const [line = ''] = await accountLines(house, signer);
+    const { service, signer, first } = await registered();
+    expect(await service.send(first)).toMatchObject({ status: 200, body: { did: signer.did } });
+    const [line = ''] = await accountLines(service, signer);
     expect(JSON.parse(line)).toMatchObject({ eventId: 1, chamberId: null, request: null });
     for (const header of ['content-digest', 'signature']) expect(line).not.toContain(first.headers[header]);
-    expect(await house.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
+    expect(await service.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
   it('keeps a signed registration without an e-mail address whole, once', async () => {
-    const { house, signer, attest } = await registered();
+    const { service, signer, attest } = await registered();
     const [again, third] = [attest(1), attest(2)];
-    expect((await house.send(again)).body).toEqual((await house.send(third)).body);
-    const lines = await accountLines(house, signer);
+    expect((await service.send(again)).body).toEqual((await service.send(third)).body);
+    const lines = await accountLines(service, signer);
     expect(lines).toHaveLength(2);
     const { body } = again;
     const { signature, 'content-digest': contentDigest } = again.headers;
     const request = { method: 'POST', body, signature, contentDigest };
     expect(JSON.parse(lines[1] ?? '')).toMatchObject({ eventId: 2, type: 'agent.registered', request });
-    expect(await house.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
+    expect(await service.store.lists.operatorEmail(signer.did)).toBe('private@example.org');
   });
 
   it('asks for the e-mail address of a new key, signed or not, and of an unsigned repetition', async () => {
-    const { house, signer } = await registered();
+    const { service, signer } = await registered();
     const newcomer = new Signer();
     const { operatorEmail: _, ...body } = registrationOf(newcomer);
     const { operatorEmail: __, ...known } = registrationOf(signer);
     for (const call of [{ body }, { body, by: newcomer }, { body: known }]) {
       const detail = expect.stringContaining('operatorEmail: is required');
-      expect(await house.request('POST', '/register', call)).toMatchObject({ status: 400, body: { detail } });
+      expect(await service.request('POST', '/register', call)).toMatchObject({ status: 400, body: { detail } });
     }
   });
 
   it('writes no line for a signed repetition, and takes its e-mail address', async () => {
-    const { house, signer } = await registered();
+    const { service, signer } = await registered();
     const body = { ...registrationOf(signer), operatorEmail: 'new@example.org' };
-    await house.must('POST', '/register', { body, by: signer, created: house.clock.seconds - 1 });
-    expect(await accountLines(house, signer)).toHaveLength(1);
-    expect(await house.store.lists.operatorEmail(signer.did)).toBe('new@example.org');
+    await service.must('POST', '/register', { body, by: signer, created: service.clock.seconds - 1 });
+    expect(await accountLines(service, signer)).toHaveLength(1);
+    expect(await service.store.lists.operatorEmail(signer.did)).toBe('new@example.org');
   });
 
   it('returns the first response to every repeated registration, also after a restart and later changes', async () => {
     const path = temporaryDatabase();
-    const { house, signer, first, attest } = await registered({ path });
+    const { service, signer, first, attest } = await registered({ path });
     const sent = [first, attest(1), attest(2)];
     const answers = [];
-    for (const request of sent) answers.push((await house.send(request)).body);
+    for (const request of sent) answers.push((await service.send(request)).body);
     const body = { ...registrationOf(signer), walletAddress: OTHER_WALLET };
-    await house.must('POST', '/register', { body, by: signer });
-    await house.close();
-    const restarted = new House({ path, clock: house.clock });
+    await service.must('POST', '/register', { body, by: signer });
+    await service.close();
+    const restarted = new TestService({ path, clock: service.clock });
     for (const advance of [0, 3_600_000]) {
       restarted.clock.advance(advance);
       for (const [index, request] of sent.entries()) {
@@ -166,27 +166,27 @@ describe('POST /register', () => {
 });
 
 /** A registered agent; its signed registration with an e-mail address, and ones without, each signed at another second. */
-async function registered(options: ConstructorParameters<typeof House>[0] = {}) {
-  const house = new House(options);
+async function registered(options: ConstructorParameters<typeof TestService>[0] = {}) {
+  const service = new TestService(options);
   const signer = new Signer();
   const { operatorEmail: _, ...body } = registrationOf(signer);
   const email = { ...body, operatorEmail: 'private@example.org' };
-  const first = house.prepare('POST', '/register', { by: signer, body: email });
-  await house.send(first);
+  const first = service.prepare('POST', '/register', { by: signer, body: email });
+  await service.send(first);
   const attest = (age: number) =>
-    house.prepare('POST', '/register', { by: signer, body, created: house.clock.seconds - age });
-  return { house, signer, first, attest };
+    service.prepare('POST', '/register', { by: signer, body, created: service.clock.seconds - age });
+  return { service, signer, first, attest };
 }
 
-async function accountLines(house: House, { did }: Signer): Promise<readonly string[]> {
-  return (await house.log.readPage(did, 0, 100)).ndjson.toString().trimEnd().split('\n');
+async function accountLines(service: TestService, { did }: Signer): Promise<readonly string[]> {
+  return (await service.log.readPage(did, 0, 100)).ndjson.toString().trimEnd().split('\n');
 }
 
 describe('GET /me', () => {
   it('shows the agent without the e-mail address', async () => {
-    const house = new House();
-    const by = await house.agent({ personality: { loves: ['proofs'] } });
-    expect(await house.must('GET', '/me', { by })).toEqual({
+    const service = new TestService();
+    const by = await service.agent({ personality: { loves: ['proofs'] } });
+    expect(await service.must('GET', '/me', { by })).toEqual({
       did: by.did,
       walletAddress: `0x${'ab'.repeat(20)}`,
       personality: { loves: ['proofs'] },
@@ -197,17 +197,17 @@ describe('GET /me', () => {
 
 describe('PUT /personality', () => {
   it('merges per key, replaces arrays and answers the whole', async () => {
-    const house = new House();
-    const by = await house.agent({ personality: { loves: ['a', 'b'], style: 'dry' } });
+    const service = new TestService();
+    const by = await service.agent({ personality: { loves: ['a', 'b'], style: 'dry' } });
     const patch = { loves: ['c'], expertise: [] };
     const personality = { loves: ['c'], style: 'dry', expertise: [] };
-    expect(await house.must('PUT', '/personality', { by, body: { patch } })).toEqual({ personality });
-    expect(await house.must('GET', '/me', { by })).toMatchObject({ personality });
+    expect(await service.must('PUT', '/personality', { by, body: { patch } })).toEqual({ personality });
+    expect(await service.must('GET', '/me', { by })).toMatchObject({ personality });
   });
 
   it.each([[undefined], [{}], [{ patch: null }], [{ patch: { mood: 'x' } }]])('refuses the body %j', async (body) => {
-    const house = new House();
-    const answer = await house.request('PUT', '/personality', { by: await house.agent(), body });
+    const service = new TestService();
+    const answer = await service.request('PUT', '/personality', { by: await service.agent(), body });
     expect(answer).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION' } });
   });
 });
@@ -216,7 +216,7 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
   const LOVES = Array.from({ length: 65 }, (_, index) => `${index}`);
 
   async function earlier() {
-    const house = new House();
+    const service = new TestService();
     const by = new Signer();
     const body = { ...registrationOf(by), personality: { loves: LOVES, hates: [''] } };
     const { operatorEmail, ...content } = body;
@@ -226,42 +226,42 @@ describe('a personality beyond the limits, accepted by an earlier release', () =
     } as AccountPayloads['agent.registered'];
     const author = { did: by.did, request: null, signature: null };
     const fact = { type: 'agent.registered', payload } as const;
-    const { entry } = stageAccountEvent(undefined, fact, author, { now: house.clock.read() });
-    await house.log.append({
+    const { entry } = stageAccountEvent(undefined, fact, author, { now: service.clock.read() });
+    await service.log.append({
       entries: [entry],
       registrations: [{ did: by.did, eventId: 1, signature: null, operatorEmail }],
     });
-    return { house, by, body };
+    return { service, by, body };
   }
 
   it('is read, and its registration may be repeated', async () => {
-    const { house, by, body } = await earlier();
-    expect(await house.must('GET', '/me', { by })).toMatchObject({ personality: { loves: LOVES, hates: [''] } });
+    const { service, by, body } = await earlier();
+    expect(await service.must('GET', '/me', { by })).toMatchObject({ personality: { loves: LOVES, hates: [''] } });
     for (const signer of [undefined, by]) {
-      expect(await house.must('POST', '/register', { body, by: signer })).toMatchObject({ did: by.did });
+      expect(await service.must('POST', '/register', { body, by: signer })).toMatchObject({ did: by.did });
     }
-    expect(await house.log.lastEventId(by.did)).toBe(1);
+    expect(await service.log.lastEventId(by.did)).toBe(1);
   });
 
   it('is not registered again', async () => {
-    const { house, by, body } = await earlier();
+    const { service, by, body } = await earlier();
     const detail =
       'personality.loves: must hold at most 64 strings; personality.hates[0]: must be a string of 1 to 256 characters';
     const { operatorEmail: _, ...attestation } = body;
     const changed = { ...body, walletAddress: OTHER_WALLET };
     const other = { ...body, ...registrationOf(new Signer()), personality: body.personality };
     for (const call of [{ by, body: attestation }, { by, body: changed }, { body: changed }, { body: other }]) {
-      const answer = await house.request('POST', '/register', call);
+      const answer = await service.request('POST', '/register', call);
       expect(answer).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION', detail } });
     }
   });
 
   it('is changed within the limits only', async () => {
-    const { house, by } = await earlier();
-    const answer = await house.request('PUT', '/personality', { by, body: { patch: { loves: ['a'] } } });
+    const { service, by } = await earlier();
+    const answer = await service.request('PUT', '/personality', { by, body: { patch: { loves: ['a'] } } });
     const detail = 'personality.hates[0]: must be a string of 1 to 256 characters';
     expect(answer).toMatchObject({ status: 400, body: { error: 'FORUM_ERR_VALIDATION', detail } });
     const personality = { loves: ['a'], hates: [] };
-    expect(await house.must('PUT', '/personality', { by, body: { patch: personality } })).toEqual({ personality });
+    expect(await service.must('PUT', '/personality', { by, body: { patch: personality } })).toEqual({ personality });
   });
 });

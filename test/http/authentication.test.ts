@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { httpbis } from 'http-message-signatures';
 import { describe, expect, it } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
-import { type Answer, House, PUBLIC_URL } from '../kit/house.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
+import { type Answer, PUBLIC_URL, TestService } from '../kit/test-service.ts';
 
 interface Parts {
   readonly method: string;
@@ -17,9 +17,9 @@ interface Parts {
 
 /** GET /me signed as the change says; the request itself stays the same. */
 async function me(change: (parts: Parts & { did: string; created: number }) => Partial<Parts>): Promise<Answer> {
-  const house = new House();
-  const by = await house.agent();
-  const created = house.clock.seconds;
+  const service = new TestService();
+  const by = await service.agent();
+  const created = service.clock.seconds;
   const usual = {
     method: 'GET',
     url: `${PUBLIC_URL}/me`,
@@ -45,7 +45,7 @@ async function me(change: (parts: Parts & { did: string; created: number }) => P
     'signature-input': `${label}=(${components})${params}`,
     signature: `${label}=:${signature}:`,
   };
-  return house.request('GET', '/me', { headers });
+  return service.request('GET', '/me', { headers });
 }
 
 describe('a signed request', () => {
@@ -115,41 +115,41 @@ describe('a signed request', () => {
   });
 
   it.each(['content-digest', 'signature-input', 'signature'])('is refused without the header %s', async (name) => {
-    const house = new House();
-    const { [name]: _left, ...headers } = house.prepare('GET', '/me', { by: await house.agent() }).headers;
-    const answer = await house.request('GET', '/me', { headers });
+    const service = new TestService();
+    const { [name]: _left, ...headers } = service.prepare('GET', '/me', { by: await service.agent() }).headers;
+    const answer = await service.request('GET', '/me', { headers });
     expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
   });
 
   it('is refused with the key of another agent, by the step verification', async () => {
-    const house = new House();
-    const [by, other] = [await house.agent(), await house.agent()];
-    const { headers, ...prepared } = house.prepare('GET', '/me', { by });
+    const service = new TestService();
+    const [by, other] = [await service.agent(), await service.agent()];
+    const { headers, ...prepared } = service.prepare('GET', '/me', { by });
     const input = headers['signature-input']?.replace(by.did, other.did) ?? '';
-    const answer = await house.send({ ...prepared, headers: { ...headers, 'signature-input': input } });
+    const answer = await service.send({ ...prepared, headers: { ...headers, 'signature-input': input } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification: ') } });
   });
 
   it('is refused for a key that is not registered', async () => {
-    const answer = await new House().request('GET', '/me', { by: new Signer() });
+    const answer = await new TestService().request('GET', '/me', { by: new Signer() });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration: ') } });
   });
 
   it('covers the body to the byte', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const prepared = house.prepare('PUT', '/personality', { by, body: { patch: {} } });
-    expect(await house.send({ ...prepared, body: `${prepared.body} ` })).toMatchObject({ status: 401 });
-    expect(await house.send(prepared)).toMatchObject({ status: 200 });
+    const service = new TestService();
+    const by = await service.agent();
+    const prepared = service.prepare('PUT', '/personality', { by, body: { patch: {} } });
+    expect(await service.send({ ...prepared, body: `${prepared.body} ` })).toMatchObject({ status: 401 });
+    expect(await service.send(prepared)).toMatchObject({ status: 200 });
   });
 
   it('may repeat a read while it is fresh', async () => {
-    const house = new House();
-    const prepared = house.prepare('GET', '/me', { by: await house.agent() });
+    const service = new TestService();
+    const prepared = service.prepare('GET', '/me', { by: await service.agent() });
     const statuses = [];
     for (const seconds of [0, 299, 2]) {
-      house.clock.advance(seconds * 1000);
-      statuses.push((await house.send(prepared)).status);
+      service.clock.advance(seconds * 1000);
+      statuses.push((await service.send(prepared)).status);
     }
     expect(statuses).toEqual([200, 200, 401]);
   });
@@ -160,8 +160,8 @@ const SMALL_ORDER = 'did:key:z6MkeXCES4onVW4up9Qgz1KRnZsKmGufcaZxF67W1Xn9qHPa';
 
 describe('an independent signer', () => {
   it('is understood: http-message-signatures', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = '{"patch":{"style":"dry"}}';
     const { headers } = await httpbis.signMessage(
       {
@@ -169,42 +169,42 @@ describe('an independent signer', () => {
         name: 'sig1',
         fields: ['@method', '@target-uri', 'content-digest'],
         params: ['created', 'keyid', 'alg', 'nonce'],
-        paramValues: { created: new Date(house.clock.seconds * 1000), nonce: 'n' },
+        paramValues: { created: new Date(service.clock.seconds * 1000), nonce: 'n' },
       },
       { method: 'PUT', url: `${PUBLIC_URL}/personality`, headers: { 'Content-Digest': digestOf(body) } },
     );
     const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
-    expect(await house.request('PUT', '/personality', { body, headers: sent })).toMatchObject({ status: 200 });
+    expect(await service.request('PUT', '/personality', { body, headers: sent })).toMatchObject({ status: 200 });
   });
 });
 
 describe('a rejected signature', () => {
   it('returns what would have been verified, so that it can be fixed from the response alone', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = '{"patch":{"style":"dry"}}';
-    const input = `sig1=("@method" "@target-uri" "content-digest");created=${house.clock.seconds};keyid="${by.did}";alg="ed25519"`;
+    const input = `sig1=("@method" "@target-uri" "content-digest");created=${service.clock.seconds};keyid="${by.did}";alg="ed25519"`;
     const wrong = {
       'content-digest': digestOf(body),
       'signature-input': input,
       signature: `sig1=:${by.signText('?')}:`,
     };
-    const { expected } = (await house.request('PUT', '/personality', { body, headers: wrong })).body;
+    const { expected } = (await service.request('PUT', '/personality', { body, headers: wrong })).body;
     expect(expected.contentDigest).toBe(digestOf(body));
     const fixed = { ...wrong, signature: `sig1=:${by.signText(expected.signatureBase)}:` };
-    expect(await house.request('PUT', '/personality', { body, headers: fixed })).toMatchObject({ status: 200 });
+    expect(await service.request('PUT', '/personality', { body, headers: fixed })).toMatchObject({ status: 200 });
   });
 
   it('returns the digests as they came where they are right, and the right one where not', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = '{"patch":{"style":"dry"}}';
     const sha512 = `sha-512=:${createHash('sha512').update(body).digest('base64')}:`;
-    const input = `sig1=("@method" "@target-uri" "content-digest");created=${house.clock.seconds};keyid="${by.did}";alg="ed25519"`;
+    const input = `sig1=("@method" "@target-uri" "content-digest");created=${service.clock.seconds};keyid="${by.did}";alg="ed25519"`;
     const send = async (contentDigest: string, signed = '?') => {
       const signature = `sig1=:${by.signText(signed)}:`;
       const headers = { 'content-digest': contentDigest, 'signature-input': input, signature };
-      return house.request('PUT', '/personality', { body, headers });
+      return service.request('PUT', '/personality', { body, headers });
     };
     const both = `${digestOf(body)}, ${sha512}`;
     const { expected } = (await send(both)).body;
@@ -218,7 +218,7 @@ describe('a rejected signature', () => {
   });
 
   it('gets the signature base to sign when it has no signature', async () => {
-    const { body } = await new House().request('GET', '/me');
+    const { body } = await new TestService().request('GET', '/me');
     expect(body.expected.signatureBase).toContain(`"@method": GET\n"@target-uri": ${PUBLIC_URL}/me\n`);
     expect(body.expected.contentDigest).toBe(digestOf(''));
   });
@@ -228,70 +228,72 @@ describe('PUBLIC_URL', () => {
   const publicUrls = ['https://forum.test/api', 'http://127.0.0.1:8787'];
 
   it.each(publicUrls)('lets a signature cover %s', async (base) => {
-    const house = new House({ settings: { PUBLIC_URL: publicUrls.join() } });
-    const by = await house.agent();
-    const headers = by.sign({ method: 'GET', url: `${base}/me`, created: house.clock.seconds });
-    expect(await house.request('GET', '/me', { headers })).toMatchObject({ status: 200 });
+    const service = new TestService({ settings: { PUBLIC_URL: publicUrls.join() } });
+    const by = await service.agent();
+    const headers = by.sign({ method: 'GET', url: `${base}/me`, created: service.clock.seconds });
+    expect(await service.request('GET', '/me', { headers })).toMatchObject({ status: 200 });
   });
 
   it('lets no Host header decide', async () => {
-    const house = new House({ settings: { PUBLIC_URL: publicUrls.join() } });
-    const by = await house.agent();
-    const signed = by.sign({ method: 'GET', url: 'http://evil.test/me', created: house.clock.seconds });
-    const answer = await house.request('GET', '/me', { headers: { ...signed, host: 'evil.test' } });
+    const service = new TestService({ settings: { PUBLIC_URL: publicUrls.join() } });
+    const by = await service.agent();
+    const signed = by.sign({ method: 'GET', url: 'http://evil.test/me', created: service.clock.seconds });
+    const answer = await service.request('GET', '/me', { headers: { ...signed, host: 'evil.test' } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^verification') } });
   });
 
   it('puts the one that fits into the evidence', async () => {
-    const house = new House({ settings: { PUBLIC_URL: publicUrls.join() } });
-    const id = await openChamber(house, [await house.agent()]);
-    const by = await house.agent();
+    const service = new TestService({ settings: { PUBLIC_URL: publicUrls.join() } });
+    const id = await openChamber(service, [await service.agent()]);
+    const by = await service.agent();
     const url = `${publicUrls[1]}/chambers/${id}/join`;
-    await house.must('POST', `/chambers/${id}/join`, {
-      headers: by.sign({ method: 'POST', url, created: house.clock.seconds }),
+    await service.must('POST', `/chambers/${id}/join`, {
+      headers: by.sign({ method: 'POST', url, created: service.clock.seconds }),
     });
-    expect((await house.events(id)).at(-1)?.request?.targetUri).toBe(url);
+    expect((await service.events(id)).at(-1)?.request?.targetUri).toBe(url);
   });
 });
 
 describe('X-Dev-Did', () => {
   it('stands for a signature where it is allowed, and the event has no evidence', async () => {
-    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
-    const { did } = await house.agent();
-    const id = await openChamber(house, []);
-    await house.must('POST', `/chambers/${id}/join`, { headers: { 'x-dev-did': did } });
-    expect((await house.events(id)).at(-1)).toMatchObject({ type: 'chamber.joined', did, request: null });
+    const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
+    const { did } = await service.agent();
+    const id = await openChamber(service, []);
+    await service.must('POST', `/chambers/${id}/join`, { headers: { 'x-dev-did': did } });
+    expect((await service.events(id)).at(-1)).toMatchObject({ type: 'chamber.joined', did, request: null });
   });
 
   it('stands for nothing where it is not allowed', async () => {
-    const house = new House();
-    const { did } = await house.agent();
-    const answer = await house.request('GET', '/me', { headers: { 'x-dev-did': did } });
+    const service = new TestService();
+    const { did } = await service.agent();
+    const answer = await service.request('GET', '/me', { headers: { 'x-dev-did': did } });
     expect(answer).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
   });
 
   it('is rejected for an agent that is not registered', async () => {
-    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
-    const answer = await house.request('GET', '/me', { headers: { 'x-dev-did': new Signer().did } });
+    const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
+    const answer = await service.request('GET', '/me', { headers: { 'x-dev-did': new Signer().did } });
     expect(answer).toMatchObject({ status: 401, body: { detail: expect.stringMatching('^registration') } });
   });
 
   it('excuses no wrong signature beside it', async () => {
-    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
-    const by = await house.agent();
+    const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
+    const by = await service.agent();
     const headers = {
-      ...by.sign({ method: 'PUT', url: `${PUBLIC_URL}/me`, created: house.clock.seconds }),
+      ...by.sign({ method: 'PUT', url: `${PUBLIC_URL}/me`, created: service.clock.seconds }),
       'x-dev-did': by.did,
     };
-    expect(await house.request('GET', '/me', { headers })).toMatchObject({ status: 401 });
+    expect(await service.request('GET', '/me', { headers })).toMatchObject({ status: 401 });
   });
 
   it('must name the signer where there is a signature', async () => {
-    const house = new House({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
-    const [by, other] = [await house.agent(), await house.agent()];
-    expect(await house.request('GET', '/me', { by, headers: { 'x-dev-did': other.did } })).toMatchObject({
+    const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
+    const [by, other] = [await service.agent(), await service.agent()];
+    expect(await service.request('GET', '/me', { by, headers: { 'x-dev-did': other.did } })).toMatchObject({
       status: 401,
     });
-    expect(await house.request('GET', '/me', { by, headers: { 'x-dev-did': by.did } })).toMatchObject({ status: 200 });
+    expect(await service.request('GET', '/me', { by, headers: { 'x-dev-did': by.did } })).toMatchObject({
+      status: 200,
+    });
   });
 });

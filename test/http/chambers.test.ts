@@ -3,25 +3,25 @@ import { describe, expect, it } from 'vitest';
 import { PHASES, toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber, SALT } from '../kit/chambers.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
+import { TestService } from '../kit/test-service.ts';
 
 describe('POST /chambers', () => {
   it('opens a chamber in LOBBY; ids count from 1', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = { name: 'First', ...deadlinesFrom(START) };
-    expect(await house.must('POST', '/chambers', { by, body })).toEqual({ chamberId: 1, phase: 'LOBBY' });
-    expect(await house.must('POST', '/chambers', { by, body })).toEqual({ chamberId: 2, phase: 'LOBBY' });
+    expect(await service.must('POST', '/chambers', { by, body })).toEqual({ chamberId: 1, phase: 'LOBBY' });
+    expect(await service.must('POST', '/chambers', { by, body })).toEqual({ chamberId: 2, phase: 'LOBBY' });
   });
 
   it.each([
     ['a lobby deadline that has passed', [0, 1, 2, 3, 4], 'lobbyDeadline', toTimestamp(START)],
     ['deadlines out of order', [1, 2, 3, 5, 4], 'allocateRevealDeadline', undefined],
   ])('refuses %s', async (_what, hours, field, serviceTime) => {
-    const house = new House();
+    const service = new TestService();
     const body = { name: 'Test', ...deadlinesFrom(START, hours) };
-    const refused = await house.request('POST', '/chambers', { by: await house.agent(), body });
+    const refused = await service.request('POST', '/chambers', { by: await service.agent(), body });
     const detail = expect.stringMatching(`^${field}: `);
     expect(refused.status).toBe(400);
     expect(refused.body).toEqual({ error: 'FORUM_ERR_VALIDATION', detail, ...(serviceTime && { serviceTime }) });
@@ -30,13 +30,13 @@ describe('POST /chambers', () => {
 
 describe('GET /chambers/:id', () => {
   it('shows the whole chamber', async () => {
-    const house = new House();
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    const id = await openChamber(house, [ann, bob], { minBackersForGraduation: 2, turnSeconds: 60 });
-    await enterPhase(house, id, 'PROPOSAL');
-    await house.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ABC' } });
-    house.clock.advance(60_000);
-    expect(await house.must('GET', `/chambers/${id}`)).toEqual({
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const id = await openChamber(service, [ann, bob], { minBackersForGraduation: 2, turnSeconds: 60 });
+    await enterPhase(service, id, 'PROPOSAL');
+    await service.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ABC' } });
+    service.clock.advance(60_000);
+    expect(await service.must('GET', `/chambers/${id}`)).toEqual({
       chamberId: id,
       phase: 'PROPOSAL',
       name: 'Test',
@@ -56,9 +56,9 @@ describe('GET /chambers/:id', () => {
       },
       members: [ann.did, bob.did],
       currentTurnAgent: bob.did,
-      now: toTimestamp(house.clock.read()),
+      now: toTimestamp(service.clock.read()),
       phaseEndsAt: deadlinesFrom(START).proposalDeadline,
-      turnEndsAt: toTimestamp(house.clock.read() + 60_000),
+      turnEndsAt: toTimestamp(service.clock.read() + 60_000),
       ideas: [{ ideaId: 'idea-1', ticker: 'ABC', name: 'Idea', creator: ann.did }],
       merkleRoot: null,
       committedAt: null,
@@ -70,25 +70,25 @@ describe('GET /chambers/:id', () => {
 
 describe('GET /chambers', () => {
   it('shows items newest first', async () => {
-    const house = new House();
-    const ann = await house.agent();
-    await openChamber(house, [ann]);
-    await openChamber(house, [ann, await house.agent()]);
+    const service = new TestService();
+    const ann = await service.agent();
+    await openChamber(service, [ann]);
+    await openChamber(service, [ann, await service.agent()]);
     const deadlines = deadlinesFrom(START);
     const item = { phase: 'LOBBY', name: 'Test', deadlines, phaseEndsAt: deadlines.lobbyDeadline };
-    expect(await house.must('GET', '/chambers')).toEqual([
+    expect(await service.must('GET', '/chambers')).toEqual([
       { chamberId: 2, ...item, memberCount: 2 },
       { chamberId: 1, ...item, memberCount: 1 },
     ]);
   });
 
   it('returns 50 without a limit, and pages by before', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const body = { name: 'Test', ...deadlinesFrom(START) };
-    for (let id = 1; id <= 53; id++) await house.must('POST', '/chambers', { by, body });
+    for (let id = 1; id <= 53; id++) await service.must('POST', '/chambers', { by, body });
     const ids = async (query: string) =>
-      (await house.must('GET', `/chambers${query}`)).map((item: { chamberId: number }) => item.chamberId);
+      (await service.must('GET', `/chambers${query}`)).map((item: { chamberId: number }) => item.chamberId);
     expect(await ids('')).toHaveLength(50);
     expect(await ids('?limit=200')).toHaveLength(53);
     expect(await ids('?limit=2')).toEqual([53, 52]);
@@ -98,19 +98,19 @@ describe('GET /chambers', () => {
   });
 
   it('filters by the phase of the moment', async () => {
-    const house = new House();
-    const first = await openChamber(house, []);
-    house.clock.advance(HOUR / 2);
-    const second = await openChamber(house, []);
+    const service = new TestService();
+    const first = await openChamber(service, []);
+    service.clock.advance(HOUR / 2);
+    const second = await openChamber(service, []);
     const ids = async (phase: string) =>
-      (await house.must('GET', `/chambers?phase=${phase}`)).map((item: { chamberId: number }) => item.chamberId);
+      (await service.must('GET', `/chambers?phase=${phase}`)).map((item: { chamberId: number }) => item.chamberId);
     const nowhere = Object.fromEntries(PHASES.map((phase) => [phase, []]));
     for (const phase of PHASES.slice(0, 5)) {
       const found = Object.fromEntries(await Promise.all(PHASES.map(async (other) => [other, await ids(other)])));
       expect(found).toEqual({ ...nowhere, [phase]: [second, first] });
-      house.clock.advance(HOUR);
+      service.clock.advance(HOUR);
     }
-    await enterPhase(house, first, 'COMMITTED');
+    await enterPhase(service, first, 'COMMITTED');
     expect([await ids('ALLOCATE_REVEAL'), await ids('COMMITTED')]).toEqual([[second], [first]]);
   });
 
@@ -122,22 +122,22 @@ describe('GET /chambers', () => {
     ['/ideas/ABC?chamberid=1', 'chamberid: unknown query parameter; did you mean "chamberId"?'],
     ['/chambers?phsae=LOBBY', 'phsae: unknown query parameter; did you mean "phase"?'],
   ])('rejects %s', async (path, detail) => {
-    expect(await new House().request('GET', path)).toMatchObject({
+    expect(await new TestService().request('GET', path)).toMatchObject({
       status: 400,
       body: { error: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(detail) },
     });
   });
 
   it.each(['/health?x=1', '/?x=1&x=2', '/docs?theme=dark'])('serves %s: it takes no query', async (path) => {
-    const house = new House();
-    expect((await house.app.request(path, {}, {})).status).toBe(200);
+    const service = new TestService();
+    expect((await service.app.request(path, {}, {})).status).toBe(200);
   });
 
   it.each(['?limit=0', '?limit=201', '?limit=ten', '?limit=', '?phase=lobby', '?phase=', '?before=-1', '?before=x'])(
     'refuses %s by the name of the parameter',
     async (query) => {
       const name = query.slice(1, query.indexOf('='));
-      expect(await new House().request('GET', `/chambers${query}`)).toMatchObject({
+      expect(await new TestService().request('GET', `/chambers${query}`)).toMatchObject({
         status: 400,
         body: { error: 'FORUM_ERR_VALIDATION', detail: expect.stringMatching(`^${name}: `) },
       });
@@ -147,41 +147,41 @@ describe('GET /chambers', () => {
 
 describe('ideas', () => {
   /** A chamber for each ticker, side by side, with one idea each. */
-  async function proposeIn(house: House, by: Signer, tickers: readonly string[]): Promise<readonly number[]> {
+  async function proposeIn(service: TestService, by: Signer, tickers: readonly string[]): Promise<readonly number[]> {
     const ids: number[] = [];
-    for (const _ of tickers) ids.push(await openChamber(house, [by]));
-    await enterPhase(house, ids[0] ?? 0, 'PROPOSAL');
+    for (const _ of tickers) ids.push(await openChamber(service, [by]));
+    await enterPhase(service, ids[0] ?? 0, 'PROPOSAL');
     for (const [index, ticker] of tickers.entries()) {
       const body = { name: `${ticker} of ${ids[index]}`, ticker, description: 'd' };
-      await house.must('POST', `/chambers/${ids[index]}/propose`, { by, body });
+      await service.must('POST', `/chambers/${ids[index]}/propose`, { by, body });
     }
     return ids;
   }
 
   /** The idea of each chamber gets its one backer, so that it graduates. */
-  async function back(house: House, by: Signer, ids: readonly number[]): Promise<void> {
+  async function back(service: TestService, by: Signer, ids: readonly number[]): Promise<void> {
     const phases = { commit: 'ALLOCATE_COMMIT', reveal: 'ALLOCATE_REVEAL' } as const;
     for (const operation of ['commit', 'reveal'] as const) {
-      await enterPhase(house, ids[0] ?? 0, phases[operation]);
+      await enterPhase(service, ids[0] ?? 0, phases[operation]);
       for (const id of ids) {
         const body = allocationOf(id, by, { 'idea-1': 10_000 })[operation];
-        await house.must('POST', `/chambers/${id}/allocate/${operation}`, { by, body });
+        await service.must('POST', `/chambers/${id}/allocate/${operation}`, { by, body });
       }
     }
   }
 
   /** As the relayer does it, after the end of the chamber. */
-  async function deploy(house: House, id: number, graduatedAt: string): Promise<void> {
-    await enterPhase(house, id, 'COMMITTED');
+  async function deploy(service: TestService, id: number, graduatedAt: string): Promise<void> {
+    await enterPhase(service, id, 'COMMITTED');
     const tokenAddress = `0x${`0${id}`.repeat(20)}`;
     const payload = { ideaId: 'idea-1', tokenAddress, txHash: '0x00', graduatedAt } as const;
-    await house.forum.submit({ operation: 'record', chamberId: id, fact: { type: 'idea.deployed', payload } });
+    await service.forum.submit({ operation: 'record', chamberId: id, fact: { type: 'idea.deployed', payload } });
   }
 
   it('are listed per chamber from the beginning, and everywhere once they have a token', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const [id = 0] = await proposeIn(house, by, ['Abc']);
+    const service = new TestService();
+    const by = await service.agent();
+    const [id = 0] = await proposeIn(service, by, ['Abc']);
     const idea = {
       ideaId: 'idea-1',
       ticker: 'Abc',
@@ -197,48 +197,48 @@ describe('ideas', () => {
       deployStatus: 'none',
       deployReason: null,
     };
-    expect(await house.must('GET', `/chambers/${id}/ideas`)).toEqual([idea]);
-    expect(await house.must('GET', '/ideas/aBC')).toEqual(idea);
-    expect(await house.must('GET', '/ideas')).toEqual([]);
+    expect(await service.must('GET', `/chambers/${id}/ideas`)).toEqual([idea]);
+    expect(await service.must('GET', '/ideas/aBC')).toEqual(idea);
+    expect(await service.must('GET', '/ideas')).toEqual([]);
     const graduatedAt = '2030-01-02T00:00:00.000Z';
-    await back(house, by, [id]);
-    await deploy(house, id, graduatedAt);
+    await back(service, by, [id]);
+    await deploy(service, id, graduatedAt);
     const backed = { ...idea, backers: 1, totalBps: 10_000 };
     const graduate = { ...backed, tokenAddress: `0x${'01'.repeat(20)}`, graduatedAt, deployStatus: 'deployed' };
-    expect(await house.must('GET', '/ideas')).toEqual([graduate]);
-    expect(await house.must('GET', `/chambers/${id}/ideas`)).toEqual([graduate]);
+    expect(await service.must('GET', '/ideas')).toEqual([graduate]);
+    expect(await service.must('GET', `/chambers/${id}/ideas`)).toEqual([graduate]);
   });
 
   it('are found by ticker: a graduate before others, then the newest, or the one of a chamber', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const [first = 0, second = 0, third = 0] = await proposeIn(house, by, ['ABC', 'abc', 'Abc']);
-    const found = async (query = '') => (await house.must('GET', `/ideas/ABC${query}`)).chamberId;
+    const service = new TestService();
+    const by = await service.agent();
+    const [first = 0, second = 0, third = 0] = await proposeIn(service, by, ['ABC', 'abc', 'Abc']);
+    const found = async (query = '') => (await service.must('GET', `/ideas/ABC${query}`)).chamberId;
     expect([await found(), await found(`?chamberId=${second}`)]).toEqual([third, second]);
-    await back(house, by, [first, second]);
-    await deploy(house, first, '2030-01-02T00:00:00.000Z');
+    await back(service, by, [first, second]);
+    await deploy(service, first, '2030-01-02T00:00:00.000Z');
     expect(await found()).toBe(first);
-    await deploy(house, second, '2030-01-03T00:00:00.000Z');
+    await deploy(service, second, '2030-01-03T00:00:00.000Z');
     expect(await found()).toBe(second);
-    const graduates = await house.must('GET', '/ideas');
+    const graduates = await service.must('GET', '/ideas');
     expect(graduates.map((idea: { chamberId: number }) => idea.chamberId)).toEqual([second, first]);
-    expect(await house.must('GET', '/ideas?limit=1')).toHaveLength(1);
+    expect(await service.must('GET', '/ideas?limit=1')).toHaveLength(1);
   });
 
   it('are found by the time of their proposal, then of their graduation, whichever chamber is newer', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const [older, newer] = [await openChamber(house, [by]), await openChamber(house, [by])];
-    await enterPhase(house, older, 'PROPOSAL');
+    const service = new TestService();
+    const by = await service.agent();
+    const [older, newer] = [await openChamber(service, [by]), await openChamber(service, [by])];
+    await enterPhase(service, older, 'PROPOSAL');
     for (const id of [newer, older]) {
-      await house.must('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker: 'ABC' } });
-      house.clock.advance(1_000);
+      await service.must('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker: 'ABC' } });
+      service.clock.advance(1_000);
     }
-    const found = async () => (await house.must('GET', '/ideas/ABC')).chamberId;
+    const found = async () => (await service.must('GET', '/ideas/ABC')).chamberId;
     expect(await found()).toBe(older);
-    await back(house, by, [older, newer]);
-    await deploy(house, newer, '2030-01-03T00:00:00.000Z');
-    await deploy(house, older, '2030-01-02T00:00:00.000Z');
+    await back(service, by, [older, newer]);
+    await deploy(service, newer, '2030-01-03T00:00:00.000Z');
+    await deploy(service, older, '2030-01-02T00:00:00.000Z');
     expect(await found()).toBe(newer);
   });
 
@@ -249,34 +249,34 @@ describe('ideas', () => {
     ['/ideas/ABC?chamberId=x', 400],
     ['/ideas?limit=0', 400],
   ])('are refused at %s with %i', async (path, status) => {
-    const house = new House();
-    await proposeIn(house, await house.agent(), ['ABC']);
-    expect((await house.request('GET', path)).status).toBe(status);
+    const service = new TestService();
+    await proposeIn(service, await service.agent(), ['ABC']);
+    expect((await service.request('GET', path)).status).toBe(status);
   });
 });
 
 describe('allocations', () => {
   it('are shown as committed, then as revealed with the tally', async () => {
-    const house = new House();
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    const id = await openChamber(house, [ann, bob]);
-    await enterPhase(house, id, 'PROPOSAL');
-    await house.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ABC' } });
-    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const id = await openChamber(service, [ann, bob]);
+    await enterPhase(service, id, 'PROPOSAL');
+    await service.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ABC' } });
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
     const { commit, reveal } = allocationOf(id, bob, { 'idea-1': 2_500 });
-    await house.must('POST', `/chambers/${id}/allocate/commit`, { by: bob, body: commit });
+    await service.must('POST', `/chambers/${id}/allocate/commit`, { by: bob, body: commit });
     const committed = [{ did: bob.did, ...commit }];
     const before = { chamberId: id, phase: 'ALLOCATE_COMMIT', committed, revealed: [], tally: [] };
-    expect(await house.must('GET', `/chambers/${id}/allocations`)).toEqual(before);
-    await enterPhase(house, id, 'ALLOCATE_REVEAL');
-    const answer = await house.must('POST', `/chambers/${id}/allocate/reveal`, { by: bob, body: reveal });
+    expect(await service.must('GET', `/chambers/${id}/allocations`)).toEqual(before);
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    const answer = await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: bob, body: reveal });
     expect(answer).toEqual({ ok: true, verified: true });
-    expect(await house.must('GET', `/chambers/${id}/allocations`)).toEqual({
+    expect(await service.must('GET', `/chambers/${id}/allocations`)).toEqual({
       ...before,
       phase: 'ALLOCATE_REVEAL',
       revealed: [{ did: bob.did, allocations: [{ ideaId: 'idea-1', bps: 2_500 }], salt: SALT }],
       tally: [{ ideaId: 'idea-1', backers: 1, totalBps: 2_500 }],
     });
-    expect(await house.must('GET', '/ideas/abc')).toMatchObject({ backers: 1, totalBps: 2_500 });
+    expect(await service.must('GET', '/ideas/abc')).toMatchObject({ backers: 1, totalBps: 2_500 });
   });
 });

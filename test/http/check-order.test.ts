@@ -2,8 +2,8 @@
 import { expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
-import { type Call, House, PUBLIC_URL } from '../kit/house.ts';
 import { Signer } from '../kit/signer.ts';
+import { type Call, PUBLIC_URL, TestService } from '../kit/test-service.ts';
 
 const BAD_BODY = { comment: '' };
 const UNKNOWN_IDEA = { comment: 'hm', ideaId: 'idea-9' };
@@ -11,16 +11,16 @@ const NO_JSON = `${JSON.stringify(UNKNOWN_IDEA)}}`;
 const ANCIENT = 1_000_000_000;
 
 it('answers with the first failure', async () => {
-  const house = new House();
-  const [holder, member, outsider] = [await house.agent(), await house.agent(), await house.agent()];
+  const service = new TestService();
+  const [holder, member, outsider] = [await service.agent(), await service.agent(), await service.agent()];
   const nobody = new Signer();
-  const inLobby = await openChamber(house, [holder, member]);
-  house.clock.advance(HOUR / 2);
-  const inDebate = await openChamber(house, [holder, member], {
-    lobbyDeadline: new Date(house.clock.read() + 1).toISOString(),
-    proposalDeadline: new Date(house.clock.read() + 1).toISOString(),
+  const inLobby = await openChamber(service, [holder, member]);
+  service.clock.advance(HOUR / 2);
+  const inDebate = await openChamber(service, [holder, member], {
+    lobbyDeadline: new Date(service.clock.read() + 1).toISOString(),
+    proposalDeadline: new Date(service.clock.read() + 1).toISOString(),
   });
-  house.clock.advance(1);
+  service.clock.advance(1);
 
   const forged = (by: Signer, body: unknown) => {
     const signed = by.sign({
@@ -50,33 +50,33 @@ it('answers with the first failure', async () => {
     [inDebate, { by: holder, body: UNKNOWN_IDEA }, 404, 'NOT_FOUND', 'idea-9'],
   ];
   for (const [chamberId, call, status, code, detail = ''] of steps) {
-    const answer = await house.request('POST', `/chambers/${chamberId}/debate`, call);
+    const answer = await service.request('POST', `/chambers/${chamberId}/debate`, call);
     expect(answer).toMatchObject({
       status,
       body: { error: `FORUM_ERR_${code}`, detail: expect.stringContaining(detail) },
     });
   }
   expect(
-    await house.request('POST', `/chambers/${inDebate}/debate`, { by: holder, body: { comment: 'hm' } }),
+    await service.request('POST', `/chambers/${inDebate}/debate`, { by: holder, body: { comment: 'hm' } }),
   ).toMatchObject({
     status: 200,
   });
 });
 
 it('checks duplicates last', async () => {
-  const house = new House({ settings: { IDEAS_MAX: '1' } });
-  const [holder, member] = [await house.agent(), await house.agent()];
-  const id = await openChamber(house, [holder, member]);
-  await enterPhase(house, id, 'PROPOSAL');
+  const service = new TestService({ settings: { IDEAS_MAX: '1' } });
+  const [holder, member] = [await service.agent(), await service.agent()];
+  const id = await openChamber(service, [holder, member]);
+  await enterPhase(service, id, 'PROPOSAL');
   const idea = { name: 'Idea', ticker: 'ABC' };
-  await house.must('POST', `/chambers/${id}/propose`, { by: holder, body: idea });
+  await service.must('POST', `/chambers/${id}/propose`, { by: holder, body: idea });
   const outcomes = [];
   for (const [by, body] of [
     [member, idea],
     [holder, idea],
     [holder, { ...idea, ticker: 'XYZ' }],
   ] as const) {
-    outcomes.push((await house.request('POST', `/chambers/${id}/propose`, { by, body })).body.error);
+    outcomes.push((await service.request('POST', `/chambers/${id}/propose`, { by, body })).body.error);
   }
   expect(outcomes).toEqual(['FORUM_ERR_TURN', 'FORUM_ERR_CONFLICT', 'FORUM_ERR_CONFLICT']);
 });

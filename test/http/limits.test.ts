@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { consume, openSource, subscribe } from '../kit/consumers.ts';
-import { registrationOf } from '../kit/house.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { call, debating, newAgent, type Running, run } from '../kit/service.ts';
 import { Signer } from '../kit/signer.ts';
+import { registrationOf } from '../kit/test-service.ts';
 import { until } from '../kit/until.ts';
 import { get, prepare, send } from '../kit/wire.ts';
 

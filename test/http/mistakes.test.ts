@@ -1,7 +1,7 @@
 // Mistakes that signers make: each is refused, and each is fixed with nothing but the answer and the key.
 import { describe, expect, it } from 'vitest';
-import { type Answer, House, PUBLIC_URL } from '../kit/house.ts';
 import { digestOf, type Signer } from '../kit/signer.ts';
+import { type Answer, PUBLIC_URL, TestService } from '../kit/test-service.ts';
 
 const BODY = '{"patch":{"style":"dry"}}';
 const PATH = '/personality';
@@ -74,16 +74,16 @@ describe('a signature with a mistake is refused, and can be fixed from the respo
     ['alg left out', ({ did, created }) => ({ params: paramsOf(did, created).replace(';alg="ed25519"', '') })],
     ['another label', () => ({ label: 'sig' })],
   ])('%s', async (_mistake, make) => {
-    const house = new House();
-    const by = await house.agent();
-    const { seconds: created } = house.clock;
+    const service = new TestService();
+    const by = await service.agent();
+    const { seconds: created } = service.clock;
     const mistake = make({ did: by.did, created });
     const headers = attempt(by, created, mistake === 'no digest' ? {} : mistake);
     if (mistake === 'no digest') delete headers['content-digest'];
-    const refused = await house.request('PUT', PATH, { body: BODY, headers });
+    const refused = await service.request('PUT', PATH, { body: BODY, headers });
     expect(refused).toMatchObject({ status: 401, body: { error: 'FORUM_ERR_SIGNATURE' } });
     const own = `"@method": PUT\n"@target-uri": ${PUBLIC_URL}${PATH}\n"content-digest": ${digestOf(BODY)}\n"@signature-params": ${paramsOf(by.did, created)}`;
-    const fixed = await house.request('PUT', PATH, { body: BODY, headers: fix(by, refused, own) });
+    const fixed = await service.request('PUT', PATH, { body: BODY, headers: fix(by, refused, own) });
     expect(fixed).toMatchObject({ status: 200, body: { personality: { style: 'dry' } } });
   });
 });

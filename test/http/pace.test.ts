@@ -2,28 +2,28 @@
 import { describe, expect, it } from 'vitest';
 import { allocationOf, deadlinesFrom, openChamber, recordCommit } from '../kit/chambers.ts';
 import { START } from '../kit/clock.ts';
-import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { TestService } from '../kit/test-service.ts';
 
 const PACE = { turnSeconds: 60, rounds: { proposal: 1, debate: 1 } };
 const iso = (millis: number) => new Date(millis).toISOString();
 
-async function stage(changes: Readonly<Record<string, unknown>> = {}, count = 2, house = new House()) {
+async function stage(changes: Readonly<Record<string, unknown>> = {}, count = 2, service = new TestService()) {
   const members: Signer[] = [];
-  for (let index = 0; index < count; index++) members.push(await house.agent());
-  const id = await openChamber(house, members, { ...PACE, ...changes });
+  for (let index = 0; index < count; index++) members.push(await service.agent());
+  const id = await openChamber(service, members, { ...PACE, ...changes });
   const act = (path: string, by: Signer, body: unknown = {}) =>
-    house.request('POST', `/chambers/${id}/${path}`, { by, body });
-  const view = () => house.must('GET', `/chambers/${id}`);
-  return { house, id, members: members as [Signer, Signer, ...Signer[]], act, view };
+    service.request('POST', `/chambers/${id}/${path}`, { by, body });
+  const view = () => service.must('GET', `/chambers/${id}`);
+  return { service, id, members: members as [Signer, Signer, ...Signer[]], act, view };
 }
 
 const error = (code: string) => expect.objectContaining({ error: `FORUM_ERR_${code}` });
 
 describe('a chamber with rounds', () => {
   it('ends each phase with the event that completes it', async () => {
-    const { house, id, members, act, view } = await stage();
+    const { service, id, members, act, view } = await stage();
     const [ann, bob] = members;
     const latest = deadlinesFrom(START);
     expect(await view()).toMatchObject({
@@ -33,7 +33,7 @@ describe('a chamber with rounds', () => {
       movesPerTurn: null,
       ends: { lobby: latest.lobbyDeadline, proposal: latest.proposalDeadline, reveal: latest.allocateRevealDeadline },
     });
-    house.clock.advance(5_000);
+    service.clock.advance(5_000);
     expect(await act('start', ann)).toMatchObject({ status: 200, body: { eventId: 4 } });
     expect(await view()).toMatchObject({
       phase: 'PROPOSAL',
@@ -44,7 +44,7 @@ describe('a chamber with rounds', () => {
     });
     await act('propose', ann, { name: 'Idea', ticker: 'ABC' });
     expect((await act('pass', ann)).body).toMatchObject({ nextTurnAgent: bob.did });
-    house.clock.advance(1_000);
+    service.clock.advance(1_000);
     expect((await act('pass', bob)).body).toMatchObject({ nextTurnAgent: ann.did });
     expect(await view()).toMatchObject({
       phase: 'DEBATE',
@@ -64,7 +64,9 @@ describe('a chamber with rounds', () => {
       },
     });
     expect(
-      (await house.must('GET', '/chambers?phase=ALLOCATE_COMMIT')).map((item: { chamberId: number }) => item.chamberId),
+      (await service.must('GET', '/chambers?phase=ALLOCATE_COMMIT')).map(
+        (item: { chamberId: number }) => item.chamberId,
+      ),
     ).toEqual([id]);
     for (const by of members)
       expect((await act('allocate/commit', by, allocationOf(id, by, { 'idea-1': 10 }).commit)).status).toBe(200);
@@ -76,12 +78,12 @@ describe('a chamber with rounds', () => {
       commitStatus: 'pending',
       ends: { reveal: iso(START + 6_000) },
     });
-    expect(await house.forum.store.lists.listUnsettled(house.clock.read(), 9)).toEqual([id]);
+    expect(await service.forum.store.lists.listUnsettled(service.clock.read(), 9)).toEqual([id]);
     expect(await act('allocate/reveal', ann, allocationOf(id, ann).reveal)).toMatchObject({
       status: 403,
       body: error('PHASE'),
     });
-    await recordCommit(house.forum, id);
+    await recordCommit(service.forum, id);
     expect(await view()).toMatchObject({ phase: 'COMMITTED' });
   });
 
@@ -96,70 +98,72 @@ describe('a chamber with rounds', () => {
   });
 
   it('moves on when the last turn runs out', async () => {
-    const { house, id, members, act, view } = await stage();
+    const { service, id, members, act, view } = await stage();
     await act('start', members[0]);
-    house.clock.advance(120_000 - 1);
+    service.clock.advance(120_000 - 1);
     expect(await view()).toMatchObject({ phase: 'PROPOSAL', currentTurnAgent: members[1].did });
-    house.clock.advance(1);
+    service.clock.advance(1);
     expect(await view()).toMatchObject({ phase: 'DEBATE', currentTurnAgent: members[0].did });
-    const { todo } = await house.must('GET', '/me/todo', { by: members[0] });
+    const { todo } = await service.must('GET', '/me/todo', { by: members[0] });
     expect(todo).toMatchObject([{ chamberId: id, must: 'pass', may: ['debate'], phaseEndsAt: iso(START + 240_000) }]);
   });
 
   it('is started by its creator only, once it has a member', async () => {
-    const { house, members, act } = await stage();
+    const { service, members, act } = await stage();
     expect(await act('start', members[1])).toMatchObject({ status: 403, body: error('FORBIDDEN') });
     const body = { name: 'Empty', ...deadlinesFrom(START), ...PACE };
-    const { chamberId } = await house.must('POST', '/chambers', { by: members[1], body });
-    const empty = await house.request('POST', `/chambers/${chamberId}/start`, { by: members[1] });
+    const { chamberId } = await service.must('POST', '/chambers', { by: members[1], body });
+    const empty = await service.request('POST', `/chambers/${chamberId}/start`, { by: members[1] });
     expect(empty).toMatchObject({ status: 409, body: error('CONFLICT') });
-    const plain = await openChamber(house, members);
-    const refused = await house.request('POST', `/chambers/${plain}/start`, { by: members[0] });
+    const plain = await openChamber(service, members);
+    const refused = await service.request('POST', `/chambers/${plain}/start`, { by: members[0] });
     expect(refused).toMatchObject({ status: 400, body: error('VALIDATION') });
   });
 
   it('tells its creator that it may start', async () => {
-    const { house, members } = await stage();
-    expect((await house.must('GET', '/me/todo', { by: members[0] })).todo).toMatchObject([
+    const { service, members } = await stage();
+    expect((await service.must('GET', '/me/todo', { by: members[0] })).todo).toMatchObject([
       { must: 'wait', may: ['start'] },
     ]);
-    expect((await house.must('GET', '/me/todo', { by: members[1] })).todo).toMatchObject([{ must: 'wait', may: [] }]);
+    expect((await service.must('GET', '/me/todo', { by: members[1] })).todo).toMatchObject([{ must: 'wait', may: [] }]);
   });
 
   it('is the same after a restart', async () => {
     const path = temporaryDatabase();
-    const { house, id, members, act, view } = await stage({}, 2, new House({ path }));
+    const { service, id, members, act, view } = await stage({}, 2, new TestService({ path }));
     await act('start', members[0]);
     await act('pass', members[0]);
     const before = await view();
-    await house.close();
-    const restarted = new House({ path, clock: house.clock });
+    await service.close();
+    const restarted = new TestService({ path, clock: service.clock });
     expect(await restarted.must('GET', `/chambers/${id}`)).toEqual(before);
   });
 });
 
 describe('movesPerTurn', () => {
   it('bounds the moves of a turn, in a chamber without rounds too', async () => {
-    const { house, members, act } = await stage({ rounds: undefined, movesPerTurn: 2 });
+    const { service, members, act } = await stage({ rounds: undefined, movesPerTurn: 2 });
     const [ann, bob] = members;
-    house.clock.set(Date.parse(deadlinesFrom(START).lobbyDeadline));
+    service.clock.set(Date.parse(deadlinesFrom(START).lobbyDeadline));
     for (const ticker of ['A', 'B']) expect((await act('propose', ann, { name: 'Idea', ticker })).status).toBe(200);
     expect(await act('propose', ann, { name: 'Idea', ticker: 'C' })).toMatchObject({
       status: 409,
       body: { error: 'FORUM_ERR_CONFLICT', detail: expect.stringContaining('pass') },
     });
-    expect((await house.must('GET', '/me/todo', { by: ann })).todo).toMatchObject([{ must: 'pass', may: [] }]);
+    expect((await service.must('GET', '/me/todo', { by: ann })).todo).toMatchObject([{ must: 'pass', may: [] }]);
     await act('pass', ann);
-    expect((await house.must('GET', '/me/todo', { by: bob })).todo).toMatchObject([{ must: 'pass', may: ['propose'] }]);
+    expect((await service.must('GET', '/me/todo', { by: bob })).todo).toMatchObject([
+      { must: 'pass', may: ['propose'] },
+    ]);
     expect((await act('propose', bob, { name: 'Idea', ticker: 'C' })).status).toBe(200);
   });
 });
 
 describe('the creation of a chamber', () => {
   const create = async (changes: object) => {
-    const house = new House();
-    const by = await house.agent();
-    return house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...changes } });
+    const service = new TestService();
+    const by = await service.agent();
+    return service.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...changes } });
   };
 
   it.each([

@@ -4,8 +4,8 @@ import { type ChamberMoveOperation, chamberMoves } from '../../src/moves/registr
 import type { Phase } from '../../src/vocabulary/values.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
-import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
+import { TestService } from '../kit/test-service.ts';
 
 // CLOSED is ALLOCATE_REVEAL after its deadline. The holder is the member in turn where there are turns, else the first member.
 const TABLE = `
@@ -67,15 +67,15 @@ const rows = TABLE.trim()
 
 describe('a move', () => {
   it.each(rows)('%s in %s answers %s, %s, %s, %s', async (operation, when, unsigned, nonMember, member, holder) => {
-    const house = new House();
-    const [first, second, outsider] = [await house.agent(), await house.agent(), await house.agent()];
-    const chamberId = await openChamber(house, [first, second]);
-    if (operation === 'reveal') await commitBoth(house, chamberId, { when, members: [first, second] });
-    await enter(house, chamberId, when);
+    const service = new TestService();
+    const [first, second, outsider] = [await service.agent(), await service.agent(), await service.agent()];
+    const chamberId = await openChamber(service, [first, second]);
+    if (operation === 'reveal') await commitBoth(service, chamberId, { when, members: [first, second] });
+    await enter(service, chamberId, when);
     const outcomes = [];
     for (const by of [undefined, outsider, second, first]) {
       const body = bodyOf(operation, chamberId, by ?? first);
-      const answer = await house.request('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), {
+      const answer = await service.request('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), {
         by,
         body,
       });
@@ -89,24 +89,24 @@ function expectation(outcome: Outcome): readonly [number, string | undefined] {
   return outcome === '200' ? [200, undefined] : [STATUS[outcome], `FORUM_ERR_${outcome}`];
 }
 
-async function enter(house: House, chamberId: number, when: When): Promise<void> {
+async function enter(service: TestService, chamberId: number, when: When): Promise<void> {
   if (when === 'LOBBY') return;
-  await enterPhase(house, chamberId, when === 'CLOSED' ? 'ALLOCATE_REVEAL' : when);
-  if (when === 'CLOSED') house.clock.advance(HOUR);
+  await enterPhase(service, chamberId, when === 'CLOSED' ? 'ALLOCATE_REVEAL' : when);
+  if (when === 'CLOSED') service.clock.advance(HOUR);
 }
 
 const REVEALING: readonly When[] = ['ALLOCATE_REVEAL', 'CLOSED', 'COMMITTED'];
 
 /** Where the row is about a time after it, the commit phase must have been used. */
 async function commitBoth(
-  house: House,
+  service: TestService,
   chamberId: number,
   { when, members }: { readonly when: When; readonly members: readonly Signer[] },
 ): Promise<void> {
   if (!REVEALING.includes(when)) return;
-  await enterPhase(house, chamberId, 'ALLOCATE_COMMIT');
+  await enterPhase(service, chamberId, 'ALLOCATE_COMMIT');
   for (const by of members) {
-    await house.must('POST', `/chambers/${chamberId}/allocate/commit`, { by, body: bodyOf('commit', chamberId, by) });
+    await service.must('POST', `/chambers/${chamberId}/allocate/commit`, { by, body: bodyOf('commit', chamberId, by) });
   }
 }
 

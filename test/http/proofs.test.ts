@@ -9,7 +9,7 @@ import { verifyConsistency, verifyInclusion } from '../../src/crypto/merkle-proo
 import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
 import { fromHex, toHex } from '../../src/vocabulary/values.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { House } from '../kit/house.ts';
+import { TestService } from '../kit/test-service.ts';
 
 interface Proof {
   readonly eventId: number;
@@ -21,12 +21,12 @@ interface Proof {
 
 /** A chamber of that many moves: its creation and members. */
 async function chamberOf(moves: number) {
-  const house = new House();
+  const service = new TestService();
   const members = [];
-  for (let count = 1; count < moves; count++) members.push(await house.agent());
-  const chamberId = await openChamber(house, members);
-  const get = (path: string) => house.must('GET', `/chambers/${chamberId}${path}`);
-  return { house, chamberId, get, proofOf: (eventId: number): Promise<Proof> => get(`/events/${eventId}/proof`) };
+  for (let count = 1; count < moves; count++) members.push(await service.agent());
+  const chamberId = await openChamber(service, members);
+  const get = (path: string) => service.must('GET', `/chambers/${chamberId}${path}`);
+  return { service, chamberId, get, proofOf: (eventId: number): Promise<Proof> => get(`/events/${eventId}/proof`) };
 }
 
 const holds = ({ eventId, leaf, proof, root, eventCount: size }: Proof) =>
@@ -34,9 +34,9 @@ const holds = ({ eventId, leaf, proof, root, eventCount: size }: Proof) =>
 
 describe('GET /chambers/:id/events/:eventId/proof', () => {
   test.each([2, 3, 7, 8, 11])('proves every event of a chamber of %i moves', async (moves) => {
-    const { house, chamberId, get, proofOf } = await chamberOf(moves);
+    const { service, chamberId, get, proofOf } = await chamberOf(moves);
     const { root } = await get('/merkle-preview');
-    const lines = await house.lines(chamberId);
+    const lines = await service.lines(chamberId);
     for (const [index, line] of lines.entries()) {
       const proof = await proofOf(index + 1);
       expect(proof).toMatchObject({
@@ -52,8 +52,8 @@ describe('GET /chambers/:id/events/:eventId/proof', () => {
   });
 
   test('finds nothing outside the tree', async () => {
-    const { house, chamberId } = await chamberOf(3);
-    await enterPhase(house, chamberId, 'COMMITTED');
+    const { service, chamberId } = await chamberOf(3);
+    await enterPhase(service, chamberId, 'COMMITTED');
     for (const path of [
       '1/events/4',
       '1/events/5',
@@ -63,15 +63,15 @@ describe('GET /chambers/:id/events/:eventId/proof', () => {
       '2/events/1',
       'x/events/1',
     ]) {
-      const { status, body } = await house.request('GET', `/chambers/${path}/proof`);
+      const { status, body } = await service.request('GET', `/chambers/${path}/proof`);
       expect({ path, status, error: body.error }).toEqual({ path, status: 404, error: 'FORUM_ERR_NOT_FOUND' });
     }
   });
 
   test('says of which log it is', async () => {
-    const { house } = await chamberOf(2);
-    const { headers } = await house.request('GET', '/chambers/1/events/1/proof');
-    expect(headers.get('log-id')).toBe(house.log.logId);
+    const { service } = await chamberOf(2);
+    const { headers } = await service.request('GET', '/chambers/1/events/1/proof');
+    expect(headers.get('log-id')).toBe(service.log.logId);
   });
 });
 
@@ -107,16 +107,16 @@ describe('GET /chambers/:id/consistency', () => {
     '?from=1.5&to=2',
     '?from=-1&to=2',
   ])('refuses %j', async (query) => {
-    const { house } = await chamberOf(moves);
-    expect(await house.request('GET', `/chambers/1/consistency${query}`)).toMatchObject({
+    const { service } = await chamberOf(moves);
+    expect(await service.request('GET', `/chambers/1/consistency${query}`)).toMatchObject({
       status: 400,
       body: { error: 'FORUM_ERR_VALIDATION', detail: expect.stringMatching(/^(from|to): /) },
     });
   });
 
   test('finds no chamber that is not there', async () => {
-    const { house } = await chamberOf(2);
-    expect(await house.request('GET', '/chambers/2/consistency?from=1&to=1')).toMatchObject({ status: 404 });
+    const { service } = await chamberOf(2);
+    expect(await service.request('GET', '/chambers/2/consistency?from=1&to=1')).toMatchObject({ status: 404 });
   });
 });
 

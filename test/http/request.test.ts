@@ -1,13 +1,13 @@
 // The body of a request, from the outside: size, media type, and text that only one reading is possible of.
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { type Call, House, registrationOf } from '../kit/house.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
+import { type Call, registrationOf, TestService } from '../kit/test-service.ts';
 
 const REGISTRATION = registrationOf(new Signer());
 
-function register(call: Call, house = new House()) {
-  return house.request('POST', '/register', call);
+function register(call: Call, service = new TestService()) {
+  return service.request('POST', '/register', call);
 }
 
 function refusal(status: number, error: string, detail: string) {
@@ -52,10 +52,10 @@ describe('the media type', () => {
   });
 
   it('does not matter where there is no body', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const headers = { 'content-type': 'text/plain' };
-    expect(await house.request('GET', '/me', { by, headers })).toMatchObject({ status: 200 });
+    expect(await service.request('GET', '/me', { by, headers })).toMatchObject({ status: 200 });
   });
 });
 
@@ -74,21 +74,21 @@ describe('the text of a body', () => {
   });
 
   it('is refused when it is not UTF-8', async () => {
-    const house = new House();
+    const service = new TestService();
     const body = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]);
     const headers = { 'content-type': 'application/json' };
-    const response = await house.app.request('/register', { method: 'POST', headers, body }, {});
+    const response = await service.app.request('/register', { method: 'POST', headers, body }, {});
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
   });
 
   it('is evidence exactly as received, white space and escapes too', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const id = await openChamber(house, [by]);
-    await enterPhase(house, id, 'DEBATE');
+    const service = new TestService();
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    await enterPhase(service, id, 'DEBATE');
     const body = '{ "comment" : "h\\u006d",\n "refinement":{"__proto__":{"x":1},"constructor":[1.50]} }';
-    await house.must('POST', `/chambers/${id}/debate`, { by, body });
-    const line = (await house.lines(id)).at(-1) as string;
+    await service.must('POST', `/chambers/${id}/debate`, { by, body });
+    const line = (await service.lines(id)).at(-1) as string;
     expect(JSON.parse(line)).toMatchObject({
       type: 'chamber.debated',
       request: { method: 'POST', body, contentDigest: digestOf(body) },
@@ -98,9 +98,9 @@ describe('the text of a body', () => {
   });
 
   it('may hold any well-formed text, which is stored as sent', async () => {
-    const house = new House();
+    const service = new TestService();
     const style = 'é e\u0301 \u0000 \u2028 😀 \ufffd <script>';
-    const by = await house.agent({ personality: { style } });
-    expect(await house.must('GET', '/me', { by })).toMatchObject({ personality: { style } });
+    const by = await service.agent({ personality: { style } });
+    expect(await service.must('GET', '/me', { by })).toMatchObject({ personality: { style } });
   });
 });

@@ -4,7 +4,7 @@ import type { SignatureVerifier } from '../../src/crypto/verify.ts';
 import { routeOf } from '../../src/http/app.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import { openChamber } from '../kit/chambers.ts';
-import { House } from '../kit/house.ts';
+import { TestService } from '../kit/test-service.ts';
 
 const closedVerifier: SignatureVerifier = async (...job) => {
   const verifier = createVerifier({ threads: 0 });
@@ -14,8 +14,8 @@ const closedVerifier: SignatureVerifier = async (...job) => {
 
 describe('the service itself', () => {
   it('returns its name, version and state', async () => {
-    const house = new House();
-    expect(await house.must('GET', '/?x=1')).toEqual({
+    const service = new TestService();
+    expect(await service.must('GET', '/?x=1')).toEqual({
       name: 'Chamber Coordination Service',
       version: '1.2.3',
       guide: 'https://forum.test/agent-guide',
@@ -23,15 +23,15 @@ describe('the service itself', () => {
       llms: 'https://forum.test/llms.txt',
       openapi: 'https://forum.test/openapi.json',
     });
-    expect(await house.must('GET', '/health')).toEqual({ ok: true, env: 'development', chain: null });
-    expect(await house.must('GET', '/ready')).toEqual({ ready: true });
+    expect(await service.must('GET', '/health')).toEqual({ ok: true, env: 'development', chain: null });
+    expect(await service.must('GET', '/ready')).toEqual({ ready: true });
   });
 
   it.each([
     ['rejects every signature', async () => false, 'signatures are not verified'],
     ['is closed', closedVerifier, 'the service is shutting down'],
   ])('is not ready while its verifier %s', async (_title, verify, detail) => {
-    const { status, body, headers } = await new House({ verify }).request('GET', '/ready');
+    const { status, body, headers } = await new TestService({ verify }).request('GET', '/ready');
     expect([status, body]).toEqual([503, { error: 'FORUM_ERR_UNAVAILABLE', detail, retryAfter: 1 }]);
     expect(headers.get('retry-after')).toBe('1');
   });
@@ -42,7 +42,7 @@ describe('CORS', () => {
     'preflight of %s is 204 for any origin',
     async (path) => {
       const headers = { origin: 'https://elsewhere.test', 'access-control-request-method': 'POST' };
-      const answer = await new House().request('OPTIONS', path, { headers });
+      const answer = await new TestService().request('OPTIONS', path, { headers });
       expect([answer.status, answer.body]).toEqual([204, undefined]);
       expect(answer.headers.get('access-control-allow-origin')).toBe('*');
       expect(answer.headers.get('access-control-allow-methods')).toMatch(/GET.*POST.*PUT/);
@@ -68,7 +68,7 @@ describe('CORS', () => {
     ['GET', '/nowhere', 404],
     ['DELETE', '/chambers', 405],
   ])('is on the response to %s %s: %i', async (method, path, status) => {
-    const answer = await new House().request(method, path);
+    const answer = await new TestService().request(method, path);
     expect(answer.status).toBe(status);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
     expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
@@ -92,17 +92,17 @@ describe('an unknown path or id', () => {
   const reads = ['', '/ideas', '/allocations', '/merkle-preview', '/events/1/proof'];
 
   it.each(ids)('is 404 for the chamber id %s on every read', async (id) => {
-    const house = new House();
+    const service = new TestService();
     for (const path of reads) {
-      const { status, body } = await house.request('GET', `/chambers/${id}${path}`);
+      const { status, body } = await service.request('GET', `/chambers/${id}${path}`);
       expect([path, status, body.error]).toEqual([path, 404, 'FORUM_ERR_NOT_FOUND']);
     }
   });
 
   it.each(ids)('is 404 for the chamber id %s on a move', async (id) => {
-    const house = new House();
-    const by = await house.agent();
-    expect(await house.request('POST', `/chambers/${id}/join`, { by })).toMatchObject({
+    const service = new TestService();
+    const by = await service.agent();
+    expect(await service.request('POST', `/chambers/${id}/join`, { by })).toMatchObject({
       status: 404,
       body: { error: 'FORUM_ERR_NOT_FOUND' },
     });
@@ -118,9 +118,9 @@ describe('an unknown path or id', () => {
     '/chambers/1/unknown',
     '//',
   ])('is 404 for the path %s', async (path) => {
-    const house = new House();
-    await openChamber(house, []);
-    const { status, body } = await house.request('GET', path);
+    const service = new TestService();
+    await openChamber(service, []);
+    const { status, body } = await service.request('GET', path);
     expect([status, body.error, typeof body.detail]).toEqual([404, 'FORUM_ERR_NOT_FOUND', 'string']);
   });
 });
@@ -135,13 +135,13 @@ describe('a method that a path does not take', () => {
     ['GET', '/chambers/1/join', 'OPTIONS, POST'],
     ['PATCH', '/ideas/ABC', 'GET, HEAD, OPTIONS'],
   ])('%s %s is 405 and Allow names the others', async (method, path, allow) => {
-    const answer = await new House().request(method, path);
+    const answer = await new TestService().request(method, path);
     expect(answer).toMatchObject({ status: 405, body: { error: 'FORUM_ERR_METHOD' } });
     expect(answer.headers.get('allow')).toBe(allow);
   });
 
   it('HEAD returns what GET does, without a body', async () => {
-    const answer = await new House().request('HEAD', '/chambers');
+    const answer = await new TestService().request('HEAD', '/chambers');
     expect([answer.status, answer.body]).toEqual([200, undefined]);
   });
 });
@@ -159,6 +159,6 @@ describe('the route of a request', () => {
     ['GET', '/chambers/1/ideas/2', undefined],
     ['GET', '/constructor/__proto__', undefined],
   ])('%s %s is %s', (method, path, route) => {
-    expect(routeOf(new House().app, method, path)).toBe(route);
+    expect(routeOf(new TestService().app, method, path)).toBe(route);
   });
 });

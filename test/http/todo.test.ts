@@ -4,68 +4,68 @@ import type { TodoView } from '../../projections/todo.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { HOUR, START, TestClock } from '../kit/clock.ts';
-import { House } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { TestService } from '../kit/test-service.ts';
 
-async function todoOf(house: House, by: Signer, query = ''): Promise<readonly TodoView[]> {
-  const { todo } = await house.must('GET', `/me/todo${query}`, { by });
+async function todoOf(service: TestService, by: Signer, query = ''): Promise<readonly TodoView[]> {
+  const { todo } = await service.must('GET', `/me/todo${query}`, { by });
   return todo as readonly TodoView[];
 }
 
 /** A chamber whose creator does not join it. */
-async function chamberBy(house: House, by: Signer, members: readonly Signer[]): Promise<number> {
-  const body = { name: 'Test', ...deadlinesFrom(house.clock.read()) };
-  const { chamberId } = await house.must('POST', '/chambers', { by, body });
-  for (const member of members) await house.must('POST', `/chambers/${chamberId}/join`, { by: member });
+async function chamberBy(service: TestService, by: Signer, members: readonly Signer[]): Promise<number> {
+  const body = { name: 'Test', ...deadlinesFrom(service.clock.read()) };
+  const { chamberId } = await service.must('POST', '/chambers', { by, body });
+  for (const member of members) await service.must('POST', `/chambers/${chamberId}/join`, { by: member });
   return chamberId;
 }
 
 /** must and may, in a word each. */
-async function short(house: House, by: Signer): Promise<string> {
-  const [item] = await todoOf(house, by);
+async function short(service: TestService, by: Signer): Promise<string> {
+  const [item] = await todoOf(service, by);
   return item === undefined ? 'nothing' : [item.must, ...item.may].join(' ');
 }
 
 describe('GET /me/todo', () => {
   it('says in each phase what the chamber waits for and what would be accepted', async () => {
-    const house = new House();
-    const [ann, bob, eve] = [await house.agent(), await house.agent(), await house.agent()];
-    const id = await chamberBy(house, eve, [ann, bob]);
-    const words = async () => [await short(house, ann), await short(house, bob), await short(house, eve)];
+    const service = new TestService();
+    const [ann, bob, eve] = [await service.agent(), await service.agent(), await service.agent()];
+    const id = await chamberBy(service, eve, [ann, bob]);
+    const words = async () => [await short(service, ann), await short(service, bob), await short(service, eve)];
     expect(await words()).toEqual(['wait', 'wait', 'wait join']);
-    await enterPhase(house, id, 'PROPOSAL');
+    await enterPhase(service, id, 'PROPOSAL');
     expect(await words()).toEqual(['pass propose', 'wait', 'wait']);
-    await house.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ONE' } });
-    await house.must('POST', `/chambers/${id}/pass`, { by: ann });
+    await service.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ONE' } });
+    await service.must('POST', `/chambers/${id}/pass`, { by: ann });
     expect(await words()).toEqual(['wait', 'pass propose', 'wait']);
-    await enterPhase(house, id, 'DEBATE');
+    await enterPhase(service, id, 'DEBATE');
     expect(await words()).toEqual(['pass debate', 'wait', 'wait']);
-    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
     expect(await words()).toEqual(['commit', 'commit', 'wait']);
     const allocation = allocationOf(id, ann, { 'idea-1': 5000 });
-    await house.must('POST', `/chambers/${id}/allocate/commit`, {
+    await service.must('POST', `/chambers/${id}/allocate/commit`, {
       by: ann,
       body: allocation.commit,
     });
     expect(await words()).toEqual(['wait', 'commit', 'wait']);
-    await enterPhase(house, id, 'ALLOCATE_REVEAL');
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
     expect(await words()).toEqual(['reveal', 'wait', 'wait']);
-    await house.must('POST', `/chambers/${id}/allocate/reveal`, { by: ann, body: allocation.reveal });
+    await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: ann, body: allocation.reveal });
     expect(await words()).toEqual(['wait', 'wait', 'wait']);
-    house.clock.advance(2 * HOUR);
+    service.clock.advance(2 * HOUR);
     expect(await words()).toEqual(['wait', 'wait', 'wait']);
   });
 
   it('holds the members of design and specification', async () => {
-    const house = new House();
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    const id = await openChamber(house, [ann, bob], { turnSeconds: 60 });
-    await enterPhase(house, id, 'PROPOSAL');
-    house.clock.advance(90_000);
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const id = await openChamber(service, [ann, bob], { turnSeconds: 60 });
+    await enterPhase(service, id, 'PROPOSAL');
+    service.clock.advance(90_000);
     const deadlines = deadlinesFrom(START);
-    expect(await house.must('GET', '/me/todo', { by: ann })).toEqual({
-      now: toTimestamp(house.clock.read()),
+    expect(await service.must('GET', '/me/todo', { by: ann })).toEqual({
+      now: toTimestamp(service.clock.read()),
       todo: [
         {
           chamberId: id,
@@ -75,7 +75,7 @@ describe('GET /me/todo', () => {
           may: [],
           turnHolder: bob.did,
           phaseEndsAt: deadlines.proposalDeadline,
-          turnEndsAt: toTimestamp(house.clock.read() + 30_000),
+          turnEndsAt: toTimestamp(service.clock.read() + 30_000),
           committed: false,
           revealed: false,
           lastEventId: 3,
@@ -87,14 +87,14 @@ describe('GET /me/todo', () => {
   });
 
   it('puts first what must be done, then what ends sooner, and is cut by limit', async () => {
-    const house = new House();
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    const waiting = await openChamber(house, [bob, ann]);
-    const acting = await openChamber(house, [ann, bob]);
-    const limited = await openChamber(house, [ann, bob], { turnSeconds: 60 });
-    await enterPhase(house, acting, 'PROPOSAL');
-    expect((await todoOf(house, ann)).map(({ chamberId }) => chamberId)).toEqual([limited, acting, waiting]);
-    expect(await house.must('GET', '/me/todo?limit=2', { by: ann })).toMatchObject({
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const waiting = await openChamber(service, [bob, ann]);
+    const acting = await openChamber(service, [ann, bob]);
+    const limited = await openChamber(service, [ann, bob], { turnSeconds: 60 });
+    await enterPhase(service, acting, 'PROPOSAL');
+    expect((await todoOf(service, ann)).map(({ chamberId }) => chamberId)).toEqual([limited, acting, waiting]);
+    expect(await service.must('GET', '/me/todo?limit=2', { by: ann })).toMatchObject({
       todo: [{ chamberId: limited }, { chamberId: acting }],
       more: true,
     });
@@ -102,7 +102,7 @@ describe('GET /me/todo', () => {
 
   it('one request holds all that a member of 4 of 40 open chambers needs, and folds none', async () => {
     const { clock, path } = { clock: new TestClock(), path: temporaryDatabase() };
-    const before = new House({ clock, path });
+    const before = new TestService({ clock, path });
     const [ann, bob] = [await before.agent(), await before.agent()];
     const now = clock.read();
     const openFrom = (hours: readonly number[], members: readonly Signer[]) =>
@@ -115,9 +115,9 @@ describe('GET /me/todo', () => {
     await before.close();
     clock.advance(4 * HOUR);
 
-    const house = new House({ clock, path });
-    const reads = [vi.spyOn(house.log, 'readPage'), vi.spyOn(house.log, 'readSnapshot')];
-    const due = (await todoOf(house, ann)).map(({ chamberId, must, may, turnHolder, phaseEndsAt, lastEventId }) => {
+    const service = new TestService({ clock, path });
+    const reads = [vi.spyOn(service.log, 'readPage'), vi.spyOn(service.log, 'readSnapshot')];
+    const due = (await todoOf(service, ann)).map(({ chamberId, must, may, turnHolder, phaseEndsAt, lastEventId }) => {
       return [chamberId, must, may, turnHolder, (Date.parse(phaseEndsAt ?? '') - now) / HOUR, lastEventId];
     });
     expect(due).toEqual([
@@ -131,9 +131,9 @@ describe('GET /me/todo', () => {
   });
 
   it('is signed, and takes only limit, wait and since', async () => {
-    const house = new House();
-    const by = await house.agent();
-    expect(await house.request('GET', '/me/todo')).toMatchObject({ status: 401 });
+    const service = new TestService();
+    const by = await service.agent();
+    expect(await service.request('GET', '/me/todo')).toMatchObject({ status: 401 });
     for (const query of [
       'wait=0',
       'wait=61',
@@ -149,20 +149,20 @@ describe('GET /me/todo', () => {
         status: 400,
         body: { error: 'FORUM_ERR_VALIDATION', detail: expect.stringContaining(`${name}:`) },
       };
-      expect(await house.request('GET', `/me/todo?${query}`, { by })).toMatchObject(rejected);
+      expect(await service.request('GET', `/me/todo?${query}`, { by })).toMatchObject(rejected);
     }
   });
 });
 
 describe('GET /agents/:did', () => {
   it('shows what anybody may read', async () => {
-    const house = new House();
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    await openChamber(house, [ann]);
-    const id = await openChamber(house, [ann, bob]);
-    await enterPhase(house, id, 'PROPOSAL');
-    await house.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ONE' } });
-    const view = await house.must('GET', `/agents/${ann.did}`);
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    await openChamber(service, [ann]);
+    const id = await openChamber(service, [ann, bob]);
+    await enterPhase(service, id, 'PROPOSAL');
+    await service.must('POST', `/chambers/${id}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ONE' } });
+    const view = await service.must('GET', `/agents/${ann.did}`);
     expect(view).toEqual({
       agentId: ann.did.replace('did:key:', 'agent-'),
       did: ann.did,
@@ -173,48 +173,52 @@ describe('GET /agents/:did', () => {
       proposed: 1,
       graduated: 0,
     });
-    expect(await house.request('GET', '/agents/did:key:zNobody')).toMatchObject({ status: 404 });
+    expect(await service.request('GET', '/agents/did:key:zNobody')).toMatchObject({ status: 404 });
   });
 });
 
 describe('labels, topics and places', () => {
   it('are shown where they were given', async () => {
-    const house = new House();
-    const ann = await house.agent({ label: 'Ann 🌦' });
-    expect(await house.must('GET', `/agents/${ann.did}`)).toMatchObject({ label: 'Ann 🌦' });
-    const id = await openChamber(house, [ann], { topic: 'Rain', maxMembers: 2 });
-    expect(await house.must('GET', `/chambers/${id}`)).toMatchObject({ topic: 'Rain', maxMembers: 2 });
-    const [created] = await house.events(id);
+    const service = new TestService();
+    const ann = await service.agent({ label: 'Ann 🌦' });
+    expect(await service.must('GET', `/agents/${ann.did}`)).toMatchObject({ label: 'Ann 🌦' });
+    const id = await openChamber(service, [ann], { topic: 'Rain', maxMembers: 2 });
+    expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({ topic: 'Rain', maxMembers: 2 });
+    const [created] = await service.events(id);
     expect(created?.payload).toMatchObject({ topic: 'Rain', maxMembers: 2 });
   });
 
   it('have limits', async () => {
-    const house = new House();
-    const by = await house.agent();
+    const service = new TestService();
+    const by = await service.agent();
     const create = (members: object) =>
-      house.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...members } });
+      service.request('POST', '/chambers', { by, body: { name: 'Test', ...deadlinesFrom(START), ...members } });
     for (const members of [{ topic: 'x'.repeat(2_001) }, { maxMembers: 1 }, { maxMembers: 257 }]) {
       expect(await create(members)).toMatchObject({ status: 400 });
     }
-    await expect(house.agent({ label: '' })).rejects.toThrow('400');
-    await expect(house.agent({ label: 'x'.repeat(65) })).rejects.toThrow('400');
+    await expect(service.agent({ label: '' })).rejects.toThrow('400');
+    await expect(service.agent({ label: 'x'.repeat(65) })).rejects.toThrow('400');
   });
 
   it('end where the creator said', async () => {
-    const house = new House();
-    const agents = [await house.agent(), await house.agent(), await house.agent()];
-    const id = await openChamber(house, agents.slice(0, 2), { maxMembers: 2 });
-    expect(await house.request('POST', `/chambers/${id}/join`, { by: agents[2] })).toMatchObject({ status: 409 });
+    const service = new TestService();
+    const agents = [await service.agent(), await service.agent(), await service.agent()];
+    const id = await openChamber(service, agents.slice(0, 2), { maxMembers: 2 });
+    expect(await service.request('POST', `/chambers/${id}/join`, { by: agents[2] })).toMatchObject({ status: 409 });
   });
 });
 
 describe('GET /chambers?member=', () => {
   it('leaves the chambers that the agent joined, newest first, in pages and by phase', async () => {
-    const house = new House();
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    const ids = [await openChamber(house, [ann]), await chamberBy(house, ann, [bob]), await openChamber(house, [ann])];
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const ids = [
+      await openChamber(service, [ann]),
+      await chamberBy(service, ann, [bob]),
+      await openChamber(service, [ann]),
+    ];
     const list = async (query: string) =>
-      ((await house.must('GET', `/chambers?${query}`)) as unknown as { chamberId: number }[]).map(
+      ((await service.must('GET', `/chambers?${query}`)) as unknown as { chamberId: number }[]).map(
         ({ chamberId }) => chamberId,
       );
     expect(await list(`member=${ann.did}`)).toEqual([ids[2], ids[0]]);
@@ -222,6 +226,6 @@ describe('GET /chambers?member=', () => {
     expect(await list(`member=${ann.did}&before=${ids[2]}`)).toEqual([ids[0]]);
     expect(await list(`member=${bob.did}&phase=LOBBY`)).toEqual([ids[1]]);
     expect(await list(`member=${bob.did}&phase=DEBATE`)).toEqual([]);
-    expect(await house.request('GET', '/chambers?member=ann')).toMatchObject({ status: 400 });
+    expect(await service.request('GET', '/chambers?member=ann')).toMatchObject({ status: 400 });
   });
 });

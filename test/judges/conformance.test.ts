@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Agent } from '../../src/client/index.ts';
-import { newAgent, newChamber, openStage, REGISTRATION } from '../client/stage.ts';
+import { newAgent, newChamber, openLiveService, REGISTRATION } from '../client/live-service.ts';
 import { CLI } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { judge } from './installed.ts';
@@ -70,23 +70,23 @@ const KEPT = ['tools-list', 'prompts-list', 'resources-list'];
 
 describe.each(REVISIONS)('revision %s of the protocol is kept', { timeout: 300_000 }, (revision) => {
   test('by /mcp', async () => {
-    const stage = await openStage();
-    atEnd(() => stage.stop());
-    const agent = await newAgent(stage);
-    await agent.createChamber(newChamber(stage.now()));
-    await expectKept(`${stage.baseUrl}/mcp`, revision, ON_HTTP);
+    const live = await openLiveService();
+    atEnd(() => live.stop());
+    const agent = await newAgent(live);
+    await agent.createChamber(newChamber(live.now()));
+    await expectKept(`${live.baseUrl}/mcp`, revision, ON_HTTP);
   });
 
   test('by `chambers mcp`', async () => {
-    const stage = await openStage();
-    atEnd(() => stage.stop());
+    const live = await openLiveService();
+    atEnd(() => live.stop());
     const keyFile = join(temporaryFolder(), 'agent.json');
-    const agent = await Agent.fromKeyFile(stage.baseUrl, keyFile);
+    const agent = await Agent.fromKeyFile(live.baseUrl, keyFile);
     await agent.register(REGISTRATION);
-    await agent.createChamber(newChamber(stage.now()));
-    const words = [process.execPath, CLI, 'mcp', `--url=${stage.baseUrl}`, `--key=${keyFile}`];
+    await agent.createChamber(newChamber(live.now()));
+    const words = [process.execPath, CLI, 'mcp', `--url=${live.baseUrl}`, `--key=${keyFile}`];
     const { PATH } = process.env;
-    const start = () => startProgram(words, { PATH, ...stage.sharedTimeEnv });
+    const start = () => startProgram(words, { PATH, ...live.sharedTimeEnv });
     const url = await bridge(start, revision === '2026-07-28' ? FIRST : undefined);
     await expectKept(url, revision, ON_STANDARD_INPUT);
   });

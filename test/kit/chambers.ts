@@ -4,8 +4,8 @@ import { type Forum, merklePreview } from '../../src/forum/forum.ts';
 import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
 import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
 import { HOUR } from './clock.ts';
-import type { House } from './house.ts';
 import type { Signer } from './signer.ts';
+import type { TestService } from './test-service.ts';
 
 /** Deadlines so many hours from `now`, in the order of the phases. */
 export function deadlinesFrom(now: number, hours: readonly number[] = [1, 2, 3, 4, 5]): Record<DeadlineName, string> {
@@ -15,22 +15,26 @@ export function deadlinesFrom(now: number, hours: readonly number[] = [1, 2, 3, 
 
 /** A chamber in LOBBY that the agents have joined in this order; returns its id. */
 export async function openChamber(
-  house: House,
+  service: TestService,
   members: readonly Signer[],
   changes: Readonly<Record<string, unknown>> = {},
 ): Promise<number> {
-  const by = members[0] ?? (await house.agent());
-  const body = { name: 'Test', ...deadlinesFrom(house.clock.read()), ...changes };
-  const { chamberId } = await house.must('POST', '/chambers', { by, body });
-  for (const member of members) await house.must('POST', `/chambers/${chamberId}/join`, { by: member });
+  const by = members[0] ?? (await service.agent());
+  const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), ...changes };
+  const { chamberId } = await service.must('POST', '/chambers', { by, body });
+  for (const member of members) await service.must('POST', `/chambers/${chamberId}/join`, { by: member });
   return chamberId;
 }
 
 /** Moves the clock to the beginning of the phase. */
-export async function enterPhase(house: House, chamberId: number, phase: Exclude<Phase, 'LOBBY'>): Promise<void> {
-  const { deadlines } = await house.must('GET', `/chambers/${chamberId}`);
-  house.clock.set(Date.parse(deadlines[DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName]));
-  if (phase === 'COMMITTED') await recordCommit(house.forum, chamberId);
+export async function enterPhase(
+  service: TestService,
+  chamberId: number,
+  phase: Exclude<Phase, 'LOBBY'>,
+): Promise<void> {
+  const { deadlines } = await service.must('GET', `/chambers/${chamberId}`);
+  service.clock.set(Date.parse(deadlines[DEADLINES[PHASES.indexOf(phase) - 1] as DeadlineName]));
+  if (phase === 'COMMITTED') await recordCommit(service.forum, chamberId);
 }
 
 /** The chamber's root on a chain that only the log knows. */

@@ -1,12 +1,12 @@
-// Random commands, the same for the same seed whatever log is behind the house: agents, chambers, moves that mostly
+// Random commands, the same for the same seed whatever log is behind the service: agents, chambers, moves that mostly
 // fit the phase, clock steps, and the roots of chambers that are over.
 import { readPages } from '../../src/log/pages.ts';
 import type { Phase } from '../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './chambers.ts';
 import { HOUR } from './clock.ts';
-import { type House, registrationOf } from './house.ts';
 import { Random } from './random.ts';
 import { Signer } from './signer.ts';
+import { registrationOf, type TestService } from './test-service.ts';
 
 type Move = readonly [path: string, body?: unknown];
 
@@ -24,26 +24,26 @@ export class Commands {
     return [...Array.from({ length: this.#chambers }, (_, index) => index + 1), ...this.#agents.map(({ did }) => did)];
   }
 
-  /** One step in each of the houses, which have had the same steps; returns what each responded. */
-  async step(houses: readonly House[]): Promise<readonly string[]> {
+  /** One step in each of the services, which have had the same steps; returns what each responded. */
+  async step(services: readonly TestService[]): Promise<readonly string[]> {
     const dice = this.#random.below(100);
-    if (dice < 5) return this.#advance(houses);
-    if (dice < 8) return this.#settle(houses);
-    const [first] = houses as [House];
+    if (dice < 5) return this.#advance(services);
+    if (dice < 8) return this.#settle(services);
+    const [first] = services as [TestService];
     const [method, path, call] = dice < 15 ? this.#accountCall() : await this.#chamberCall(first);
     const request = first.prepare(method, path, call);
-    const answers = await Promise.all(houses.map((house) => house.send(request)));
+    const answers = await Promise.all(services.map((service) => service.send(request)));
     if (path === '/chambers' && answers[0]?.status === 200) this.#chambers++;
     return answers.map(({ status, body }) => JSON.stringify([status, body]));
   }
 
-  #advance(houses: readonly House[]): readonly string[] {
+  #advance(services: readonly TestService[]): readonly string[] {
     const millis = this.#random.below(HOUR / 3);
-    return houses.map(({ clock }) => `${clock.advance(millis)}`);
+    return services.map(({ clock }) => `${clock.advance(millis)}`);
   }
 
-  async #settle(houses: readonly House[]): Promise<readonly string[]> {
-    const settled = houses.map(async ({ forum }) => {
+  async #settle(services: readonly TestService[]): Promise<readonly string[]> {
+    const settled = services.map(async ({ forum }) => {
       const [chamberId] = await forum.store.lists.listUnsettled(forum.now(), 1);
       const isOver = chamberId !== undefined && (await forum.chamber(chamberId))?.state.settlement.committed === null;
       if (isOver) await recordCommit(forum, chamberId);
@@ -66,16 +66,16 @@ export class Commands {
     return ['POST', '/register', isSigned ? { by, body } : { body }] as const;
   }
 
-  async #chamberCall(house: House) {
+  async #chamberCall(service: TestService) {
     const by = this.#random.pick(this.#agents);
     if (this.#chambers === 0 || this.#random.chance(0.01)) {
       const hours = Array.from({ length: 5 }, () => this.#random.pick([0.2, 0.3, 0.5]));
       const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0));
-      const body = { name: 'Räte 🏛', ...deadlinesFrom(house.clock.read(), ends), turnSeconds: 600 };
+      const body = { name: 'Räte 🏛', ...deadlinesFrom(service.clock.read(), ends), turnSeconds: 600 };
       return ['POST', '/chambers', { by, body }] as const;
     }
     const chamberId = Math.max(1, this.#chambers - this.#random.below(3));
-    const { phase, currentTurnAgent } = (await house.request('GET', `/chambers/${chamberId}`)).body;
+    const { phase, currentTurnAgent } = (await service.request('GET', `/chambers/${chamberId}`)).body;
     const inTurn = this.#agents.find(({ did }) => did === currentTurnAgent);
     const mover = inTurn !== undefined && this.#random.chance(0.8) ? inTurn : by;
     const fitting = this.#random.chance(0.9) ? (phase as Phase) : this.#random.pick(['PROPOSAL', 'DEBATE'] as const);
@@ -103,7 +103,7 @@ export class Commands {
 }
 
 /** The lines of the streams, as they are stored. */
-export async function linesOf({ log }: House, streams: readonly (number | string)[]): Promise<string> {
+export async function linesOf({ log }: TestService, streams: readonly (number | string)[]): Promise<string> {
   let lines = '';
   for (const stream of streams) {
     const until = await log.lastEventId(stream);

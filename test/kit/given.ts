@@ -11,7 +11,7 @@ import { HOUR, START } from './clock.ts';
 export const LIMITS: ChamberLimits = { membersMax: 256, ideasMax: 256, openChambersPerDidMax: 1_000 };
 
 /** One event in brief: when, who and what; `did` is null for the service. */
-export type Past = readonly [at: number, did: string | null, fact: MoveFact | ServiceFact];
+export type BriefEvent = readonly [at: number, did: string | null, fact: MoveFact | ServiceFact];
 
 interface ChamberCommand {
   readonly operation: ChamberMoveOperation;
@@ -25,20 +25,20 @@ export interface Attempt {
 }
 
 /** Events as the log numbers them, from chamber.created on. */
-export function eventsOf(past: readonly Past[]): readonly ChamberEvent[] {
+export function eventsOf(past: readonly BriefEvent[]): readonly ChamberEvent[] {
   return past.map(([at, did, fact], index) => {
     const common = { eventId: index + 1, chamberId: 7, did, ts: toTimestamp(at), prev: NO_PREVIOUS, request: null };
     return { ...common, ...fact } as ChamberEvent;
   });
 }
 
-export function fold(past: readonly Past[]): ChamberState {
+export function fold(past: readonly BriefEvent[]): ChamberState {
   const state = eventsOf(past).reduce<ChamberState | null>(evolveChamber, null);
   if (state === null) throw new Error('a chamber starts with chamber.created');
   return state;
 }
 
-export function given(...past: readonly Past[]) {
+export function given(...past: readonly BriefEvent[]) {
   const state = fold(past);
   return {
     when({ operation, body }: ChamberCommand, { at, by, limits }: Attempt) {

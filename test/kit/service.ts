@@ -4,11 +4,11 @@ import { type Logger, pino } from 'pino';
 import type { Service } from '../../src/service/start.ts';
 import { deadlinesFrom } from './chambers.ts';
 import { TestClock } from './clock.ts';
-import { registrationOf } from './house.ts';
 import { openService, type Settings } from './open-service.ts';
 import { Signer } from './signer.ts';
 import { storeSettings } from './store.ts';
 import { atEnd } from './temporary.ts';
+import { registrationOf } from './test-service.ts';
 
 export interface Running {
   readonly service: Service;

@@ -1,4 +1,4 @@
-// The store of a test's house or service: with TEST_STORE=postgres the first one of a test that names no file is in PostgreSQL.
+// The store of a test's service or service: with TEST_STORE=postgres the first one of a test that names no file is in PostgreSQL.
 import { beforeEach } from 'vitest';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import type { Store } from '../../src/log/store.ts';
@@ -6,7 +6,7 @@ import type { Store } from '../../src/log/store.ts';
 const { TEST_STORE } = process.env;
 export const IS_ON_POSTGRES = TEST_STORE === 'postgres';
 
-/** Opened before the test, because a house is created synchronously. */
+/** Opened before the test, because a service is created synchronously. */
 let spare: Store | undefined;
 
 if (IS_ON_POSTGRES) {

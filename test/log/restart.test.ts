@@ -3,47 +3,51 @@ import { describe, expect, it } from 'vitest';
 import { DERIVED_TABLES } from '../../src/log/sqlite/derived-tables.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
-import { House, type Prepared } from '../kit/house.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { type Prepared, TestService } from '../kit/test-service.ts';
 import { intrude } from './entries.ts';
 
 /** Two chambers: one lived to its end with a token, one in its lobby. */
 async function lived(path: string) {
-  const house = new House({ path });
+  const service = new TestService({ path });
   const firsts: (readonly [Prepared, string])[] = [];
   const send = async (by: Signer, method: string, target: string, body?: unknown) => {
-    const request = house.prepare(method, target, { by, body });
-    const answer = await house.send(request);
+    const request = service.prepare(method, target, { by, body });
+    const answer = await service.send(request);
     expect(answer.status).toBe(200);
     firsts.push([request, JSON.stringify(answer.body)]);
   };
-  const ann = await house.agent({ personality: { style: 'dry', loves: ['proofs'] } });
-  const bob = await house.agent();
+  const ann = await service.agent({ personality: { style: 'dry', loves: ['proofs'] } });
+  const bob = await service.agent();
   await send(ann, 'PUT', '/personality', { patch: { hates: ['waste'], expertise: ['logs'] } });
-  const id = await openChamber(house, [ann, bob]);
+  const id = await openChamber(service, [ann, bob]);
   const move = (by: Signer, operation: string, body?: unknown) =>
     send(by, 'POST', `/chambers/${id}/${operation}`, body);
-  await enterPhase(house, id, 'PROPOSAL');
+  await enterPhase(service, id, 'PROPOSAL');
   await move(ann, 'propose', { name: 'One', ticker: 'ONE' });
   await move(ann, 'pass');
   await move(bob, 'propose', { name: 'Two', ticker: 'TWO' });
-  await enterPhase(house, id, 'DEBATE');
+  await enterPhase(service, id, 'DEBATE');
   await move(ann, 'debate', { ideaId: 'idea-2', comment: 'yes', refinement: { b: [1], a: { d: 1, c: 2 } } });
-  await enterPhase(house, id, 'ALLOCATE_COMMIT');
+  await enterPhase(service, id, 'ALLOCATE_COMMIT');
   const allocation = allocationOf(id, bob, { 'idea-1': 7_000, 'idea-2': 0 });
   await move(bob, 'allocate/commit', allocation.commit);
-  await enterPhase(house, id, 'ALLOCATE_REVEAL');
+  await enterPhase(service, id, 'ALLOCATE_REVEAL');
   await move(bob, 'allocate/reveal', allocation.reveal);
-  await enterPhase(house, id, 'COMMITTED');
+  await enterPhase(service, id, 'COMMITTED');
   const deployed = {
     ideaId: 'idea-1',
     tokenAddress: `0x${'0a'.repeat(20)}`,
     txHash: '0x00',
     graduatedAt: '2030-01-02T00:00:00.000Z',
   } as const;
-  await house.forum.submit({ operation: 'record', chamberId: id, fact: { type: 'idea.deployed', payload: deployed } });
-  const other = await openChamber(house, [bob]);
+  await service.forum.submit({
+    operation: 'record',
+    chamberId: id,
+    fact: { type: 'idea.deployed', payload: deployed },
+  });
+  const other = await openChamber(service, [bob]);
   await send(bob, 'PUT', '/personality', { patch: { style: 'terse' } });
   const chamber = (n: number) =>
     ['', '/ideas', '/allocations', '/merkle-preview', '/consistency?from=1&to=2', '/events/1/proof'].map(
@@ -59,52 +63,52 @@ async function lived(path: string) {
     ...chamber(other),
   ];
   /** As text: the order of members counts, too. */
-  const answers = async (where: House) => {
+  const answers = async (where: TestService) => {
     const texts: Record<string, string> = {};
     for (const target of paths) texts[target] = JSON.stringify(await where.must('GET', target));
     for (const by of [ann, bob]) texts[`/me of ${by.did}`] = JSON.stringify(await where.must('GET', '/me', { by }));
     return { ...texts, lines: (await where.lines(id)).join('\n') };
   };
   /** What each signed request was answered first, and what its retry is answered. */
-  const retries = (where: House) =>
+  const retries = (where: TestService) =>
     Promise.all(
       firsts.map(async ([request, first]) => ({ first, retry: JSON.stringify((await where.send(request)).body) })),
     );
-  return { house, answers, retries };
+  return { service, answers, retries };
 }
 
 describe('after a restart', () => {
   it('every answer is as it was, to the byte', async () => {
     const path = temporaryDatabase();
-    const { house, answers } = await lived(path);
-    const before = await answers(house);
-    await house.close();
-    const again = new House({ path, clock: house.clock });
+    const { service, answers } = await lived(path);
+    const before = await answers(service);
+    await service.close();
+    const again = new TestService({ path, clock: service.clock });
     expect(await answers(again)).toEqual(before);
   });
 
   it('a retry is answered as the request was, as it is before', async () => {
     const path = temporaryDatabase();
-    const { house, retries } = await lived(path);
-    const before = await retries(house);
-    await house.close();
-    const after = await retries(new House({ path, clock: house.clock }));
+    const { service, retries } = await lived(path);
+    const before = await retries(service);
+    await service.close();
+    const after = await retries(new TestService({ path, clock: service.clock }));
     for (const { first, retry } of [...before, ...after]) expect(retry).toBe(first);
   });
 
   it('all is gone with a store in memory, and its log has another id', async () => {
-    const { house } = await lived(':memory:');
-    const other = new House();
+    const { service } = await lived(':memory:');
+    const other = new TestService();
     expect(await other.must('GET', '/chambers')).toEqual([]);
-    expect(other.log.logId).not.toBe(house.log.logId);
+    expect(other.log.logId).not.toBe(service.log.logId);
   });
 });
 
 describe('the derived tables', () => {
   it('come out the same when they are made again from the lines', async () => {
     const path = temporaryDatabase();
-    const { house } = await lived(path);
-    await house.close();
+    const { service } = await lived(path);
+    await service.close();
     const dump = () => {
       const db = intrude(path);
       return DERIVED_TABLES.map((table) => db.prepare(`SELECT * FROM ${table}`).all());

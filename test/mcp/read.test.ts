@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { createReadingHandler } from '../../src/mcp/reading-server.ts';
 import { enterPhase, openChamber } from '../kit/chambers.ts';
-import { House } from '../kit/house.ts';
+import { TestService } from '../kit/test-service.ts';
 
 const IDEAS = 256;
 
@@ -16,28 +16,28 @@ interface Read {
 }
 
 interface Setting {
-  readonly house: House;
+  readonly service: TestService;
   readonly chamberId: number;
 }
 
 async function open(): Promise<Setting> {
-  const house = new House();
-  const ann = await house.agent();
+  const service = new TestService();
+  const ann = await service.agent();
   const name = '"界'.repeat(60);
-  const chamberId = await openChamber(house, [ann], { name, topic: '界'.repeat(2_000) });
-  await enterPhase(house, chamberId, 'PROPOSAL');
+  const chamberId = await openChamber(service, [ann], { name, topic: '界'.repeat(2_000) });
+  await enterPhase(service, chamberId, 'PROPOSAL');
   for (let n = 1; n <= IDEAS; n++) {
     const idea = { name, ticker: `T${n}`, description: '"\n'.repeat(n % 32 === 0 ? 4_096 : 1) };
-    await house.must('POST', `/chambers/${chamberId}/propose`, { by: ann, body: idea });
+    await service.must('POST', `/chambers/${chamberId}/propose`, { by: ann, body: idea });
   }
-  return { house, chamberId };
+  return { service, chamberId };
 }
 
 async function read(
-  { house, chamberId }: Setting,
+  { service, chamberId }: Setting,
   args: object,
 ): Promise<{ readonly result: Read; readonly bytes: number }> {
-  const handler = createReadingHandler('test', async (request) => await house.app.fetch(request, {}));
+  const handler = createReadingHandler('test', async (request) => await service.app.fetch(request, {}));
   const params = { name: 'read', arguments: { chamberId, ...args } };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };

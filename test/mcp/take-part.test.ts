@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { TodoView } from '../../projections/todo.ts';
 import { Agent, type ChamberEvent } from '../../src/client/index.ts';
-import { newChamber, openStage, PHASE_MILLIS, REGISTRATION, type Stage } from '../client/stage.ts';
+import { type LiveService, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from '../client/live-service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { type Era, type SeatProcess, startSeat } from './seat-process.ts';
 
@@ -13,39 +13,39 @@ const ERA_OF: readonly Era[] = ['legacy', 'modern', 'legacy', 'modern', 'modern'
 const CHAMBER_ID = 1;
 
 it('models play a chamber to COMMITTED, and a vote survives kill -9', { timeout: 120_000 }, async () => {
-  const stage = await openStage({ CHAIN: '' });
-  atEnd(() => stage.stop());
+  const live = await openLiveService({ CHAIN: '' });
+  atEnd(() => live.stop());
   const folder = temporaryFolder();
   const keyFiles = ERA_OF.map((_, seat) => join(folder, `agent-${seat}.json`));
-  const agents = await Promise.all(keyFiles.map((keyFile) => Agent.fromKeyFile(stage.baseUrl, keyFile)));
+  const agents = await Promise.all(keyFiles.map((keyFile) => Agent.fromKeyFile(live.baseUrl, keyFile)));
   for (const agent of agents) await agent.register(REGISTRATION);
-  await agents[0]?.createChamber(newChamber(stage.now()));
+  await agents[0]?.createChamber(newChamber(live.now()));
   const seats = await Promise.all(
     keyFiles.map((keyFile, n) =>
-      startSeat(ERA_OF[n] ?? 'modern', { url: stage.baseUrl, keyFile, env: stage.sharedTimeEnv }),
+      startSeat(ERA_OF[n] ?? 'modern', { url: live.baseUrl, keyFile, env: live.sharedTimeEnv }),
     ),
   );
 
   const killed = seats.pop() as SeatProcess;
   const players = seats.map((seat, n) => play(seat, n));
   const victim = play(killed, 4).catch(() => 'killed');
-  await until(stage, 'chamber.joined', 5);
-  stage.advance(PHASE_MILLIS);
-  await until(stage, 'chamber.proposed', 5);
-  stage.advance(PHASE_MILLIS);
-  await until(stage, 'chamber.debated', 5);
-  stage.advance(PHASE_MILLIS);
-  await until(stage, 'allocation.committed', 5);
+  await until(live, 'chamber.joined', 5);
+  live.advance(PHASE_MILLIS);
+  await until(live, 'chamber.proposed', 5);
+  live.advance(PHASE_MILLIS);
+  await until(live, 'chamber.debated', 5);
+  live.advance(PHASE_MILLIS);
+  await until(live, 'allocation.committed', 5);
   await killed.kill();
   expect(await victim).toBe('killed');
-  stage.advance(PHASE_MILLIS);
-  await until(stage, 'allocation.revealed', 4);
-  const again = await startSeat('legacy', { url: stage.baseUrl, keyFile: keyFiles[4] ?? '', env: stage.sharedTimeEnv });
-  await until(stage, 'allocation.revealed', 5);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
+  await until(live, 'allocation.revealed', 4);
+  const again = await startSeat('legacy', { url: live.baseUrl, keyFile: keyFiles[4] ?? '', env: live.sharedTimeEnv });
+  await until(live, 'allocation.revealed', 5);
+  live.advance(PHASE_MILLIS);
 
   expect(await Promise.all([...players, play(again, 4)])).toEqual(Array(5).fill('over'));
-  const { tally } = await stage.forum.allocations(CHAMBER_ID);
+  const { tally } = await live.forum.allocations(CHAMBER_ID);
   expect(tally).toEqual([1, 2, 3, 4, 5].map((n) => ({ ideaId: `idea-${n}`, backers: 5, totalBps: 10_000 })));
 
   const secrets = keyFiles.flatMap(secretsOf);
@@ -95,9 +95,9 @@ interface Wait {
   readonly over: readonly number[];
 }
 
-async function until(stage: Stage, type: ChamberEvent['type'], times: number): Promise<void> {
+async function until(live: LiveService, type: ChamberEvent['type'], times: number): Promise<void> {
   let seen = 0;
-  for await (const event of stage.forum.events(CHAMBER_ID)) if (event.type === type && ++seen === times) return;
+  for await (const event of live.forum.events(CHAMBER_ID)) if (event.type === type && ++seen === times) return;
 }
 
 /** The key and the salts of an agent, as hex with any prefix, and as base64. */

@@ -7,8 +7,8 @@ import { register } from '../../src/moves/register.ts';
 import { moves } from '../../src/moves/registry.ts';
 import { SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
 import { DEADLINES, type JsonValue } from '../../src/vocabulary/values.ts';
+import { DEADLINES_HOURLY } from '../kit/brief-events.ts';
 import { outcomeOf } from '../kit/given.ts';
-import { DEADLINES_HOURLY } from '../kit/pasts.ts';
 
 const CHECKSUMMED = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const HASH = `0x${'aB'.repeat(32)}`;

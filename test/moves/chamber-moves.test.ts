@@ -1,5 +1,4 @@
 import { describe, it } from 'vitest';
-import { given, HOURS } from '../kit/given.ts';
 import {
   ANN,
   BOB,
@@ -13,7 +12,8 @@ import {
   proposed,
   revealed,
   settled,
-} from '../kit/pasts.ts';
+} from '../kit/brief-events.ts';
+import { given, HOURS } from '../kit/given.ts';
 
 const JOIN = { operation: 'join', body: {} } as const;
 const PASS = { operation: 'pass', body: {} } as const;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createChamber } from '../../src/moves/create-chamber.ts';
+import { DEADLINES_HOURLY } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
 import { LIMITS, outcomeOf } from '../kit/given.ts';
-import { DEADLINES_HOURLY } from '../kit/pasts.ts';
 
 const BODY = { name: 'Test', ...DEADLINES_HOURLY, minBackersForGraduation: 2 };
 

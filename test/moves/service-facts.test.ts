@@ -3,8 +3,8 @@ import { decideServiceFact, ServiceFactRejected } from '../../src/moves/service-
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
-import { fold, HOURS, type Past } from '../kit/given.ts';
-import { ANN, BOB, created, joined, proposed, revealed } from '../kit/pasts.ts';
+import { ANN, BOB, created, joined, proposed, revealed } from '../kit/brief-events.ts';
+import { type BriefEvent, fold, HOURS } from '../kit/given.ts';
 
 const HASH = `0x${'33'.repeat(32)}` as const;
 const AT = toTimestamp(HOURS.end);
@@ -32,7 +32,7 @@ const deployFailed = (ideaId: string): ServiceFact => ({
 });
 
 /** Seven moves; idea-1 graduates with one backer, idea-2 has none. */
-const CLOSED: readonly Past[] = [
+const CLOSED: readonly BriefEvent[] = [
   created(),
   ...joined(ANN, BOB),
   proposed(ANN, 1, 'ONE'),
@@ -43,7 +43,7 @@ const CLOSED: readonly Past[] = [
 const MOVES = CLOSED.length;
 
 function decide(past: readonly ServiceFact[], fact: ServiceFact, now: number = HOURS.end): void {
-  decideServiceFact(fold([...CLOSED, ...past.map((one): Past => [HOURS.end, null, one])]), fact, now);
+  decideServiceFact(fold([...CLOSED, ...past.map((one): BriefEvent => [HOURS.end, null, one])]), fact, now);
 }
 
 const COMMITTED = [commitSubmitted(5), chamberCommitted(MOVES)];

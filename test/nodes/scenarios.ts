@@ -12,7 +12,7 @@ const POSTGRES_DOWN_MS = 500;
 const POSTGRES_KILL_EVERY_MS = 10_000;
 const CUT_EVERY_MS = 100;
 
-export interface Stage {
+export interface RunningScenario {
   readonly databaseUrl: string;
   /** Until the time is over; all that it broke is whole again then. Returns how often it did. */
   readonly disturb: (cluster: Cluster, time: Time) => Promise<number>;
@@ -27,7 +27,7 @@ export interface Time {
 }
 
 /** Undefined where a program is missing; without a `databaseUrl` on a server of its own. */
-export type Scenario = (databaseUrl?: string) => Promise<Stage | undefined>;
+export type Scenario = (databaseUrl?: string) => Promise<RunningScenario | undefined>;
 
 /** Nothing may fail here, not even for a moment. */
 export const CALM = 'calm';
@@ -123,7 +123,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
 };
 
-function onServer(disturb: Stage['disturb']): Scenario {
+function onServer(disturb: RunningScenario['disturb']): Scenario {
   return async (databaseUrl) => {
     const server = databaseUrl === undefined ? await startPostgres() : undefined;
     const close = async () => void (await server?.stop());

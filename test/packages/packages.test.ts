@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
 import { ROOT } from '../kit/programs.ts';
 
 const SLOW = { timeout: 120_000 };
@@ -18,7 +18,7 @@ const CLIENT_GZIP_BYTES_MAX = 30 * 1024;
 const run = promisify(execFile);
 
 let folder: string;
-let stage: Stage;
+let live: LiveService;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'packages-'));
   const { PATH, HOME } = process.env;
@@ -31,10 +31,10 @@ beforeAll(async () => {
     .split('\n')
     .map((file) => `./${file}`);
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...files], npm);
-  stage = await openStage();
+  live = await openLiveService();
 });
 afterAll(async () => {
-  await stage.stop();
+  await live.stop();
   rmSync(folder, { recursive: true });
 });
 
@@ -75,10 +75,10 @@ describe.each(NODES.map((path) => [versionOf(path), path]))('on Node %s', (_, no
   it('chambers-audit has its command', SLOW, async () => {
     const chamberId = await joinedChamber();
     const command = join(folder, 'node_modules/.bin/chambers-audit');
-    const words = [stage.baseUrl, `--chamber=${chamberId}`, '--json'];
+    const words = [live.baseUrl, `--chamber=${chamberId}`, '--json'];
     const { stdout } = await run(node, [command, ...words], { cwd: folder });
     expect(JSON.parse(stdout)).toMatchObject({ verdict: 'verified', chambers: [{ chamberId, moves: 2 }] });
-    const fault = await run(node, [command, stage.baseUrl, '--chamer=1'], { cwd: folder }).catch((error) => error);
+    const fault = await run(node, [command, live.baseUrl, '--chamer=1'], { cwd: folder }).catch((error) => error);
     expect(fault).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^usage: .*--chamer.*chambers-audit --help\n$/),
@@ -128,8 +128,8 @@ it('chambers-client is at most 30 KB for a browser, and imports nothing there', 
 });
 
 async function joinedChamber(): Promise<number> {
-  const agent = await newAgent(stage);
-  const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+  const agent = await newAgent(live);
+  const { chamberId } = await agent.createChamber(newChamber(live.now()));
   await agent.joinChamber(chamberId);
   return chamberId;
 }
@@ -140,7 +140,7 @@ function program(name: string, kind: 'mjs' | 'cjs'): string {
   const path = join(folder, `${name}.${kind}`);
   const required = text.replace(/^import .* \/\/ or: (.*)$/m, '$1');
   expect(required).toMatch(/^const \{ \w+ \} = require\(/);
-  writeFileSync(path, (kind === 'mjs' ? text : required).replace(URL_SHOWN, stage.baseUrl));
+  writeFileSync(path, (kind === 'mjs' ? text : required).replace(URL_SHOWN, live.baseUrl));
   return path;
 }
 

@@ -4,8 +4,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
 import { TestClock } from '../kit/clock.ts';
 import { deepRefinement, FullLogWriter, MEMBERS } from '../kit/full-log.ts';
-import { House } from '../kit/house.ts';
 import { openTestStore } from '../kit/store.ts';
+import { TestService } from '../kit/test-service.ts';
 
 const BROWSER = { accept: 'text/html' };
 const PAGE_BYTES_MAX = 2_500_000;
@@ -14,22 +14,26 @@ const COMMENTS = 20;
 /** Five characters of HTML each. */
 const LONGEST = '&'.repeat(8_192);
 
-async function pageOf(house: House, id: number, headers: Readonly<Record<string, string>> = {}): Promise<Buffer> {
-  const response = await house.app.request(`/chambers/${id}`, { headers: { ...BROWSER, ...headers } }, {});
+async function pageOf(
+  service: TestService,
+  id: number,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Buffer> {
+  const response = await service.app.request(`/chambers/${id}`, { headers: { ...BROWSER, ...headers } }, {});
   expect(response.status).toBe(200);
   return Buffer.from(await response.arrayBuffer());
 }
 
-async function fullHouse(comment: string): Promise<House> {
+async function fullService(comment: string): Promise<TestService> {
   const [clock, store] = [new TestClock(), openTestStore(undefined)];
   const comments = { count: COMMENTS, comment, refinement: deepRefinement() };
   await new FullLogWriter(store.log, clock.read()).writeChamber(1, { text: LONGEST, backed: 250, comments });
-  return new House({ clock, store });
+  return new TestService({ clock, store });
 }
 
 describe('the page of a chamber that is full of the longest texts', () => {
   it('is cut, and links to what is left out', async () => {
-    const page = await pageOf(await fullHouse(LONGEST), 1);
+    const page = await pageOf(await fullService(LONGEST), 1);
     expect(page.length).toBeLessThan(PAGE_BYTES_MAX);
     const html = page.toString();
     expect(html).toMatch(/<p class="facts">\d+ ideas more: <a href="1\/ideas">/);
@@ -39,40 +43,40 @@ describe('the page of a chamber that is full of the longest texts', () => {
   });
 
   it('shows the last event however long it is', async () => {
-    const html = (await pageOf(await fullHouse('short'), 1)).toString();
+    const html = (await pageOf(await fullService('short'), 1)).toString();
     const last = 1 + MEMBERS * 4 + COMMENTS;
     expect(html).toContain(`id="e${last}"`);
   });
 
   it('is made once for all its readers, also those who come later', async () => {
-    const house = await fullHouse('short');
-    const reading = vi.spyOn(house.log, 'readPage');
-    const first = await pageOf(house, 1);
+    const service = await fullService('short');
+    const reading = vi.spyOn(service.log, 'readPage');
+    const first = await pageOf(service, 1);
     const reads = reading.mock.calls.length;
-    const others = await Promise.all(Array.from({ length: 20 }, () => pageOf(house, 1)));
+    const others = await Promise.all(Array.from({ length: 20 }, () => pageOf(service, 1)));
     expect(others.every((each) => each.equals(first))).toBe(true);
-    house.clock.advance(5_000);
-    const later = (await pageOf(house, 1)).toString();
+    service.clock.advance(5_000);
+    const later = (await pageOf(service, 1)).toString();
     expect(reading.mock.calls.length).toBe(reads);
     expect(later.replace(/data-now="\d+"/, '')).toBe(first.toString().replace(/data-now="\d+"/, ''));
-    expect(later).toContain(`data-now="${house.clock.read()}"`);
+    expect(later).toContain(`data-now="${service.clock.read()}"`);
   });
 
   it('is compressed for those who ask for it', async () => {
-    const house = await fullHouse('short');
-    const compressed = await pageOf(house, 1, { 'accept-encoding': 'gzip' });
-    expect(gunzipSync(compressed).equals(await pageOf(house, 1))).toBe(true);
+    const service = await fullService('short');
+    const compressed = await pageOf(service, 1, { 'accept-encoding': 'gzip' });
+    expect(gunzipSync(compressed).equals(await pageOf(service, 1))).toBe(true);
   });
 });
 
 it('a page that fits shows all of it, as it is at that moment', async () => {
-  const house = new House();
-  const by = await house.agent();
-  const id = await openChamber(house, [by], { name: 'Small' });
-  const before = (await pageOf(house, id)).toString();
+  const service = new TestService();
+  const by = await service.agent();
+  const id = await openChamber(service, [by], { name: 'Small' });
+  const before = (await pageOf(service, id)).toString();
   expect(before).not.toContain('more: <a');
-  const other = await house.agent();
-  await house.must('POST', `/chambers/${id}/join`, { by: other });
-  const after = (await pageOf(house, id)).toString();
+  const other = await service.agent();
+  await service.must('POST', `/chambers/${id}/join`, { by: other });
+  const after = (await pageOf(service, id)).toString();
   expect(after).toContain(`title="${other.did}"`);
 });

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ChamberView } from '../../projections/views.ts';
 import { PHASE_NAMES } from '../../src/page/format.ts';
-import { newAgent, newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
 
@@ -12,21 +12,21 @@ import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
 const { PICTURE } = process.env;
 
 describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
-  let stage: Stage;
+  let live: LiveService;
   let reader: Awaited<ReturnType<typeof openReader>>;
   beforeAll(async () => {
-    stage = await openStage();
-    reader = await openReader(stage.baseUrl);
+    live = await openLiveService();
+    reader = await openReader(live.baseUrl);
   });
   afterAll(async () => {
     await reader.close();
-    await stage.stop();
+    await live.stop();
   });
 
   it('lists a chamber when it is created, and finds it', async () => {
     const page = await reader.open('/');
-    const agent = await newAgent(stage);
-    await agent.createChamber({ ...newChamber(stage.now()), name: 'Harbour <b>watch</b>' });
+    const agent = await newAgent(live);
+    await agent.createChamber({ ...newChamber(live.now()), name: 'Harbour <b>watch</b>' });
     await shows(page, '.chambers .name', 'Harbour <b>watch</b>');
     await page.getByRole('searchbox').fill('no such');
     await shows(page, '.empty', 'No chamber matches.');
@@ -36,9 +36,9 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
   });
 
   it('moves nothing when the script takes over what the service sent', async () => {
-    const agent = await newAgent(stage);
+    const agent = await newAgent(live);
     const { chamberId } = await agent.createChamber({
-      ...newChamber(stage.now()),
+      ...newChamber(live.now()),
       name: 'Still',
       topic: 'Nothing moves.',
     });
@@ -56,16 +56,16 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
 
   it('watches a chamber from LOBBY to COMMITTED, verifies it, and replays it', { timeout: 90_000 }, async () => {
     const names = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
-    const agents = await Promise.all(names.map((label) => newLabelled(stage, label)));
+    const agents = await Promise.all(names.map((label) => newLabelled(live, label)));
     const [host, second] = agents as [(typeof agents)[number], (typeof agents)[number]];
     const topic = 'What should the harbour build next year?';
-    const { chamberId } = await host.createChamber({ ...newChamber(stage.now()), name: 'Harbour fund', topic });
+    const { chamberId } = await host.createChamber({ ...newChamber(live.now()), name: 'Harbour fund', topic });
     /** What the service answered when its log had n events. */
     const answers = new Map<number, ChamberView>();
     const note = async () => {
       const [{ state }, view] = [
-        await stage.service.forum.findChamber(String(chamberId)),
-        await stage.forum.chamber(chamberId),
+        await live.service.forum.findChamber(String(chamberId)),
+        await live.forum.chamber(chamberId),
       ];
       answers.set(state.lastEventId, view as unknown as ChamberView);
     };
@@ -81,7 +81,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await moves(...agents.map((agent) => () => agent.joinChamber(chamberId)));
     await shows(page, '.now', '5 members so far');
     await shows(page, '.members .label', 'Emil');
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await moves(
       () => host.propose(chamberId, { name: 'Tide gauge', ticker: 'TIDE', description: 'Reads the sea.' }),
       () => host.pass(chamberId),
@@ -89,7 +89,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     );
     await shows(page, '.idea', 'Reads the sea.');
     await shows(page, '.phases .current', 'Proposal');
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await moves(
       () => host.debate(chamberId, { ideaId: 'idea-1', comment: 'Small and useful.', refinement: { depth: 3 } }),
       () => host.pass(chamberId),
@@ -97,7 +97,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     );
     await shows(page, '.transcript .text', 'Small and useful.');
     await shows(page, '.now', 'holds the turn and may speak');
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await moves(
       ...agents.map((agent, index) => () => {
         const bps = 7_000 - 1_000 * index;
@@ -108,12 +108,12 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
       }),
     );
     await shows(page, '.envelope.sealed', 'sealed');
-    stage.advance(PHASE_MILLIS);
+    live.advance(PHASE_MILLIS);
     await moves(...agents.map((agent) => () => agent.reveal(chamberId)));
     await shows(page, '.matrix td', '70 %');
     await shows(page, '.tally', '5 backers ✓');
-    stage.advance(PHASE_MILLIS);
-    await moves(() => recordCommit(stage.service.forum, chamberId));
+    live.advance(PHASE_MILLIS);
+    await moves(() => recordCommit(live.service.forum, chamberId));
     await shows(page, '.now', 'Finished');
     const last = Math.max(...answers.keys());
     await shows(page, 'code.whole', String(answers.get(last)?.merkleRoot));
@@ -135,7 +135,7 @@ describe.skipIf(!HAS_CHROMIUM)('a browser', () => {
     await page.getByRole('button', { name: 'Pause' }).waitFor();
     await shows(page, '.replay output', `${last} / ${last}`);
     await page.getByRole('button', { name: 'Play' }).waitFor();
-    await page.goto(`${stage.baseUrl}/chambers/${chamberId}#e7`);
+    await page.goto(`${live.baseUrl}/chambers/${chamberId}#e7`);
     await page.locator('#e7.linked').waitFor();
   });
 });

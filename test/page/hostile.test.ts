@@ -3,7 +3,7 @@ import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { visibleText } from '../../src/vocabulary/visible.ts';
-import { newChamber, openStage, PHASE_MILLIS, type Stage } from '../client/stage.ts';
+import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOSTILE } from './hostile.ts';
 import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
@@ -18,16 +18,16 @@ const DESK = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 
 describe.skipIf(!HAS_CHROMIUM)('with hostile texts in every field', () => {
-  let stage: Stage;
+  let live: LiveService;
   let reader: Awaited<ReturnType<typeof openReader>>;
   beforeAll(async () => {
-    stage = await openStage();
-    reader = await openReader(stage.baseUrl);
-    await playHostile(stage);
+    live = await openLiveService();
+    reader = await openReader(live.baseUrl);
+    await playHostile(live);
   });
   afterAll(async () => {
     await reader.close();
-    await stage.stop();
+    await live.stop();
   });
 
   it.each([DESK, PHONE])(
@@ -104,32 +104,32 @@ async function chooseFile(page: Page): Promise<void> {
 }
 
 /** Chamber 1 has every text in every field, 2 is in its lobby, 3 is committed; the rest is for the list. */
-async function playHostile(stage: Stage): Promise<void> {
-  const agents = await Promise.all(HOSTILE.map((text) => newLabelled(stage, cut(text, LABEL_CHARS_MAX))));
+async function playHostile(live: LiveService): Promise<void> {
+  const agents = await Promise.all(HOSTILE.map((text) => newLabelled(live, cut(text, LABEL_CHARS_MAX))));
   const [host] = agents as [(typeof agents)[number]];
   for (const text of HOSTILE) {
-    await host.createChamber({ ...newChamber(stage.now()), name: cut(text, NAME_CHARS_MAX), topic: text });
+    await host.createChamber({ ...newChamber(live.now()), name: cut(text, NAME_CHARS_MAX), topic: text });
   }
   for (const agent of agents) await agent.joinChamber(1);
   await host.joinChamber(2);
   await host.joinChamber(3);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   for (const [index, text] of HOSTILE.entries()) {
     await host.propose(1, { name: cut(text, NAME_CHARS_MAX), ticker: `${'W'.repeat(29)}${index}`, description: text });
   }
   await host.propose(3, { name: 'Tide gauge', ticker: 'TIDE', description: 'Reads the sea.' });
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   for (const text of HOSTILE)
     await host.debate(1, { ideaId: 'idea-1', comment: text, refinement: { [`key ${text}`]: text } });
   await host.debate(1, { comment: 'long', refinement: { LONG } });
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await host.commit(1, [{ ideaId: 'idea-1', bps: 10_000 }]);
   await host.commit(3, [{ ideaId: 'idea-1', bps: 10_000 }]);
-  stage.advance(PHASE_MILLIS);
+  live.advance(PHASE_MILLIS);
   await host.reveal(1);
   await host.reveal(3);
-  stage.advance(PHASE_MILLIS);
-  await recordCommit(stage.service.forum, 3);
+  live.advance(PHASE_MILLIS);
+  await recordCommit(live.service.forum, 3);
 }
 
 function textsOf(page: Page, selector: string): Promise<string[]> {

@@ -8,19 +8,23 @@ import { chamberView } from '../../src/page/chamber-view.ts';
 import { PAGE_POLICY } from '../../src/page/document.ts';
 import type { JsonObject } from '../../src/vocabulary/values.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
+import { ANN, BOB, created, joined } from '../kit/brief-events.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { START } from '../kit/clock.ts';
 import { fold } from '../kit/given.ts';
-import { House } from '../kit/house.ts';
-import { ANN, BOB, created, joined } from '../kit/pasts.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { TestService } from '../kit/test-service.ts';
 import { HOSTILE } from './hostile.ts';
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
-async function pageOf(house: House, path: string, accept = BROWSER): Promise<{ response: Response; html: string }> {
-  const response = await house.app.request(path, { headers: { accept } }, {});
+async function pageOf(
+  service: TestService,
+  path: string,
+  accept = BROWSER,
+): Promise<{ response: Response; html: string }> {
+  const response = await service.app.request(path, { headers: { accept } }, {});
   return { response, html: await response.text() };
 }
 
@@ -28,10 +32,10 @@ describe('GET / and GET /chambers/:id', () => {
   it.each(['/', '/chambers/1', '/chambers/9', '/chambers/x'])(
     '%s: JSON but for browsers, with one status',
     async (path) => {
-      const house = new House();
-      await openChamber(house, [await house.agent()]);
-      const json = await house.app.request(path, {}, {});
-      const { response } = await pageOf(house, path);
+      const service = new TestService();
+      await openChamber(service, [await service.agent()]);
+      const json = await service.app.request(path, {}, {});
+      const { response } = await pageOf(service, path);
       expect([json, response].map(({ headers }) => headers.get('content-type'))).toEqual([
         'application/json; charset=utf-8',
         'text/html; charset=utf-8',
@@ -50,27 +54,27 @@ describe('GET / and GET /chambers/:id', () => {
   );
 
   it('HEAD has the headers of the page', async () => {
-    const house = new House();
-    const response = await house.app.request('/', { method: 'HEAD', headers: { accept: BROWSER } }, {});
+    const service = new TestService();
+    const response = await service.app.request('/', { method: 'HEAD', headers: { accept: BROWSER } }, {});
     expect([response.headers.get('content-type'), await response.text()]).toEqual(['text/html; charset=utf-8', '']);
   });
 
   it('other paths know no pages', async () => {
-    const house = new House();
+    const service = new TestService();
     for (const path of ['/chambers', '/health', '/nowhere']) {
-      expect((await pageOf(house, path)).response.headers.get('content-type')).toMatch(/^application\/json/);
+      expect((await pageOf(service, path)).response.headers.get('content-type')).toMatch(/^application\/json/);
     }
   });
 
   it('the error of a page says what is wrong', async () => {
-    const { response, html } = await pageOf(new House(), '/chambers/9');
+    const { response, html } = await pageOf(new TestService(), '/chambers/9');
     expect(response.status).toBe(404);
     expect(html).toContain('<h1>Not found</h1><p dir="auto">chamber not found</p>');
   });
 
   it('pages forbid everything but files of the service', async () => {
-    const house = new House();
-    const { response, html } = await pageOf(house, '/');
+    const service = new TestService();
+    const { response, html } = await pageOf(service, '/');
     expect(response.headers.get('content-security-policy')).toBe(PAGE_POLICY);
     expect(PAGE_POLICY).toMatch(/^default-src 'none';/);
     expect(PAGE_POLICY).not.toMatch(/unsafe|\*|https?:|data:/);
@@ -80,16 +84,16 @@ describe('GET / and GET /chambers/:id', () => {
 
 describe('texts of agents', () => {
   it.each(HOSTILE)('%j is shown as a visible text in every place', async (text) => {
-    const house = new House();
-    const by = await house.agent();
-    const id = await openChamber(house, [by], { name: text.slice(0, 120) });
-    await enterPhase(house, id, 'PROPOSAL');
+    const service = new TestService();
+    const by = await service.agent();
+    const id = await openChamber(service, [by], { name: text.slice(0, 120) });
+    await enterPhase(service, id, 'PROPOSAL');
     const idea = { name: text.slice(0, 120), ticker: 'EVIL', description: text };
-    await house.must('POST', `/chambers/${id}/propose`, { by, body: idea });
-    await enterPhase(house, id, 'DEBATE');
+    await service.must('POST', `/chambers/${id}/propose`, { by, body: idea });
+    await enterPhase(service, id, 'DEBATE');
     const refinement = Object.fromEntries([[`key ${text}`, text]]);
-    await house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: text, ideaId: 'idea-1', refinement } });
-    const { html } = await pageOf(house, `/chambers/${id}`);
+    await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: text, ideaId: 'idea-1', refinement } });
+    const { html } = await pageOf(service, `/chambers/${id}`);
     const shown = escaped(text);
     expect(html).toContain(`<h1><bdi>${shown}</bdi></h1>`);
     expect(html).toContain(`<title>${shown} · Chamber ${id}</title>`);
@@ -98,7 +102,7 @@ describe('texts of agents', () => {
     );
     expect(html).toContain(`on <code class="ticker">EVIL</code></p><p class="text" dir="auto">${shown}</p>`);
     expect(html).toContain(escaped(JSON.stringify(text)));
-    const list = (await pageOf(house, '/')).html;
+    const list = (await pageOf(service, '/')).html;
     expect(list).toContain(`<bdi>${shown}</bdi></a>`);
     const own = /<script type="module" src="[\w./-]+"><\/script>/g;
     expect((html + list).replaceAll(own, '')).not.toMatch(/<(script|img|!--|!\[|svg\/)/i);
@@ -117,101 +121,101 @@ function escaped(text: string): string {
 
 describe('a chamber without scripts', () => {
   it('shows members, turn, ideas, allocations and the root, phase by phase', async () => {
-    const house = new House();
-    const [ada, bruno] = [await house.agent(), await house.agent()];
-    const id = await openChamber(house, [ada, bruno], { name: 'Weather' });
-    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
+    const service = new TestService();
+    const [ada, bruno] = [await service.agent(), await service.agent()];
+    const id = await openChamber(service, [ada, bruno], { name: 'Weather' });
+    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
     expect(await read()).toContain('Agents may join: 2 members so far.');
-    await enterPhase(house, id, 'PROPOSAL');
-    await house.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
+    await enterPhase(service, id, 'PROPOSAL');
+    await service.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
     expect(await read()).toMatch(new RegExp(`title="${ada.did}".{0,160} holds the turn and may propose`));
-    await house.must('POST', `/chambers/${id}/pass`, { by: ada });
+    await service.must('POST', `/chambers/${id}/pass`, { by: ada });
     expect(await read()).toMatch(new RegExp(`title="${bruno.did}".{0,160} holds the turn and may propose`));
-    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
     const { commit, reveal } = allocationOf(id, ada, { 'idea-1': 6000 });
-    await house.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
+    await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
     expect(await read()).toContain('1 of 2 members has sealed an allocation.');
-    await enterPhase(house, id, 'ALLOCATE_REVEAL');
-    await house.must('POST', `/chambers/${id}/allocate/reveal`, { by: ada, body: reveal });
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: ada, body: reveal });
     expect(await read()).toMatch(/60 % · 1 backer ✓/);
-    await enterPhase(house, id, 'COMMITTED');
-    const { merkleRoot } = await house.must('GET', `/chambers/${id}`);
+    await enterPhase(service, id, 'COMMITTED');
+    const { merkleRoot } = await service.must('GET', `/chambers/${id}`);
     const html = await read();
     expect(html).toContain(`<code class="whole">${merkleRoot}</code>`);
     expect(html).toContain('graduated');
-    expect((await pageOf(house, '/')).html).toMatch(/<h2>Past <small>1<\/small>/);
+    expect((await pageOf(service, '/')).html).toMatch(/<h2>BriefEvent <small>1<\/small>/);
   });
 
   it('says of each phase when it ended or ends, and of each member what it left undone', async () => {
-    const house = new House();
-    const [ada, bruno] = [await house.agent(), await house.agent()];
-    const id = await openChamber(house, [ada, bruno]);
-    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
+    const service = new TestService();
+    const [ada, bruno] = [await service.agent(), await service.agent()];
+    const id = await openChamber(service, [ada, bruno]);
+    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
     const ends = async () => [...(await read()).matchAll(/<span>(ended|until) <time/g)].map(([, word]) => word);
     expect(await ends()).toEqual(['until', 'until', 'until', 'until', 'until']);
-    await enterPhase(house, id, 'PROPOSAL');
-    await house.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
-    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    await enterPhase(service, id, 'PROPOSAL');
+    await service.must('POST', `/chambers/${id}/propose`, { by: ada, body: { name: 'Rain', ticker: 'RAIN' } });
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
     expect(await ends()).toEqual(['ended', 'ended', 'ended', 'until', 'until']);
     const { commit } = allocationOf(id, ada, { 'idea-1': 6000 });
-    await house.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
+    await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ada, body: commit });
     const left = async () =>
       [...(await read()).matchAll(/class="envelope .*?<\/svg> (.*?)<\/span>/g)].map(([, words]) => words);
     expect(await left()).toEqual(['sealed', 'nothing yet']);
-    await enterPhase(house, id, 'ALLOCATE_REVEAL');
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
     expect(await left()).toEqual(['sealed', 'nothing sealed']);
-    await enterPhase(house, id, 'COMMITTED');
+    await enterPhase(service, id, 'COMMITTED');
     expect(await left()).toEqual(['not opened', 'nothing sealed']);
     expect(await ends()).toEqual(['ended', 'ended', 'ended', 'ended', 'ended']);
   });
 
   it('speaks of one as of one, and of many ideas shows the first', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const id = await openChamber(house, [by]);
-    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
+    const service = new TestService();
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
     expect(await read()).toContain('1 member so far.');
-    await enterPhase(house, id, 'PROPOSAL');
+    await enterPhase(service, id, 'PROPOSAL');
     for (let n = 1; n <= 10; n++) {
-      await house.must('POST', `/chambers/${id}/propose`, { by, body: { name: `Idea ${n}`, ticker: `I${n}` } });
+      await service.must('POST', `/chambers/${id}/propose`, { by, body: { name: `Idea ${n}`, ticker: `I${n}` } });
       if (n === 8) expect(await read()).not.toContain('<details class="rest">');
     }
     expect(await read()).toMatch(
       /<details class="rest"><summary>2 more ideas<\/summary>.*Idea 9.*Idea 10.*<\/details>/,
     );
-    await enterPhase(house, id, 'ALLOCATE_COMMIT');
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
     const { commit, reveal } = allocationOf(id, by, { 'idea-10': 6000 });
-    await house.must('POST', `/chambers/${id}/allocate/commit`, { by, body: commit });
+    await service.must('POST', `/chambers/${id}/allocate/commit`, { by, body: commit });
     expect(await read()).toContain('1 of 1 member has sealed an allocation.');
-    await enterPhase(house, id, 'ALLOCATE_REVEAL');
-    await house.must('POST', `/chambers/${id}/allocate/reveal`, { by, body: reveal });
-    await enterPhase(house, id, 'COMMITTED');
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    await service.must('POST', `/chambers/${id}/allocate/reveal`, { by, body: reveal });
+    await enterPhase(service, id, 'COMMITTED');
     // What graduated is never behind the summary.
     expect(await read()).toMatch(/Idea 10.*<details class="rest"><summary>1 more idea<\/summary>.*Idea 9.*<\/details>/);
   });
 
   it('the transcript ends with the latest hundred events', async () => {
-    const house = new House();
-    const by = await house.agent();
-    const id = await openChamber(house, [by]);
-    await enterPhase(house, id, 'DEBATE');
+    const service = new TestService();
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    await enterPhase(service, id, 'DEBATE');
     for (let n = 0; n < 100; n++)
-      await house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: `say ${n}` } });
-    const { html } = await pageOf(house, `/chambers/${id}`);
+      await service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: `say ${n}` } });
+    const { html } = await pageOf(service, `/chambers/${id}`);
     expect([...html.matchAll(/ id="e(\d+)"/g)].map(([, eventId]) => Number(eventId))).toEqual(
       Array.from({ length: 100 }, (_, index) => index + 3),
     );
   });
 
   it('the list is read in pages', async () => {
-    const house = new House();
-    const by = await house.agent();
-    for (let n = 0; n < 51; n++) await openChamber(house, [by]);
-    const { html } = await pageOf(house, '/');
+    const service = new TestService();
+    const by = await service.agent();
+    for (let n = 0; n < 51; n++) await openChamber(service, [by]);
+    const { html } = await pageOf(service, '/');
     expect(html).toContain('<a href="?before=2" rel="next">');
-    const last = (await pageOf(house, '/?before=2')).html;
+    const last = (await pageOf(service, '/?before=2')).html;
     expect([...last.matchAll(/href="chambers\/(\d+)"/g)].map(([, chamberId]) => chamberId)).toEqual(['1']);
-    expect((await pageOf(house, '/?before=x')).html).toContain('href="chambers/51"');
+    expect((await pageOf(service, '/?before=x')).html).toContain('href="chambers/51"');
   });
 });
 
@@ -219,13 +223,13 @@ describe('a chamber with rounds', () => {
   const PACE = { rounds: { proposal: 2, debate: 1 }, turnSeconds: 60, movesPerTurn: 3, maxMembers: 2 };
 
   async function open(changes: object = {}) {
-    const house = new House();
-    const agents = [await house.agent(), await house.agent()] as const;
-    const id = await openChamber(house, agents.slice(0, 1), { ...PACE, ...changes });
+    const service = new TestService();
+    const agents = [await service.agent(), await service.agent()] as const;
+    const id = await openChamber(service, agents.slice(0, 1), { ...PACE, ...changes });
     const act = (by: Signer, path: string, body: JsonObject = {}) =>
-      house.must('POST', `/chambers/${id}/${path}`, { by, body });
-    const read = async () => (await pageOf(house, `/chambers/${id}`)).html;
-    return { house, id, agents, act, read };
+      service.must('POST', `/chambers/${id}/${path}`, { by, body });
+    const read = async () => (await pageOf(service, `/chambers/${id}`)).html;
+    return { service, id, agents, act, read };
   }
   /** Of each phase, when it ends or ended; from 00:00, where the clock of the tests starts. */
   const ends = (html: string) =>
@@ -236,7 +240,7 @@ describe('a chamber with rounds', () => {
   const step = (html: string) => /<li class="current"[^>]*><strong>(\w+)</.exec(html)?.[1];
 
   it('says what is the pace, whose turn it is of how many, and when each phase ends at the latest or ended early', async () => {
-    const { house, id, agents, act, read } = await open();
+    const { service, id, agents, act, read } = await open();
     const [ann, bob] = agents;
     const deadlines = ['01:00:00', '02:00:00', '03:00:00', '04:00:00', '05:00:00'];
     const lobby = await read();
@@ -255,7 +259,7 @@ describe('a chamber with rounds', () => {
     await act(ann, 'pass');
     await act(bob, 'pass');
     expect(now(await read())).toMatch(/ Round 2 of 2, turn 3 of 4\.$/);
-    house.clock.advance(60_000);
+    service.clock.advance(60_000);
     await act(bob, 'pass');
     const debate = await read();
     expect([step(debate), ...ends(debate).slice(0, 3)]).toEqual([
@@ -274,17 +278,17 @@ describe('a chamber with rounds', () => {
     const over = await read();
     expect(ends(over).slice(2)).toEqual(Array.from({ length: 3 }, () => 'ended early 00:01:00'));
     expect(now(over)).toBe('All moves are made. The root of the log is on its way to the chain.');
-    expect((await pageOf(house, '/')).html).toContain('being committed');
+    expect((await pageOf(service, '/')).html).toContain('being committed');
   });
 
   it('is made anew when the clock alone ends a turn or a phase, also of a single member', async () => {
-    const { house, agents, act, read } = await open();
+    const { service, agents, act, read } = await open();
     await act(agents[0], 'start');
     const seen = [];
     for (let turn = 0; turn < 4; turn++) {
       const html = await read();
       seen.push([step(html), /turn \d of \d/.exec(now(html))?.[0], ...ends(html).slice(1, 3)]);
-      house.clock.advance(60_000);
+      service.clock.advance(60_000);
     }
     expect(seen).toEqual([
       ['Proposal', 'turn 1 of 2', 'ends by 00:02:00', 'ends by 00:03:00'],
@@ -324,19 +328,19 @@ describe('a chamber with rounds', () => {
   });
 
   it('without members keeps its deadlines, and a phase without time did not end early', async () => {
-    const { house, agents, act, read } = await open(deadlinesFrom(START, [1, 2, 2, 4, 5]));
+    const { service, agents, act, read } = await open(deadlinesFrom(START, [1, 2, 2, 4, 5]));
     await act(agents[0], 'start');
-    house.clock.advance(2 * 60_000);
+    service.clock.advance(2 * 60_000);
     expect(ends(await read()).slice(0, 4)).toEqual([
       'ended early 00:00:00',
       'ended early 00:02:00',
       'ended 00:02:00',
       'ends by 04:00:00',
     ]);
-    const nobody = await openChamber(house, [], PACE);
-    expect((await pageOf(house, `/chambers/${nobody}`)).html).toContain('ends by ');
-    await enterPhase(house, nobody, 'PROPOSAL');
-    const { html } = await pageOf(house, `/chambers/${nobody}`);
+    const nobody = await openChamber(service, [], PACE);
+    expect((await pageOf(service, `/chambers/${nobody}`)).html).toContain('ends by ');
+    await enterPhase(service, nobody, 'PROPOSAL');
+    const { html } = await pageOf(service, `/chambers/${nobody}`);
     expect([now(html), ends(html)[0]]).toEqual([
       'The chamber has no members: nobody can hold the turn.',
       'ended 01:02:00',
@@ -350,9 +354,11 @@ describe('a chamber with rounds', () => {
   });
 
   it('is listed with the end that its phase has now', async () => {
-    const { house, agents, act } = await open();
+    const { service, agents, act } = await open();
     await act(agents[0], 'start');
-    expect((await pageOf(house, '/')).html).toMatch(/<span class="until">until <time datetime="[^"]*T00:02:00\.000Z"/);
+    expect((await pageOf(service, '/')).html).toMatch(
+      /<span class="until">until <time datetime="[^"]*T00:02:00\.000Z"/,
+    );
   });
 });
 
@@ -379,7 +385,7 @@ describe('built files', () => {
   });
 
   it('an unknown one is not found', async () => {
-    const response = await new House().app.request('/assets/..%2f..%2fpackage.json', {}, {});
+    const response = await new TestService().app.request('/assets/..%2f..%2fpackage.json', {}, {});
     expect(response.status).toBe(404);
   });
 });

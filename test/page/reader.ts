@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { Agent, ForumClient } from '../../src/client/index.ts';
 import { ASSETS_FOLDER } from '../../src/page/assets.ts';
 import { buildPage } from '../../src/page/build.ts';
-import { REGISTRATION, type Stage } from '../client/stage.ts';
+import { type LiveService, REGISTRATION } from '../client/live-service.ts';
 import { atEnd } from '../kit/temporary.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
@@ -82,9 +82,9 @@ export function shows(page: Page, selector: string, text: string | RegExp): Prom
   return page.locator(selector).filter({ hasText: text }).first().waitFor();
 }
 
-/** A registered agent of the stage's time that calls itself this. */
-export async function newLabelled(stage: Stage, label: string): Promise<Agent> {
-  const agent = Agent.generate(new ForumClient(stage.baseUrl, stage.sharedTime));
+/** A registered agent of the live service's time that calls itself this. */
+export async function newLabelled(live: LiveService, label: string): Promise<Agent> {
+  const agent = Agent.generate(new ForumClient(live.baseUrl, live.sharedTime));
   await agent.register({ ...REGISTRATION, label });
   return agent;
 }

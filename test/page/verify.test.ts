@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { FORGERIES } from '../audit/forgeries.ts';
-import { newAgent, newChamber, openStage, type Stage } from '../client/stage.ts';
+import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { HAS_CHROMIUM, openReader, shows } from './reader.ts';
 
@@ -15,23 +15,23 @@ const POLL = { timeout: 10_000 };
 const SAMPLE = new URL('../../fixtures/logs/chamber.ndjson', import.meta.url);
 
 describe.skipIf(!HAS_CHROMIUM)('the page', () => {
-  let stage: Stage;
+  let live: LiveService;
   let reader: Awaited<ReturnType<typeof openReader>>;
   /** Of two moves. */
   let path: string;
   let root: string;
   beforeAll(async () => {
-    stage = await openStage();
-    reader = await openReader(stage.baseUrl);
-    const agent = await newAgent(stage);
-    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    live = await openLiveService();
+    reader = await openReader(live.baseUrl);
+    const agent = await newAgent(live);
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
     await agent.joinChamber(chamberId);
     path = `/chambers/${chamberId}`;
-    ({ root } = (await (await fetch(`${stage.baseUrl}${path}/merkle-preview`)).json()) as { readonly root: string });
+    ({ root } = (await (await fetch(`${live.baseUrl}${path}/merkle-preview`)).json()) as { readonly root: string });
   });
   afterAll(async () => {
     await reader.close();
-    await stage.stop();
+    await live.stop();
   });
 
   it('names the event of which a proxy alters one byte, with the cause', async () => {
@@ -42,8 +42,8 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
   });
 
   it('a click under way and a form that is being filled in stay as they are, whatever is found meanwhile', async () => {
-    const agent = await newAgent(stage);
-    const { chamberId } = await agent.createChamber(newChamber(stage.now()));
+    const agent = await newAgent(live);
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
     const page = await reader.open(`/chambers/${chamberId}`, {
       alter: (line) => line.replace('"turnOrder":0', '"turnOrder":1'),
     });
@@ -137,7 +137,7 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await page.getByRole('link', { name: 'to the latest event' }).click();
     await expect.poll(() => isOnScreen(page, `#e${first + 1_000}`), POLL).toBe(true);
     await expect.poll(entries, POLL).toBeLessThan(300);
-    await page.goto(`${stage.baseUrl}/#e500`);
+    await page.goto(`${live.baseUrl}/#e500`);
     await expect.poll(() => isOnScreen(page, '#e500'), POLL).toBe(true);
     await page.evaluate("dispatchEvent(new Event('beforeprint'))");
     expect(await entries()).toBe(first + 1_000);

@@ -3,8 +3,8 @@ import { evolveAccount } from '../../projections/account.ts';
 import { accountView } from '../../projections/views.ts';
 import type { AccountEvent, AccountFact } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
+import { ANN } from '../kit/brief-events.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { ANN } from '../kit/pasts.ts';
 
 const REGISTERED = {
   agentId: ANN,

@@ -4,8 +4,8 @@ import { afterPass } from '../../projections/phase.ts';
 import { evolveSettlement, isDeployed, NOT_SETTLED } from '../../projections/settlement.ts';
 import type { ChamberEvent, ServiceEvent } from '../../src/vocabulary/events.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
+import { ANN, BOB, committed, created, joined, passed, proposed, revealed, settled } from '../kit/brief-events.ts';
 import { eventsOf, fold, HOURS } from '../kit/given.ts';
-import { ANN, BOB, committed, created, joined, passed, proposed, revealed, settled } from '../kit/pasts.ts';
 
 const HASH = `0x${'33'.repeat(32)}` as const;
 const TRANSACTION = { chainId: 1, nonce: 4, txHash: HASH, rawTransaction: '0x00' } as const;

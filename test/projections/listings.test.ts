@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { evolveChamber } from '../../projections/chamber.ts';
 import { type ChamberListing, chamberItemView, type Listing, listingsOf } from '../../projections/listings.ts';
-import { eventsOf, fold, HOURS, type Past } from '../kit/given.ts';
 import {
   ANN,
   BOB,
@@ -13,9 +12,10 @@ import {
   proposed,
   revealed,
   settled,
-} from '../kit/pasts.ts';
+} from '../kit/brief-events.ts';
+import { type BriefEvent, eventsOf, fold, HOURS } from '../kit/given.ts';
 
-function changedRows(past: readonly Past[]): readonly Listing[] {
+function changedRows(past: readonly BriefEvent[]): readonly Listing[] {
   const last = eventsOf(past).at(-1);
   if (last === undefined) throw new Error('nothing has happened');
   const before = past.length === 1 ? null : fold(past.slice(0, -1));
@@ -23,7 +23,7 @@ function changedRows(past: readonly Past[]): readonly Listing[] {
 }
 
 /** The rows that the last event of the past changes, in short. */
-function rowsAfter(...past: readonly Past[]): readonly string[] {
+function rowsAfter(...past: readonly BriefEvent[]): readonly string[] {
   return changedRows(past).map((row) => {
     if (row.table === 'ideas') return row.idea.ideaId;
     return row.table === 'members' ? `member ${row.did === ANN ? 'ANN' : 'BOB'}` : row.table;
@@ -33,7 +33,7 @@ function rowsAfter(...past: readonly Past[]): readonly string[] {
 const MEMBERS = [created(), ...joined(ANN, BOB)];
 const IDEAS = [...MEMBERS, proposed(ANN, 1, 'ONE'), proposed(ANN, 2, 'TWO')];
 const BACKED = [...IDEAS, revealed(ANN, { 'idea-2': 1 })];
-const FAILED: Past = [
+const FAILED: BriefEvent = [
   HOURS.end,
   null,
   { type: 'idea.deploy_failed', payload: { ideaId: 'idea-2', txHash: null, reason: 'taken' } },
@@ -54,7 +54,7 @@ describe('the rows that an event changes', () => {
   });
 
   it('call a chamber settled when it is committed and every graduate has its outcome', () => {
-    const isSettled = (...past: readonly Past[]) => {
+    const isSettled = (...past: readonly BriefEvent[]) => {
       const rows = changedRows(past);
       return rows.find((row): row is ChamberListing => row.table === 'chambers')?.isSettled;
     };
@@ -65,7 +65,7 @@ describe('the rows that an event changes', () => {
   });
 
   it('hold the view of an idea, its tally and, once the chamber is committed, whether it graduates', () => {
-    const ideaRows = (...past: readonly Past[]) => changedRows(past).filter((row) => row.table === 'ideas');
+    const ideaRows = (...past: readonly BriefEvent[]) => changedRows(past).filter((row) => row.table === 'ideas');
     expect(ideaRows(...BACKED)).toEqual([
       {
         table: 'ideas',
@@ -85,7 +85,7 @@ describe('the rows that an event changes', () => {
 
   it('are those of the idea whose deployment moved on, not of another', () => {
     const payload = { ideaId: 'idea-1', txHash: null, reason: 'taken' };
-    const other: Past = [HOURS.end, null, { type: 'idea.deploy_failed', payload }];
+    const other: BriefEvent = [HOURS.end, null, { type: 'idea.deploy_failed', payload }];
     expect(rowsAfter(...IDEAS, revealed(ANN, { 'idea-1': 1, 'idea-2': 1 }), settled, FAILED, other)).toEqual([
       'chambers',
       'idea-1',
@@ -94,7 +94,7 @@ describe('the rows that an event changes', () => {
 });
 
 describe('an item of the list of chambers', () => {
-  const item = (...past: readonly Past[]) => {
+  const item = (...past: readonly BriefEvent[]) => {
     const row = changedRows(past).find((each): each is ChamberListing => each.table === 'chambers');
     return (now: number) => chamberItemView(row as ChamberListing, now);
   };

@@ -4,8 +4,6 @@ import { createChamber } from '../../src/moves/create-chamber.ts';
 import { parseBody } from '../../src/moves/move.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import type { JsonValue } from '../../src/vocabulary/values.ts';
-import { START } from '../kit/clock.ts';
-import { given, HOURS, LIMITS, outcomeOf, type Past } from '../kit/given.ts';
 import {
   ANN,
   BOB,
@@ -17,24 +15,26 @@ import {
   ideaPayload,
   joined,
   passed,
-} from '../kit/pasts.ts';
+} from '../kit/brief-events.ts';
+import { START } from '../kit/clock.ts';
+import { type BriefEvent, given, HOURS, LIMITS, outcomeOf } from '../kit/given.ts';
 
 const TURN = 60_000;
 /** When the creator starts. */
 const S = START + 5_000;
-const STARTED: Past = [S, ANN, { type: 'chamber.started', payload: {} }];
+const STARTED: BriefEvent = [S, ANN, { type: 'chamber.started', payload: {} }];
 
-function paced(changes: Partial<Created> = {}): Past {
+function paced(changes: Partial<Created> = {}): BriefEvent {
   return created({ turnSeconds: 60, rounds: { proposal: 3, debate: 3 }, ...changes });
 }
 
-const pass = (at: number, did: string): Past => passed(at, did, did);
-const proposed = (at: number, did: string, slot: number): Past => [
+const pass = (at: number, did: string): BriefEvent => passed(at, did, did);
+const proposed = (at: number, did: string, slot: number): BriefEvent => [
   at,
   did,
   { type: 'chamber.proposed', payload: ideaPayload(did, slot, `T${slot}`) },
 ];
-const debated = (at: number, did: string): Past => [
+const debated = (at: number, did: string): BriefEvent => [
   at,
   did,
   { type: 'chamber.debated', payload: { ideaId: null, comment: 'hm', refinement: null } },
@@ -59,7 +59,7 @@ describe('start', () => {
       .gives({ type: 'chamber.started', payload: {} });
   });
 
-  it.each<readonly [string, readonly Past[], number, string, ErrorCode]>([
+  it.each<readonly [string, readonly BriefEvent[], number, string, ErrorCode]>([
     ['in a chamber without rounds', plain, START, ANN, 'FORUM_ERR_VALIDATION'],
     ['in a chamber without rounds, in any phase and by anybody', plain, HOURS.debate, EVE, 'FORUM_ERR_VALIDATION'],
     ['by a member', lobby, START, BOB, 'FORUM_ERR_FORBIDDEN'],
@@ -181,7 +181,7 @@ describe.each([
   });
 
   it('counts anew for the next member, and in the next turn of the same', () => {
-    const accepted = (past: readonly Past[], at: number, by: string) =>
+    const accepted = (past: readonly BriefEvent[], at: number, by: string) =>
       given(...past)
         .when(propose, { at, by })
         .gives({ type: 'chamber.proposed', payload: ideaPayload(by, 3, 'NEW') });
@@ -209,7 +209,7 @@ describe('pass in a chamber with rounds', () => {
   const annSpoke = [proposed(S, ANN, 1), pass(S, ANN), pass(S, BOB), pass(S, CYD)];
   const toDebate = [...three(), pass(S, ANN), pass(S, BOB), pass(S, CYD)];
 
-  it.each<readonly [string, readonly Past[], number, string, string]>([
+  it.each<readonly [string, readonly BriefEvent[], number, string, string]>([
     ['the next member within a round', three(), S, ANN, BOB],
     ['the first member after the last', [...three(), ...annSpoke.slice(0, 3)], S, CYD, ANN],
     ['the first member of DEBATE, after a silent round', [...three(), ...annSpoke], S, ANN, ANN],
@@ -252,7 +252,7 @@ describe('the move after the one that completes a phase, in the same millisecond
   const COMMITMENT = `0x${'c0'.repeat(32)}` as const;
   const two = [paced(), ...joined(ANN, BOB), STARTED];
   const toCommit = [...two, pass(S, ANN), pass(S, BOB), pass(S, ANN), pass(S, BOB)];
-  const committed = (did: string): Past => [
+  const committed = (did: string): BriefEvent => [
     S,
     did,
     { type: 'allocation.committed', payload: { commitment: COMMITMENT } },
@@ -272,7 +272,7 @@ describe('the move after the one that completes a phase, in the same millisecond
   });
 
   it('is no reveal once everybody who committed has revealed, or nobody committed', () => {
-    const shown: Past = [S, ANN, { type: 'allocation.revealed', payload: { allocations: [], salt: '0xaa' } }];
+    const shown: BriefEvent = [S, ANN, { type: 'allocation.revealed', payload: { allocations: [], salt: '0xaa' } }];
     const both = [...toCommit, committed(ANN), committed(BOB), shown, [S, BOB, shown[2]] as const];
     given(...both)
       .when(reveal, { at: S, by: BOB })

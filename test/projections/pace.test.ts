@@ -6,8 +6,6 @@ import { isClosed, nextClockChange, phaseAt, turnHolderAt } from '../../projecti
 import { decodeState, encodeState } from '../../projections/snapshot.ts';
 import type { ChamberEvent, MoveFact } from '../../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
-import { START } from '../kit/clock.ts';
-import { eventsOf, fold, HOURS, type Past } from '../kit/given.ts';
 import {
   ANN,
   BOB,
@@ -21,7 +19,9 @@ import {
   passed,
   revealed,
   settled,
-} from '../kit/pasts.ts';
+} from '../kit/brief-events.ts';
+import { START } from '../kit/clock.ts';
+import { type BriefEvent, eventsOf, fold, HOURS } from '../kit/given.ts';
 import { Random } from '../kit/random.ts';
 import { askOracle, type OracleAnswer, type OracleChamber } from './pace-oracle.ts';
 
@@ -50,9 +50,9 @@ describe('the fold and the oracle', () => {
 /** A chamber whose moves are those that the product accepts, at instants close to those at which something changes. */
 class RandomChamber {
   readonly #random: Random;
-  readonly #created: Past;
+  readonly #created: BriefEvent;
   readonly #chamber: OracleChamber;
-  readonly #past: Past[];
+  readonly #past: BriefEvent[];
   #events: readonly { readonly ts: number; readonly type: string; readonly did: string | null }[] = [];
   #previous: OracleAnswer | null = null;
   state: ChamberState;
@@ -102,7 +102,7 @@ class RandomChamber {
     if (this.#random.chance(0.3)) this.state = decodeState(encodeState(this.state));
   }
 
-  #randomFact(): { readonly did: string | null; readonly fact: Past[2] } | null {
+  #randomFact(): { readonly did: string | null; readonly fact: BriefEvent[2] } | null {
     const { state, now } = this;
     const random = this.#random;
     switch (phaseAt(state, now)) {
@@ -136,7 +136,7 @@ class RandomChamber {
     }
   }
 
-  #append(past: Past, state: ChamberState | null = null): ChamberState {
+  #append(past: BriefEvent, state: ChamberState | null = null): ChamberState {
     this.#past.push(past);
     const [at, did, fact] = past;
     this.#events = [...this.#events, { ts: at, type: fact.type, did }];
@@ -213,18 +213,18 @@ const SECOND = 1_000;
 const TURN = 60 * SECOND;
 /** When the creator starts. */
 const S = START + 5 * SECOND;
-const STARTED: Past = [S, ANN, { type: 'chamber.started', payload: {} }];
+const STARTED: BriefEvent = [S, ANN, { type: 'chamber.started', payload: {} }];
 const PACE = { turnSeconds: 60, rounds: { proposal: 3, debate: 3 } };
 
-function paced(changes: Partial<Created> = {}): Past {
+function paced(changes: Partial<Created> = {}): BriefEvent {
   return created({ ...PACE, ...changes });
 }
 
-const pass = (at: number, did: string): Past => passed(at, did, did);
-const propose = (at: number, did: string): Past => [at, did, spoken(true, did)];
-const debate = (at: number, did: string): Past => [at, did, spoken(false, did)];
-const commit = (at: number, did: string): Past => [at, did, committed(did, COMMITMENT)[2]];
-const reveal = (at: number, did: string): Past => [at, did, revealed(did, { 'idea-1': 1 })[2]];
+const pass = (at: number, did: string): BriefEvent => passed(at, did, did);
+const propose = (at: number, did: string): BriefEvent => [at, did, spoken(true, did)];
+const debate = (at: number, did: string): BriefEvent => [at, did, spoken(false, did)];
+const commit = (at: number, did: string): BriefEvent => [at, did, committed(did, COMMITMENT)[2]];
+const reveal = (at: number, did: string): BriefEvent => [at, did, revealed(did, { 'idea-1': 1 })[2]];
 
 const TWO = [paced(), ...joined(ANN, BOB), STARTED];
 const ONCE = [paced({ rounds: { proposal: 1, debate: 1 } }), ...joined(ANN, BOB), STARTED];
@@ -246,7 +246,7 @@ const WITH_DEADLINES = (changes: Partial<Created['deadlines']>) => ({
 
 type Seen = readonly [at: number, phase: string, holder: string | null];
 
-const ROWS: readonly (readonly [title: string, past: readonly Past[], ...seen: Seen[]])[] = [
+const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...seen: Seen[]])[] = [
   ['LOBBY ends when the creator starts', TWO, [S, 'PROPOSAL', ANN]],
   ['LOBBY goes on until it is full', [paced({ maxMembers: 3 }), ...joined(ANN, BOB)], [LOBBY_AT, 'LOBBY', null]],
   ['LOBBY ends when it is full', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], [LOBBY_AT, 'PROPOSAL', ANN]],
@@ -368,7 +368,7 @@ describe('the phase and the turn of a chamber with rounds', () => {
     expect(seen.map(([at]) => [at, phaseAt(state, at), turnHolderAt(state, at)])).toEqual(seen);
   });
 
-  it.each<readonly [string, readonly Past[], readonly string[]]>([
+  it.each<readonly [string, readonly BriefEvent[], readonly string[]]>([
     ['the join that fills it', [paced({ maxMembers: 2 }), ...joined(ANN, BOB)], ['LOBBY', 'PROPOSAL']],
     ['the start', TWO, ['LOBBY', 'PROPOSAL']],
     ['the last pass of PROPOSAL', TO_DEBATE, ['PROPOSAL', 'DEBATE']],
@@ -386,7 +386,7 @@ describe('the phase and the turn of a chamber with rounds', () => {
 describe('the end of the reveal in a chamber with rounds', () => {
   const bothCommitted = [...TO_COMMIT, commit(S, ANN), commit(S, BOB)];
 
-  it.each<readonly [string, readonly Past[], number]>([
+  it.each<readonly [string, readonly BriefEvent[], number]>([
     ['the last reveal', [...bothCommitted, reveal(S + 1, BOB), reveal(S + 2, ANN)], S + 2],
     ['its deadline, while one is missing', [...bothCommitted, reveal(S + 1, BOB)], HOURS.end],
     ['its start, if nobody committed', TO_COMMIT, HOURS.reveal],
@@ -407,7 +407,7 @@ describe('the end of the reveal in a chamber with rounds', () => {
 describe('the ends as known', () => {
   const { proposal, debate, commit: commitStart, reveal: revealStart, end } = HOURS;
 
-  it.each<readonly [string, readonly Past[], number, readonly number[]]>([
+  it.each<readonly [string, readonly BriefEvent[], number, readonly number[]]>([
     ['LOBBY: the deadlines', [paced(), ...joined(ANN, BOB)], START, [proposal, debate, commitStart, revealStart, end]],
     ['PROPOSAL: what its turns imply', TWO, S, [S, S + 6 * TURN, S + 12 * TURN, revealStart, end]],
     [

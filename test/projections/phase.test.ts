@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isClosed, phaseAt } from '../../projections/phase.ts';
-import { fold, HOURS, type Past } from '../kit/given.ts';
-import { ANN, created, DEADLINES_HOURLY, joined, settled } from '../kit/pasts.ts';
+import { ANN, created, DEADLINES_HOURLY, joined, settled } from '../kit/brief-events.ts';
+import { type BriefEvent, fold, HOURS } from '../kit/given.ts';
 
 const chamber = fold([created()]);
 const RELAYED = { chainId: 1, nonce: 0, txHash: '0x00', rawTransaction: '0x00' } as const;
@@ -47,9 +47,9 @@ describe('the phase', () => {
   });
 
   it('is not reopened by a clock that was set back', () => {
-    const late: Past = [HOURS.debate, ANN, { type: 'chamber.passed', payload: { nextTurnAgent: ANN } }];
+    const late: BriefEvent = [HOURS.debate, ANN, { type: 'chamber.passed', payload: { nextTurnAgent: ANN } }];
     expect(phaseAt(fold([created(), ...joined(ANN), late]), HOURS.lobby)).toBe('DEBATE');
-    const relayed: Past = [HOURS.end, null, { type: 'relay.commit_submitted', payload: RELAYED }];
+    const relayed: BriefEvent = [HOURS.end, null, { type: 'relay.commit_submitted', payload: RELAYED }];
     expect(isClosed(fold([created(), relayed]), HOURS.lobby)).toBe(true);
   });
 });

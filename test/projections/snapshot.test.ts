@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { evolveAccount } from '../../projections/account.ts';
 import { decodeAccount, decodeState, encodeState, isSnapshotDue } from '../../projections/snapshot.ts';
-import { fold, HOURS, type Past } from '../kit/given.ts';
-import { ANN, BOB, committed, created, joined, proposed, revealed, settled } from '../kit/pasts.ts';
+import { ANN, BOB, committed, created, joined, proposed, revealed, settled } from '../kit/brief-events.ts';
+import { type BriefEvent, fold, HOURS } from '../kit/given.ts';
 
 const HASH = `0x${'33'.repeat(32)}` as const;
-const relayed = (rawTransaction: `0x${string}`): Past => {
+const relayed = (rawTransaction: `0x${string}`): BriefEvent => {
   const transaction = { chainId: 1, nonce: 0, txHash: HASH, rawTransaction };
   return [HOURS.end, null, { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...transaction } }];
 };

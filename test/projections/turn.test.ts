@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { nextClockChange, turnHolderAt } from '../../projections/phase.ts';
-import { fold, HOURS, type Past } from '../kit/given.ts';
-import { ANN, BOB, CYD, created, DEADLINES_HOURLY, joined, passed } from '../kit/pasts.ts';
+import { ANN, BOB, CYD, created, DEADLINES_HOURLY, joined, passed } from '../kit/brief-events.ts';
+import { type BriefEvent, fold, HOURS } from '../kit/given.ts';
 
 const MEMBERS = [created(), ...joined(ANN, BOB, CYD)];
 const TIMED = [created({ turnSeconds: 60 }), ...joined(ANN, BOB, CYD)];
 const MINUTE = 60_000;
 
 /** Who holds the turn at each of the instants. */
-function holders(past: readonly Past[], ...instants: readonly number[]) {
+function holders(past: readonly BriefEvent[], ...instants: readonly number[]) {
   const state = fold(past);
   return instants.map((at) => turnHolderAt(state, at));
 }
@@ -69,13 +69,13 @@ describe('a turn with turnSeconds', () => {
 
   it('is not given back by a clock that was set back', () => {
     const at = HOURS.proposal + 90_000;
-    const spoken: Past = [at, BOB, { type: 'chamber.passed', payload: { nextTurnAgent: CYD } }];
+    const spoken: BriefEvent = [at, BOB, { type: 'chamber.passed', payload: { nextTurnAgent: CYD } }];
     expect(holders([...TIMED, spoken], HOURS.proposal)).toEqual([CYD]);
   });
 });
 
 describe('the clock alone changes a chamber next', () => {
-  const next = (past: readonly Past[], ...instants: readonly number[]) => {
+  const next = (past: readonly BriefEvent[], ...instants: readonly number[]) => {
     const state = fold(past);
     return instants.map((at) => nextClockChange(state, at));
   };

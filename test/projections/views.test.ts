@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { graduates, tallies } from '../../projections/allocations.ts';
 import { allocationsView, chamberView, ideaViews } from '../../projections/views.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
-import { fold, HOURS, type Past } from '../kit/given.ts';
 import {
   ANN,
   BOB,
@@ -14,13 +13,14 @@ import {
   proposed,
   revealed,
   settled,
-} from '../kit/pasts.ts';
+} from '../kit/brief-events.ts';
+import { type BriefEvent, fold, HOURS } from '../kit/given.ts';
 
 const HASH = `0x${'33'.repeat(32)}` as const;
 const TOKEN = `0x${'44'.repeat(20)}`;
 const COMMITMENT = `0x${'55'.repeat(32)}` as const;
 
-const REVEALED: readonly Past[] = [
+const REVEALED: readonly BriefEvent[] = [
   created({ minBackersForGraduation: 2 }),
   ...joined(ANN, BOB, CYD),
   proposed(ANN, 1, 'ONE'),
@@ -30,13 +30,13 @@ const REVEALED: readonly Past[] = [
   revealed(BOB, { 'idea-1': 10_000, 'idea-2': 0 }),
 ];
 const submitted = { chainId: 1, nonce: 0, txHash: HASH, rawTransaction: HASH };
-const SUBMITTED: Past = [
+const SUBMITTED: BriefEvent = [
   HOURS.end,
   null,
   { type: 'relay.deploy_submitted', payload: { ideaId: 'idea-1', ...submitted } },
 ];
 const GRADUATED_AT = toTimestamp(HOURS.end);
-const DEPLOYED: Past = [
+const DEPLOYED: BriefEvent = [
   HOURS.end,
   null,
   {
@@ -44,7 +44,7 @@ const DEPLOYED: Past = [
     payload: { ideaId: 'idea-1', tokenAddress: TOKEN, txHash: HASH, graduatedAt: GRADUATED_AT },
   },
 ];
-const FAILED: Past = [
+const FAILED: BriefEvent = [
   HOURS.end,
   null,
   { type: 'idea.deploy_failed', payload: { ideaId: 'idea-1', txHash: HASH, reason: 'the ticker is taken' } },
@@ -109,7 +109,7 @@ describe('the chamber view', () => {
   });
 
   it('reports the progress of the root', () => {
-    const relayed: Past = [HOURS.end, null, { type: 'relay.commit_submitted', payload: submitted }];
+    const relayed: BriefEvent = [HOURS.end, null, { type: 'relay.commit_submitted', payload: submitted }];
     expect(chamberView(fold([created()]), HOURS.end).commitStatus).toBe('pending');
     expect(chamberView(fold([created(), relayed]), HOURS.end).commitStatus).toBe('submitted');
   });

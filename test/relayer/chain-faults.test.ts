@@ -7,37 +7,44 @@ import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts'
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
-import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage } from './stage.ts';
+import {
+  byHand,
+  expectRecordedOnce,
+  isSettled,
+  onChain,
+  openRelayerChain,
+  type RelayerChain,
+} from './relayer-chain.ts';
 
-let stage: Stage;
+let opened: RelayerChain;
 beforeEach(async () => {
-  stage = await openStage();
+  opened = await openRelayerChain();
 });
-afterEach(() => stage.close());
+afterEach(() => opened.close());
 
 const GWEI = 1_000_000_000n;
 
 test('a transaction that the pool dropped is rebroadcast unchanged', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer();
+  opened.relayer();
   await until(() => inPool(1));
   await rpc.request('anvil_dropAllTransactions', []);
   await until(() => inPool(1));
   await automine(true);
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
 test('a stuck transaction is replaced at its nonce with a fee raised by at least a tenth', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   await automine(false);
   addChamber(forum, 1, []);
-  stage.relayer();
+  opened.relayer();
   await until(() => inPool(1));
-  stage.clock.ahead += 31_000;
+  opened.clock.ahead += 31_000;
   await until(() => forum.facts('relay.commit_submitted').length === 2);
 
   const [first, second] = forum.facts('relay.commit_submitted');
@@ -48,34 +55,34 @@ test('a stuck transaction is replaced at its nonce with a fee raised by at least
   expect(after.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(before.maxPriorityFeePerGas * 11n);
   await automine(true);
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: second?.txHash }]);
 });
 
 test('a base fee above the transaction’s is met by a raised fee', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   addChamber(forum, 1, []);
-  stage.relayer();
+  opened.relayer();
   await until(() => inPool(1));
   await rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${(100n * GWEI).toString(16)}`]);
   await rpc.request('evm_mine', []);
-  stage.clock.ahead += 31_000;
+  opened.clock.ahead += 31_000;
   await until(() => forum.facts('relay.commit_submitted').length >= 2);
   await automine(true);
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('fees stop rising while no block is mined', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   addChamber(forum, 1, []);
-  stage.relayer();
+  opened.relayer();
   await until(() => inPool(1));
   for (let round = 0; round < 30; round++) {
     const count = forum.facts('relay.commit_submitted').length;
-    stage.clock.ahead += 31_000;
+    opened.clock.ahead += 31_000;
     await Promise.race([
       until(() => forum.facts('relay.commit_submitted').length > count),
       new Promise((resolve) => setTimeout(resolve, 150)),
@@ -91,93 +98,93 @@ test('fees stop rising while no block is mined', async () => {
 });
 
 test('the older of two variants counts when it is mined', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   addChamber(forum, 1, []);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => inPool(1));
-  stage.clock.ahead += 31_000;
+  opened.clock.ahead += 31_000;
   await until(() => forum.facts('relay.commit_submitted').length === 2);
   await relayer.stop();
   await rpc.request('anvil_dropAllTransactions', []);
   const [first] = forum.facts('relay.commit_submitted');
   await sendRaw(rpc, first?.rawTransaction ?? '0x');
   await rpc.request('evm_mine', []);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('chamber.committed')).toMatchObject([{ txHash: first?.txHash }]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('an outcome waits for its confirmations, and a transaction reorganized away before that is rebroadcast', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await rpc.request('anvil_mine', ['0x5']);
   addChamber(forum, 1, []);
-  stage.relayer({ confirmations: 3 });
-  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  opened.relayer({ confirmations: 3 });
+  await until(async () => (await onChain(opened, 1)).commits.length === 1);
   await rpc.request('anvil_reorg', [1, []]);
-  expect((await onChain(stage, 1)).commits).toHaveLength(0);
-  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  expect((await onChain(opened, 1)).commits).toHaveLength(0);
+  await until(async () => (await onChain(opened, 1)).commits.length === 1);
   await rpc.request('anvil_mine', ['0x1']);
   expect(forum.facts('chamber.committed')).toEqual([]);
   await rpc.request('anvil_mine', ['0x1']);
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
 });
 
 test('recorded transactions that a reorganization removed are rebroadcast unchanged', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await rpc.request('anvil_mine', ['0x5']);
   addChamber(forum, 1, [
     { ticker: 'ONE', backers: 1 },
     { ticker: 'TWO', backers: 1 },
   ]);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
   const before = forum.facts('idea.deployed');
   await rpc.request('anvil_reorg', [3, []]);
-  expect(await onChain(stage, 1)).toEqual({ commits: [], deployments: [] });
-  stage.clock.ahead += 6_000;
-  await until(async () => (await onChain(stage, 1)).deployments.length === 2);
+  expect(await onChain(opened, 1)).toEqual({ commits: [], deployments: [] });
+  opened.clock.ahead += 6_000;
+  await until(async () => (await onChain(opened, 1)).deployments.length === 2);
   expect(forum.facts('idea.deployed')).toEqual(before);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a restart after a reorganization rebroadcasts lost transactions before it reuses their nonces', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await rpc.request('anvil_mine', ['0x5']);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => isSettled(forum));
   await relayer.stop();
   await rpc.request('anvil_reorg', [2, []]);
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a relayer without funds raises an alert and resumes when funded', async () => {
-  const { forum, rpc } = stage;
-  const relayerAddress = openAccount(stage.chain.config.privateKey).address;
+  const { forum, rpc } = opened;
+  const relayerAddress = openAccount(opened.chain.config.privateKey).address;
   await rpc.request('anvil_setBalance', [relayerAddress, '0x0']);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toBe(`funds: relayer account ${relayerAddress} has insufficient funds for gas`);
   await rpc.request('anvil_setBalance', [relayerAddress, '0x56bc75e2d63100000']);
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
 test('funds that run out after signing delay the logged transaction and add no second one', async () => {
-  const { forum, rpc } = stage;
-  const relayerAddress = openAccount(stage.chain.config.privateKey).address;
+  const { forum, rpc } = opened;
+  const relayerAddress = openAccount(opened.chain.config.privateKey).address;
   await automine(false);
   addChamber(forum, 1, []);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => inPool(1));
   await rpc.request('anvil_dropAllTransactions', []);
   await rpc.request('anvil_setBalance', [relayerAddress, '0x0']);
@@ -190,50 +197,50 @@ test('funds that run out after signing delay the logged transaction and add no s
 });
 
 test('a nonce that another transaction used leads to a new transaction at the next nonce', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer();
+  opened.relayer();
   await until(() => inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
-  await sendRaw(rpc, await byHand(stage, { nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
+  await sendRaw(rpc, await byHand(opened, { nonce: first?.nonce ?? 0, fee: 50n * GWEI }));
   await rpc.request('evm_mine', []);
   await automine(true);
   await until(() => {
-    stage.clock.ahead += 200;
+    opened.clock.ahead += 200;
     return isSettled(forum);
   });
   const second = forum.facts('relay.commit_submitted').at(-1);
   expect(second?.nonce).toBe((first?.nonce ?? 0) + 1);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('nonces that were used by hand are skipped', async () => {
-  const { forum, rpc } = stage;
-  for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand(stage, { nonce }));
+  const { forum, rpc } = opened;
+  for (const nonce of [0, 1, 2]) await sendRaw(rpc, await byHand(opened, { nonce }));
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toMatchObject([{ nonce: 3 }]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('our root counts when it is on the chain already, with its own transaction', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
-  await until(async () => (await onChain(stage, 1)).commits.length === 1);
-  stage.relayer();
+  await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await until(async () => (await onChain(opened, 1)).commits.length === 1);
+  opened.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toEqual([]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('our root is found through a provider that limits eth_getLogs to 2,000 blocks', async () => {
-  const { forum, rpc, chain } = stage;
+  const { forum, rpc, chain } = opened;
   addChamber(forum, 1, []);
-  await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
-  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, forum.root(1)) }));
+  await until(async () => (await onChain(opened, 1)).commits.length === 1);
   for (let batch = 0; batch < 21; batch++) await rpc.request('anvil_mine', ['0x64']);
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   proxy.fault = (method, [filter]) => {
@@ -242,14 +249,14 @@ test('our root is found through a provider that limits eth_getLogs to 2,000 bloc
     const isTooWide = Number(toBlock) - Number(fromBlock) >= 2_000;
     return isTooWide ? { kind: 'error', message: 'block range too large' } : undefined;
   };
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
   proxy.close();
 }, 90_000);
 
 test('a node that rejects one job holds up no other, and a lasting rejection raises an alert', async () => {
-  const { forum, chain } = stage;
+  const { forum, chain } = opened;
   addChamber(forum, 1, []);
   addChamber(forum, 2, []);
   const rejected = commitChamberCall(1, forum.root(1));
@@ -258,12 +265,12 @@ test('a node that rejects one job holds up no other, and a lasting rejection rai
     method === 'eth_estimateGas' && (call as { readonly data: string }).data === rejected
       ? { kind: 'error', message: 'no luck today' }
       : undefined;
-  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => forum.state(2).settlement.committed !== null);
-  stage.clock.ahead += 31_000;
+  opened.clock.ahead += 31_000;
   await until(() => !relayer.status().ok);
   expect(relayer.status()).toMatchObject({ reason: 'chamber 1 (RPC): eth_estimateGas: no luck today', pending: 1 });
-  expect(stage.lines.filter((line) => line.includes('RPC request rejected'))).toHaveLength(1);
+  expect(opened.lines.filter((line) => line.includes('RPC request rejected'))).toHaveLength(1);
   proxy.fault = () => undefined;
   await until(() => isSettled(forum));
   await until(() => relayer.status().ok);
@@ -271,7 +278,7 @@ test('a node that rejects one job holds up no other, and a lasting rejection rai
 });
 
 test('a factory with another relayer raises an alert and fails no idea', async () => {
-  const { forum, rpc, chain } = stage;
+  const { forum, rpc, chain } = opened;
   const [deployer] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
   const data = creationCode('IdeaFactory', chain.config.registryAddress, deployer ?? '0x');
   const hash = await rpc.request('eth_sendTransaction', [{ from: deployer, data }]);
@@ -279,7 +286,7 @@ test('a factory with another relayer raises an alert and fails no idea', async (
     rpc.request('eth_getTransactionReceipt', [hash]) as Promise<{ contractAddress: `0x${string}` } | null>;
   await until(async () => (await receipt()) !== null);
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  const relayer = stage.relayer({ factoryAddress: (await receipt())?.contractAddress ?? '0x' });
+  const relayer = opened.relayer({ factoryAddress: (await receipt())?.contractAddress ?? '0x' });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toMatch(
     /^chain: the factory at 0x\w+: deployIdea refuses the account 0x\w+ \(NotRelayer/,
@@ -288,13 +295,13 @@ test('a factory with another relayer raises an alert and fails no idea', async (
 });
 
 test('a different root on the chain raises an alert and holds up no other chamber', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const other = `0x${'42'.repeat(32)}` as const;
-  await sendRaw(rpc, await byHand(stage, { to: 'registry', data: commitChamberCall(1, other) }));
-  await until(async () => (await onChain(stage, 1)).commits.length === 1);
+  await sendRaw(rpc, await byHand(opened, { to: 'registry', data: commitChamberCall(1, other) }));
+  await until(async () => (await onChain(opened, 1)).commits.length === 1);
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => forum.facts('idea.deployed').length === 1);
   expect(relayer.status()).toMatchObject({
     ok: false,
@@ -305,7 +312,7 @@ test('a different root on the chain raises an alert and holds up no other chambe
 });
 
 test('a token counts when it is on the chain already, with its own transaction', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
   const [idea] = forum.state(1).ideas;
   if (idea === undefined) throw new Error('no idea');
@@ -313,20 +320,20 @@ test('a token counts when it is on the chain already, with its own transaction',
   forum.beforeRecord = (fact) => {
     if (fact.type === 'relay.deploy_submitted' && isHeld) throw new Error('held');
   };
-  const first = stage.relayer();
+  const first = opened.relayer();
   await until(() => forum.facts('chamber.committed').length === 1);
   await first.stop();
   isHeld = false;
-  await sendRaw(rpc, await byHand(stage, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
-  await until(async () => (await onChain(stage, 1)).deployments.length === 1);
-  stage.relayer();
+  await sendRaw(rpc, await byHand(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
+  await until(async () => (await onChain(opened, 1)).deployments.length === 1);
+  opened.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a deployment that reverts in its block is recorded with transaction and reason', async () => {
-  const { forum, chain } = stage;
+  const { forum, chain } = opened;
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   let lies = 1;
   proxy.fault = (method) => {
@@ -336,7 +343,7 @@ test('a deployment that reverts in its block is recorded with transaction and re
       : undefined;
   };
   addChamber(forum, 1, [{ ticker: 'NOBODY', backers: 1, creatorWallet: `0x${'0'.repeat(40)}` }]);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
   const [submitted] = forum.facts('relay.deploy_submitted');
   expect(forum.facts('idea.deploy_failed')).toEqual([
@@ -346,25 +353,25 @@ test('a deployment that reverts in its block is recorded with transaction and re
 });
 
 test('a transaction that ran out of gas is replaced by a new one', async () => {
-  const { forum, chain } = stage;
+  const { forum, chain } = opened;
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   let lies = 1;
   proxy.fault = (method) =>
     method === 'eth_estimateGas' && lies-- > 0 ? { kind: 'result', result: '0x7530' } : undefined;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted')).toHaveLength(2);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
   proxy.close();
 });
 
 function automine(isOn: boolean): Promise<unknown> {
-  return stage.rpc.request('evm_setAutomine', [isOn]).then(() => isOn && stage.rpc.request('evm_mine', []));
+  return opened.rpc.request('evm_setAutomine', [isOn]).then(() => isOn && opened.rpc.request('evm_mine', []));
 }
 
 async function inPool(count: number): Promise<boolean> {
-  const { pending } = (await stage.rpc.request('txpool_status', [])) as { readonly pending: string };
+  const { pending } = (await opened.rpc.request('txpool_status', [])) as { readonly pending: string };
   return Number(pending) === count;
 }
 

@@ -3,20 +3,20 @@ import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { isSettled, onChain, openStage, type Stage } from './stage.ts';
+import { isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-let stage: Stage;
+let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
-  stage = await openStage();
-  proxy = await openFaultProxy(stage.chain.config.rpcUrl);
-  addChamber(stage.forum, 1, [
+  opened = await openRelayerChain();
+  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
+  addChamber(opened.forum, 1, [
     { ticker: 'ONE', backers: 1 },
     { ticker: 'TWO', backers: 1 },
   ]);
 });
 afterEach(async () => {
-  await stage.close();
+  await opened.close();
   proxy.close();
 });
 
@@ -24,28 +24,28 @@ const TYPES = ['relay.commit_submitted', 'chamber.committed', 'relay.deploy_subm
 
 test.each(TYPES)('a log that cannot take %s for a while delays the work but repeats nothing', async (type) => {
   let failures = 0;
-  stage.forum.beforeRecord = (fact) => {
+  opened.forum.beforeRecord = (fact) => {
     if (fact.type === type && failures++ < 3) throw new Error('the disk is full');
   };
-  stage.relayer();
-  await until(() => isSettled(stage.forum));
+  opened.relayer();
+  await until(() => isSettled(opened.forum));
   expect(failures).toBeGreaterThan(3);
   await expectOnce();
 });
 
 test.each(TYPES)('a relayer killed before it could log %s leaves nothing that the next one repeats', async (type) => {
   let isReached = false;
-  stage.forum.beforeRecord = (fact) => {
+  opened.forum.beforeRecord = (fact) => {
     if (fact.type !== type) return;
     isReached = true;
     throw new Error('killed');
   };
-  const first = stage.relayer();
+  const first = opened.relayer();
   await until(() => isReached);
   await first.stop();
-  stage.forum.beforeRecord = () => {};
-  stage.relayer();
-  await until(() => isSettled(stage.forum));
+  opened.forum.beforeRecord = () => {};
+  opened.relayer();
+  await until(() => isSettled(opened.forum));
   await expectOnce();
 });
 
@@ -53,18 +53,18 @@ test.each(['relay.commit_submitted', 'relay.deploy_submitted'] as const)(
   'a relayer killed after it logged %s and before it sent it leaves bytes that the next one sends',
   async (type) => {
     let isLogged = false;
-    stage.forum.beforeRecord = (fact) => {
+    opened.forum.beforeRecord = (fact) => {
       isLogged ||= fact.type === type;
     };
     proxy.fault = (method) => (isLogged && method === 'eth_sendRawTransaction' ? { kind: 'reset' } : undefined);
-    const first = stage.relayer({ rpcUrl: proxy.url });
+    const first = opened.relayer({ rpcUrl: proxy.url });
     await until(() => isLogged);
     await first.stop();
-    const [logged] = stage.forum.facts(type);
-    stage.relayer();
-    await until(() => isSettled(stage.forum));
+    const [logged] = opened.forum.facts(type);
+    opened.relayer();
+    await until(() => isSettled(opened.forum));
     await expectOnce();
-    const { commits, deployments } = await onChain(stage, 1);
+    const { commits, deployments } = await onChain(opened, 1);
     expect([...commits, ...deployments]).toContain(logged?.txHash);
   },
 );
@@ -74,33 +74,33 @@ test('relayers killed at random, over a bad RPC and a bad disk, leave one transa
   const seed = Number(SEED ?? Math.floor(Math.random() * 2 ** 31));
   const chance = randomFrom(seed);
   for (let chamberId = 2; chamberId <= 8; chamberId++) {
-    addChamber(stage.forum, chamberId, [{ ticker: 'T', backers: 2 }], { closesInMillis: chamberId * 200 });
+    addChamber(opened.forum, chamberId, [{ ticker: 'T', backers: 2 }], { closesInMillis: chamberId * 200 });
   }
-  stage.forum.beforeRecord = (_fact: ServiceFact) => {
+  opened.forum.beforeRecord = (_fact: ServiceFact) => {
     if (chance() < 0.1) throw new Error('the disk is full');
   };
   proxy.fault = () => (chance() < 0.1 ? { kind: chance() < 0.5 ? 'reset' : 'lost' } : undefined);
   const end = performance.now() + 4_000;
   while (performance.now() < end) {
-    const relayer = stage.relayer({ rpcUrl: proxy.url });
+    const relayer = opened.relayer({ rpcUrl: proxy.url });
     await new Promise((resolve) => setTimeout(resolve, chance() * 250));
     await relayer.stop();
   }
-  stage.forum.beforeRecord = () => {};
-  stage.relayer();
-  await until(() => isSettled(stage.forum));
+  opened.forum.beforeRecord = () => {};
+  opened.relayer();
+  await until(() => isSettled(opened.forum));
   await expectOnce(`seed ${seed}`);
 });
 
 /** Every job has one transaction in the log and one on the chain, and they are the same. */
 async function expectOnce(hint = ''): Promise<void> {
-  const { forum } = stage;
+  const { forum } = opened;
   for (const [chamberId, events] of forum.events) {
     const submitted = events.filter((event) => event.type === 'relay.commit_submitted');
     const deploys = events.filter((event) => event.type === 'relay.deploy_submitted');
     const ideas = deploys.map(({ payload }) => payload.ideaId);
     expect(new Set(ideas).size, hint).toBe(ideas.length);
-    expect(await onChain(stage, chamberId), hint).toEqual({
+    expect(await onChain(opened, chamberId), hint).toEqual({
       commits: submitted.map(({ payload }) => payload.txHash),
       deployments: deploys.map(({ payload }) => payload.txHash),
     });

@@ -7,7 +7,7 @@ import { debating, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { flipBit } from '../log/entries.ts';
-import { onChain } from './stage.ts';
+import { onChain } from './relayer-chain.ts';
 
 /** Three chambers of one member; the events of the first chamber follow the registration of its member. */
 async function write(path: string) {

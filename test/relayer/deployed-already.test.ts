@@ -5,36 +5,43 @@ import { REFERENCE } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { byHand, expectRecordedOnce, isSettled, onChain, openStage, type Stage } from './stage.ts';
+import {
+  byHand,
+  expectRecordedOnce,
+  isSettled,
+  onChain,
+  openRelayerChain,
+  type RelayerChain,
+} from './relayer-chain.ts';
 
-let stage: Stage;
+let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
-  stage = await openStage();
-  proxy = await openFaultProxy(stage.chain.config.rpcUrl);
-  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  opened = await openRelayerChain();
+  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
+  addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
 });
 afterEach(async () => {
-  await stage.close();
+  await opened.close();
   proxy.close();
 });
 
 test('a token deployed between the start of the round and the estimate counts', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   const [idea] = forum.state(1).ideas;
   if (idea === undefined) throw new Error('no idea');
   let isDeployed = false;
   proxy.fault = async (method) => {
     if (method !== 'eth_estimateGas' || isDeployed || forum.facts('chamber.committed').length === 0) return undefined;
     isDeployed = true;
-    await sendRaw(stage.rpc, await byHand(stage, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
-    await until(async () => (await onChain(stage, 1)).deployments.length === 1);
+    await sendRaw(opened.rpc, await byHand(opened, { nonce: 1, to: 'factory', data: REFERENCE.deployCall(1, idea) }));
+    await until(async () => (await onChain(opened, 1)).deployments.length === 1);
     return undefined;
   };
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
   expect(forum.facts('idea.deploy_failed')).toEqual([]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 const REVERTS: readonly (readonly [string, Fault | undefined])[] = [
@@ -44,7 +51,7 @@ const REVERTS: readonly (readonly [string, Fault | undefined])[] = [
 test.each(REVERTS)(
   'a deployment whose traces are late and that reverts, when tried anew, %s is waited for',
   async (_title, revert) => {
-    const { forum } = stage;
+    const { forum } = opened;
     let isHidden = true;
     proxy.fault = (method) => {
       if (!isHidden || forum.facts('relay.deploy_submitted').length === 0) return undefined;
@@ -53,9 +60,9 @@ test.each(REVERTS)(
       const isTrace = method === 'eth_getTransactionReceipt' || method === 'eth_getTransactionByHash';
       return isTrace ? { kind: 'result', result: null } : undefined;
     };
-    const relayer = stage.relayer({ rpcUrl: proxy.url });
+    const relayer = opened.relayer({ rpcUrl: proxy.url });
     await until(() => {
-      stage.clock.ahead += 100;
+      opened.clock.ahead += 100;
       return !relayer.status().ok;
     });
     expect(forum.facts('idea.deploy_failed')).toEqual([]);
@@ -63,6 +70,6 @@ test.each(REVERTS)(
     await until(() => isSettled(forum));
     expect(relayer.status().ok).toBe(true);
     expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
-    await expectRecordedOnce(stage);
+    await expectRecordedOnce(opened);
   },
 );

@@ -15,7 +15,7 @@ import { openAccount } from '../../src/relayer/transactions.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { MemoryForum } from './memory-forum.ts';
-import { expectRecordedOnce, isSettled, onChain, recordingLogger } from './stage.ts';
+import { expectRecordedOnce, isSettled, onChain, recordingLogger } from './relayer-chain.ts';
 
 let folder: string;
 let stateFile: string;

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import type { MemoryForum } from './memory-forum.ts';
-import { openStage, type Stage } from './stage.ts';
+import { openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 /** Linux counts the nanoseconds that this thread was on a CPU, which other processes do not change. */
 const SCHEDSTAT = '/proc/thread-self/schedstat';
@@ -16,14 +16,14 @@ const TURN_MILLIS_MAX = 30;
 /** Collecting garbage may lengthen one. */
 const SLOW_TURNS_MAX = 1;
 
-let stage: Stage;
+let opened: RelayerChain;
 beforeEach(async () => {
-  stage = await openStage();
+  opened = await openRelayerChain();
 });
-afterEach(() => stage.close());
+afterEach(() => opened.close());
 
 test.skipIf(!existsSync(SCHEDSTAT))('deploys many long ideas in short turns of the event loop', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   const description = '猫'.repeat(8_192);
   const ideas = Array.from({ length: IDEAS }, (_, index) => ({
     ticker: `T${index}`,
@@ -31,7 +31,7 @@ test.skipIf(!existsSync(SCHEDSTAT))('deploys many long ideas in short turns of t
     description,
   }));
   addChamber(forum, 1, ideas.slice(0, WARM_UP_IDEAS));
-  stage.relayer();
+  opened.relayer();
   await until(() => forum.facts('idea.deployed').length === WARM_UP_IDEAS);
   addChamber(forum, 2, ideas);
   const turns = measureTurns();
@@ -41,11 +41,11 @@ test.skipIf(!existsSync(SCHEDSTAT))('deploys many long ideas in short turns of t
 });
 
 test('encodes the text of an idea once for its estimate and its signature, however many rounds follow', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   const ideas = Array.from({ length: IDEAS }, (_, index) => ({ ticker: `T${index}`, backers: 1 as const }));
   addChamber(forum, 1, ideas);
   const encoded = countEncodings(forum);
-  stage.relayer();
+  opened.relayer();
   await until(() => forum.facts('idea.deployed').length === IDEAS);
   // Once each, and again where the node did not answer. Before: every graduate, several times in each round.
   expect(encoded.count).toBeLessThan(2 * IDEAS);

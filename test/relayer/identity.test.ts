@@ -5,7 +5,7 @@ import { probeChain } from '../../src/relayer/identity.ts';
 import { openRpc } from '../../src/relayer/rpc.ts';
 import { openAccount } from '../../src/relayer/transactions.ts';
 import { openFaultProxy } from './fault-proxy.ts';
-import { recordingLogger } from './stage.ts';
+import { recordingLogger } from './relayer-chain.ts';
 
 let chain: DevChain;
 let config: RelayerConfig;

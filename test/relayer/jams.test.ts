@@ -7,16 +7,16 @@ import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts'
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { expectRecordedOnce, isSettled, openStage, type Stage } from './stage.ts';
+import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-let stage: Stage;
+let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
-  stage = await openStage();
-  proxy = await openFaultProxy(stage.chain.config.rpcUrl);
+  opened = await openRelayerChain();
+  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
 });
 afterEach(async () => {
-  await stage.close();
+  await opened.close();
   proxy.close();
 });
 
@@ -25,46 +25,46 @@ const FEE_BUMP_MILLIS = 31_000;
 const IDEA = [{ ticker: 'ONE', backers: 1 }] as const;
 
 test('a restart fills the nonces that the node lost below others that it kept', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, []);
-  const first = stage.relayer();
+  const first = opened.relayer();
   await until(() => inPool(3));
   await first.stop();
   const [lowest] = forum.facts('relay.commit_submitted');
   await rpc.request('anvil_dropTransaction', [lowest?.txHash]);
   await automine(true);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 1, 2]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a restart while the node reports fewer transactions than it has mined repeats none', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   addChamber(forum, 1, IDEA);
-  const first = stage.relayer();
+  const first = opened.relayer();
   await until(() => isSettled(forum));
   await first.stop();
   addChamber(forum, 2, IDEA);
   proxy.fault = (method) => (method === 'eth_getTransactionCount' ? { kind: 'result', result: '0x0' } : undefined);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.filter((method) => method === 'eth_sendRawTransaction').length > 2);
   proxy.fault = () => undefined;
   await untilSettled();
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 2]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('receipts, transactions and logs that all come minutes late delay the work and repeat nothing', async () => {
-  const { forum, clock } = stage;
+  const { forum, clock } = opened;
   const late = ['eth_getTransactionReceipt', 'eth_getTransactionByHash'];
   proxy.fault = (method) => {
     if (late.includes(method)) return { kind: 'result', result: null };
     return method === 'eth_getLogs' ? { kind: 'result', result: [] } : undefined;
   };
   addChamber(forum, 1, IDEA);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   for (let minute = 0; minute < 5; minute++) {
     const before = proxy.requests.length;
@@ -74,14 +74,14 @@ test('receipts, transactions and logs that all come minutes late delay the work 
   proxy.fault = () => undefined;
   await untilSettled();
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a node that wants half as much more for a replacement gets it', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   addChamber(forum, 1, []);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
   proxy.fault = (method, [raw]) => {
@@ -89,17 +89,17 @@ test('a node that wants half as much more for a replacement gets it', async () =
     const isEnough = feeOf(raw) * 2n >= feeOf(first?.rawTransaction) * 3n;
     return isEnough ? undefined : { kind: 'error', message: 'replacement transaction underpriced' };
   };
-  stage.clock.ahead += FEE_BUMP_MILLIS;
+  opened.clock.ahead += FEE_BUMP_MILLIS;
   const bytes = (one: RelayTransaction | undefined) => feeOf(one?.rawTransaction);
   await until(() => bytes(forum.facts('relay.commit_submitted').at(-1)) * 2n >= bytes(first) * 3n);
   await until(async () => (await rpc.request('eth_getTransactionByHash', [first?.txHash])) === null);
   await automine(true);
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('an RPC that acknowledges a transaction and forgets it at once gets it again with a raised fee', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   proxy.fault = (method) => {
     const isFirst = forum.facts('relay.commit_submitted').length === 1;
     return method === 'eth_sendRawTransaction' && isFirst
@@ -107,19 +107,19 @@ test('an RPC that acknowledges a transaction and forgets it at once gets it agai
       : undefined;
   };
   addChamber(forum, 1, IDEA);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.filter((method) => method === 'eth_sendRawTransaction').length > 2);
-  stage.clock.ahead += FEE_BUMP_MILLIS;
+  opened.clock.ahead += FEE_BUMP_MILLIS;
   await until(() => isSettled(forum));
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([0, 0]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('an RPC that still knows a transaction that its pool has dropped gets one with a raised fee', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   await automine(false);
   addChamber(forum, 1, IDEA);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => inPool(1));
   const [first] = forum.facts('relay.commit_submitted');
   proxy.fault = (method, [raw]) =>
@@ -128,13 +128,13 @@ test('an RPC that still knows a transaction that its pool has dropped gets one w
       : undefined;
   await rpc.request('anvil_dropAllTransactions', []);
   await automine(true);
-  stage.clock.ahead += FEE_BUMP_MILLIS;
+  opened.clock.ahead += FEE_BUMP_MILLIS;
   await until(() => isSettled(forum));
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a minimum tip above all that the RPC suggests raises an alert until it suggests enough', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   const minimum = 25n * GWEI;
   proxy.fault = (method, [raw]) => {
     const isTooLow = method === 'eth_sendRawTransaction' && (decode(raw).maxPriorityFeePerGas ?? 0n) < minimum;
@@ -143,7 +143,7 @@ test('a minimum tip above all that the RPC suggests raises an alert until it sug
       : undefined;
   };
   addChamber(forum, 1, IDEA);
-  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toBe('chamber 1: the RPC rejects a fee far above the one that it suggests');
   const { fault } = proxy;
@@ -151,33 +151,33 @@ test('a minimum tip above all that the RPC suggests raises an alert until it sug
     method === 'eth_maxPriorityFeePerGas' ? { kind: 'result', result: '0x5d21dba00' } : fault(method, params);
   await until(() => isSettled(forum));
   await until(() => relayer.status().ok);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a spike of the base fee holds up no queue: each nonce is raised in its turn', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   await automine(false);
   for (const chamberId of [1, 2, 3]) addChamber(forum, chamberId, []);
-  stage.relayer();
+  opened.relayer();
   await until(() => inPool(3));
   await spike(100n * GWEI);
   await automine(true);
   await until(() => {
-    stage.clock.ahead += 1_000;
+    opened.clock.ahead += 1_000;
     return isSettled(forum);
   });
   const nonces = forum.facts('chamber.committed').length;
   expect(nonces).toBe(3);
   const fees = forum.facts('relay.commit_submitted').map(({ rawTransaction }) => feeOf(rawTransaction));
   for (const fee of fees) expect(fee).toBeLessThan(1_000n * GWEI);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a spike that the account cannot pay for is waited out with the transaction that it can', async () => {
-  const { forum, rpc, chain } = stage;
+  const { forum, rpc, chain } = opened;
   await automine(false);
   addChamber(forum, 1, []);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => inPool(1));
   const { gas = 0n, maxFeePerGas = 0n } = parseTransaction(
     forum.facts('relay.commit_submitted')[0]?.rawTransaction ?? '0x',
@@ -185,7 +185,7 @@ test('a spike that the account cannot pay for is waited out with the transaction
   const { address } = openAccount(chain.config.privateKey);
   await rpc.request('anvil_setBalance', [address, `0x${(2n * gas * maxFeePerGas).toString(16)}`]);
   await spike(100n * GWEI);
-  stage.clock.ahead += FEE_BUMP_MILLIS;
+  opened.clock.ahead += FEE_BUMP_MILLIS;
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toMatch(/insufficient funds/);
   await rpc.request('anvil_dropAllTransactions', []);
@@ -196,30 +196,30 @@ test('a spike that the account cannot pay for is waited out with the transaction
   for (const { rawTransaction } of forum.facts('relay.commit_submitted')) {
     expect(feeOf(rawTransaction)).toBeLessThanOrEqual(2n * maxFeePerGas);
   }
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 /** The base fee of the next block, which is mined without any transaction that pays less. */
 async function spike(baseFee: bigint): Promise<void> {
-  await stage.rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`]);
-  await stage.rpc.request('evm_mine', []);
+  await opened.rpc.request('anvil_setNextBlockBaseFeePerGas', [`0x${baseFee.toString(16)}`]);
+  await opened.rpc.request('evm_mine', []);
 }
 
 async function automine(isOn: boolean): Promise<void> {
-  await stage.rpc.request('evm_setAutomine', [isOn]);
-  if (isOn) await stage.rpc.request('evm_mine', []);
+  await opened.rpc.request('evm_setAutomine', [isOn]);
+  if (isOn) await opened.rpc.request('evm_mine', []);
 }
 
 async function inPool(count: number): Promise<boolean> {
-  const { pending } = (await stage.rpc.request('txpool_status', [])) as { readonly pending: string };
+  const { pending } = (await opened.rpc.request('txpool_status', [])) as { readonly pending: string };
   return Number(pending) === count;
 }
 
 /** Moves the clock on, so that what has to last for a while has lasted. */
 async function untilSettled(): Promise<void> {
   await until(() => {
-    stage.clock.ahead += 200;
-    return isSettled(stage.forum);
+    opened.clock.ahead += 200;
+    return isSettled(opened.forum);
   });
 }
 

@@ -7,13 +7,20 @@ import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts'
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
-import { expectRecordedOnce, isSettled, onChain, openStage, type Stage, sendForeign } from './stage.ts';
+import {
+  expectRecordedOnce,
+  isSettled,
+  onChain,
+  openRelayerChain,
+  type RelayerChain,
+  sendForeign,
+} from './relayer-chain.ts';
 
-let stage: Stage;
+let opened: RelayerChain;
 beforeEach(async () => {
-  stage = await openStage();
+  opened = await openRelayerChain();
 });
-afterEach(() => stage.close());
+afterEach(() => opened.close());
 
 const IDEAS = [
   { ticker: 'ONE', backers: 1 },
@@ -21,49 +28,49 @@ const IDEAS = [
 ] as const;
 
 test('a nonce gap that a reorganization left below a signed transaction is filled', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
-  for (const nonce of [0, 1]) await sendForeign(stage, nonce);
+  for (const nonce of [0, 1]) await sendForeign(opened, nonce);
   await rpc.request('evm_setAutomine', [false]);
   addChamber(forum, 1, IDEAS);
-  stage.relayer();
+  opened.relayer();
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   await rpc.request('evm_revert', [snapshot]);
   await mine();
   await untilSettled();
   expect(forum.facts('relay.commit_submitted').map(({ nonce }) => nonce)).toEqual([2, 0]);
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
 });
 
 test('a node that reports too high a nonce for a while delays the work', async () => {
-  const { forum, chain } = stage;
+  const { forum, chain } = opened;
   const proxy = await openFaultProxy(chain.config.rpcUrl);
   proxy.fault = (method) => (method === 'eth_getTransactionCount' ? { kind: 'result', result: '0x3' } : undefined);
   addChamber(forum, 1, IDEAS);
-  stage.relayer({ rpcUrl: proxy.url });
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => forum.facts('relay.commit_submitted').length === 1);
   proxy.fault = () => undefined;
   await untilSettled();
-  await expectRecordedOnce(stage);
+  await expectRecordedOnce(opened);
   proxy.close();
 });
 
 test('recorded transactions above a nonce gap are brought back too', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
-  await sendForeign(stage, 0);
+  await sendForeign(opened, 0);
   addChamber(forum, 1, IDEAS);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
   await rpc.request('evm_revert', [snapshot]);
   await untilOnChain(1, IDEAS.length);
 });
 
 test('a recorded transaction that was lost gets a raised fee at its nonce and holds up no other', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   const snapshot = await rpc.request('evm_snapshot', []);
   addChamber(forum, 1, IDEAS);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => isSettled(forum));
   await rpc.request('evm_setAutomine', [false]);
   await rpc.request('evm_revert', [snapshot]);
@@ -71,7 +78,7 @@ test('a recorded transaction that was lost gets a raised fee at its nonce and ho
   await rpc.request('evm_mine', []);
   addChamber(forum, 2, []);
   await until(() => {
-    stage.clock.ahead += 1_000;
+    opened.clock.ahead += 1_000;
     return forum.facts('relay.commit_submitted').length >= 3;
   });
   expect(relayer.status().pending).toBeGreaterThan(0);
@@ -87,9 +94,9 @@ test('a recorded transaction that was lost gets a raised fee at its nonce and ho
 });
 
 test('a new key starts at its own nonces and continues the old key’s open work', async () => {
-  const { forum, rpc, chain } = stage;
+  const { forum, rpc, chain } = opened;
   addChamber(forum, 1, IDEAS);
-  const first = stage.relayer();
+  const first = opened.relayer();
   await until(() => isSettled(forum));
   await rpc.request('evm_setAutomine', [false]);
   addChamber(forum, 2, IDEAS);
@@ -103,30 +110,30 @@ test('a new key starts at its own nonces and continues the old key’s open work
   await rpc.request('anvil_setBalance', [address, '0x56bc75e2d63100000']);
   const registryAddress = await create(creationCode('ChamberRegistry', address));
   const factoryAddress = await create(creationCode('IdeaFactory', registryAddress, address));
-  stage.relayer({ privateKey, registryAddress, factoryAddress });
+  opened.relayer({ privateKey, registryAddress, factoryAddress });
   await untilSettled();
   expect(forum.state(2).settlement.commitSubmitted.map(({ nonce }) => nonce)).toEqual([3, 0]);
-  const settled = { ...stage, chain: { ...chain, config: { ...chain.config, registryAddress, factoryAddress } } };
+  const settled = { ...opened, chain: { ...chain, config: { ...chain.config, registryAddress, factoryAddress } } };
   expect(await onChain(settled, 2)).toMatchObject({ commits: [expect.anything()], deployments: [{}, {}] });
 });
 
 async function mine(): Promise<void> {
-  await stage.rpc.request('evm_setAutomine', [true]);
-  await stage.rpc.request('evm_mine', []);
+  await opened.rpc.request('evm_setAutomine', [true]);
+  await opened.rpc.request('evm_mine', []);
 }
 
 /** Moves the clock on, so that what has to last for a while has lasted. */
 async function untilSettled(): Promise<void> {
   await until(() => {
-    stage.clock.ahead += 200;
-    return isSettled(stage.forum);
+    opened.clock.ahead += 200;
+    return isSettled(opened.forum);
   });
 }
 
 async function untilOnChain(chamberId: number, deployed: number): Promise<void> {
   await until(async () => {
-    stage.clock.ahead += 200;
-    const { commits, deployments } = await onChain(stage, chamberId);
+    opened.clock.ahead += 200;
+    const { commits, deployments } = await onChain(opened, chamberId);
     return commits.length === 1 && deployments.length === deployed;
   });
 }
@@ -136,7 +143,7 @@ function feeOf(transaction: RelayTransaction | undefined): bigint {
 }
 
 async function create(data: `0x${string}`): Promise<`0x${string}`> {
-  const { rpc } = stage;
+  const { rpc } = opened;
   const [deployer] = (await rpc.request('eth_accounts', [])) as `0x${string}`[];
   const hash = await rpc.request('eth_sendTransaction', [{ from: deployer, data }]);
   const receipt = () =>

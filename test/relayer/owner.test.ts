@@ -5,17 +5,17 @@ import { orRevert, readCall, readGas, readLogs } from '../../src/relayer/chain-c
 import { creationCode, RELAYED_ABI, revertError } from '../../src/relayer/contracts.ts';
 import { type ContractAddresses, readRoles, setRelayer } from '../../src/relayer/owner.ts';
 import { deployFor, fund, NEXT, openOwner } from './owner-account.ts';
-import { openStage, type Stage } from './stage.ts';
+import { openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
 const ABI = parseAbi(['function transferOwnership(address next)', 'function acceptOwnership()']);
 
-let stage: Stage;
+let opened: RelayerChain;
 let contracts: ContractAddresses;
 beforeEach(async () => {
-  stage = await openStage();
-  contracts = await deployFor(stage.rpc, stage.chain.config.privateKey);
+  opened = await openRelayerChain();
+  contracts = await deployFor(opened.rpc, opened.chain.config.privateKey);
 });
-afterEach(() => stage.close());
+afterEach(() => opened.close());
 
 function setRelayerCall(next: Address) {
   return encodeFunctionData({ abi: RELAYED_ABI, functionName: 'setRelayer', args: [next] });
@@ -28,7 +28,7 @@ async function errorOf(call: Promise<unknown>): Promise<string | undefined> {
 
 describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) => {
   test('a change of the relayer names the previous and the next one', async () => {
-    const { rpc } = stage;
+    const { rpc } = opened;
     const before = await readRoles(rpc, contracts[name]);
     await setRelayer(await openOwner(rpc), contracts, NEXT);
     const args = { previous: before?.relayer, next: NEXT };
@@ -39,7 +39,7 @@ describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) =>
   });
 
   test('only the owner may change it, and never to the zero address', async () => {
-    const { rpc } = stage;
+    const { rpc } = opened;
     const [to, owner] = [contracts[name], (await openOwner(rpc)).account.address];
     expect(await errorOf(readCall(rpc, { from: NEXT, to, data: setRelayerCall(NEXT) }))).toBe(
       'OwnableUnauthorizedAccount',
@@ -48,7 +48,7 @@ describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) =>
   });
 
   test('another owner must accept before it is one', async () => {
-    const { rpc } = stage;
+    const { rpc } = opened;
     const { account } = await openOwner(rpc);
     const to = contracts[name];
     await fund(rpc, NEXT);
@@ -65,7 +65,7 @@ describe.each(['registryAddress', 'factoryAddress'] as const)('at %s', (name) =>
 });
 
 test('neither contract can be made for the zero address', async () => {
-  const { rpc } = stage;
+  const { rpc } = opened;
   const codes = [
     creationCode('ChamberRegistry', zeroAddress),
     creationCode('IdeaFactory', contracts.registryAddress, zeroAddress),
@@ -76,7 +76,7 @@ test('neither contract can be made for the zero address', async () => {
 });
 
 test('a delegated account (EIP-7702) may be the relayer, a contract may not', async () => {
-  const { rpc } = stage;
+  const { rpc } = opened;
   const owner = await openOwner(rpc);
   await expect(setRelayer(owner, contracts, contracts.factoryAddress)).rejects.toThrow('is a contract');
   await rpc.request('anvil_setCode', [NEXT, `0xef0100${pad('0x12', { size: 20 }).slice(2)}`]);

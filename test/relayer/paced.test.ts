@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Agent, ForumClient, type Phase } from '../../src/client/index.ts';
 import type { Service } from '../../src/service/start.ts';
-import { newChamber, REGISTRATION } from '../client/stage.ts';
+import { newChamber, REGISTRATION } from '../client/live-service.ts';
 import { openService } from '../kit/open-service.ts';
 import { until } from '../kit/until.ts';
 

@@ -9,15 +9,15 @@ import { addChamber } from './chambers.ts';
 import { type Fault, openFaultProxy } from './fault-proxy.ts';
 import { deployFor, NEXT_KEY } from './owner-account.ts';
 import { quorumContracts, SETTINGS } from './quorum-file.ts';
-import { expectRecordedOnce, isSettled, openStage, type Stage } from './stage.ts';
+import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-let stage: Stage;
+let stage: RelayerChain;
 let wiring: Pick<RelayerConfig, 'contracts' | 'registryAddress' | 'factoryAddress'>;
 beforeEach(async () => {
-  const opened = await openStage();
+  const opened = await openRelayerChain();
   const addresses = await deployFor(opened.rpc, opened.chain.config.privateKey, 'quorum');
   wiring = { ...addresses, contracts: quorumContracts() };
-  stage = { ...opened, chain: { config: { ...opened.chain.config, ...wiring } } as Stage['chain'] };
+  stage = { ...opened, chain: { config: { ...opened.chain.config, ...wiring } } as RelayerChain['chain'] };
 });
 afterEach(() => stage.close());
 

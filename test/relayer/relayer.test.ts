@@ -4,22 +4,22 @@ import { readCall } from '../../src/relayer/chain-client.ts';
 import { REFERENCE } from '../../src/relayer/contracts.ts';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
-import { isSettled, onChain, openStage, type Stage } from './stage.ts';
+import { isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-let stage: Stage;
+let opened: RelayerChain;
 beforeEach(async () => {
-  stage = await openStage();
+  opened = await openRelayerChain();
 });
-afterEach(() => stage.close());
+afterEach(() => opened.close());
 
 test('commits the root of a closed chamber and deploys the token of each graduate', async () => {
-  const { forum, rpc, chain } = stage;
+  const { forum, rpc, chain } = opened;
   addChamber(forum, 1, [
     { ticker: 'ONE', backers: 2 },
     { ticker: 'TWO', backers: 0 },
     { ticker: 'THREE', backers: 1 },
   ]);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => isSettled(forum));
 
   const { committed, commitSubmitted, deployments } = forum.state(1).settlement;
@@ -27,14 +27,14 @@ test('commits the root of a closed chamber and deploys the token of each graduat
   expect(await readCall(rpc, { to: chain.config.registryAddress, data: REFERENCE.rootCall(1) })).toBe(forum.root(1));
   expect([...deployments.keys()]).toEqual(['idea-1', 'idea-3']);
   const outcomes = [...deployments.values()].map(({ outcome }) => outcome?.txHash);
-  expect(await onChain(stage, 1)).toEqual({ commits: [committed?.txHash], deployments: outcomes });
+  expect(await onChain(opened, 1)).toEqual({ commits: [committed?.txHash], deployments: outcomes });
   expect(relayer.status()).toEqual({ ok: true, pending: 0, failed: 0, leads: true });
 });
 
 test('records the times of the blocks', async () => {
-  const { forum, rpc } = stage;
+  const { forum, rpc } = opened;
   addChamber(forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
 
   const { settlement } = forum.state(1);
@@ -49,9 +49,9 @@ test('records the times of the blocks', async () => {
 });
 
 test('leaves a chamber alone until its reveal deadline and settles it soon after', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   addChamber(forum, 1, [], { closesInMillis: 400 });
-  stage.relayer();
+  opened.relayer();
   const deadline = forum.state(1).deadlines.allocateRevealDeadline;
   await until(async () => forum.now() >= deadline && (await isSettled(forum)));
 
@@ -60,16 +60,16 @@ test('leaves a chamber alone until its reveal deadline and settles it soon after
 });
 
 test('settles many chambers at once with one transaction for each job', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   const chamberIds = Array.from({ length: 20 }, (_, index) => index + 1);
   for (const chamberId of chamberIds) addChamber(forum, chamberId, [{ ticker: 'T', backers: 1 }]);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
 
   expect(forum.facts('relay.commit_submitted')).toHaveLength(20);
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(20);
   for (const chamberId of chamberIds) {
-    expect(await onChain(stage, chamberId)).toMatchObject({
+    expect(await onChain(opened, chamberId)).toMatchObject({
       commits: [expect.anything()],
       deployments: [expect.anything()],
     });
@@ -77,12 +77,12 @@ test('settles many chambers at once with one transaction for each job', async ()
 });
 
 test('records a deployment that reverts with its reason and continues with the others', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   addChamber(forum, 1, [
     { ticker: 'NOBODY', backers: 2, creatorWallet: `0x${'0'.repeat(40)}` },
     { ticker: 'GOOD', backers: 2 },
   ]);
-  const relayer = stage.relayer();
+  const relayer = opened.relayer();
   await until(() => isSettled(forum));
 
   expect(forum.facts('idea.deploy_failed')).toEqual([
@@ -93,9 +93,9 @@ test('records a deployment that reverts with its reason and continues with the o
 });
 
 test('accepts a wallet address in upper case', async () => {
-  const { forum } = stage;
+  const { forum } = opened;
   addChamber(forum, 1, [{ ticker: 'UP', backers: 1, creatorWallet: `0x${'AB'.repeat(20)}` }]);
-  stage.relayer();
+  opened.relayer();
   await until(() => isSettled(forum));
   expect(forum.facts('idea.deployed')).toHaveLength(1);
 });

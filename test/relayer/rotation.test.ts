@@ -7,14 +7,14 @@ import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { openFaultProxy } from './fault-proxy.ts';
 import { deployFor, fund, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
-import { expectRecordedOnce, isSettled, openStage, type Stage } from './stage.ts';
+import { expectRecordedOnce, isSettled, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-let stage: Stage;
+let stage: RelayerChain;
 let contracts: ContractAddresses;
 beforeEach(async () => {
-  const opened = await openStage();
+  const opened = await openRelayerChain();
   contracts = await deployFor(opened.rpc, opened.chain.config.privateKey);
-  stage = { ...opened, chain: { config: { ...opened.chain.config, ...contracts } } as Stage['chain'] };
+  stage = { ...opened, chain: { config: { ...opened.chain.config, ...contracts } } as RelayerChain['chain'] };
   await fund(stage.rpc, NEXT);
 });
 afterEach(() => stage.close());

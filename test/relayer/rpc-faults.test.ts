@@ -2,19 +2,19 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../kit/until.ts';
 import { addChamber } from './chambers.ts';
 import { API_KEY, type Fault, type FaultProxy, openFaultProxy } from './fault-proxy.ts';
-import { isSettled, onChain, openStage, type Stage } from './stage.ts';
+import { isSettled, onChain, openRelayerChain, type RelayerChain } from './relayer-chain.ts';
 
-let stage: Stage;
+let opened: RelayerChain;
 let proxy: FaultProxy;
 beforeEach(async () => {
-  stage = await openStage();
-  proxy = await openFaultProxy(stage.chain.config.rpcUrl);
+  opened = await openRelayerChain();
+  proxy = await openFaultProxy(opened.chain.config.rpcUrl);
 });
 afterEach(async () => {
-  await stage.close();
+  await opened.close();
   proxy.close();
-  const log = stage.lines.join('\n');
-  for (const secret of [API_KEY, proxy.url, stage.chain.config.privateKey]) expect(log).not.toContain(secret);
+  const log = opened.lines.join('\n');
+  for (const secret of [API_KEY, proxy.url, opened.chain.config.privateKey]) expect(log).not.toContain(secret);
 });
 
 const HEARTBEAT_MILLIS = 5_000;
@@ -34,19 +34,19 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
 describe.each(FAULTS)('an RPC that %s', (_title, fault) => {
   test('delays the work until it recovers', async () => {
     proxy.fault = () => fault;
-    addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-    const relayer = stage.relayer({ rpcUrl: proxy.url });
+    addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+    const relayer = opened.relayer({ rpcUrl: proxy.url });
     await until(() => proxy.requests.length >= 3 && relayer.status().reason !== undefined);
     expect(relayer.status()).toMatchObject({ ok: true, pending: 1 });
     proxy.fault = () => undefined;
-    await until(() => isSettled(stage.forum));
+    await until(() => isSettled(opened.forum));
     await expectOnce();
   });
 });
 
 test('an RPC that is away while nothing is pending raises an alert after half a minute, which ends with the outage', async () => {
-  const { clock, lines } = stage;
-  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  const { clock, lines } = opened;
+  const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.length >= 3);
   proxy.fault = () => ({ kind: 'status', status: 503, body: '' });
   clock.ahead += HEARTBEAT_MILLIS;
@@ -72,11 +72,11 @@ test.each(FAULTS.slice(1, 4))(
   async (_title, fault) => {
     let count = 0;
     proxy.fault = () => (count++ % 2 === 0 ? undefined : fault);
-    addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-    const relayer = stage.relayer({ rpcUrl: proxy.url });
+    addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+    const relayer = opened.relayer({ rpcUrl: proxy.url });
     await until(() => proxy.requests.length >= 8);
     proxy.fault = () => undefined;
-    await until(() => isSettled(stage.forum));
+    await until(() => isSettled(opened.forum));
     await expectOnce();
     await until(() => relayer.status().reason === undefined);
   },
@@ -85,72 +85,72 @@ test.each(FAULTS.slice(1, 4))(
 test('a lost response to a sent transaction leads to no second transaction', async () => {
   let lost = 0;
   proxy.fault = (method) => (method === 'eth_sendRawTransaction' && lost++ < 2 ? { kind: 'lost' } : undefined);
-  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer({ rpcUrl: proxy.url });
-  await until(() => isSettled(stage.forum));
+  addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  opened.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(opened.forum));
   await expectOnce();
 });
 
 test('late receipts do not count as failures', async () => {
   proxy.fault = (method) => (method === 'eth_getTransactionReceipt' ? { kind: 'result', result: null } : undefined);
-  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  stage.relayer({ rpcUrl: proxy.url });
+  addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  opened.relayer({ rpcUrl: proxy.url });
   await until(() => proxy.requests.filter((method) => method === 'eth_getTransactionByHash').length > 2);
-  stage.clock.ahead += 60_000;
+  opened.clock.ahead += 60_000;
   const before = proxy.requests.length;
   await until(() => proxy.requests.length > before + 20);
-  expect(stage.forum.facts('relay.commit_submitted')).toHaveLength(1);
+  expect(opened.forum.facts('relay.commit_submitted')).toHaveLength(1);
   proxy.fault = () => undefined;
-  await until(() => isSettled(stage.forum));
+  await until(() => isSettled(opened.forum));
   await expectOnce();
 });
 
 test('an RPC of another chain halts the relayer with an alert, and nothing is signed', async () => {
   proxy.fault = (method) => (method === 'eth_chainId' ? { kind: 'result', result: '0x1' } : undefined);
-  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toBe('chain: the RPC serves chain 1, expected 31337 (CHAIN_ID)');
-  expect(stage.forum.facts('relay.commit_submitted')).toEqual([]);
+  expect(opened.forum.facts('relay.commit_submitted')).toEqual([]);
   expect(proxy.requests).not.toContain('eth_sendRawTransaction');
   proxy.fault = () => undefined;
-  await until(() => isSettled(stage.forum));
+  await until(() => isSettled(opened.forum));
   expect(relayer.status().ok).toBe(true);
 });
 
 test('an RPC that changes its chain during the run halts the relayer until it is back', async () => {
-  await stage.rpc.request('evm_setAutomine', [false]);
-  addChamber(stage.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
-  const { chainId: _, ...unnamed } = stage.chain.config;
-  const relayer = stage.relayer({ ...unnamed, rpcUrl: proxy.url });
-  await until(() => stage.forum.facts('relay.commit_submitted').length === 1);
+  await opened.rpc.request('evm_setAutomine', [false]);
+  addChamber(opened.forum, 1, [{ ticker: 'ONE', backers: 1 }]);
+  const { chainId: _, ...unnamed } = opened.chain.config;
+  const relayer = opened.relayer({ ...unnamed, rpcUrl: proxy.url });
+  await until(() => opened.forum.facts('relay.commit_submitted').length === 1);
   proxy.fault = (method) => (method === 'eth_chainId' ? { kind: 'result', result: '0xa' } : undefined);
   await until(() => !relayer.status().ok);
   proxy.fault = () => undefined;
-  await stage.rpc.request('evm_setAutomine', [true]);
-  await stage.rpc.request('evm_mine', []);
-  await until(() => isSettled(stage.forum));
+  await opened.rpc.request('evm_setAutomine', [true]);
+  await opened.rpc.request('evm_mine', []);
+  await until(() => isSettled(opened.forum));
   await expectOnce();
 });
 
 test('an address without code halts the relayer', async () => {
-  addChamber(stage.forum, 1, []);
-  const relayer = stage.relayer({ registryAddress: `0x${'12'.repeat(20)}` });
+  addChamber(opened.forum, 1, []);
+  const relayer = opened.relayer({ registryAddress: `0x${'12'.repeat(20)}` });
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toMatch(/^chain: no contract at 0x12.* \(CHAMBER_REGISTRY_ADDRESS\)$/);
-  expect(stage.forum.facts('relay.commit_submitted')).toEqual([]);
+  expect(opened.forum.facts('relay.commit_submitted')).toEqual([]);
 });
 
 test('an address that loses its code during the run halts the relayer until the code is back', async () => {
-  const { forum, rpc, chain } = stage;
+  const { forum, rpc, chain } = opened;
   const { registryAddress } = chain.config;
   addChamber(forum, 1, []);
-  const relayer = stage.relayer({ rpcUrl: proxy.url });
+  const relayer = opened.relayer({ rpcUrl: proxy.url });
   await until(() => isSettled(forum));
   const code = await rpc.request('eth_getCode', [registryAddress, 'latest']);
   await rpc.request('anvil_setCode', [registryAddress, '0x']);
   await rpc.request('evm_mine', []);
-  stage.clock.ahead += 6_000;
+  opened.clock.ahead += 6_000;
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toMatch(/^chain: no contract at 0x.* \(CHAMBER_REGISTRY_ADDRESS\)$/);
   addChamber(forum, 2, [{ ticker: 'TWO', backers: 1 }]);
@@ -164,9 +164,9 @@ test('an address that loses its code during the run halts the relayer until the 
 });
 
 test('an idle relayer makes three requests a heartbeat, for as long as nothing happens', async () => {
-  addChamber(stage.forum, 1, []);
-  stage.relayer({ rpcUrl: proxy.url });
-  await until(() => isSettled(stage.forum));
+  addChamber(opened.forum, 1, []);
+  opened.relayer({ rpcUrl: proxy.url });
+  await until(() => isSettled(opened.forum));
   for (let look = 0; look < 2; look++) await beatOnce();
   const before = proxy.requests.length;
   await beatOnce();
@@ -179,24 +179,24 @@ test('an idle relayer makes three requests a heartbeat, for as long as nothing h
 
 async function beatOnce(): Promise<void> {
   const before = proxy.requests.length;
-  stage.clock.ahead += 6_000;
+  opened.clock.ahead += 6_000;
   await until(() => proxy.requests.length >= before + 3);
 }
 
 test('a log with transactions of another chain halts the relayer', async () => {
-  addChamber(stage.forum, 1, []);
+  addChamber(opened.forum, 1, []);
   const foreign = { chainId: 5, nonce: 0, txHash: `0x${'ab'.repeat(32)}`, rawTransaction: '0x00' } as const;
-  await stage.forum.record(1, { type: 'relay.commit_submitted', payload: foreign });
-  const relayer = stage.relayer();
+  await opened.forum.record(1, { type: 'relay.commit_submitted', payload: foreign });
+  const relayer = opened.relayer();
   await until(() => !relayer.status().ok);
   expect(relayer.status().reason).toContain('serves chain 31337, expected 5');
 });
 
 async function expectOnce(): Promise<void> {
-  const { forum } = stage;
+  const { forum } = opened;
   expect(forum.facts('relay.commit_submitted')).toHaveLength(1);
   expect(forum.facts('relay.deploy_submitted')).toHaveLength(1);
-  expect(await onChain(stage, 1)).toEqual({
+  expect(await onChain(opened, 1)).toEqual({
     commits: forum.facts('chamber.committed').map(({ txHash }) => txHash),
     deployments: forum.facts('idea.deployed').map(({ txHash }) => txHash),
   });

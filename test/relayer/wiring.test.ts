@@ -12,7 +12,7 @@ import { findWiringFaults } from '../../src/relayer/wiring.ts';
 import { until } from '../kit/until.ts';
 import { deployFor, NEXT, NEXT_KEY, openOwner } from './owner-account.ts';
 import { quorumContracts } from './quorum-file.ts';
-import { recordingLogger } from './stage.ts';
+import { recordingLogger } from './relayer-chain.ts';
 
 let chain: DevChain;
 let rpc: Rpc;

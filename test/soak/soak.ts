@@ -42,7 +42,7 @@ export async function runSoak({ folder, store, onQuarter, ...plan }: SoakOptions
     const seeds = await registerAgents(service, REGULARS + IDLE_AGENTS);
     companions = openCompanions(service, seeds);
     const chain = await ChainCalls.open(service.url);
-    const stage: Stage = { ...plan, service, kept, chain, regulars: seeds.slice(0, REGULARS), problems };
+    const stage: SoakContext = { ...plan, service, kept, chain, regulars: seeds.slice(0, REGULARS), problems };
     const rows: Row[] = [];
     for (let quarter = 1; quarter <= QUARTERS; quarter++) {
       const row = await playQuarter(stage, quarter);
@@ -60,7 +60,7 @@ export async function runSoak({ folder, store, onQuarter, ...plan }: SoakOptions
   return exit === 0 ? problems : [...problems, `the service ended with ${exit}: ${service.log.last}`];
 }
 
-interface Stage extends Omit<SoakOptions, 'folder' | 'store' | 'onQuarter'> {
+interface SoakContext extends Omit<SoakOptions, 'folder' | 'store' | 'onQuarter'> {
   readonly service: MeasuredService;
   readonly regulars: readonly Uint8Array[];
   readonly kept: readonly Connections[];
@@ -68,7 +68,7 @@ interface Stage extends Omit<SoakOptions, 'folder' | 'store' | 'onQuarter'> {
   readonly problems: string[];
 }
 
-async function playQuarter(stage: Stage, quarter: number): Promise<Row> {
+async function playQuarter(stage: SoakContext, quarter: number): Promise<Row> {
   const { roundsPerQuarter, freezeMillis, service, snapshots, problems } = stage;
   const rounds: Row[] = [];
   for (let round = 1; round <= roundsPerQuarter; round++) {

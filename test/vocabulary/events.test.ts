@@ -2,8 +2,8 @@ import canonicalize from 'canonicalize';
 import { describe, expect, it } from 'vitest';
 import { moveOfEvent } from '../../src/moves/registry.ts';
 import { type ChamberEvent, fromLine, isMove, toLine } from '../../src/vocabulary/events.ts';
+import { ANN, created, joined, proposed, settled } from '../kit/brief-events.ts';
 import { eventsOf } from '../kit/given.ts';
-import { ANN, created, joined, proposed, settled } from '../kit/pasts.ts';
 
 const REQUEST = {
   method: 'POST',

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Agent, makeAgent, rawRequest, signedRequest } from './agents.ts';
 import type { Answer, Connection } from './connection.ts';
 
-/** Enough to register and join on the slowest of the floors, and on nodes that have just started. */
+/** Enough to register and join on the slowest of the baselines, and on nodes that have just started. */
 const LOBBY_MILLIS = 4_000;
 const DAY_MILLIS = 86_400_000;
 

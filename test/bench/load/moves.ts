@@ -18,7 +18,7 @@ export interface MovesTask {
   readonly agentsPerChamber: number;
   /** Signed beforehand for each connection; the run ends when one has none left. */
   readonly movesPerConnection: number;
-  /** Send them again and again for as long: only for floors that look at nothing. */
+  /** Send them again and again for as long: only for baselines that look at nothing. */
   readonly rounds: number;
 }
 

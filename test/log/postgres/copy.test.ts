@@ -12,7 +12,6 @@ import type { Store } from '../../../src/log/store.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { TestClock } from '../../kit/clock.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
-import { House, registrationOf } from '../../kit/house.ts';
 import {
   execute,
   holdMigrations,
@@ -26,6 +25,7 @@ import {
 import { CLI } from '../../kit/programs.ts';
 import { Signer } from '../../kit/signer.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
+import { registrationOf, TestService } from '../../kit/test-service.ts';
 
 const isUrl = (place: string) => place.startsWith('postgres:');
 
@@ -41,27 +41,27 @@ async function faultsOf(place: string): Promise<readonly string[]> {
 
 /** A log of random moves, one chamber with so many debates, and a signed registration with an e-mail address. */
 async function write(place: string, debates = 10) {
-  const house = new House({ store: await open(place) });
+  const service = new TestService({ store: await open(place) });
   const commands = new Commands(3);
-  for (let step = 0; step < 150; step++) await commands.step([house]);
+  for (let step = 0; step < 150; step++) await commands.step([service]);
   const by = new Signer();
-  const registration = house.prepare('POST', '/register', { by, body: registrationOf(by) });
-  const answer = await house.send(registration);
-  const id = await openChamber(house, [by]);
-  await enterPhase(house, id, 'DEBATE');
+  const registration = service.prepare('POST', '/register', { by, body: registrationOf(by) });
+  const answer = await service.send(registration);
+  const id = await openChamber(service, [by]);
+  await enterPhase(service, id, 'DEBATE');
   const calls = Array.from({ length: debates }, (_, n) => ({ by, body: { comment: `${n}` } }));
-  await Promise.all(calls.map((call) => house.must('POST', `/chambers/${id}/debate`, call)));
-  await house.store.meta.remember('chain_id', '31337');
-  const { clock } = house;
+  await Promise.all(calls.map((call) => service.must('POST', `/chambers/${id}/debate`, call)));
+  await service.store.meta.remember('chain_id', '31337');
+  const { clock } = service;
   const streams = [...commands.streams.filter((stream) => stream !== id), id, by.did];
-  const shown = await show(house, streams);
-  await house.close();
+  const shown = await show(service, streams);
+  await service.close();
   return { clock, by, id, registration, answer, streams, shown };
 }
 
 /** All that must be the same on both sides. */
-async function show(house: House, streams: readonly (number | string)[]) {
-  const { log, lists, meta } = house.store;
+async function show(service: TestService, streams: readonly (number | string)[]) {
+  const { log, lists, meta } = service.store;
   const proofs = streams.flatMap((stream) => {
     const path = `/chambers/${stream}`;
     return typeof stream === 'number'
@@ -71,11 +71,11 @@ async function show(house: House, streams: readonly (number | string)[]) {
   return {
     logId: log.logId,
     chain: await meta.recall('chain_id'),
-    lines: await linesOf(house, streams),
+    lines: await linesOf(service, streams),
     order: (await log.readAll(0, 100)).ndjson.toString(),
     emails: await Promise.all(streams.map((stream) => lists.operatorEmail(`${stream}`))),
-    proofs: await Promise.all(proofs.map(async (path) => (await house.request('GET', path)).body)),
-    chambers: await house.must('GET', '/chambers?limit=200'),
+    proofs: await Promise.all(proofs.map(async (path) => (await service.request('GET', path)).body)),
+    chambers: await service.must('GET', '/chambers?limit=200'),
     ideas: await lists.listGraduatedIdeas({ limit: 100, after: undefined }),
   };
 }
@@ -87,14 +87,14 @@ async function expectSame(
   { clock, by, id, registration, answer, streams, shown }: Written,
 ): Promise<void> {
   expect(await faultsOf(place)).toEqual([]);
-  const house = new House({ store: await open(place), clock: new TestClock() });
-  house.clock.set(clock.read());
-  expect(await show(house, streams)).toEqual(shown);
-  const head = await house.log.lastEventId(by.did);
-  expect(await house.send(registration)).toMatchObject({ status: 200, body: answer.body });
-  expect(await house.log.lastEventId(by.did)).toBe(head);
-  expect((await house.request('POST', `/chambers/${id}/pass`, { by })).status).toBe(200);
-  await house.close();
+  const service = new TestService({ store: await open(place), clock: new TestClock() });
+  service.clock.set(clock.read());
+  expect(await show(service, streams)).toEqual(shown);
+  const head = await service.log.lastEventId(by.did);
+  expect(await service.send(registration)).toMatchObject({ status: 200, body: answer.body });
+  expect(await service.log.lastEventId(by.did)).toBe(head);
+  expect((await service.request('POST', `/chambers/${id}/pass`, { by })).status).toBe(200);
+  await service.close();
 }
 
 const MOVED = /its log has moved to (postgres:\/\/|\/).*; if there is none, repeat chambers copy$/;
@@ -153,7 +153,7 @@ describe('a copy', () => {
     // Another schema of the same name to the mark: as if the commit had been lost.
     const again = await temporaryPostgres();
     await copyLog(from, again);
-    expect((await show(new House({ store: await openStore(again) }), streams)).lines).toBe(shown.lines);
+    expect((await show(new TestService({ store: await openStore(again) }), streams)).lines).toBe(shown.lines);
     await expect(open(from)).rejects.toThrow(MOVED);
   });
 });
@@ -179,7 +179,7 @@ describe('a copy that is killed', () => {
   ])('from PostgreSQL to %s leaves the log to its nodes, which a finished one refuses', async (_, target) => {
     const [from, to] = [await temporaryPostgres(), await target()];
     const written = await write(from);
-    const node = new House({ store: await openStore(from), clock: written.clock });
+    const node = new TestService({ store: await openStore(from), clock: written.clock });
     const debate = (comment: string) =>
       node.request('POST', `/chambers/${written.id}/debate`, { by: written.by, body: { comment } });
     // The copy has written every event when it waits for this table.
@@ -195,7 +195,7 @@ describe('a copy that is killed', () => {
 
     await copyLog(from, to);
     expect((await debate('after the copy')).status).toBe(503);
-    const copied = new House({ store: await open(to), clock: written.clock });
+    const copied = new TestService({ store: await open(to), clock: written.clock });
     expect(await linesOf(copied, written.streams)).toBe(await linesOf(node, written.streams));
     expect(await linesOf(copied, [written.id])).toContain('while it is copied');
   });
@@ -209,9 +209,9 @@ describe('a copy that is killed', () => {
     await expect(open(from)).rejects.toThrow('another process is using it');
     await kill();
     await client.end();
-    const house = new House({ store: await open(from) });
-    expect((await show(house, streams)).lines).toBe(shown.lines);
-    await house.close();
+    const service = new TestService({ store: await open(from) });
+    expect((await show(service, streams)).lines).toBe(shown.lines);
+    await service.close();
     await copyLog(from, to);
     expect(await faultsOf(to)).toEqual([]);
   });

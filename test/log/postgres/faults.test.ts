@@ -5,23 +5,23 @@ import { describe, expect, it, vi } from 'vitest';
 import { readPages } from '../../../src/log/pages.ts';
 import type { ChamberEvent } from '../../../src/vocabulary/events.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
-import { House } from '../../kit/house.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
+import { TestService } from '../../kit/test-service.ts';
 import { entry } from '../entries.ts';
 
-async function inDebate(house: House) {
-  const by = await house.agent();
-  const id = await openChamber(house, [by]);
-  await enterPhase(house, id, 'DEBATE');
+async function inDebate(service: TestService) {
+  const by = await service.agent();
+  const id = await openChamber(service, [by]);
+  await enterPhase(service, id, 'DEBATE');
   return {
     id,
-    debate: (comment: string) => house.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } }),
+    debate: (comment: string) => service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } }),
   };
 }
 
-async function commentsOf({ log }: House, id: number): Promise<readonly string[]> {
+async function commentsOf({ log }: TestService, id: number): Promise<readonly string[]> {
   const comments: string[] = [];
   for await (const { ndjson } of readPages(log, {
     stream: id,
@@ -40,14 +40,14 @@ async function commentsOf({ log }: House, id: number): Promise<readonly string[]
 describe('a connection that is cut', () => {
   it('between any two messages of a commit loses no move and doubles none', { timeout: 120_000 }, async () => {
     const proxy = await openProxy(await temporaryPostgres());
-    const house = new House({ store: await openStore(proxy.url) });
-    const { id, debate } = await inDebate(house);
+    const service = new TestService({ store: await openStore(proxy.url) });
+    const { id, debate } = await inDebate(service);
     const comments: string[] = [];
     for (let cut = 0; cut < 24; cut++) {
       for (const isForwarded of [true, false]) {
         const comment = `${cut} ${isForwarded}`;
         proxy.cutAt(cut, isForwarded);
-        const { status, body } = await house.send(debate(comment));
+        const { status, body } = await service.send(debate(comment));
         expect([status, body.error ?? '']).toEqual([200, '']);
         comments.push(comment);
       }
@@ -55,7 +55,7 @@ describe('a connection that is cut', () => {
     // An append of at least one piece there and one back, each cut off before and after it was forwarded.
     expect(proxy.cuts()).toBeGreaterThanOrEqual(2 * 2);
     proxy.cutAt(Number.POSITIVE_INFINITY, true);
-    expect(await commentsOf(house, id)).toEqual(comments);
+    expect(await commentsOf(service, id)).toEqual(comments);
   });
 });
 
@@ -64,16 +64,16 @@ describe('a server that is killed', () => {
     const server = await startPostgres();
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);
-    const houses = [new House({ store: await openStore(url) })];
-    const { id, debate } = await inDebate(houses[0] as House);
-    houses.push(new House({ store: await openStore(url), clock: (houses[0] as House).clock }));
+    const services = [new TestService({ store: await openStore(url) })];
+    const { id, debate } = await inDebate(services[0] as TestService);
+    services.push(new TestService({ store: await openStore(url), clock: (services[0] as TestService).clock }));
     let isOver = false;
     const answered: string[] = [];
     const load = Array.from({ length: 8 }, async (_, client) => {
       for (let turn = 0; !isOver; turn++) {
         const request = debate(`${client}.${turn}`);
         for (;;) {
-          const { status } = await (houses[(client + turn) % 2] as House).send(request);
+          const { status } = await (services[(client + turn) % 2] as TestService).send(request);
           if (status === 200) break;
           expect(status).toBe(503);
         }
@@ -92,27 +92,27 @@ describe('a server that is killed', () => {
     process.kill(server.pid(), 'SIGCONT');
     isOver = true;
     await Promise.all(load);
-    for (const house of houses) expect((await commentsOf(house, id)).toSorted()).toEqual(answered.toSorted());
+    for (const service of services) expect((await commentsOf(service, id)).toSorted()).toEqual(answered.toSorted());
     expect(answered.length).toBeGreaterThan(8);
   });
 
   it('answers 503 while it is away', { timeout: 180_000 }, async () => {
     const server = await startPostgres();
     atEnd(server.stop);
-    const house = new House({ store: await openStore(await temporaryPostgres(server.url)) });
-    const { id, debate } = await inDebate(house);
+    const service = new TestService({ store: await openStore(await temporaryPostgres(server.url)) });
+    const { id, debate } = await inDebate(service);
     await server.kill('SIGKILL');
     // Its children notice after a moment.
-    const read = async () => (await house.request('GET', `/chambers/${id}`)).body.error;
+    const read = async () => (await service.request('GET', `/chambers/${id}`)).body.error;
     await expect.poll(read, { timeout: 20_000 }).toBe('FORUM_ERR_UNAVAILABLE');
     const request = debate('later');
-    expect((await house.send(request)).status).toBe(503);
-    await house.forum.persistClock().catch(() => {});
-    expect(house.store.meta.writeFailure).toBeDefined();
+    expect((await service.send(request)).status).toBe(503);
+    await service.forum.persistClock().catch(() => {});
+    expect(service.store.meta.writeFailure).toBeDefined();
     await server.restart();
-    expect((await house.send(request)).status).toBe(200);
-    expect(house.store.meta.writeFailure).toBeUndefined();
-    expect(await commentsOf(house, id)).toEqual(['later']);
+    expect((await service.send(request)).status).toBe(200);
+    expect(service.store.meta.writeFailure).toBeUndefined();
+    expect(await commentsOf(service, id)).toEqual(['later']);
   });
 });
 

@@ -8,9 +8,9 @@ import { PostgresLease } from '../../../src/log/postgres/lease.ts';
 import type { Lease } from '../../../src/log/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
-import { House } from '../../kit/house.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { atEnd } from '../../kit/temporary.ts';
+import { TestService } from '../../kit/test-service.ts';
 import { entry } from '../entries.ts';
 
 const NONE: AppendResult = { moved: new Map(), found: new Map() };
@@ -121,15 +121,15 @@ describe('what a relayer records', () => {
   it('is refused once its lease has ended or the chamber has grown, and never decided again', async () => {
     const url = await temporaryPostgres();
     const store = await openStore(url);
-    const house = new House({ store });
-    const id = await openChamber(house, [await house.agent()]);
-    await enterPhase(house, id, 'ALLOCATE_REVEAL');
-    const { root } = await house.must('GET', `/chambers/${id}/merkle-preview`);
-    house.clock.advance(100 * 3_600_000);
+    const service = new TestService({ store });
+    const id = await openChamber(service, [await service.agent()]);
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    const { root } = await service.must('GET', `/chambers/${id}/merkle-preview`);
+    service.clock.advance(100 * 3_600_000);
     const lease = await held(store.nodes.lease('relayer'));
     const payload = { chainId: 1, nonce: 0, txHash: `0x${'11'.repeat(32)}`, rawTransaction: '0x00' } as const;
     const record = (basis: { readonly root: `0x${string}`; readonly lease: string }) =>
-      house.forum.submit({
+      service.forum.submit({
         operation: 'record',
         chamberId: id,
         fact: { type: 'relay.commit_submitted', payload },

@@ -4,23 +4,23 @@ import { run } from '../../cli/run.ts';
 import { openChamber } from '../../kit/chambers.ts';
 import type { TestClock } from '../../kit/clock.ts';
 import { Commands } from '../../kit/commands.ts';
-import { House, registrationOf } from '../../kit/house.ts';
 import { execute, openStore, ownDatabase, temporaryPostgres } from '../../kit/postgres.ts';
+import { registrationOf, TestService } from '../../kit/test-service.ts';
 
 let url: string;
 let clock: TestClock;
 beforeEach(async () => {
   url = await temporaryPostgres();
-  const house = new House({ store: await openStore(url) });
-  clock = house.clock;
+  const service = new TestService({ store: await openStore(url) });
+  clock = service.clock;
   const commands = new Commands(5);
-  for (let step = 0; step < 50; step++) await commands.step([house]);
+  for (let step = 0; step < 50; step++) await commands.step([service]);
   // A registration without an e-mail address is kept whole.
-  const by = await house.agent();
+  const by = await service.agent();
   const { operatorEmail: _, ...registration } = registrationOf(by);
-  await house.must('POST', '/register', { by, body: { ...registration, personality: { style: 'new' } } });
-  await house.log.readAll(0, 1);
-  await house.close();
+  await service.must('POST', '/register', { by, body: { ...registration, personality: { style: 'new' } } });
+  await service.log.readAll(0, 1);
+  await service.close();
 });
 
 const fsck = async (database = url) => {
@@ -35,8 +35,8 @@ const change = (sql: string) => execute(url, `ALTER TABLE events DISABLE TRIGGER
 
 describe('fsck', () => {
   it('finds nothing in a sound log, beside its nodes', async () => {
-    const house = new House({ store: await openStore(url), clock });
-    await openChamber(house, [await house.agent()]);
+    const service = new TestService({ store: await openStore(url), clock });
+    await openChamber(service, [await service.agent()]);
     expect(await fsck()).toEqual({ exitCode: 0, found: [] });
     expect((await run(['fsck'], { DATABASE_URL: url })).out).toMatch(/^faults +0$/m);
   });
@@ -95,13 +95,13 @@ describe('rebuild', () => {
 describe('a restored database', () => {
   it('gets a logId of its own, so that readers of the original notice', async () => {
     const original = await ownDatabase();
-    const house = new House({ store: await openStore(original) });
-    const id = await openChamber(house, [await house.agent()]);
-    await house.close();
+    const service = new TestService({ store: await openStore(original) });
+    const id = await openChamber(service, [await service.agent()]);
+    await service.close();
     const restored = await ownDatabase(new URL(original).pathname.slice(1));
     const { out } = await run(['renew-id', restored, '--json']);
-    expect(JSON.parse(out)).toEqual({ logId: expect.stringMatching(/^[0-9a-f]{32}$/), copiedFrom: house.log.logId });
-    const other = new House({ store: await openStore(restored) });
+    expect(JSON.parse(out)).toEqual({ logId: expect.stringMatching(/^[0-9a-f]{32}$/), copiedFrom: service.log.logId });
+    const other = new TestService({ store: await openStore(restored) });
     expect(other.log.logId).toBe(JSON.parse(out).logId);
     const { headers } = await other.request('GET', `/chambers/${id}/merkle-preview`);
     expect(headers.get('log-id')).toBe(other.log.logId);

@@ -6,12 +6,18 @@ import type { StreamId } from '../../../src/log/stream-id.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
-import { type Answer, House, type HouseOptions, type Prepared, registrationOf } from '../../kit/house.ts';
 import { actBefore, countTokens, Gate, withMembers } from '../../kit/members.ts';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { Random } from '../../kit/random.ts';
 import type { Signer } from '../../kit/signer.ts';
-import { witness, witnessLists } from '../../kit/witness.ts';
+import {
+  type Answer,
+  type Prepared,
+  registrationOf,
+  TestService,
+  type TestServiceOptions,
+} from '../../kit/test-service.ts';
+import { verifyChamber, verifyLists } from '../../kit/verify-chamber.ts';
 import { newSignatureKey } from '../entries.ts';
 
 const NODES = 3;
@@ -19,13 +25,14 @@ const NODES = 3;
 const { REQUEST_ROUNDS = '50' } = process.env;
 const ROUNDS = Number(REQUEST_ROUNDS);
 
-async function openNodes(options: HouseOptions = {}) {
+async function openNodes(options: TestServiceOptions = {}) {
   const url = await temporaryPostgres();
   const clock = new TestClock();
-  const nodes: House[] = [];
-  for (let node = 0; node < NODES; node++) nodes.push(new House({ store: await openStore(url), clock, ...options }));
+  const nodes: TestService[] = [];
+  for (let node = 0; node < NODES; node++)
+    nodes.push(new TestService({ store: await openStore(url), clock, ...options }));
   const everywhere = (request: Prepared) => Promise.all(nodes.map((node) => node.send(request)));
-  return { url, clock, nodes, first: nodes[0] as House, everywhere };
+  return { url, clock, nodes, first: nodes[0] as TestService, everywhere };
 }
 
 const seen = ({ status, body }: Answer) => JSON.stringify([status, body]);
@@ -65,7 +72,7 @@ describe('the same signed request at every node at once', () => {
       const gate = new Gate();
       const settings = { CHAMBERS_OPEN_PER_DID_MAX: '1' };
       const { url, clock, first } = await openNodes({ settings });
-      const other = new House({ store: throughGate(await openStore(url), gate), clock, settings });
+      const other = new TestService({ store: throughGate(await openStore(url), gate), clock, settings });
       const by = await first.agent();
       const create = (name: string) =>
         first.prepare('POST', '/chambers', { by, body: { name, ...deadlinesFrom(clock.read()) } });
@@ -118,7 +125,7 @@ describe('a chamber with rounds, in which nodes decide at once,', () => {
     /** Each agent does it at its own node; each is tried until its turn, or its phase, has come. */
     const allAtOnce = async (path: string, bodyOf: (by: Signer) => object = () => ({})) => {
       const tries = agents.map(async (by, at) => {
-        const node = nodes[at] as House;
+        const node = nodes[at] as TestService;
         for (;;) {
           const { status, body } = await node.request('POST', `/chambers/${id}/${path}`, { by, body: bodyOf(by) });
           if (status === 200) return;
@@ -149,7 +156,7 @@ describe('a read', () => {
     const by = await first.agent();
     const id = await openChamber(first, [by]);
     for (let event = 3; event < 60; event++) {
-      const [writer, reader] = [nodes[event % NODES], nodes[(event + 1) % NODES]] as [House, House];
+      const [writer, reader] = [nodes[event % NODES], nodes[(event + 1) % NODES]] as [TestService, TestService];
       if (event === 3) await enterPhase(first, id, 'DEBATE');
       await writer.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
       expect(await reader.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: event });
@@ -158,7 +165,7 @@ describe('a read', () => {
 
   it('shows a new chamber, a new agent and a changed account', async () => {
     const { nodes, first } = await openNodes();
-    const [one, other] = nodes as [House, House];
+    const [one, other] = nodes as [TestService, TestService];
     const by = await one.agent();
     const id = await openChamber(other, [by]);
     await one.must('PUT', '/personality', { by, body: { patch: { style: 'dry' } } });
@@ -179,10 +186,10 @@ it('moves need no read of the database, and those that come while one is written
   let log = appendsThrough(gate)(store.log);
   for (const read of ['readPage', 'lastEventId', 'readSnapshot', 'readNodes'] as const)
     log = actBefore(log, read, silent);
-  const house = new House({ store: { ...store, log } });
-  const by = await house.agent();
-  const chamberId = await openChamber(house, [by]);
-  await enterPhase(house, chamberId, 'DEBATE');
+  const service = new TestService({ store: { ...store, log } });
+  const by = await service.agent();
+  const chamberId = await openChamber(service, [by]);
+  await enterPhase(service, chamberId, 'DEBATE');
   const debate = (count: number) => {
     const moves = Array.from({ length: count }, () => ({
       did: by.did,
@@ -191,7 +198,7 @@ it('moves need no read of the database, and those that come while one is written
       times: null,
     }));
     const body = { json: { comment: 'hm' } };
-    return Promise.all(moves.map((caller) => house.forum.submit({ operation: 'debate', chamberId, body, caller })));
+    return Promise.all(moves.map((caller) => service.forum.submit({ operation: 'debate', chamberId, body, caller })));
   };
   await debate(1);
   isSilent = true;
@@ -219,7 +226,7 @@ describe('a batch', () => {
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'no database');
       });
     const store = await openStore(await temporaryPostgres());
-    const { forum } = new House({ store, wrapLog });
+    const { forum } = new TestService({ store, wrapLog });
     // A node that begins to listen wakes its own followers.
     await vi.waitFor(() => expect(store.nodes.state().isListening).toBe(true));
     let wakes = 0;
@@ -239,14 +246,14 @@ describe('a batch', () => {
         // Longer than it takes for a timer to be worth it.
         for (const start = performance.now(); performance.now() < start + 3; ) await new Promise(setImmediate);
       });
-    const house = new House({ store: await openStore(await temporaryPostgres()), wrapLog });
-    const by = await house.agent();
-    const chamberId = await openChamber(house, [by]);
-    await enterPhase(house, chamberId, 'DEBATE');
+    const service = new TestService({ store: await openStore(await temporaryPostgres()), wrapLog });
+    const by = await service.agent();
+    const chamberId = await openChamber(service, [by]);
+    await enterPhase(service, chamberId, 'DEBATE');
     const debate = (count: number) => {
       const caller = { did: by.did, request: null, signature: null, times: null };
       const move = { operation: 'debate', chamberId, body: { json: { comment: 'hm' } }, caller } as const;
-      return Promise.all(Array.from({ length: count }, () => house.forum.submit(move)));
+      return Promise.all(Array.from({ length: count }, () => service.forum.submit(move)));
     };
     batches.length = 0;
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -275,9 +282,9 @@ async function someTurns(): Promise<void> {
 }
 
 describe('a move that a node decides on what it has in memory', () => {
-  async function openDebate(options: HouseOptions = {}) {
+  async function openDebate(options: TestServiceOptions = {}) {
     const { nodes, first } = await openNodes(options);
-    const other = nodes[1] as House;
+    const other = nodes[1] as TestService;
     const [ann, bob] = [await first.agent(), await first.agent()];
     const id = await openChamber(first, [ann, bob]);
     await enterPhase(first, id, 'PROPOSAL');
@@ -293,8 +300,8 @@ describe('a move that a node decides on what it has in memory', () => {
   it('is neither refused nor accepted for what another node has changed', async () => {
     const { first, other, ann, bob, id } = await openDebate();
     await enterPhase(first, id, 'DEBATE');
-    const post = (house: House, by: Signer, path: string, body: object = {}) =>
-      house.request('POST', `/chambers/${id}/${path}`, { by, body });
+    const post = (service: TestService, by: Signer, path: string, body: object = {}) =>
+      service.request('POST', `/chambers/${id}/${path}`, { by, body });
     await post(other, ann, 'debate', { comment: 'known to the other node' });
     expect(await post(first, ann, 'pass')).toMatchObject({ status: 200 });
     expect(await post(other, bob, 'pass')).toMatchObject({ status: 200 });
@@ -314,10 +321,10 @@ describe('a move that a node decides on what it has in memory', () => {
     const { url, clock, first } = await openNodes();
     const gate = new Gate();
     const wrapLog = (log: EventLog) => actBefore(log, 'readPage', gate.pass);
-    const stale = new House({ store: await openStore(url), clock, wrapLog });
+    const stale = new TestService({ store: await openStore(url), clock, wrapLog });
     const by = await first.agent();
-    const debate = (house: House, id: number) =>
-      house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+    const debate = (service: TestService, id: number) =>
+      service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
     const [behind, other] = [await openChamber(first, [by]), await openChamber(first, [by])];
     await enterPhase(first, behind, 'DEBATE');
     for (const id of [behind, other]) await debate(stale, id);
@@ -334,10 +341,10 @@ describe('a move that a node decides on what it has in memory', () => {
     const { url, clock, first } = await openNodes();
     const gate = new Gate();
     const wrapLog = (log: EventLog) => actBefore(log, 'readPage', gate.pass);
-    const cold = new House({ store: await openStore(url), clock, wrapLog });
+    const cold = new TestService({ store: await openStore(url), clock, wrapLog });
     const by = await first.agent();
-    const debate = (house: House, id: number) =>
-      house.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
+    const debate = (service: TestService, id: number) =>
+      service.must('POST', `/chambers/${id}/debate`, { by, body: { comment: 'hm' } });
     const [busy, other] = [await openChamber(first, [by]), await openChamber(first, [by])];
     await enterPhase(first, busy, 'DEBATE');
     await debate(cold, other);
@@ -356,20 +363,23 @@ describe('a move that a node decides on what it has in memory', () => {
 
   it('takes nothing from the moves beside it when it is sent again', async () => {
     const gate = new Gate();
-    const house = new House({ store: await openStore(await temporaryPostgres()), wrapLog: appendsThrough(gate) });
-    const by = await house.agent();
-    const id = await openChamber(house, [by]);
-    await enterPhase(house, id, 'DEBATE');
-    const prepare = (comment: string) => house.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } });
-    await house.send(prepare('so that it is in memory'));
+    const service = new TestService({
+      store: await openStore(await temporaryPostgres()),
+      wrapLog: appendsThrough(gate),
+    });
+    const by = await service.agent();
+    const id = await openChamber(service, [by]);
+    await enterPhase(service, id, 'DEBATE');
+    const prepare = (comment: string) => service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } });
+    await service.send(prepare('so that it is in memory'));
     const request = prepare('hm');
-    const answer = await house.send(request);
+    const answer = await service.send(request);
     expect(answer).toMatchObject({ status: 200, body: { eventId: 4 } });
     gate.isClosed = true;
-    const held = house.send(prepare('held'));
+    const held = service.send(prepare('held'));
     await vi.waitFor(() => expect(gate.isClosed).toBe(false));
     // One batch holds them all.
-    const beside = [request, prepare('beside'), request].map((each) => house.send(each));
+    const beside = [request, prepare('beside'), request].map((each) => service.send(each));
     await new Promise((resolve) => setTimeout(resolve, 100));
     const { open } = gate;
     gate.isClosed = true;
@@ -383,7 +393,7 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(honest).toMatchObject({ status: 200, body: { eventId: 6 } });
     // It was written by the append that looked the replays up.
     expect(gate.isClosed).toBe(true);
-    expect(await house.events(id)).toHaveLength(6);
+    expect(await service.events(id)).toHaveLength(6);
   });
 
   it('waits for no end of others that would be refused for what another node has changed', async () => {
@@ -397,7 +407,7 @@ describe('a move that a node decides on what it has in memory', () => {
       actBefore(log, 'append', () => {
         if (++appends < 50) answers.push(debate().catch(() => {}));
       });
-    const stale = new House({ store: await openStore(url), clock, wrapLog });
+    const stale = new TestService({ store: await openStore(url), clock, wrapLog });
     const caller = { did: bob.did, request: null, signature: null, times: null };
     const debate = () =>
       stale.forum.submit({ operation: 'debate', chamberId: id, body: { json: { comment: 'hm' } }, caller });
@@ -420,7 +430,7 @@ describe('a move that a node decides on what it has in memory', () => {
   ])('is recognised as a retry %s, which takes nothing from the rate of its agent', async (_, start) => {
     const { first, other, ann, id } = await openDebate();
     const taken = countTokens([first.composed.agentRate, other.composed.agentRate]);
-    const submit = ({ forum }: House, ticker: string) => {
+    const submit = ({ forum }: TestService, ticker: string) => {
       const caller = { did: ann.did, request: null, signature: start + ticker.repeat(17), times: null };
       return forum.submit({ operation: 'propose', chamberId: id, body: { json: idea(ticker) }, caller });
     };
@@ -433,7 +443,7 @@ describe('a move that a node decides on what it has in memory', () => {
 });
 
 describe('a move that comes while a batch is written', () => {
-  async function openHeld({ wrapLog = (log) => log, ...options }: HouseOptions = {}) {
+  async function openHeld({ wrapLog = (log) => log, ...options }: TestServiceOptions = {}) {
     const gate = new Gate();
     const reads: StreamId[] = [];
     const note = (stream: StreamId) => reads.push(stream);
@@ -441,47 +451,47 @@ describe('a move that comes while a batch is written', () => {
       actBefore(actBefore(appendsThrough(gate)(wrapLog(log)), 'readPage', note), 'lastEventId', note);
     const url = await temporaryPostgres();
     const clock = new TestClock();
-    const house = new House({ store: await openStore(url), clock, wrapLog: wrap, ...options });
-    const [ann, bob] = [await house.agent(), await house.agent()];
-    const chamberId = await openChamber(house, [ann, bob]);
-    await enterPhase(house, chamberId, 'DEBATE');
+    const service = new TestService({ store: await openStore(url), clock, wrapLog: wrap, ...options });
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const chamberId = await openChamber(service, [ann, bob]);
+    await enterPhase(service, chamberId, 'DEBATE');
     const submit = (operation: 'debate' | 'pass', by: Signer, signature: string | null = null) => {
       const json = operation === 'pass' ? {} : { comment: 'hm' };
       const caller = { did: by.did, request: null, signature, times: null };
-      return house.forum.submit({ operation, chamberId, body: { json }, caller });
+      return service.forum.submit({ operation, chamberId, body: { json }, caller });
     };
     await submit('debate', ann);
     gate.isClosed = true;
-    return { gate, reads, house, url, clock, ann, bob, chamberId, submit };
+    return { gate, reads, service, url, clock, ann, bob, chamberId, submit };
   }
 
   it('is decided on it, without a read of the log, and written by the next append', async () => {
-    const { gate, reads, house, ann, bob, chamberId, submit } = await openHeld();
+    const { gate, reads, service, ann, bob, chamberId, submit } = await openHeld();
     const signature = `\0\0\0\0${'a'.repeat(68)}`;
     const first = submit('pass', ann, signature);
     await someTurns();
     // Only after the first one is it the other agent's turn.
     const others = [submit('pass', ann, signature), submit('debate', bob), submit('pass', bob), submit('debate', ann)];
     await someTurns();
-    await expect(house.forum.chamber(chamberId)).resolves.toMatchObject({ state: { lastEventId: 4 } });
+    await expect(service.forum.chamber(chamberId)).resolves.toMatchObject({ state: { lastEventId: 4 } });
     reads.length = 0;
     gate.open();
     const events = await Promise.all([first, ...others]);
     expect(events.map(({ eventId }) => eventId)).toEqual([5, 5, 6, 7, 8]);
     expect(reads).toEqual([]);
-    expect(await house.events(chamberId)).toHaveLength(8);
+    expect(await service.events(chamberId)).toHaveLength(8);
   });
 
   it('is decided again if another node was first', async () => {
-    const { gate, house, url, clock, ann, bob, chamberId, submit } = await openHeld();
+    const { gate, service, url, clock, ann, bob, chamberId, submit } = await openHeld();
     const moves = [submit('debate', ann)];
     await someTurns();
     moves.push(submit('pass', ann), submit('debate', bob));
-    const other = new House({ store: await openStore(url), clock });
+    const other = new TestService({ store: await openStore(url), clock });
     await other.must('POST', `/chambers/${chamberId}/debate`, { by: ann, body: { comment: 'first' } });
     gate.open();
     expect((await Promise.all(moves)).map(({ eventId }) => eventId)).toEqual([6, 7, 8]);
-    await witness(house, chamberId);
+    await verifyChamber(service, chamberId);
   });
 
   it('stays written if another node was first with the account that it was decided on', async () => {
@@ -498,13 +508,13 @@ describe('a move that comes while a batch is written', () => {
       };
       return withMembers(log, { append });
     };
-    const { gate, house, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
+    const { gate, service, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
     const before = submit('debate', ann);
     await someTurns();
     lost.add(ann.did);
     const move = submit('pass', ann);
     const caller = { did: ann.did, request: null, signature: null, times: null };
-    const change = house.forum.submit({
+    const change = service.forum.submit({
       operation: 'changePersonality',
       body: { json: { patch: { style: 'dry' } } },
       caller,
@@ -514,7 +524,7 @@ describe('a move that comes while a batch is written', () => {
     expect(await change).toMatchObject({ payload: { patch: { style: 'dry' } } });
     expect(lost.size).toBe(0);
     expect(await submit('debate', bob)).toMatchObject({ eventId: 7 });
-    await witness(house, chamberId);
+    await verifyChamber(service, chamberId);
   });
 
   it('is decided again if that one fails', async () => {
@@ -526,7 +536,7 @@ describe('a move that comes while a batch is written', () => {
         isBroken = false;
         throw new ForumError('FORUM_ERR_UNAVAILABLE', 'broken');
       });
-    const { gate, house, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
+    const { gate, service, ann, bob, chamberId, submit } = await openHeld({ wrapLog });
     gate.isClosed = false;
     isBroken = true;
     const lost = submit('pass', ann);
@@ -537,7 +547,7 @@ describe('a move that comes while a batch is written', () => {
     await expect(onTop).rejects.toMatchObject({ code: 'FORUM_ERR_TURN' });
     expect(await refused).toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
     expect(await beside).toMatchObject({ eventId: 5 });
-    await witness(house, chamberId);
+    await verifyChamber(service, chamberId);
   });
 });
 
@@ -552,10 +562,10 @@ describe('a move that stands on its agent’s account', () => {
         ...registrationOf(by),
         walletAddress: `0x${String(round * NODES + node).padStart(40, '1')}`,
       });
-      const work = nodes.flatMap((house, node) => [
-        house.request('POST', '/register', { by, body: wallet(node) }),
-        house.request('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker: `T${round}.${node}` } }),
-        house.request('POST', '/chambers', { by, body: { name: 'Other', ...deadlinesFrom(clock.read()) } }),
+      const work = nodes.flatMap((service, node) => [
+        service.request('POST', '/register', { by, body: wallet(node) }),
+        service.request('POST', `/chambers/${id}/propose`, { by, body: { name: 'Idea', ticker: `T${round}.${node}` } }),
+        service.request('POST', '/chambers', { by, body: { name: 'Other', ...deadlinesFrom(clock.read()) } }),
       ]);
       expect((await Promise.all(work)).filter(({ status }) => status !== 200)).toEqual([]);
     }
@@ -597,8 +607,8 @@ describe('random moves', () => {
     }
     expect([...statuses].sort()).toEqual([200, 403, 409]);
     const states = [];
-    for (const id of ids) for (const node of nodes) states.push((await witness(node, id)).state);
-    await witnessLists(
+    for (const id of ids) for (const node of nodes) states.push((await verifyChamber(node, id)).state);
+    await verifyLists(
       first,
       states.filter((_, index) => index % NODES === 0),
     );

@@ -8,14 +8,14 @@ import type { ServiceEvent } from '../../../src/vocabulary/events.ts';
 import { run } from '../../cli/run.ts';
 import { allocationOf, deadlinesFrom, enterPhase } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
-import { House, PUBLIC_URL } from '../../kit/house.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { freePort } from '../../kit/postgres-server.ts';
 import { startProcess } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
+import { PUBLIC_URL, TestService } from '../../kit/test-service.ts';
 import { get } from '../../kit/wire.ts';
 import { openFaultProxy } from '../../relayer/fault-proxy.ts';
-import { onChain, recordingLogger } from '../../relayer/stage.ts';
+import { onChain, recordingLogger } from '../../relayer/relayer-chain.ts';
 
 const { FREEZE_SECONDS = '0' } = process.env;
 const FREEZE_MS = Number(FREEZE_SECONDS) * 1000;
@@ -34,8 +34,8 @@ interface Node {
 
 it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * TIMEOUT_MS }, async () => {
   const databaseUrl = await temporaryPostgres();
-  const house = new House({ store: await openStore(databaseUrl), clock: clockOfYesterday() });
-  for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(house);
+  const service = new TestService({ store: await openStore(databaseUrl), clock: clockOfYesterday() });
+  for (let chamber = 0; chamber < CHAMBERS; chamber++) await playChamber(service);
   const chain = await startDevChain({ logger: recordingLogger([]) });
   atEnd(() => chain.stop());
   const frozen: Node[] = [];
@@ -54,7 +54,7 @@ it('a leader that is frozen and woken sends nothing of its own', { timeout: 2 * 
   if (FREEZE_MS === 0) await until(async () => (await appends(frozen[0] as Node)) > 0);
   await until(async () => (await leaders(nodes)).length === 1);
 
-  const { ndjson } = await house.log.readAll(0, 10_000);
+  const { ndjson } = await service.log.readAll(0, 10_000);
   const events: ServiceEvent[] = ndjson
     .toString()
     .split('\n')
@@ -132,25 +132,25 @@ function clockOfYesterday(): TestClock {
 }
 
 /** Two members back both ideas; the reveal deadline is long past. */
-async function playChamber(house: House): Promise<void> {
-  const members = [await house.agent(), await house.agent()];
+async function playChamber(service: TestService): Promise<void> {
+  const members = [await service.agent(), await service.agent()];
   const [by] = members;
-  const body = { name: 'Test', minBackersForGraduation: 2, ...deadlinesFrom(house.clock.read(), [1, 2, 2, 3, 4]) };
-  const { chamberId } = await house.must('POST', '/chambers', { by, body });
-  for (const member of members) await house.must('POST', `/chambers/${chamberId}/join`, { by: member });
-  await enterPhase(house, chamberId, 'PROPOSAL');
+  const body = { name: 'Test', minBackersForGraduation: 2, ...deadlinesFrom(service.clock.read(), [1, 2, 2, 3, 4]) };
+  const { chamberId } = await service.must('POST', '/chambers', { by, body });
+  for (const member of members) await service.must('POST', `/chambers/${chamberId}/join`, { by: member });
+  await enterPhase(service, chamberId, 'PROPOSAL');
   for (let idea = 1; idea <= IDEAS; idea++) {
     const proposal = { name: 'Idea', ticker: `T${idea}`, description: '' };
-    await house.must('POST', `/chambers/${chamberId}/propose`, { by, body: proposal });
+    await service.must('POST', `/chambers/${chamberId}/propose`, { by, body: proposal });
   }
   for (const [phase, step] of [
     ['ALLOCATE_COMMIT', 'commit'],
     ['ALLOCATE_REVEAL', 'reveal'],
   ] as const) {
-    await enterPhase(house, chamberId, phase);
+    await enterPhase(service, chamberId, phase);
     for (const member of members) {
       const { [step]: moved } = allocationOf(chamberId, member, { 'idea-1': 6_000, 'idea-2': 4_000 });
-      await house.must('POST', `/chambers/${chamberId}/allocate/${step}`, { by: member, body: moved });
+      await service.must('POST', `/chambers/${chamberId}/allocate/${step}`, { by: member, body: moved });
     }
   }
 }

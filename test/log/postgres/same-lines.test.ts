@@ -4,24 +4,24 @@ import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { accountRecordSchemas } from '../../../src/moves/records.ts';
 import { moveOfEvent } from '../../../src/moves/registry.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
-import { House } from '../../kit/house.ts';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
+import { TestService } from '../../kit/test-service.ts';
 
 const { COMMANDS = '1000' } = process.env;
 
 it(`${COMMANDS} random commands get the same answers and leave the same lines (COMMANDS)`, {
   timeout: 600_000,
 }, async () => {
-  const houses = [
-    new House({ store: openSqliteStore(':memory:') }),
-    new House({ store: await openStore(await temporaryPostgres()) }),
+  const services = [
+    new TestService({ store: openSqliteStore(':memory:') }),
+    new TestService({ store: await openStore(await temporaryPostgres()) }),
   ] as const;
   const commands = new Commands(11);
   for (let step = 0; step < Number(COMMANDS); step++) {
-    const [one, other] = await commands.step(houses);
+    const [one, other] = await commands.step(services);
     expect(other).toBe(one);
   }
-  const [one, other] = await Promise.all(houses.map((house) => linesOf(house, commands.streams)));
+  const [one, other] = await Promise.all(services.map((service) => linesOf(service, commands.streams)));
   expect(other).toBe(one);
   const types = new Set([...(one ?? '').matchAll(/"type":"([a-z_.]+)"\}\n/g)].map(([, type]) => type));
   expect([...types].sort()).toEqual(TYPES.toSorted());

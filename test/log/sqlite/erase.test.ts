@@ -8,9 +8,9 @@ import { eraseAgent } from '../../../src/log/sqlite/erase.ts';
 import { fsckDatabase } from '../../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
-import { House, registrationOf } from '../../kit/house.ts';
 import { Signer } from '../../kit/signer.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
+import { registrationOf, TestService } from '../../kit/test-service.ts';
 import { asSchema2, entry } from '../entries.ts';
 
 const AGENTS = 200;
@@ -18,23 +18,23 @@ const SECRET = 'secret-address@example.org';
 
 /** Many agents, so that the contacts fill several pages; one has an address of its own, which it has changed. */
 async function register(path: string) {
-  const house = new House({ path });
+  const service = new TestService({ path });
   const by = new Signer();
-  const send = (signer: Signer, operatorEmail: string, created = house.clock.seconds) =>
-    house.must('POST', '/register', { by: signer, body: { ...registrationOf(signer), operatorEmail }, created });
+  const send = (signer: Signer, operatorEmail: string, created = service.clock.seconds) =>
+    service.must('POST', '/register', { by: signer, body: { ...registrationOf(signer), operatorEmail }, created });
   const others = (from: number) =>
     Array.from({ length: AGENTS / 2 }, (_, index) =>
-      house.agent({ operatorEmail: `agent-${from + index}@example.org` }),
+      service.agent({ operatorEmail: `agent-${from + index}@example.org` }),
     );
   await Promise.all(others(0));
   await send(by, `old-${SECRET}`);
   await Promise.all(others(AGENTS / 2));
-  await send(by, SECRET, house.clock.seconds - 1);
+  await send(by, SECRET, service.clock.seconds - 1);
   const { operatorEmail: _, ...body } = registrationOf(by);
-  const attestation = house.prepare('POST', '/register', { by, body });
-  await house.send(attestation);
-  const { ndjson } = await house.log.readPage(by.did, 0, 10);
-  return { house, by, attestation, ndjson };
+  const attestation = service.prepare('POST', '/register', { by, body });
+  await service.send(attestation);
+  const { ndjson } = await service.log.readPage(by.did, 0, 10);
+  return { service, by, attestation, ndjson };
 }
 
 function bytesOf(path: string): string {
@@ -47,14 +47,14 @@ function bytesOf(path: string): string {
 describe('erasing an agent', { timeout: 30_000 }, () => {
   it('leaves no byte of its e-mail addresses, and everything else', async () => {
     const path = temporaryDatabase();
-    const { house, by, attestation, ndjson } = await register(path);
-    await house.close();
+    const { service, by, attestation, ndjson } = await register(path);
+    await service.close();
     expect(bytesOf(path)).toContain(SECRET);
     expect(eraseAgent(path, by.did)).toEqual({ did: by.did, emailAddresses: 1, signatures: 2, linesKept: 0 });
     expect(bytesOf(path)).not.toContain(SECRET);
     expect(bytesOf(path)).toContain('agent-7@example.org');
     expect(fsckDatabase(path, () => {})).toMatchObject({ faults: 0, accounts: AGENTS + 1 });
-    const restarted = new House({ path, clock: house.clock });
+    const restarted = new TestService({ path, clock: service.clock });
     expect((await restarted.log.readPage(by.did, 0, 10)).ndjson).toEqual(ndjson);
     restarted.clock.advance(3_600_000);
     expect(await restarted.send(attestation)).toMatchObject({ status: 200 });
@@ -62,9 +62,9 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
 
   it('also erases what a killed service left in the -wal', async () => {
     const [live, path] = [temporaryDatabase(), temporaryDatabase()];
-    const { house, by } = await register(live);
+    const { service, by } = await register(live);
     for (const suffix of ['', '-wal']) copyFileSync(live + suffix, path + suffix);
-    await house.close();
+    await service.close();
     expect(readFileSync(`${path}-wal`, 'latin1')).toContain(SECRET);
     expect(eraseAgent(path, by.did)).toMatchObject({ emailAddresses: 1 });
     expect(bytesOf(path)).not.toContain(SECRET);
@@ -72,9 +72,9 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
 
   it('may be repeated, and is refused while a service runs or for an unknown agent', async () => {
     const path = temporaryDatabase();
-    const { house, by } = await register(path);
+    const { service, by } = await register(path);
     expect(() => eraseAgent(path, by.did)).toThrow('another process is using it');
-    await house.close();
+    await service.close();
     eraseAgent(path, by.did);
     expect(eraseAgent(path, by.did)).toMatchObject({ emailAddresses: 0, signatures: 0 });
     expect(() => eraseAgent(path, 'did:key:nobody')).toThrow('agent did:key:nobody not found');
@@ -83,10 +83,10 @@ describe('erasing an agent', { timeout: 30_000 }, () => {
 
   it('works on a backup', async () => {
     const path = temporaryDatabase();
-    const { house, by } = await register(path);
+    const { service, by } = await register(path);
     const copy = temporaryDatabase();
     await backupDatabase(path, copy);
-    await house.close();
+    await service.close();
     expect(bytesOf(copy)).toContain(SECRET);
     eraseAgent(copy, by.did);
     expect(bytesOf(copy)).not.toContain(SECRET);

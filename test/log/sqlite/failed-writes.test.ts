@@ -3,17 +3,17 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
-import { type Answer, House } from '../../kit/house.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../../kit/temporary.ts';
+import { type Answer, TestService } from '../../kit/test-service.ts';
 import { intrude } from '../entries.ts';
 
 async function inDebate(path: string) {
-  const house = new House({ path });
-  const by = await house.agent();
-  const id = await openChamber(house, [by]);
-  await enterPhase(house, id, 'DEBATE');
-  const debate = (comment: string) => house.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } });
-  return { house, id, debate };
+  const service = new TestService({ path });
+  const by = await service.agent();
+  const id = await openChamber(service, [by]);
+  await enterPhase(service, id, 'DEBATE');
+  const debate = (comment: string) => service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } });
+  return { service, id, debate };
 }
 
 function refused(answer: Answer) {
@@ -27,57 +27,57 @@ function refused(answer: Answer) {
 describe('while another program holds the write lock', () => {
   it('a batch is refused whole; sent again afterwards, each request is accepted once', async () => {
     const path = temporaryDatabase();
-    const { house, id, debate } = await inDebate(path);
-    const before = await house.lines(id);
+    const { service, id, debate } = await inDebate(path);
+    const before = await service.lines(id);
     const batch = ['a', 'b', 'c'].map(debate);
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
-    for (const answer of await Promise.all(batch.map((request) => house.send(request)))) refused(answer);
-    expect(await house.lines(id)).toEqual(before);
+    for (const answer of await Promise.all(batch.map((request) => service.send(request)))) refused(answer);
+    expect(await service.lines(id)).toEqual(before);
     intruder.exec('ROLLBACK');
     const eventIds = [];
-    for (const request of [...batch, ...batch]) eventIds.push((await house.send(request)).body.eventId);
+    for (const request of [...batch, ...batch]) eventIds.push((await service.send(request)).body.eventId);
     expect(eventIds).toEqual([3, 4, 5, 3, 4, 5]);
   });
 
   it('the service is not ready, by the persisted clock alone, until it can be persisted', async () => {
     const path = temporaryDatabase();
-    const { house } = await inDebate(path);
+    const { service } = await inDebate(path);
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
-    await expect(house.forum.persistClock()).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
-    refused(await house.request('GET', '/ready'));
-    expect(await house.must('GET', '/health')).toMatchObject({ ok: true });
+    await expect(service.forum.persistClock()).rejects.toMatchObject({ code: 'FORUM_ERR_UNAVAILABLE' });
+    refused(await service.request('GET', '/ready'));
+    expect(await service.must('GET', '/health')).toMatchObject({ ok: true });
     intruder.exec('ROLLBACK');
-    refused(await house.request('GET', '/ready'));
-    house.clock.advance(1_000);
-    await house.forum.persistClock();
-    expect(await house.must('GET', '/ready')).toEqual({ ready: true });
-    await house.close();
-    expect(new House({ path }).forum.now()).toBe(house.clock.read());
+    refused(await service.request('GET', '/ready'));
+    service.clock.advance(1_000);
+    await service.forum.persistClock();
+    expect(await service.must('GET', '/ready')).toEqual({ ready: true });
+    await service.close();
+    expect(new TestService({ path }).forum.now()).toBe(service.clock.read());
   });
 
   it('a move that is refused ends readiness, and one that is accepted brings it back', async () => {
     const path = temporaryDatabase();
-    const { house, debate } = await inDebate(path);
+    const { service, debate } = await inDebate(path);
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
     const request = debate('a');
-    refused(await house.send(request));
-    refused(await house.request('GET', '/ready'));
+    refused(await service.send(request));
+    refused(await service.request('GET', '/ready'));
     intruder.exec('ROLLBACK');
-    expect(await house.send(request)).toMatchObject({ status: 200 });
-    expect(await house.must('GET', '/ready')).toEqual({ ready: true });
+    expect(await service.send(request)).toMatchObject({ status: 200 });
+    expect(await service.must('GET', '/ready')).toEqual({ ready: true });
   });
 
   it('what is read stays as it was', async () => {
     const path = temporaryDatabase();
-    const { house, id, debate } = await inDebate(path);
-    const preview = await house.must('GET', `/chambers/${id}/merkle-preview`);
+    const { service, id, debate } = await inDebate(path);
+    const preview = await service.must('GET', `/chambers/${id}/merkle-preview`);
     const intruder = intrude(path);
     intruder.exec('BEGIN IMMEDIATE');
-    refused(await house.send(debate('a')));
-    expect(await house.must('GET', `/chambers/${id}/merkle-preview`)).toEqual(preview);
+    refused(await service.send(debate('a')));
+    expect(await service.must('GET', `/chambers/${id}/merkle-preview`)).toEqual(preview);
   });
 });
 
@@ -86,18 +86,18 @@ describe('a full disk', () => {
     const disk = mountSmallDisk();
     if (disk === undefined) return skip('file systems cannot be mounted here');
     const ballast = `${disk}/ballast`;
-    const { house, id, debate } = await inDebate(`${disk}/chambers.db`);
+    const { service, id, debate } = await inDebate(`${disk}/chambers.db`);
     fill(ballast);
     const accepted: unknown[] = [];
-    let answer = await house.send(debate('x'.repeat(8_000)));
-    for (; answer.status === 200; answer = await house.send(debate('x'.repeat(8_000))))
+    let answer = await service.send(debate('x'.repeat(8_000)));
+    for (; answer.status === 200; answer = await service.send(debate('x'.repeat(8_000))))
       accepted.push(answer.body.eventId);
     refused(answer);
-    const count = (await house.lines(id)).length;
+    const count = (await service.lines(id)).length;
     expect(accepted).toEqual(Array.from({ length: count - 2 }, (_, at) => at + 3));
     writeFileSync(ballast, '');
-    expect((await house.send(debate('at last'))).body).toEqual({ eventId: count + 1 });
-    expect(await house.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: count + 1 });
+    expect((await service.send(debate('at last'))).body).toEqual({ eventId: count + 1 });
+    expect(await service.must('GET', `/chambers/${id}/merkle-preview`)).toMatchObject({ eventCount: count + 1 });
   });
 });
 

@@ -9,8 +9,8 @@ import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import type { Store } from '../../../src/log/store.ts';
 import { PHASES } from '../../../src/vocabulary/values.ts';
 import { openChamber } from '../../kit/chambers.ts';
-import { House } from '../../kit/house.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
+import { TestService } from '../../kit/test-service.ts';
 import { asSchema2, entry, intrude } from '../entries.ts';
 
 const CHAMBERS = 250;
@@ -119,12 +119,12 @@ describePhases();
 function describePhases(): void {
   async function lived() {
     const path = temporaryDatabase();
-    const house = new House({ path });
-    const ann = await house.agent();
-    const id = await openChamber(house, [ann]);
-    house.clock.advance(10 ** 9);
-    await house.forum.persistClock();
-    await house.close();
+    const service = new TestService({ path });
+    const ann = await service.agent();
+    const id = await openChamber(service, [ann]);
+    service.clock.advance(10 ** 9);
+    await service.forum.persistClock();
+    await service.close();
     const rows = () => intrude(path).prepare('SELECT * FROM chamber_phases').all();
     const faults = () => {
       const found: string[] = [];

@@ -1,4 +1,4 @@
-// A floor as a separate process: `node floor.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` looks at nothing.
+// A baseline as a separate process: `node baseline.js <front> <check> <commit>`, e.g. `hono sodium group`; `hello` looks at nothing.
 import type { AddressInfo } from 'node:net';
 import { parseBody } from '../../../src/moves/move.ts';
 import { moves } from '../../../src/moves/registry.ts';

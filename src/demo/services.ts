@@ -22,7 +22,7 @@ import { openProxy } from './proxy.ts';
 const MAIN = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url));
 const STOP_MILLIS = 5_000;
 
-export interface Stage {
+export interface DemoServices {
   /** What clients call. */
   readonly baseUrl: string;
   /** Whose /health names the chain. */
@@ -38,7 +38,7 @@ export interface Stage {
  * A service on a temporary database, with none of the caller's configuration, so that the demo is the same everywhere.
  * close() stops it and removes its database.
  */
-export async function openStage(): Promise<Stage> {
+export async function openDemoServices(): Promise<DemoServices> {
   const folder = await mkdtemp(join(tmpdir(), 'chambers-demo-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
@@ -56,7 +56,7 @@ export async function openStage(): Promise<Stage> {
 }
 
 /** `count` services on one temporary PostgreSQL database, behind a proxy; the first one has the chain. */
-export async function openCluster(count: number): Promise<Stage> {
+export async function openCluster(count: number): Promise<DemoServices> {
   const closings: (() => Promise<void> | void)[] = [];
   const close = async () => {
     for (const end of closings.splice(0).reverse()) await end();

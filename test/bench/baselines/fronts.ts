@@ -1,4 +1,4 @@
-// The two HTTP servers that the floors stand on, each as plain as its documentation.
+// The two HTTP servers that the baselines stand on, each as plain as its documentation.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
@@ -11,7 +11,7 @@ export interface FloorAnswer {
   readonly body: object;
 }
 
-/** `read` is null where a floor answers without looking at the request. */
+/** `read` is null where a baseline answers without looking at the request. */
 export interface Handler {
   readonly isHello: boolean;
   readonly answer: (path: string, request: FloorRequest) => Promise<FloorAnswer>;

@@ -4,28 +4,28 @@ import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { allocationsView, chamberView, type IdeaView, ideaViews } from '../../projections/views.ts';
 import { type ChamberEvent, isMove } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
-import type { House } from './house.ts';
 import { leafOf, merkleRootOf } from './merkle.ts';
+import type { TestService } from './test-service.ts';
 
-export interface Witnessed {
+export interface VerifiedChamber {
   readonly state: ChamberState;
   readonly lines: readonly string[];
 }
 
 /** The chamber as its lines have it, after every response about it has been compared with them. */
-export async function witness(house: House, chamberId: number): Promise<Witnessed> {
-  const lines = await house.lines(chamberId);
+export async function verifyChamber(service: TestService, chamberId: number): Promise<VerifiedChamber> {
+  const lines = await service.lines(chamberId);
   const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
   const state = events.reduce<ChamberState | null>(evolveChamber, null);
   if (state === null) throw new Error(`chamber ${chamberId} has no events`);
   expectSound(lines, events);
-  const now = house.forum.now();
+  const now = service.forum.now();
   const path = `/chambers/${chamberId}`;
   const moves = lines.slice(0, events.filter(isMove).length);
-  expect(await house.must('GET', path)).toEqual(chamberView(state, now));
-  expect(await house.must('GET', `${path}/ideas`)).toEqual(ideaViews(state));
-  expect(await house.must('GET', `${path}/allocations`)).toEqual(allocationsView(state, now));
-  expect(await house.must('GET', `${path}/merkle-preview`)).toEqual({
+  expect(await service.must('GET', path)).toEqual(chamberView(state, now));
+  expect(await service.must('GET', `${path}/ideas`)).toEqual(ideaViews(state));
+  expect(await service.must('GET', `${path}/allocations`)).toEqual(allocationsView(state, now));
+  expect(await service.must('GET', `${path}/merkle-preview`)).toEqual({
     root: merkleRootOf(moves),
     eventCount: moves.length,
     asOfEventId: moves.length,
@@ -46,24 +46,24 @@ function expectSound(lines: readonly string[], events: readonly ChamberEvent[]):
   if (firstOfService !== -1) expect(events.slice(firstOfService).some(isMove)).toBe(false);
 }
 
-/** Compares the lists, which are read from the derived tables, with the chambers as they were witnessed. */
-export async function witnessLists(house: House, chambers: readonly ChamberState[]): Promise<void> {
-  const now = house.forum.now();
+/** Compares the lists, which are read from the derived tables, with the chambers as they were verified. */
+export async function verifyLists(service: TestService, chambers: readonly ChamberState[]): Promise<void> {
+  const now = service.forum.now();
   const items = [...chambers].reverse().map((state) => {
     const { chamberId, phase, name, deadlines, phaseEndsAt } = chamberView(state, now);
     return { chamberId, phase, name, deadlines, memberCount: state.members.length, phaseEndsAt };
   });
-  expect(await house.must('GET', '/chambers?limit=200')).toEqual(items);
+  expect(await service.must('GET', '/chambers?limit=200')).toEqual(items);
   for (const phase of new Set(items.map((item) => item.phase))) {
-    expect(await house.must('GET', `/chambers?limit=200&phase=${phase}`)).toEqual(
+    expect(await service.must('GET', `/chambers?limit=200&phase=${phase}`)).toEqual(
       items.filter((item) => item.phase === phase),
     );
   }
   const ideas = chambers.flatMap(ideaViews);
   for (const idea of ideas) {
-    expect(await house.must('GET', `/ideas/${idea.ticker}?chamberId=${idea.chamberId}`)).toEqual(idea);
+    expect(await service.must('GET', `/ideas/${idea.ticker}?chamberId=${idea.chamberId}`)).toEqual(idea);
   }
-  const graduates: readonly IdeaView[] = await house.must('GET', '/ideas?limit=200');
+  const graduates: readonly IdeaView[] = await service.must('GET', '/ideas?limit=200');
   const byPlace = (a: IdeaView, b: IdeaView) => a.chamberId - b.chamberId || a.slot - b.slot;
   expect([...graduates].sort(byPlace)).toEqual(ideas.filter((idea) => idea.tokenAddress !== null).sort(byPlace));
 }

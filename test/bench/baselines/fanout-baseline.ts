@@ -1,4 +1,4 @@
-// The floor of live delivery: a signed move is on disk first, then one frame, prepared once, is written to every socket.
+// The baseline of live delivery: a signed move is on disk first, then one frame, prepared once, is written to every socket.
 import type { AddressInfo, Socket } from 'node:net';
 import { framesOf } from '../../../src/stream/frames.ts';
 import type { FloorRequest } from './evidence.ts';

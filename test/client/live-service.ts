@@ -19,7 +19,7 @@ const HOUR_MILLIS = 3_600_000;
 const MOVED_CLOCK = import.meta.resolve('../kit/moved-clock.ts');
 const PYTHON_MOVED_CLOCK = fileURLToPath(new URL('../kit/python', import.meta.url));
 
-export interface Stage {
+export interface LiveService {
   readonly baseUrl: string;
   readonly service: Service;
   readonly forum: ForumClient;
@@ -35,9 +35,9 @@ export interface Stage {
   stop(): Promise<void>;
 }
 
-export async function openStage(settings: Settings = {}): Promise<Stage> {
+export async function openLiveService(settings: Settings = {}): Promise<LiveService> {
   const clock = new AdvancedClock();
-  const folder = mkdtempSync(join(tmpdir(), 'stage-'));
+  const folder = mkdtempSync(join(tmpdir(), 'live-'));
   const clockFile = join(folder, 'clock');
   const saveClock = () => {
     writeFileSync(`${clockFile}.next`, `${clock.aheadMillis}`);
@@ -86,8 +86,8 @@ export async function openStage(settings: Settings = {}): Promise<Stage> {
 }
 
 /** A registered agent, by the service's clock unless the options say otherwise. */
-export async function newAgent(stage: Stage, options: ForumClientOptions = stage.sharedTime): Promise<Agent> {
-  const agent = Agent.generate(new ForumClient(stage.baseUrl, options));
+export async function newAgent(live: LiveService, options: ForumClientOptions = live.sharedTime): Promise<Agent> {
+  const agent = Agent.generate(new ForumClient(live.baseUrl, options));
   await agent.register(REGISTRATION);
   return agent;
 }

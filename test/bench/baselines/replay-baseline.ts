@@ -1,4 +1,4 @@
-// The floor of replay: pages of rows by range out of the very same database, framed and written a page at a time.
+// The baseline of replay: pages of rows by range out of the very same database, framed and written a page at a time.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';

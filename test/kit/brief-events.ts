@@ -1,7 +1,7 @@
-// Pasts of chambers for given(): created at START by ann, phases of an hour each, members in the order named.
+// Events of chambers for given(): created at START by ann, phases of an hour each, members in the order named.
 import type { MoveFact } from '../../src/vocabulary/events.ts';
 import { type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
-import { ACCOUNT_EVENT_ID, HOURS, type Past, walletOf } from './given.ts';
+import { ACCOUNT_EVENT_ID, type BriefEvent, HOURS, walletOf } from './given.ts';
 
 export const ANN = 'did:key:ann';
 export const BOB = 'did:key:bob';
@@ -18,16 +18,16 @@ export const DEADLINES_HOURLY: Deadlines = {
 
 export type Created = Extract<MoveFact, { type: 'chamber.created' }>['payload'];
 
-export function created(changes: Partial<Created> = {}): Past {
+export function created(changes: Partial<Created> = {}): BriefEvent {
   const usual = { name: 'Test', deadlines: DEADLINES_HOURLY, minBackersForGraduation: 1, turnSeconds: null };
   return [HOURS.lobby, ANN, { type: 'chamber.created', payload: { ...usual, ...changes } }];
 }
 
-export function joined(...dids: readonly string[]): readonly Past[] {
+export function joined(...dids: readonly string[]): readonly BriefEvent[] {
   return dids.map((did, turnOrder) => [HOURS.lobby, did, { type: 'chamber.joined', payload: { turnOrder } }]);
 }
 
-export function proposed(did: string, slot: number, ticker: string): Past {
+export function proposed(did: string, slot: number, ticker: string): BriefEvent {
   return [HOURS.proposal, did, { type: 'chamber.proposed', payload: ideaPayload(did, slot, ticker) }];
 }
 
@@ -36,21 +36,21 @@ export function ideaPayload(did: string, slot: number, ticker: string) {
   return { ideaId: `idea-${slot}`, slot, ...text, creatorWallet: walletOf(did), accountEventId: ACCOUNT_EVENT_ID };
 }
 
-export function passed(at: number, did: string, nextTurnAgent: string): Past {
+export function passed(at: number, did: string, nextTurnAgent: string): BriefEvent {
   return [at, did, { type: 'chamber.passed', payload: { nextTurnAgent } }];
 }
 
-export function committed(did: string, commitment: `0x${string}`): Past {
+export function committed(did: string, commitment: `0x${string}`): BriefEvent {
   return [HOURS.commit, did, { type: 'allocation.committed', payload: { commitment } }];
 }
 
-export function revealed(did: string, bpsByIdea: Readonly<Record<string, number>>): Past {
+export function revealed(did: string, bpsByIdea: Readonly<Record<string, number>>): BriefEvent {
   const allocations = Object.entries(bpsByIdea).map(([ideaId, bps]) => ({ ideaId, bps }));
   return [HOURS.reveal, did, { type: 'allocation.revealed', payload: { allocations, salt: `0x${'aa'.repeat(16)}` } }];
 }
 
 /** On the chain at the end. */
-export const settled: Past = [
+export const settled: BriefEvent = [
   HOURS.end,
   null,
   {

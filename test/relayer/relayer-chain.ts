@@ -1,4 +1,4 @@
-// A stage for relayer tests: a real development chain, a forum in memory, and relayers that start and stop.
+// The surroundings of relayer tests: a real development chain, a forum in memory, and relayers that start and stop.
 import { encodeEventTopics, type Hex } from 'viem';
 import { expect } from 'vitest';
 import { type Logs, readLogs, sendRaw } from '../../src/relayer/chain-client.ts';
@@ -10,7 +10,7 @@ import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
 import { openAccount, signTransaction } from '../../src/relayer/transactions.ts';
 import { MemoryForum } from './memory-forum.ts';
 
-export interface Stage {
+export interface RelayerChain {
   readonly chain: DevChain;
   readonly rpc: Rpc;
   readonly forum: MemoryForum;
@@ -23,7 +23,7 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-export async function openStage(): Promise<Stage> {
+export async function openRelayerChain(): Promise<RelayerChain> {
   const lines: string[] = [];
   const logger = recordingLogger(lines);
   const chain = await startDevChain({ logger });
@@ -94,7 +94,7 @@ interface ByHand {
 
 /** A transaction of the relayer's account that is not in its log. */
 export async function byHand(
-  { chain }: Pick<Stage, 'chain'>,
+  { chain }: Pick<RelayerChain, 'chain'>,
   { nonce = 0, fee = 10n * GWEI, to, data = '0x' }: ByHand,
 ): Promise<Hex> {
   const { chainId, privateKey, registryAddress, factoryAddress } = chain.config;
@@ -106,15 +106,15 @@ export async function byHand(
 }
 
 /** Uses up a nonce of the relayer's account with a transaction that is not in its log. */
-export async function sendForeign(stage: Stage, nonce: number): Promise<void> {
-  await sendRaw(stage.rpc, await byHand(stage, { nonce }));
+export async function sendForeign(opened: RelayerChain, nonce: number): Promise<void> {
+  await sendRaw(opened.rpc, await byHand(opened, { nonce }));
 }
 
 /** For every chamber the chain has one commitment and one deployment for each graduate: those that the log names. */
-export async function expectRecordedOnce(stage: Pick<Stage, 'chain' | 'rpc' | 'forum'>): Promise<void> {
-  for (const chamberId of stage.forum.events.keys()) {
-    const { committed, deployments } = stage.forum.state(chamberId).settlement;
-    expect(await onChain(stage, chamberId)).toEqual({
+export async function expectRecordedOnce(opened: Pick<RelayerChain, 'chain' | 'rpc' | 'forum'>): Promise<void> {
+  for (const chamberId of opened.forum.events.keys()) {
+    const { committed, deployments } = opened.forum.state(chamberId).settlement;
+    expect(await onChain(opened, chamberId)).toEqual({
       commits: [committed?.txHash],
       deployments: [...deployments.values()].map(({ outcome }) => outcome?.txHash),
     });

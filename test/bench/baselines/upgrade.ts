@@ -1,4 +1,4 @@
-// The floors' WebSocket handshake, by ws: what they write afterwards goes to the TCP socket itself.
+// The baselines' WebSocket handshake, by ws: what they write afterwards goes to the TCP socket itself.
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { WebSocketServer } from 'ws';

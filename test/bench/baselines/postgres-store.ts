@@ -1,4 +1,4 @@
-// How the floor keeps moves in PostgreSQL: one statement for all that are due, one after another.
+// How the baseline keeps moves in PostgreSQL: one statement for all that are due, one after another.
 import pg from 'pg';
 import { bigintArray, byteaArray, textArray } from '../../../src/log/postgres/arrays.ts';
 import type { FloorRequest } from './evidence.ts';

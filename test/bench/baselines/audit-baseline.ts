@@ -1,4 +1,4 @@
-// The floor of audit, on one thread: lines read, parsed by JSON.parse, and their signatures verified by node:crypto with
+// The baseline of audit, on one thread: lines read, parsed by JSON.parse, and their signatures verified by node:crypto with
 // cached keys. Prints how many were valid.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { createReadStream } from 'node:fs';

@@ -1,4 +1,4 @@
-// The ways to verify a signature that the floors are compared by.
+// The ways to verify a signature that the baselines are compared by.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { hashes, verify as nobleVerify } from '@noble/ed25519';

@@ -1,4 +1,4 @@
-// What every floor checks of a request, written as short as it can honestly be: body digest, headers, signature base.
+// What every baseline checks of a request, written as short as it can honestly be: body digest, headers, signature base.
 import * as crypto from 'node:crypto';
 import { parseDid } from '../../../src/crypto/did-key.ts';
 

@@ -16,9 +16,9 @@ import { atEnd } from './temporary.ts';
 
 export const PUBLIC_URL = 'https://forum.test';
 
-export interface HouseOptions {
+export interface TestServiceOptions {
   readonly path?: string;
-  /** Instead of an SQLite log in `path`; the house closes it. */
+  /** Instead of an SQLite log in `path`; the service closes it. */
   readonly store?: Store;
   readonly clock?: TestClock;
   readonly settings?: Settings;
@@ -55,7 +55,7 @@ export interface Answer {
 /** Without threads: it is shared, and needs no end. */
 const verifier = createVerifier({ threads: 0 });
 
-export class House {
+export class TestService {
   readonly clock: TestClock;
   readonly store: Store;
   readonly log: EventLog;
@@ -67,7 +67,7 @@ export class House {
   readonly #baseUrl: string;
   #closing: Promise<void> | undefined;
 
-  constructor({ path, store, clock = new TestClock(), settings, verify, wrapLog }: HouseOptions = {}) {
+  constructor({ path, store, clock = new TestClock(), settings, verify, wrapLog }: TestServiceOptions = {}) {
     this.clock = clock;
     const opened = store ?? openTestStore(path);
     this.log = wrapLog?.(opened.log) ?? opened.log;
