@@ -2,9 +2,9 @@
 import { DEADLINES, type Millis } from '../src/vocabulary/values.ts';
 import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
-import { type PhaseEnds, phaseBy, phaseEnd, type Turns } from './phase.ts';
+import { type PhaseEnds, phaseBy, type Turns } from './phase.ts';
 import { deploymentOf } from './settlement.ts';
-import { type ChamberItemView, deadlinesView, type IdeaView, ideaView, timeView } from './views.ts';
+import { type ChamberItemView, deadlinesView, type IdeaView, ideaView } from './views.ts';
 
 export interface ChamberListing {
   readonly table: 'chambers';
@@ -141,13 +141,11 @@ function chamberListing(state: ChamberState): ChamberListing {
 
 /** An item of GET /chambers. */
 export function chamberItemView(listing: ChamberListing, now: Millis): ChamberItemView {
-  const phase = phaseBy(listing.ends, listing.isCommitted, now);
   return {
     chamberId: listing.chamberId,
-    phase,
+    phase: phaseBy(listing.ends, listing.isCommitted, now),
     name: listing.name,
     deadlines: deadlinesView(listing.deadlines),
     memberCount: listing.memberCount,
-    phaseEndsAt: timeView(phaseEnd(listing, phase)),
   };
 }

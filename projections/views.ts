@@ -47,8 +47,6 @@ export interface ChamberItemView {
   readonly name: string;
   readonly deadlines: Deadlines;
   readonly memberCount: number;
-  /** Extension: when the phase ends at the latest, as known now; null for COMMITTED. */
-  readonly phaseEndsAt: string | null;
 }
 
 /** Extension: the relayer's progress with a chamber's root. */

@@ -114,7 +114,7 @@ describe('src/audit/README.md', () => {
     const { chamberId } = await agent.createChamber(newChamber(live.now()));
     await agent.joinChamber(chamberId);
     const { output } = await pasteCommands(commandsOf(AUDIT, 'export'), live.baseUrl);
-    expect(output.match(/\b0 broken\b/g)).toHaveLength(3);
+    expect(output.match(/\b0 broken\b/g)).toHaveLength(4);
   });
 });
 

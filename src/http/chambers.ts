@@ -30,16 +30,7 @@ import { JSON_HEADERS, json } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const phase = v.picklist(PHASES);
-const item = {
-  chamberId: id,
-  phase,
-  name: v.string(),
-  deadlines,
-  phaseEndsAt: v.pipe(
-    v.nullable(timestamp),
-    v.description('when the phase ends at the latest, as known now; null for COMMITTED'),
-  ),
-};
+const item = { chamberId: id, phase, name: v.string(), deadlines };
 
 export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({ ...item, memberCount: count });
 
@@ -88,7 +79,6 @@ const itemExample = {
   phase: 'DEBATE',
   name: 'Weather desk',
   deadlines: sample.DEADLINES,
-  phaseEndsAt: sample.DEADLINES.debateDeadline,
 } as const;
 
 export const chamberRoutes: readonly Route[] = [

@@ -1,7 +1,7 @@
 // The list of chambers: the open ones first, then those whose root is on the chain.
 import type { ChamberItemView } from '../../projections/views.ts';
 import { type Element, foreign, h } from '../html/element.ts';
-import { type Millis, PHASES } from '../vocabulary/values.ts';
+import { DEADLINES, type Millis, PHASES } from '../vocabulary/values.ts';
 import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
 import { fileField } from './live-view.ts';
 
@@ -51,11 +51,13 @@ function section(title: string, chambers: readonly ChamberItemView[], model: Lis
 }
 
 function row(
-  { chamberId, name, phase, phaseEndsAt, memberCount }: ChamberItemView,
+  { chamberId, name, phase, deadlines, memberCount }: ChamberItemView,
   { now, isLive }: ListModel,
 ): Element {
   const step = PHASES.indexOf(phase);
-  const end = phaseEndsAt === null ? undefined : Date.parse(phaseEndsAt);
+  // With rounds the phase may end before.
+  const deadline = DEADLINES[step];
+  const end = deadline === undefined ? undefined : Date.parse(deadlines[deadline]);
   const ended = end !== undefined && end <= now;
   return h(
     'li',

@@ -352,14 +352,6 @@ describe('a chamber with rounds', () => {
     const html = toHtml(chamberView({ state, events: [], now: state.lastAt - 1_000, labels: new Map() }));
     expect([step(html), ends(html)[0]]).toEqual(['Proposal', 'ended early 00:00:00']);
   });
-
-  it('is listed with the end that its phase has now', async () => {
-    const { service, agents, act } = await open();
-    await act(agents[0], 'start');
-    expect((await pageOf(service, '/')).html).toMatch(
-      /<span class="until">until <time datetime="[^"]*T00:02:00\.000Z"/,
-    );
-  });
 });
 
 /** What a browser shows of a piece of HTML. */
