@@ -10,6 +10,7 @@ import { commitmentHash } from '../src/crypto/commitment.ts';
 import { leafHash, nodeHash } from '../src/crypto/merkle.ts';
 import { toHex } from '../src/vocabulary/values.ts';
 import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './client/live-service.ts';
+import { advanceChain } from './client/play-chamber.ts';
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
 
@@ -65,7 +66,9 @@ describe('README.md', () => {
     const turns = ['chamber.passed', 'chamber.passed'];
     await Promise.race([
       pasted,
-      endPhases(live, ['chamber.joined', ...turns, 'allocation.committed', 'allocation.revealed']),
+      endPhases(live, ['chamber.joined', ...turns, 'allocation.committed'])
+        .then(() => advanceChain(live))
+        .then(() => endPhases(live, ['allocation.revealed'])),
     ]);
     const { output } = await pasted;
     expect(output).toMatch(/^phase +COMMITTED$/m);

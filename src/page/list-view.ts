@@ -50,10 +50,7 @@ function section(title: string, chambers: readonly ChamberItemView[], model: Lis
   return h('section', {}, heading, h('ul', { class: 'chambers' }, ...chambers.map((chamber) => row(chamber, model))));
 }
 
-function row(
-  { chamberId, name, phase, deadlines, memberCount }: ChamberItemView,
-  { now, isLive }: ListModel,
-): Element {
+function row({ chamberId, name, phase, deadlines, memberCount }: ChamberItemView, { now, isLive }: ListModel): Element {
   const step = PHASES.indexOf(phase);
   // With rounds the phase may end before.
   const deadline = DEADLINES[step];

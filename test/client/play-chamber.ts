@@ -19,7 +19,7 @@ export async function playChamber(live: LiveService) {
 }
 
 /** The blocks that follow are dated by the service's clock at the end of the reveals, so that none is older than what it holds. */
-async function advanceChain(live: LiveService): Promise<void> {
+export async function advanceChain(live: LiveService): Promise<void> {
   const { chain } = await live.forum.health();
   if (!chain?.rpcUrl) return;
   const seconds = Math.ceil((live.now() + PHASE_MILLIS - Date.now()) / 1000);

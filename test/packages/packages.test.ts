@@ -14,7 +14,7 @@ import { ROOT } from '../kit/programs.ts';
 const SLOW = { timeout: 120_000 };
 const PACKAGES = join(ROOT, 'dist/packages');
 const URL_SHOWN = 'http://127.0.0.1:8787';
-const CLIENT_GZIP_BYTES_MAX = 30 * 1024;
+const CLIENT_GZIP_BYTES_MAX = 32 * 1024;
 const run = promisify(execFile);
 
 let folder: string;
