@@ -80,10 +80,12 @@ export function phaseOf(
   return 'ALLOCATE_REVEAL';
 }
 
-/** Who has the turn after the one at `at` is passed; where no turn follows, the next in turn order. */
-export function holderAfterPass(state: PaceState, at: Millis): string {
+/** Who has the turn after the one at `now` is passed; where no turn follows, the next in turn order. */
+export function holderAfterPass(state: PaceState, now: Millis): string {
+  // The pass gets this time: the clock may be behind the last event, which another node decided.
+  const at = Math.max(now, state.lastAt);
   const turns = afterPass(state, at);
-  const passed = { ...state, turns, lastAt: Math.max(at, state.lastAt) };
+  const passed = { ...state, turns, lastAt: at };
   const phase = phaseAt({ ...passed, ...endsAfter(state, passed, 'chamber.passed') }, at);
   const begins = hasTurns(phase) && phase !== turns.phase;
   const next = state.members[begins ? 0 : turns.count % state.members.length];
