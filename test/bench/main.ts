@@ -11,6 +11,7 @@ import { benchIdle } from './idle.ts';
 import { benchMoves } from './moves.ts';
 import { benchNodes } from './nodes.ts';
 import type { Options } from './options.ts';
+import { benchPace } from './pace.ts';
 import { benchPreview } from './preview.ts';
 import { benchProfile } from './profile.ts';
 import { benchReplay } from './replay.ts';
@@ -30,6 +31,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   idle: benchIdle,
   audit: benchAudit,
   nodes: benchNodes,
+  pace: benchPace,
   versus: benchVersus,
 };
 

@@ -5,6 +5,8 @@ import type { Answer, Connection } from './connection.ts';
 
 /** Enough to register and join on the slowest of the baselines, and on nodes that have just started. */
 const LOBBY_MILLIS = 4_000;
+/** For each agent of a chamber; few of them make no difference. */
+const LOBBY_MILLIS_PER_AGENT = 60;
 const DAY_MILLIS = 86_400_000;
 
 export interface Deadline {
@@ -17,21 +19,27 @@ export interface Chamber {
   readonly agents: readonly Agent[];
 }
 
-export function lobbyFromNow(): Deadline {
-  return { debateFrom: Date.now() + LOBBY_MILLIS };
+export function lobbyFromNow(agentsPerChamber = 1): Deadline {
+  return { debateFrom: Date.now() + LOBBY_MILLIS + agentsPerChamber * LOBBY_MILLIS_PER_AGENT };
+}
+
+export interface ChamberShape {
+  readonly size: number;
+  /** Optional members of the creation. */
+  readonly pace?: object | undefined;
 }
 
 export async function openChamber(
   connection: Connection,
   authority: string,
-  size: number,
+  { size, pace = {} }: ChamberShape,
   { debateFrom }: Deadline,
 ): Promise<Chamber> {
   const agents = Array.from({ length: size }, makeAgent);
   for (const agent of agents) await register(connection, authority, agent);
   const [creator] = agents;
   if (creator === undefined) throw new Error('a chamber needs an agent');
-  const body = JSON.stringify({ name: 'Bench', ...deadlines(debateFrom), minBackersForGraduation: 1 });
+  const body = JSON.stringify({ name: 'Bench', ...deadlines(debateFrom), minBackersForGraduation: 1, ...pace });
   const created = await send(
     connection,
     signedRequest(creator, { authority, method: 'POST', path: '/chambers', body }),

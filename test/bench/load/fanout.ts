@@ -38,7 +38,7 @@ export async function driveFanout(task: FanoutTask): Promise<FanoutResult> {
   const connections = await openConnections(authority, Math.max(1, ...task.bursts.map(({ posters }) => posters)));
   const [first] = connections as readonly [Connection];
   const deadline = lobbyFromNow();
-  const { chamberId, agents } = await openChamber(first, authority, 1, deadline);
+  const { chamberId, agents } = await openChamber(first, authority, { size: 1 }, deadline);
   const deliveries = new Deliveries(consumers);
   await subscribeAll(task, chamberId, deliveries);
   const sign = signer(authority, chamberId, agents[0] as Agent);

@@ -16,6 +16,8 @@ export interface MovesTask {
   readonly isSpread?: boolean;
   readonly connections: number;
   readonly agentsPerChamber: number;
+  /** Members of each chamber's creation: rounds and the like. */
+  readonly pace?: object;
   /** Signed beforehand for each connection; the run ends when one has none left. */
   readonly movesPerConnection: number;
   /** Send them again and again for as long: only for baselines that look at nothing. */
@@ -37,7 +39,7 @@ const WARM_UP_SHARE = 0.2;
 
 export async function driveMoves(task: MovesTask): Promise<MovesResult> {
   const connections = await Promise.all(Array.from({ length: task.connections }, (_, index) => open(task, index)));
-  const deadline = lobbyFromNow();
+  const deadline = lobbyFromNow(task.agentsPerChamber);
   const chambers = await openChambers(connections, task, deadline);
   const moves = chambers.map((chamber) => signMoves(chamber, task));
   await untilDebate(deadline);
@@ -61,9 +63,8 @@ function openChambers(
   task: MovesTask,
   deadline: Deadline,
 ): Promise<readonly Chamber[]> {
-  return Promise.all(
-    connections.map(([first]) => openChamber(first as Connection, task.authority, task.agentsPerChamber, deadline)),
-  );
+  const shape = { size: task.agentsPerChamber, pace: task.pace };
+  return Promise.all(connections.map(([first]) => openChamber(first as Connection, task.authority, shape, deadline)));
 }
 
 const COMMENT =
