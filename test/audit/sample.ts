@@ -35,7 +35,7 @@ export interface Sample {
 }
 
 export async function playSample(): Promise<Sample> {
-  const service = await openHouse();
+  const service = await openService();
   await playMoves(moverOf(service));
   service.clock.set(START + 5 * HOUR);
   await playRelay(service);
@@ -44,7 +44,7 @@ export async function playSample(): Promise<Sample> {
 
 /** A chamber with rounds: each phase ends by the event, or the turn, after which nothing is left to come. */
 export async function playPacedSample(): Promise<Sample> {
-  const service = await openHouse();
+  const service = await openService();
   await playRounds(moverOf(service));
   const commit = await signedCommit(service, { nonce: 7, fee: 100n });
   await record(service, { type: 'relay.commit_submitted', payload: commit });
@@ -52,7 +52,7 @@ export async function playPacedSample(): Promise<Sample> {
   return sampleOf(service);
 }
 
-async function openHouse(): Promise<TestService> {
+async function openService(): Promise<TestService> {
   const service = new TestService();
   for (const [index, signer] of [ANN, BOB, CAT].entries()) {
     const body = { ...registrationOf(signer), walletAddress: WALLETS[index] };
