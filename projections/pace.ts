@@ -28,12 +28,13 @@ export function endsAfter(
   if (after.rounds === null || after.members.length === 0) return { ends: before.ends, endedBy };
   const current = PHASES.indexOf(phaseAt(before, after.lastAt));
   const ends = { ...before.ends };
+  const state = { ...after, ends };
   for (const [index, name] of DEADLINES.entries()) {
     if (index < current) continue;
     const previous = DEADLINES[index - 1];
     const start = previous === undefined ? Number.NEGATIVE_INFINITY : ends[previous];
     const isEmpty = previous !== undefined && after.deadlines[name] === after.deadlines[previous];
-    const end = isEmpty ? start : earlyEnd({ ...after, ends }, PHASES[index] as Phase, { start, type });
+    const end = isEmpty ? start : earlyEnd(state, PHASES[index] as Phase, { start, type });
     ends[name] = Math.min(end, index === current ? before.ends[name] : after.deadlines[name]);
   }
   const name = DEADLINES[current];

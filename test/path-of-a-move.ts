@@ -6,7 +6,7 @@ import { WebSocket } from 'ws';
 import { openService } from './kit/open-service.ts';
 import { Signer } from './kit/signer.ts';
 
-const FUNCTIONS_MAX = 122;
+const FUNCTIONS_MAX = 131;
 const FILES_MAX = 39;
 const MINUTE_MS = 60_000;
 /** For work that follows a response, such as closing what the warm-up opened. */

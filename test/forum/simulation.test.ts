@@ -8,6 +8,8 @@ import { mutants } from './simulation/mutants.ts';
 
 const PROGRAM = fileURLToPath(new URL('simulation/main.ts', import.meta.url));
 const { SIMULATION_SEED = String(Date.now() % 1_000_000), SIMULATION_SECONDS = '15' } = process.env;
+/** Half a minute on an idle machine. */
+const EXHAUSTIVE_MS = 600_000;
 /** Enough for each planted defect. */
 const MUTANT_SEEDS = 60;
 
@@ -26,7 +28,7 @@ describe('the pipeline', () => {
   it.each([
     ['two commands at two nodes, with every single fault', '2', '1'],
     ['four commands at two nodes', '4', '0'],
-  ])('is right in every order of %s', async (_, sends, faults) => {
+  ])('is right in every order of %s', { timeout: EXHAUSTIVE_MS }, async (_, sends, faults) => {
     expect(await simulate('exhaustive', '--sends', sends, '--faults', faults)).toMatchObject({ code: 0 });
   });
 
