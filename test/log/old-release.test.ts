@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { describe, expect, it } from 'vitest';
+
 import { auditFile } from '../../src/audit/audit.ts';
 import { type Running, run } from '../kit/service.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
@@ -75,6 +76,9 @@ function send({ url }: Running, { method, target, headers, body }: Recorded['req
   });
 }
 
+/** A later release adds them to the response of a creation. */
+const WARNINGS = /,"warnings":\[[^\]]*\]/;
+
 describe.each([
   ['release 0.1.0', 'release-0.1'],
   ['release 0.1.0 that commit 3e8f4c4 has opened', 'schema-4'],
@@ -109,7 +113,8 @@ describe.each([
     const running = await open();
     for (const { request, answer } of expected.requests) {
       const { Host = '' } = request.headers;
-      expect(await send(running, request)).toEqual(REJECTED_HOSTS.has(Host) ? HOST_MALFORMED : answer);
+      const { status, body } = await send(running, request);
+      expect({ status, body: body.replace(WARNINGS, '') }).toEqual(REJECTED_HOSTS.has(Host) ? HOST_MALFORMED : answer);
     }
     for (const { chamberId, lines } of expected.chambers) expect(await linesOf(running, chamberId)).toEqual(lines);
   });
