@@ -71,16 +71,25 @@ export class Commands {
     if (this.#chambers === 0 || this.#random.chance(0.01)) {
       const hours = Array.from({ length: 5 }, () => this.#random.pick([0.2, 0.3, 0.5]));
       const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0));
-      const body = { name: 'Räte 🏛', ...deadlinesFrom(service.clock.read(), ends), turnSeconds: 600 };
-      return ['POST', '/chambers', { by, body }] as const;
+      const rounds = this.#random.chance(0.5) ? { rounds: { proposal: 2, debate: 2 }, movesPerTurn: 2 } : {};
+      const body = { name: 'Räte 🏛', ...deadlinesFrom(service.clock.read(), ends), turnSeconds: 600, ...rounds };
+      return ['POST', '/chambers', { by: 'rounds' in body ? this.#starter : by, body }] as const;
     }
     const chamberId = Math.max(1, this.#chambers - this.#random.below(3));
-    const { phase, currentTurnAgent } = (await service.request('GET', `/chambers/${chamberId}`)).body;
+    const { phase, currentTurnAgent, members } = (await service.request('GET', `/chambers/${chamberId}`)).body;
     const inTurn = this.#agents.find(({ did }) => did === currentTurnAgent);
     const mover = inTurn !== undefined && this.#random.chance(0.8) ? inTurn : by;
     const fitting = this.#random.chance(0.9) ? (phase as Phase) : this.#random.pick(['PROPOSAL', 'DEBATE'] as const);
+    if (phase === 'LOBBY' && members.length > 1 && this.#random.chance(0.2)) {
+      return ['POST', `/chambers/${chamberId}/start`, { by: this.#starter, body: {} }] as const;
+    }
     const [path, body] = this.#move(fitting, chamberId, mover);
     return ['POST', `/chambers/${chamberId}/${path}`, { by: mover, body }] as const;
+  }
+
+  /** Who creates the chambers with rounds, and so may start them. */
+  get #starter(): Signer {
+    return this.#agents[0] as Signer;
   }
 
   #move(phase: Phase, chamberId: number, by: Signer): Move {
