@@ -15,8 +15,11 @@ export class Commands {
   readonly #agents: readonly Signer[];
   #chambers = 0;
 
-  constructor(seed: number, agents = 5) {
+  /** Whether some chambers have rounds. */
+  readonly #hasRounds: boolean;
+  constructor(seed: number, { agents = 5, hasRounds = false } = {}) {
     this.#random = new Random(seed);
+    this.#hasRounds = hasRounds;
     this.#agents = Array.from({ length: agents }, () => new Signer(this.#random.bytes(32)));
   }
 
@@ -71,7 +74,8 @@ export class Commands {
     if (this.#chambers === 0 || this.#random.chance(0.01)) {
       const hours = Array.from({ length: 5 }, () => this.#random.pick([0.2, 0.3, 0.5]));
       const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0));
-      const rounds = this.#random.chance(0.5) ? { rounds: { proposal: 2, debate: 2 }, movesPerTurn: 2 } : {};
+      const rounds =
+        this.#hasRounds && this.#random.chance(0.5) ? { rounds: { proposal: 2, debate: 2 }, movesPerTurn: 2 } : {};
       const body = { name: 'Räte 🏛', ...deadlinesFrom(service.clock.read(), ends), turnSeconds: 600, ...rounds };
       return ['POST', '/chambers', { by: 'rounds' in body ? this.#starter : by, body }] as const;
     }
@@ -80,7 +84,7 @@ export class Commands {
     const inTurn = this.#agents.find(({ did }) => did === currentTurnAgent);
     const mover = inTurn !== undefined && this.#random.chance(0.8) ? inTurn : by;
     const fitting = this.#random.chance(0.9) ? (phase as Phase) : this.#random.pick(['PROPOSAL', 'DEBATE'] as const);
-    if (phase === 'LOBBY' && members.length > 1 && this.#random.chance(0.2)) {
+    if (this.#hasRounds && phase === 'LOBBY' && members.length > 1 && this.#random.chance(0.2)) {
       return ['POST', `/chambers/${chamberId}/start`, { by: this.#starter, body: {} }] as const;
     }
     const [path, body] = this.#move(fitting, chamberId, mover);

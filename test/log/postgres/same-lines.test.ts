@@ -16,7 +16,7 @@ it(`${COMMANDS} random commands get the same answers and leave the same lines (C
     new TestService({ store: openSqliteStore(':memory:') }),
     new TestService({ store: await openStore(await temporaryPostgres()) }),
   ] as const;
-  const commands = new Commands(11);
+  const commands = new Commands(11, { hasRounds: true });
   for (let step = 0; step < Number(COMMANDS); step++) {
     const [one, other] = await commands.step(services);
     expect(other).toBe(one);
