@@ -65,7 +65,8 @@ it('what the cache can’t hold is folded once for a move, before the batch and 
   const moves = ['one', 'two', 'three'].map((comment) =>
     service.forum.submit({ operation: 'debate', chamberId: id, body: { json: { comment } }, caller }),
   );
-  expect((await Promise.all(moves)).map(({ eventId }) => eventId)).toEqual([3, 4, 5]);
+  // Nothing orders moves that are under way at once.
+  expect(new Set((await Promise.all(moves)).map(({ eventId }) => eventId))).toEqual(new Set([3, 4, 5]));
   expect(lines.get(by.did)).toBe(((CHANGES + 1) % ACCOUNT_SNAPSHOT_EVERY_EVENTS) + 1);
   expect(lines.get(id)).toBe(2);
 });

@@ -26,6 +26,9 @@ const Timeout = setTimeout(() => {}, 0).constructor as NewableFunction;
 const QUIET_MS = 100;
 /** The number of sockets has not changed for so many looks. */
 const QUIET_LOOKS = 8;
+/** Of one measurement. */
+const MOMENTS = 3;
+const MOMENT_MS = 2_000;
 
 // The development chain's state is kept there when the log is in PostgreSQL.
 mkdirSync('data', { recursive: true });
@@ -84,7 +87,20 @@ function countFollowers(forum: Forum): () => number {
   return () => count;
 }
 
+/** What is under way at one moment is gone at another; what was left behind is there at each. */
 async function measure(snapshot: string | undefined): Promise<Measured> {
+  const moments = [await figuresNow()];
+  while (moments.length < MOMENTS) {
+    await sleep(MOMENT_MS);
+    moments.push(await figuresNow());
+  }
+  if (snapshot !== undefined) writeHeapSnapshot(snapshot);
+  const least = ([name]: [string, number]) => [name, Math.min(...moments.map((each) => each[name as keyof Figures]))];
+  const [latest] = moments.slice(-1) as [Figures];
+  return { figures: Object.fromEntries(Object.entries(latest).map(least)) as unknown as Figures, rpcCalls };
+}
+
+async function figuresNow(): Promise<Figures> {
   for (let looks = 0, before = -1; looks < QUIET_LOOKS; looks++) {
     if (sockets.size !== before) looks = 0;
     before = sockets.size;
@@ -98,7 +114,7 @@ async function measure(snapshot: string | undefined): Promise<Measured> {
   const others = process
     .getActiveResourcesInfo()
     .filter((name) => !/^(Timeout|Immediate|TCPSocketWrap)$|Req/.test(name));
-  const figures: Figures = {
+  return {
     heapBytes: heapUsed + external,
     residentBytes: rss,
     handles: others.length,
@@ -109,8 +125,6 @@ async function measure(snapshot: string | undefined): Promise<Measured> {
     promises: count(Promise),
     files: readdirSync('/proc/self/fd').length,
   };
-  if (snapshot !== undefined) writeHeapSnapshot(snapshot);
-  return { figures, rpcCalls };
 }
 
 function listenersOf(emitter: EventEmitter): number {
