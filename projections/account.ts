@@ -8,6 +8,8 @@ export interface AccountState {
   readonly agentId: string;
   readonly pubkeyHex: Hex;
   readonly walletAddress: string;
+  /** Whether the last registration holds a proof that the wallet is that of the key's holder. */
+  readonly walletProven: boolean;
   readonly personality: Personality;
   readonly label: string | null;
   /** Of the last registration; a repeated registration is compared with it. */
@@ -33,6 +35,7 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
       return {
         ...payload,
         ...common,
+        walletProven: false,
         label: payload.label ?? null,
         registeredPersonality: payload.personality,
         registrationEventId: eventId,

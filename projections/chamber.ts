@@ -61,8 +61,10 @@ function withFact(state: ChamberState, event: Exclude<ChamberEvent, Created>): C
       const commitments = new Map(state.commitments).set(event.did, event.payload.commitment);
       return { ...next, commitments };
     }
-    case 'allocation.revealed':
-      return { ...next, reveals: new Map(state.reveals).set(event.did, event.payload) };
+    case 'allocation.revealed': {
+      const { allocations, salt } = event.payload;
+      return { ...next, reveals: new Map(state.reveals).set(event.did, { allocations, salt }) };
+    }
     case 'relay.commit_submitted':
     case 'chamber.committed':
     case 'relay.deploy_submitted':

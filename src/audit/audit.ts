@@ -47,7 +47,7 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
   return await withVerifier(async (verify) => {
     const context = auditContext(request.policy, verify);
     const audit = await readChamber(source, request, context);
-    const members = new Set(audit.accountReferences.map(({ did }) => did));
+    const members = new Set([...audit.accountReferences].map(({ did }) => did));
     return await judgeChamber(audit, source, request, await readAccounts(request, context, members));
   });
 }

@@ -3,7 +3,7 @@
 import { rootOf } from '../crypto/merkle.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
-import { type ChamberLimits, parseBody } from '../moves/move.ts';
+import { type ChamberLimits, decidePayload, parseBody } from '../moves/move.ts';
 import { isUnchanged, parseRegistration, register, registeredDid } from '../moves/register.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { requireFresh, type SignatureAges } from '../moves/rules.ts';
@@ -148,7 +148,7 @@ function decideMove(
   const parsed = parseBody(move, body);
   const { state: account } = batch.states.get(caller.did) as Account;
   const now = Math.max(decidedAt, account.lastAt);
-  const payload = move.decide(parsed, { state: chamber.state, did: caller.did, account, now, limits });
+  const payload = decidePayload(move, parsed, { state: chamber.state, did: caller.did, account, now, limits });
   const fact = { type: move.event, payload };
   return batch.stage(chamberId, stageChamberEvent(chamber, chamberId, fact, { author: caller, account, now }));
 }
@@ -160,7 +160,7 @@ function create(
 ): ForumEvent {
   const { state: account } = batch.states.get(caller.did) as Account;
   const now = Math.max(decidedAt, account.lastAt);
-  const payload = createChamber.decide(parseBody(createChamber, body), { now, account, openChambers, limits });
+  const payload = decidePayload(createChamber, parseBody(createChamber, body), { now, account, openChambers, limits });
   const chamberId = (batch.lastChamberId ?? 0) + 1;
   batch.lastChamberId = chamberId;
   const fact = { type: createChamber.event, payload };

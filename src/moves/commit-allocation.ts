@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { exactly, hexString, sentHash } from '../vocabulary/schemas.ts';
-import { defineMove } from './move.ts';
+import { accountEventId, defineMove } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
 
@@ -12,7 +12,7 @@ export const commit = defineMove({
   path: '/chambers/:id/allocate/commit',
   event: 'allocation.committed',
   body: exactly({ commitment: hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a keccak256 hash') }),
-  payload: v.strictObject({ commitment: sentHash('as sent') }),
+  payload: v.strictObject({ commitment: sentHash('as sent'), accountEventId }),
   response: v.strictObject({ ok: v.literal(true) }),
 
   decide({ commitment }, context) {
@@ -39,7 +39,7 @@ export const commit = defineMove({
   },
   example: {
     body: { commitment: sample.COMMITMENT },
-    payload: { commitment: sample.COMMITMENT },
+    payload: { commitment: sample.COMMITMENT, accountEventId: 2 },
     answer: { ok: true },
   },
 });

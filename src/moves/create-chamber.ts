@@ -81,14 +81,13 @@ export const createChamber = defineMove({
         `you have reached the limit of ${openChambersPerDidMax} open chambers`,
       );
     }
-    const accountEventId = context.account.lastEventId;
     const optional = {
       ...(topic !== undefined && { topic }),
       ...(maxMembers !== undefined && { maxMembers }),
       ...(rounds !== undefined && { rounds }),
       ...(movesPerTurn !== undefined && { movesPerTurn }),
     };
-    return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional, accountEventId };
+    return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional };
   },
   answer: ({ chamberId, payload }) => {
     const warnings = [...turnWarnings(payload)];

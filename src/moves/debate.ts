@@ -3,7 +3,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
 import { characters, exactly, id, ideaId, isPlainObject, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import type { JsonObject } from '../vocabulary/values.ts';
-import { defineMove } from './move.ts';
+import { accountEventId, defineMove } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
@@ -22,6 +22,7 @@ export const debate = defineMove({
     ideaId: v.nullable(ideaId),
     comment: v.pipe(v.string(), v.minLength(1), v.maxLength(TEXT_CHARS_MAX)),
     refinement: v.nullable(v.custom<JsonObject>(isPlainObject)),
+    accountEventId,
   }),
   response: v.strictObject({ eventId: id }),
 
@@ -68,7 +69,7 @@ export const debate = defineMove({
   },
   example: {
     body: { ideaId: 'idea-1', comment: sample.COMMENT, refinement: { oracle: 'two stations' } },
-    payload: { ideaId: 'idea-1', comment: sample.COMMENT, refinement: { oracle: 'two stations' } },
+    payload: { ideaId: 'idea-1', comment: sample.COMMENT, refinement: { oracle: 'two stations' }, accountEventId: 2 },
     answer: { eventId: 4 },
   },
 });

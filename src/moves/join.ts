@@ -1,8 +1,9 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
-import { count, exactly } from '../vocabulary/schemas.ts';
-import { accountEventId, defineMove } from './move.ts';
+import { address, count, exactly, label } from '../vocabulary/schemas.ts';
+import { accountEventId, type DecidingAccount, defineMove } from './move.ts';
 import { requirePhase } from './rules.ts';
+import * as sample from './samples.ts';
 
 /** POST /chambers/:id/join: the turn order is the order of joining, from 0. */
 export const join = defineMove({
@@ -12,7 +13,13 @@ export const join = defineMove({
   event: 'chamber.joined',
   body: exactly({}),
   isBodyOptional: true,
-  payload: v.strictObject({ turnOrder: count, accountEventId }),
+  payload: v.strictObject({
+    turnOrder: count,
+    walletAddress: v.exactOptional(v.pipe(address, v.description("the member's wallet at that time"))),
+    walletProven: v.exactOptional(v.pipe(v.boolean(), v.description('whether its holder has shown to own the wallet'))),
+    label: v.exactOptional(label),
+    accountEventId,
+  }),
   response: v.strictObject({
     ok: v.literal(true),
     turnOrder: v.pipe(count, v.description('order of joining, from 0')),
@@ -27,7 +34,7 @@ export const join = defineMove({
     if (state.members.length >= Math.min(limits.membersMax, state.maxMembers ?? limits.membersMax)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.members.length} members`);
     }
-    return { turnOrder: state.members.length, accountEventId: account.lastEventId };
+    return { turnOrder: state.members.length, ...seatOf(account) };
   },
   answer: ({ payload }) => ({ ok: true, turnOrder: payload.turnOrder }),
   impliedBody: () => ({}),
@@ -42,5 +49,15 @@ export const join = defineMove({
     guide: { when: 'LOBBY', body: '{}' },
     command: { summary: 'Joins a chamber in its lobby', example: 'move join 1' },
   },
-  example: { body: {}, payload: { turnOrder: 0, accountEventId: 2 }, answer: { ok: true, turnOrder: 0 } },
+  example: {
+    body: {},
+    payload: { turnOrder: 0, walletAddress: sample.WALLET, walletProven: true, label: 'Alice', accountEventId: 2 },
+    answer: { ok: true, turnOrder: 0 },
+  },
 });
+
+/** What the account says as the agent takes its seat. */
+function seatOf({ walletAddress, walletProven, label }: DecidingAccount) {
+  if (walletProven === undefined) return {};
+  return { walletAddress, walletProven, ...(label !== null && { label }) };
+}

@@ -27,7 +27,7 @@ export interface Move<Type extends keyof Payloads = keyof Payloads, Body = unkno
   /** The event's payload, exactly; it stays as wide as everything that an earlier release accepted. */
   readonly payload: v.GenericSchema<Payloads[Type]>;
   readonly response: v.GenericSchema;
-  /** Pure, so that the auditor can repeat the decision of every line. Throws ForumError. */
+  /** Pure, so that the auditor can repeat the decision of every line. A move in a chamber is decided by decidePayload. Throws ForumError. */
   decide(body: Body, context: Context): Payloads[Type];
   /** A function of the event alone, so that a retry is answered from the log. */
   answer(event: {
@@ -91,6 +91,9 @@ export const NO_LIMITS: ChamberLimits = {
 /** The part of the caller's account that decisions read. */
 export interface DecidingAccount {
   readonly walletAddress: string;
+  /** Whether the key's holder has shown that the wallet is theirs; undefined in the audit of events of an earlier release. */
+  readonly walletProven: boolean | undefined;
+  readonly label: string | null;
   /** The head of its stream, which the event names; undefined in the audit of events of an earlier release. */
   readonly lastEventId: number | undefined;
 }
@@ -109,6 +112,15 @@ export interface DecisionContext {
   readonly account: DecidingAccount;
   readonly now: Millis;
   readonly limits: ChamberLimits;
+}
+
+/** The payload of an accepted move: what the slice decides, and the account line that the decision read. */
+export function decidePayload<
+  Type extends keyof MovePayloads,
+  Body,
+  Context extends { readonly account: DecidingAccount },
+>(move: Move<Type, Body, Context>, body: Body, context: Context): MovePayloads[Type] {
+  return { ...move.decide(body, context), accountEventId: context.account.lastEventId };
 }
 
 /** Checks a slice's types against each other. */

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { holderAfterPass } from '../../projections/pace.ts';
 import { did, exactly, id } from '../vocabulary/schemas.ts';
-import { defineMove } from './move.ts';
+import { accountEventId, defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
 
@@ -13,7 +13,7 @@ export const pass = defineMove({
   event: 'chamber.passed',
   body: exactly({}),
   isBodyOptional: true,
-  payload: v.strictObject({ nextTurnAgent: did }),
+  payload: v.strictObject({ nextTurnAgent: did, accountEventId }),
   response: v.strictObject({ eventId: id, nextTurnAgent: did }),
 
   decide(_body, context) {
@@ -33,5 +33,9 @@ export const pass = defineMove({
     guide: { when: 'PROPOSAL, DEBATE, in turn', body: '{}' },
     command: { summary: 'Ends the turn', example: 'move pass 1' },
   },
-  example: { body: {}, payload: { nextTurnAgent: sample.BOB }, answer: { eventId: 5, nextTurnAgent: sample.BOB } },
+  example: {
+    body: {},
+    payload: { nextTurnAgent: sample.BOB, accountEventId: 2 },
+    answer: { eventId: 5, nextTurnAgent: sample.BOB },
+  },
 });

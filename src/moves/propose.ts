@@ -55,7 +55,7 @@ export const propose = defineMove({
     }
     const slot = state.ideas.length + 1;
     const assigned = { ideaId: `idea-${slot}`, slot };
-    return { ...body, ...assigned, creatorWallet: account.walletAddress, accountEventId: account.lastEventId };
+    return { ...body, ...assigned, creatorWallet: account.walletAddress };
   },
   answer: ({ payload }) => ({ ideaId: payload.ideaId, ticker: payload.ticker }),
   impliedBody: ({ name, ticker, description }) => ({ name, ticker, description }),

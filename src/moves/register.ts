@@ -9,6 +9,8 @@ import {
   did,
   exactly,
   hexString,
+  LABEL_CHARS_MAX,
+  label,
   personality,
   sentHash,
   sentPersonality,
@@ -19,7 +21,6 @@ import { type Move, parseBody, type SentBody } from './move.ts';
 import * as sample from './samples.ts';
 
 export const EMAIL_CHARS_MAX = 254;
-const LABEL_CHARS_MAX = 64;
 /** What rfcEmail, HTML's definition, does not check: the local part has no empty label, and the domain ends in a TLD. */
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
@@ -71,7 +72,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     pubkeyHex: sentHash('the public key'),
     walletAddress: address,
     personality,
-    label: v.exactOptional(v.pipe(v.string(), v.maxLength(LABEL_CHARS_MAX))),
+    label: v.exactOptional(label),
   }) as v.GenericSchema as Move<'agent.registered'>['payload'],
   response: v.strictObject({ did, agentId: v.string() }),
 

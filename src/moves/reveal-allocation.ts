@@ -13,7 +13,7 @@ import {
   SALT_BYTES_MIN,
 } from '../vocabulary/schemas.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
-import { defineMove } from './move.ts';
+import { accountEventId, defineMove } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
 
@@ -43,6 +43,7 @@ export const reveal = defineMove({
   payload: v.strictObject({
     allocations: v.array(allocation),
     salt: described(SALT, `as sent, ${SALT_BYTES_MIN} to ${SALT_BYTES_MAX} bytes`),
+    accountEventId,
   }),
   response: v.strictObject({ ok: v.literal(true), verified: v.literal(true) }),
 
@@ -91,7 +92,7 @@ export const reveal = defineMove({
   },
   example: {
     body: { allocations: sample.ALLOCATIONS.map((share) => ({ ...share })), salt: sample.SALT },
-    payload: { allocations: sample.ALLOCATIONS, salt: sample.SALT },
+    payload: { allocations: sample.ALLOCATIONS, salt: sample.SALT, accountEventId: 2 },
     answer: { ok: true, verified: true },
   },
 });

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { exactly, id } from '../vocabulary/schemas.ts';
-import { defineMove } from './move.ts';
+import { accountEventId, defineMove } from './move.ts';
 import { requirePhase } from './rules.ts';
 
 /** POST /chambers/:id/start: in a chamber with rounds, its creator ends LOBBY. */
@@ -12,7 +12,7 @@ export const start = defineMove({
   event: 'chamber.started',
   body: exactly({}),
   isBodyOptional: true,
-  payload: v.strictObject({}),
+  payload: v.strictObject({ accountEventId }),
   response: v.strictObject({ eventId: id }),
 
   decide(_body, context) {
@@ -49,5 +49,5 @@ export const start = defineMove({
     guide: { when: 'LOBBY, by the creator, with rounds', body: '{}' },
     command: { summary: 'Ends the lobby of your chamber with rounds', example: 'move start 1' },
   },
-  example: { body: {}, payload: {}, answer: { eventId: 3 } },
+  example: { body: {}, payload: { accountEventId: 2 }, answer: { eventId: 3 } },
 });

@@ -26,13 +26,8 @@ export interface AccountPayloads {
   'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
 }
 
-interface NamesAccount {
-  /** The head of the signer's account stream that the decision read; absent in events of earlier releases. */
-  readonly accountEventId?: number | undefined;
-}
-
-/** Signed moves of a chamber: exactly these are the leaves of its Merkle tree. */
-export interface MovePayloads {
+/** What each signed move of a chamber records of itself. */
+interface MoveContents {
   'chamber.created': {
     readonly name: string;
     readonly deadlines: Deadlines;
@@ -42,9 +37,15 @@ export interface MovePayloads {
     readonly maxMembers?: number;
     readonly rounds?: Rounds;
     readonly movesPerTurn?: number;
-  } & NamesAccount;
-  'chamber.joined': { readonly turnOrder: number } & NamesAccount;
-  'chamber.started': Readonly<Record<string, never>>;
+  };
+  /** What the account said at that time is absent in events of earlier releases, the label also where there was none. */
+  'chamber.joined': {
+    readonly turnOrder: number;
+    readonly walletAddress?: string;
+    readonly walletProven?: boolean;
+    readonly label?: string;
+  };
+  'chamber.started': object;
   'chamber.proposed': {
     readonly ideaId: string;
     readonly slot: number;
@@ -53,7 +54,7 @@ export interface MovePayloads {
     readonly description: string;
     /** The proposer's wallet at that time: the creator in deployIdea. */
     readonly creatorWallet: string;
-  } & NamesAccount;
+  };
   'chamber.debated': {
     readonly ideaId: string | null;
     readonly comment: string;
@@ -63,6 +64,14 @@ export interface MovePayloads {
   'allocation.committed': { readonly commitment: Hex };
   'allocation.revealed': { readonly allocations: readonly Allocation[]; readonly salt: Hex };
 }
+
+interface NamesAccount {
+  /** The head of the signer's account stream that the decision read; absent in events of earlier releases. */
+  readonly accountEventId?: number | undefined;
+}
+
+/** Signed moves of a chamber: exactly these are the leaves of its Merkle tree. */
+export type MovePayloads = { readonly [Type in keyof MoveContents]: MoveContents[Type] & NamesAccount };
 
 type Records<Payloads, Common> = {
   [Type in keyof Payloads]: Common & {

@@ -15,6 +15,7 @@ import {
 } from './values.ts';
 
 export const NAME_CHARS_MAX = 120;
+export const LABEL_CHARS_MAX = 64;
 export const TEXT_CHARS_MAX = 8192;
 export const REFINEMENT_DEPTH_MAX = 16;
 export const SALT_BYTES_MIN = 16;
@@ -188,6 +189,7 @@ export const address = v.pipe(
   v.check(isWalletAddress, CHECKSUM_MESSAGE),
   v.description('EVM address'),
 );
+export const label = v.pipe(v.string(), v.maxLength(LABEL_CHARS_MAX));
 export const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 export const id = v.pipe(v.number(), v.integer(), v.minValue(1));
 export const ideaId = v.pipe(v.string(), v.regex(/^idea-[1-9]\d*$/), v.description('unique in its chamber'));

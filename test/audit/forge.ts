@@ -46,7 +46,8 @@ export interface ForgedMove {
   readonly path: string;
   readonly at: number;
   readonly body?: Json;
-  readonly payload: Json;
+  /** Without accountEventId, which is 1 unless it is given. */
+  readonly payload: Line;
   /** The service's address; PUBLIC_URL by default. */
   readonly origin?: string;
   /** Seconds after its creation. */
@@ -68,7 +69,17 @@ export function signedLine({ by, type, path, at, body, payload, origin = PUBLIC_
     signatureInput: headers['signature-input'],
     signature: headers.signature,
   };
-  return { eventId: 0, chamberId: 1, type, did: by.did, ts: new Date(at).toISOString(), prev: '', payload, request };
+  const ts = new Date(at).toISOString();
+  return {
+    eventId: 0,
+    chamberId: 1,
+    type,
+    did: by.did,
+    ts,
+    prev: '',
+    payload: { accountEventId: 1, ...payload },
+    request,
+  };
 }
 
 export interface Outcome {

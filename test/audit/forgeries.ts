@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { chamberMoves } from '../../src/moves/registry.ts';
 import { HOUR, START } from '../kit/clock.ts';
 import { Signer } from '../kit/signer.ts';
-import { type ForgedMove, type Json, type Line, parse, rechained, signedLine, toText } from './forge.ts';
+import { type ForgedMove, type Line, parse, rechained, signedLine, toText } from './forge.ts';
 import { ALLOCATIONS, ANN, BOB, CAT } from './sample.ts';
 
 export const text = readFileSync(new URL('../../fixtures/logs/chamber.ndjson', import.meta.url), 'utf8');
@@ -20,12 +20,14 @@ export function withLine(eventId: number, line: Line): string {
 const debate = (comment: string) => ({ body: { comment }, payload: { comment, ideaId: null, refinement: null } });
 export const revealOf = ({ reveal }: typeof ALLOCATIONS.cat) =>
   ({ body: reveal, payload: reveal }) as unknown as Content;
-const sameOf = (payload: Json): Content => ({ body: payload, payload });
-const joining = { payload: { turnOrder: 3, accountEventId: 1 } };
+const sameOf = (payload: Line): Content => ({ body: payload, payload });
+const [, ANN_JOINED, BOB_JOINED] = moves.map(({ payload }) => payload as Line);
+const joining = { payload: { turnOrder: 3, walletAddress: `0x${'11'.repeat(20)}`, walletProven: false } };
+const joiningAgain = { payload: { ...BOB_JOINED, turnOrder: 3 } };
 const wall = { name: 'W', ticker: 'WALL2', description: '' };
 const proposal = {
   body: wall,
-  payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: `0x${'11'.repeat(20)}`, accountEventId: 2 },
+  payload: { ...wall, ideaId: 'idea-4', slot: 4, creatorWallet: ANN_JOINED?.['walletAddress'] ?? null },
 };
 const other = { allocations: [{ ideaId: 'idea-3', bps: 9_999 }], salt: ALLOCATIONS.cat.reveal.salt };
 
@@ -40,7 +42,7 @@ const ROWS: readonly Row[] = [
   ['a pass out of turn', 6, 'TURN', BOB, 'pass', 1, { payload: { nextTurnAgent: CAT.did } }],
   ['a proposal in the debate', 9, 'PHASE', ANN, 'propose', 2, proposal],
   ['a member who joins after the lobby', 5, 'PHASE', EVE, 'join', 1, joining],
-  ['a member who joins twice', 5, 'CONFLICT', BOB, 'join', 1 / 60, joining],
+  ['a member who joins twice', 5, 'CONFLICT', BOB, 'join', 1 / 60, joiningAgain],
   ['a second commitment', 15, 'CONFLICT', ANN, 'allocate/commit', 3.5, sameOf(ALLOCATIONS.ann.commit)],
   ['an early reveal', 15, 'PHASE', CAT, 'allocate/reveal', 3.5, revealOf(ALLOCATIONS.cat)],
   ['a late reveal', 17, 'PHASE', CAT, 'allocate/reveal', 5, revealOf(ALLOCATIONS.cat)],
@@ -79,11 +81,7 @@ export const WRONG_EVIDENCE: readonly [title: string, forged: Line, checks: read
     { ...line, request: { ...request, body: '{"comment":"Walls!"}' } },
     ['digest', 'payload'],
   ],
-  [
-    'a payload that was not requested',
-    { ...line, payload: { comment: 'Walls!', ideaId: null, refinement: null } },
-    ['payload'],
-  ],
+  ['a payload that was not requested', { ...line, payload: { ...payloadOf(line), comment: 'Walls!' } }, ['payload']],
   ['a method that was not signed', { ...line, request: { ...request, method: 'PUT' } }, ['signature', 'target']],
   ['a request to another chamber', signedLine({ ...honest, path: '../2/debate' }), ['target']],
   ['a request for another operation', signedLine({ ...honest, path: 'pass' }), ['target']],

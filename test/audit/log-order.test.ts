@@ -7,7 +7,10 @@ const MINUTE = 60_000;
 function problemsOf(...times: readonly number[]): readonly string[] {
   const order = new LogOrder();
   for (const [index, at] of times.entries()) {
-    order.take(index + 1, [{ eventId: 1, did: 'did:key:z6Mk', at, accountEventId: 1, creatorWallet: undefined }]);
+    const place = { eventId: 1, at, lastEventId: 1, lastAt: at };
+    order.take(index + 1, [
+      { ...place, did: 'did:key:z6Mk', accountEventId: 1, type: 'chamber.created', recorded: {} },
+    ]);
   }
   return order.problems();
 }

@@ -43,6 +43,7 @@ beforeEach(async () => {
   account = await accountOf(ann);
 });
 
+const JOIN = 2;
 const PROPOSAL = 3;
 
 async function registrations(changes: { readonly moves?: Line[]; readonly account?: Line[] } = {}) {
@@ -53,6 +54,7 @@ async function registrations(changes: { readonly moves?: Line[]; readonly accoun
     broken,
     verdict,
     sentence: findings[0]?.sentence,
+    sentences: findings.map(({ sentence }) => sentence),
     note,
     named: findings.flatMap(({ eventIds }) => eventIds),
   };
@@ -109,8 +111,23 @@ describe('a service is caught that', () => {
   test('gives the token to another wallet', async () => {
     const forged = altered(moves, PROPOSAL, { creatorWallet: OTHER_WALLET });
     const found = await registrations({ moves: forged });
-    expect(found).toMatchObject({ broken: ['registration'], named: [PROPOSAL] });
-    expect(found.sentence).toContain(`creatorWallet is ${OTHER_WALLET}`);
+    expect(found).toMatchObject({ broken: ['registration'], named: [JOIN, PROPOSAL, PROPOSAL] });
+    expect(found.sentences).toEqual([
+      expect.stringContaining(`for ${OTHER_WALLET}, and event ${JOIN} for ${WALLET}`),
+      expect.stringContaining(
+        `creatorWallet is ${OTHER_WALLET}, but event 2 of the account of ${ann.did} binds ${WALLET}`,
+      ),
+    ]);
+  });
+
+  test.each<[string, Line]>([
+    ['walletAddress', { walletAddress: OTHER_WALLET }],
+    ['walletProven', { walletProven: true }],
+    ['label', { label: 'Bob' }],
+  ])('records another %s at the join than the account had', async (member, recorded) => {
+    const found = await registrations({ moves: altered(moves.slice(0, JOIN), JOIN, recorded) });
+    expect(found).toMatchObject({ broken: ['registration'], named: [JOIN] });
+    expect(found.sentence).toContain(`event ${JOIN}: ${member} is ${recorded[member]}, but event 2 of the account`);
   });
 
   test('names a line that it wrote later', async () => {
@@ -184,7 +201,7 @@ describe('a service is caught that', () => {
   test('leaves out all account lines and takes a wallet that the account did not bind before', async () => {
     const older = (creatorWallet: Json) =>
       moves.map(({ payload, ...line }) => {
-        const { accountEventId: _, ...rest } = payload as Line;
+        const { accountEventId: _, walletAddress: __, walletProven: ___, ...rest } = payload as Line;
         return { ...line, payload: 'creatorWallet' in rest ? { ...rest, creatorWallet } : rest };
       });
     expect(await registrations({ moves: older(WALLET) })).toMatchObject({ broken: [], verdict: 'not evaluated' });
@@ -219,8 +236,8 @@ describe('a service is caught that', () => {
     for (const [changes, first, sentence] of [
       [
         { creatorWallet: OTHER_WALLET },
-        PROPOSAL,
-        `names event 2 of the account of ${ann.did} for ${OTHER_WALLET}, and event 3 for ${WALLET}`,
+        JOIN,
+        `names event 2 of the account of ${ann.did} for ${OTHER_WALLET}, and event ${JOIN} for ${WALLET}`,
       ],
       [{ accountEventId: 1 }, 1, `names event 1 of the account of ${ann.did}, although event 1 named event 2 before`],
     ] as const) {
@@ -260,7 +277,7 @@ describe('a service is caught that', () => {
 
   test('lets an agent join before it registers, in a log of an earlier release', async () => {
     const older = moves.map(({ payload, ...line }) => {
-      const { accountEventId: _, ...rest } = payload as Line;
+      const { accountEventId: _, walletAddress: __, walletProven: ___, ...rest } = payload as Line;
       return { ...line, payload: rest };
     });
     const late = new Date(Date.parse(memberOf(moves[1], 'ts') as string) + 1).toISOString();

@@ -68,6 +68,9 @@ const debateAt = (by: ForgedMove['by'], at: number) => withLine(AFTER_HONEST - 1
 const BOBS_TURN = Date.parse(recordOf(10)['ts'] as string);
 const TURN_MILLIS = 1_800_000;
 
+/** All that named an account line in an earlier release. */
+const NAMING = ['chamber.created', 'chamber.joined', 'chamber.proposed'];
+
 const HONEST: readonly Row[] = [
   ['the whole log', text],
   ['without a line break at its end', text.trimEnd()],
@@ -75,6 +78,10 @@ const HONEST: readonly Row[] = [
   ['the end cut off within the moves', raw(LINES.slice(0, 9))],
   ['the first line alone', raw(LINES.slice(0, 1))],
   ['an earlier release, whose moves name no account line', rewritten(moves.map(withoutAccount))],
+  [
+    'an earlier release, of whose moves only creations, joins and proposals name account lines',
+    rewritten(moves.map((move) => (NAMING.includes(String(move['type'])) ? withoutSeat(move) : withoutAccount(move)))),
+  ],
   ['one more comment', withLine(AFTER_HONEST, line)],
   ['a comment in the last millisecond of a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS - 1)],
   ['a comment in the first millisecond of the turn after one that ran out', debateAt(CAT, BOBS_TURN + TURN_MILLIS)],
@@ -200,7 +207,9 @@ const RULES: readonly Row[] = [
   ),
   ['an account line before that of the creation', ofMoves(1, { accountEventId: 2 }), 1, 2],
   ['a join without an account line', withMembers(3, withoutAccount(recordOf(3))), 3],
-  ['two wallets from one account line', ofMoves(8, { creatorWallet: OTHER_WALLET }), 7, 8],
+  ['a join without the wallet of its member', withMembers(3, withoutSeat(recordOf(3))), 3],
+  ['a comment without an account line', withMembers(9, withoutAccount(recordOf(9))), 9],
+  ['two wallets from one account line', ofMoves(8, { creatorWallet: OTHER_WALLET }), 3, 7, 8],
 ];
 
 async function serviceEvents(): Promise<readonly Row[]> {
@@ -286,7 +295,12 @@ export async function vectors(): Promise<readonly Vector[]> {
 }
 
 function withoutAccount(record: Line): Line {
-  const { accountEventId: _, ...payload } = payloadOf(record);
+  const { accountEventId: _, ...payload } = payloadOf(withoutSeat(record));
+  return { ...record, payload };
+}
+
+function withoutSeat(record: Line): Line {
+  const { walletAddress: _, walletProven: __, label: ___, ...payload } = payloadOf(record);
   return { ...record, payload };
 }
 

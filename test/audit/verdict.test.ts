@@ -166,7 +166,7 @@ describe('the printed report', () => {
       "Sound.
 
       Chamber 1 of text: 22 lines, 16 moves
-      root 0xb6cf55a2753437c0c07a3419631666bcbd2c4d656a36c40be73bbb2da780a1ea
+      root 0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf
 
       16 verified, 0 broken, 5 not evaluated of 21 checks.
       Not evaluated (--verbose says why): preview, views, contract, receipts,
@@ -178,32 +178,32 @@ describe('the printed report', () => {
 
   test('of a broken one keeps causes and consequences apart', async () => {
     expect(await print(toText(rechained(withPayload(11, comment))))).toMatchInlineSnapshot(`
-    "Event 11 was altered after it was signed. 3 further findings follow from it.
+      "Event 11 was altered after it was signed. 3 further findings follow from it.
 
-    Chamber 1 of text: 22 lines, 16 moves
-    root 0x16e1d1a6497b7833872a0aeb2bf938579c6f32150abb78c6977d5ea69653f88f
+      Chamber 1 of text: 22 lines, 16 moves
+      root 0xfd871eb2f6d3374b5d27cb15d66116e965fc91125c78f7852c2e0eab6ce39150
 
-    What shows it:
-      payload         event 11 (chamber.debated) does not match its request: comment
-                      is "Walls!" and not "No walls.\\n\\u0001 \\"quoted\\""
+      What shows it:
+        payload         event 11 (chamber.debated) does not match its request: comment
+                        is "Walls!" and not "No walls.\\n\\u0001 \\"quoted\\""
 
-    What follows from it:
-      transactions    event 17: rawTransaction calls
-                      commitChamber([1,"0xb6cf55a2753437c0c07a3419631666bcbd2c4d656a36c40be73bbb2da780a1ea"]),
-                      which was not due
-      transactions    event 18: rawTransaction calls
-                      commitChamber([1,"0xb6cf55a2753437c0c07a3419631666bcbd2c4d656a36c40be73bbb2da780a1ea"]),
-                      which was not due
-      root            event 19 commits
-                      0xb6cf55a2753437c0c07a3419631666bcbd2c4d656a36c40be73bbb2da780a1ea
-                      over 16 events, but the root of the 16 moves is
-                      0x16e1d1a6497b7833872a0aeb2bf938579c6f32150abb78c6977d5ea69653f88f
+      What follows from it:
+        transactions    event 17: rawTransaction calls
+                        commitChamber([1,"0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf"]),
+                        which was not due
+        transactions    event 18: rawTransaction calls
+                        commitChamber([1,"0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf"]),
+                        which was not due
+        root            event 19 commits
+                        0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf
+                        over 16 events, but the root of the 16 moves is
+                        0xfd871eb2f6d3374b5d27cb15d66116e965fc91125c78f7852c2e0eab6ce39150
 
-    13 verified, 3 broken, 5 not evaluated of 21 checks. Events named: 11, 17, 18,
-    19.
-    Not evaluated (--verbose says why): preview, views, contract, receipts,
-    registration."
-  `);
+      13 verified, 3 broken, 5 not evaluated of 21 checks. Events named: 11, 17, 18,
+      19.
+      Not evaluated (--verbose says why): preview, views, contract, receipts,
+      registration."
+    `);
   });
 
   test('has a row for every check if asked for', async () => {
@@ -216,12 +216,12 @@ describe('the printed report', () => {
     const sound = { ...(await report(text)), logId: 'log' };
     const chambers = [sound, { ...sound, chamberId: 2 }];
     expect(toText80(toAuditReport('http://x', { problems: [], chambers }), false)).toMatchInlineSnapshot(`
-    "Sound.
+      "Sound.
 
-    chamber 1        sound              22 events  root 0xb6cf55a2…a780a1ea
-    chamber 2        sound              22 events  root 0xb6cf55a2…a780a1ea
+      chamber 1        sound              22 events  root 0xb6bb1aa9…13131faf
+      chamber 2        sound              22 events  root 0xb6bb1aa9…13131faf
 
-    2 chambers, 44 events: 2 sound."
-  `);
+      2 chambers, 44 events: 2 sound."
+    `);
   });
 });

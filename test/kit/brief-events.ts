@@ -1,7 +1,7 @@
 // Events of chambers for given(): created at START by ann, phases of an hour each, members in the order named.
 import type { MoveFact } from '../../src/vocabulary/events.ts';
 import { type Deadlines, toTimestamp } from '../../src/vocabulary/values.ts';
-import { ACCOUNT_EVENT_ID, type BriefEvent, HOURS, walletOf } from './given.ts';
+import { type BriefEvent, HOURS, walletOf } from './given.ts';
 
 export const ANN = 'did:key:ann';
 export const BOB = 'did:key:bob';
@@ -33,7 +33,7 @@ export function proposed(did: string, slot: number, ticker: string): BriefEvent 
 
 export function ideaPayload(did: string, slot: number, ticker: string) {
   const text = { name: `Idea ${ticker}`, ticker, description: '' };
-  return { ideaId: `idea-${slot}`, slot, ...text, creatorWallet: walletOf(did), accountEventId: ACCOUNT_EVENT_ID };
+  return { ideaId: `idea-${slot}`, slot, ...text, creatorWallet: walletOf(did) };
 }
 
 export function passed(at: number, did: string, nextTurnAgent: string): BriefEvent {

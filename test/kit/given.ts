@@ -1,7 +1,7 @@
 // given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
 import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
-import { type ChamberLimits, type DecidingAccount, parseBody } from '../../src/moves/move.ts';
+import { type ChamberLimits, type DecidingAccount, decidePayload, parseBody } from '../../src/moves/move.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
 import type { ChamberEvent, MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
@@ -22,6 +22,7 @@ export interface Attempt {
   readonly at: number;
   readonly by: string;
   readonly limits?: Partial<ChamberLimits>;
+  readonly account?: Partial<DecidingAccount>;
 }
 
 /** Events as the log numbers them, from chamber.created on. */
@@ -41,12 +42,18 @@ export function fold(past: readonly BriefEvent[]): ChamberState {
 export function given(...past: readonly BriefEvent[]) {
   const state = fold(past);
   return {
-    when({ operation, body }: ChamberCommand, { at, by, limits }: Attempt) {
+    when({ operation, body }: ChamberCommand, { at, by, limits, account }: Attempt) {
       const move: AnyChamberMove = chamberMoves[operation];
-      const context = { state, did: by, account: accountOf(by), now: at, limits: { ...LIMITS, ...limits } };
+      const context = {
+        state,
+        did: by,
+        account: { ...accountOf(by), ...account },
+        now: at,
+        limits: { ...LIMITS, ...limits },
+      };
       const outcome = outcomeOf(() => ({
         type: move.event,
-        payload: move.decide(parseBody(move, { json: body }), context),
+        payload: decidePayload(move, parseBody(move, { json: body }), context),
       }));
       // A command whose outcome is not asserted would pass whatever was decided.
       let isAsserted = false;
@@ -56,7 +63,9 @@ export function given(...past: readonly BriefEvent[]) {
         return expect(outcome);
       };
       return {
-        gives: (fact: MoveFact) => expectOutcome().toEqual(fact),
+        /** Every fact names the account line that the decision read. */
+        gives: ({ type, payload }: MoveFact) =>
+          expectOutcome().toEqual({ type, payload: { ...payload, accountEventId: ACCOUNT_EVENT_ID } }),
         refuses: (code: ErrorCode, detail: string | RegExp) =>
           expectOutcome().toEqual({
             code,
@@ -79,8 +88,8 @@ export function outcomeOf<Fact>(decide: () => Fact): Fact | { code: ErrorCode; d
 /** The head of every account here. */
 export const ACCOUNT_EVENT_ID = 3;
 
-function accountOf(did: string): DecidingAccount {
-  return { walletAddress: walletOf(did), lastEventId: ACCOUNT_EVENT_ID };
+export function accountOf(did: string): DecidingAccount {
+  return { walletAddress: walletOf(did), walletProven: false, label: null, lastEventId: ACCOUNT_EVENT_ID };
 }
 
 export function walletOf(did: string): string {

@@ -13,7 +13,7 @@ import {
   revealed,
   settled,
 } from '../kit/brief-events.ts';
-import { given, HOURS } from '../kit/given.ts';
+import { given, HOURS, walletOf } from '../kit/given.ts';
 
 const JOIN = { operation: 'join', body: {} } as const;
 const PASS = { operation: 'pass', body: {} } as const;
@@ -30,10 +30,17 @@ describe('join', () => {
   it('assigns turn orders from 0 in the order of joining', () => {
     given(created())
       .when(JOIN, { at: HOURS.lobby, by: ANN })
-      .gives({ type: 'chamber.joined', payload: { turnOrder: 0, accountEventId: 3 } });
+      .gives({ type: 'chamber.joined', payload: { turnOrder: 0, walletAddress: walletOf(ANN), walletProven: false } });
     given(...LOBBY)
       .when(JOIN, { at: HOURS.lobby, by: CYD })
-      .gives({ type: 'chamber.joined', payload: { turnOrder: 2, accountEventId: 3 } });
+      .gives({ type: 'chamber.joined', payload: { turnOrder: 2, walletAddress: walletOf(CYD), walletProven: false } });
+  });
+
+  it('records a wallet that was proven, and the label', () => {
+    const account = { walletProven: true, label: 'Cyd' };
+    given(...LOBBY)
+      .when(JOIN, { at: HOURS.lobby, by: CYD, account })
+      .gives({ type: 'chamber.joined', payload: { turnOrder: 2, walletAddress: walletOf(CYD), ...account } });
   });
 
   it('refuses a second time', () => {

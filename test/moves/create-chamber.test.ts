@@ -1,17 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { createChamber } from '../../src/moves/create-chamber.ts';
-import { DEADLINES_HOURLY } from '../kit/brief-events.ts';
+import { decidePayload } from '../../src/moves/move.ts';
+import { ANN, DEADLINES_HOURLY } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
-import { LIMITS, outcomeOf } from '../kit/given.ts';
+import { accountOf, LIMITS, outcomeOf } from '../kit/given.ts';
 
 const BODY = { name: 'Test', ...DEADLINES_HOURLY, minBackersForGraduation: 2 };
 
 function create(changes: Partial<typeof BODY> & { turnSeconds?: number }, { now = START, openChambers = 0 } = {}) {
-  const account = { walletAddress: '0x', lastEventId: 5 };
+  const account = { ...accountOf(ANN), lastEventId: 5 };
   const context = { now, account, openChambers, limits: LIMITS };
   return outcomeOf(() => ({
     type: createChamber.event,
-    payload: createChamber.decide({ ...BODY, ...changes }, context),
+    payload: decidePayload(createChamber, { ...BODY, ...changes }, context),
   }));
 }
 

@@ -1,7 +1,7 @@
 // What a chamber's pace decides about moves: start, creation, movesPerTurn, and the next agent named by a pass.
 import { describe, expect, it } from 'vitest';
 import { createChamber } from '../../src/moves/create-chamber.ts';
-import { parseBody } from '../../src/moves/move.ts';
+import { decidePayload, parseBody } from '../../src/moves/move.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import type { JsonValue } from '../../src/vocabulary/values.ts';
 import {
@@ -17,7 +17,7 @@ import {
   passed,
 } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
-import { type BriefEvent, given, HOURS, LIMITS, outcomeOf } from '../kit/given.ts';
+import { accountOf, type BriefEvent, given, HOURS, LIMITS, outcomeOf } from '../kit/given.ts';
 
 const TURN = 60_000;
 /** When the creator starts. */
@@ -94,9 +94,10 @@ describe('the creation of a chamber with a pace', () => {
   const rounds = { proposal: 1, debate: 100 };
 
   function create(changes: Readonly<Record<string, JsonValue>>) {
-    const account = { walletAddress: '0x', lastEventId: 5 };
-    const context = { now: START, account, openChambers: 0, limits: LIMITS };
-    return outcomeOf(() => createChamber.decide(parseBody(createChamber, { json: { ...sent, ...changes } }), context));
+    const context = { now: START, account: accountOf(ANN), openChambers: 0, limits: LIMITS };
+    return outcomeOf(() =>
+      decidePayload(createChamber, parseBody(createChamber, { json: { ...sent, ...changes } }), context),
+    );
   }
 
   it.each<readonly [Readonly<Record<string, JsonValue>>]>([

@@ -26,6 +26,8 @@ export interface AccountEntry {
   readonly at: Millis;
   /** undefined where the registration is not published. */
   readonly walletAddress: string | undefined;
+  readonly walletProven: boolean;
+  readonly label: string | null;
   /** Whether the last registration holds its whole signed request. */
   readonly isSigned: boolean;
 }
@@ -63,8 +65,8 @@ export class AccountLog {
     }
     if (event.type === 'agent.registered' || this.#state !== null) this.#state = evolveAccount(this.#state, event);
     this.#leaf = toHex(leafOf(bytes));
-    const { walletAddress, isAttested: isSigned = false } = this.#state ?? {};
-    this.entries.push({ at: Date.parse(event.ts), walletAddress, isSigned });
+    const { walletAddress, walletProven = false, label = null, isAttested: isSigned = false } = this.#state ?? {};
+    this.entries.push({ at: Date.parse(event.ts), walletAddress, walletProven, label, isSigned });
   }
 
   #problemOfPlace({ eventId, prev, ts, did, type }: AccountEvent): string | undefined {

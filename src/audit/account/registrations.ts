@@ -1,7 +1,7 @@
 // Compares what a chamber's events say about its members' accounts with those accounts.
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AccountEntry, AccountLog, Accounts } from './accounts.ts';
-import type { AccountReference } from './references.ts';
+import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn } from './references.ts';
 
 /** A decision may be made on an account that was changed a moment before it was written. */
 const LAG_MILLIS = 5_000;
@@ -17,7 +17,9 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
   /** Agents whose wallet no signed line shows. */
   const unsigned = new Set<string>();
   for (const reference of accountReferences) {
-    const { eventId, did, accountEventId } = reference;
+    const { eventId, lastEventId, did, accountEventId } = reference;
+    // Earlier releases named no account line there; whether this one should have is found without accounts.
+    if (accountEventId === undefined && !isOfNamingType(reference)) continue;
     const account = await accounts.of(did);
     if (accountEventId === undefined) {
       const foreign = account && foreignWallet(reference, account);
@@ -26,7 +28,7 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
       continue;
     }
     const problem = account === undefined ? undefined : problemOf({ ...reference, accountEventId }, account);
-    if (problem !== undefined) findings.judge('registration', [eventId], `event ${eventId}: ${problem}`);
+    if (problem !== undefined) findings.judge('registration', [eventId, lastEventId], `event ${eventId}: ${problem}`);
     else if (account?.entries[accountEventId - account.firstEventId]?.isSigned !== true) unsigned.add(did);
     else if (account.doubt !== undefined) findings.undecided('registration', account.doubt);
     else judgeOrigins(audit, reference, account);
@@ -37,19 +39,19 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
 }
 
 /** A wallet that the account never had until then, or none, where all of it is published. */
-function foreignWallet({ at, creatorWallet }: AccountReference, account: AccountLog): string | undefined {
+function foreignWallet({ at, recorded }: AccountReference, account: AccountLog): string | undefined {
   const { entries, firstEventId, problem } = account;
   if (problem !== undefined || firstEventId !== 1) return problem;
   const past = entries.filter((entry) => entry.at <= at);
   if (past.length === 0) return 'its agent was not registered yet';
-  if (creatorWallet === undefined || past.some(({ walletAddress }) => walletAddress === creatorWallet))
-    return undefined;
-  return `creatorWallet is ${creatorWallet}, which its account did not bind before`;
+  const wallet = walletIn(recorded);
+  if (wallet === undefined || past.some(({ walletAddress }) => walletAddress === wallet)) return undefined;
+  return `creatorWallet is ${wallet}, which its account did not bind before`;
 }
 
 type Named = AccountReference & { readonly accountEventId: number };
 
-function problemOf({ did, at, accountEventId, creatorWallet }: Named, account: AccountLog): string | undefined {
+function problemOf({ did, at, lastAt, accountEventId, recorded }: Named, account: AccountLog): string | undefined {
   if (account.problem !== undefined) return account.problem;
   const { entries, firstEventId } = account;
   const named = `event ${accountEventId} of the account of ${did}`;
@@ -59,13 +61,19 @@ function problemOf({ did, at, accountEventId, creatorWallet }: Named, account: A
   if (entry === undefined) return `it names ${named}, which does not exist`;
   if (entry.at > at) return `it is earlier than ${named}, which it names`;
   const next = entries[index + 1];
-  if (next !== undefined && at - next.at > LAG_MILLIS) {
-    return `it names ${named}, although event ${accountEventId + 1} is ${(at - next.at) / 1000} s older than it`;
+  if (next !== undefined && lastAt - next.at > LAG_MILLIS) {
+    return `it names ${named}, although event ${accountEventId + 1} is ${(lastAt - next.at) / 1000} s older than it`;
   }
-  if (creatorWallet === undefined || entry.walletAddress === undefined) return undefined;
-  const isSame = creatorWallet === entry.walletAddress;
-  return isSame ? undefined : `creatorWallet is ${creatorWallet}, but ${named} binds ${entry.walletAddress}`;
+  if (entry.walletAddress === undefined) return undefined;
+  const bound: RecordedAccount = { ...entry, creatorWallet: entry.walletAddress };
+  for (const [member, value] of Object.entries(recorded) as [keyof RecordedAccount, RecordedValue][]) {
+    if (value === bound[member]) continue;
+    return `${member} is ${value}, but ${named} binds ${bound[member]}`;
+  }
+  return undefined;
 }
+
+type RecordedValue = RecordedAccount[keyof RecordedAccount];
 
 /** A binding that was signed for another service is none. */
 function judgeOrigins(

@@ -1,7 +1,7 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
-import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
+import { type ChamberEvent, isMove, type ServiceEvent } from '../../vocabulary/events.ts';
 import { fromHex } from '../../vocabulary/values.ts';
-import { type AccountReference, checkReferences } from '../account/references.ts';
+import { AccountReferences } from '../account/references.ts';
 import { type AuditContext, auditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
 import { CopyCheck, foreignFormat } from '../line/copy.ts';
@@ -55,7 +55,7 @@ const UNREADABLE_FIRST_MAX = 100;
 export class ChamberAudit {
   readonly findings = new Findings();
   readonly claims: Claim[] = [];
-  readonly accountReferences: AccountReference[] = [];
+  readonly accountReferences = new AccountReferences();
   lineCount = 0;
   readonly decisions = new Decisions(this.findings);
   readonly context: AuditContext;
@@ -142,7 +142,7 @@ export class ChamberAudit {
     this.#evidence.conclude();
     this.#serviceEvents.conclude(asksChain);
     this.#checkChamber();
-    checkReferences(this.findings, this.accountReferences);
+    this.accountReferences.check(this.findings);
     if (this.decisions.state?.settlement.committed === null)
       this.findings.notEvaluated('the chamber is not committed yet', 'root');
   }
@@ -153,7 +153,7 @@ export class ChamberAudit {
     if (isMove(event)) {
       if (this.#aside === undefined) await this.#evidence.check(event, eventId, verification);
       if (kind !== 'next') return;
-      this.#noteAccount(event, eventId);
+      this.accountReferences.take(event, eventId);
       if (aside === undefined) this.decisions.check(event, eventId);
       else this.decisions.assume(event, aside);
       if (aside !== undefined && !this.#aside?.leaves.has(eventId)) this.decisions.isTreeKnown = false;
@@ -173,14 +173,6 @@ export class ChamberAudit {
     const leaf = this.#aside.leaves.get(to);
     if (leaf !== undefined && from === to && isMove(event)) this.moves.push(fromHex(leaf));
     else this.decisions.isTreeKnown = false;
-  }
-
-  #noteAccount(event: MoveEvent, eventId: number): void {
-    const { type, did, payload } = event;
-    if (type !== 'chamber.created' && type !== 'chamber.joined' && type !== 'chamber.proposed') return;
-    const creatorWallet = 'creatorWallet' in payload ? payload.creatorWallet : undefined;
-    const { accountEventId } = event.payload;
-    this.accountReferences.push({ eventId, did, at: Date.parse(event.ts), accountEventId, creatorWallet });
   }
 
   #takeUnreadable({ bytes }: RawLine, problem: string): void {

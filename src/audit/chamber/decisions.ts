@@ -3,13 +3,14 @@
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { deploymentOf, type Settlement } from '../../../projections/settlement.ts';
 import { type CreationContext, createChamber } from '../../moves/create-chamber.ts';
-import { type DecisionContext, type Move, NO_LIMITS, parseBody } from '../../moves/move.ts';
+import { type DecisionContext, decidePayload, type Move, NO_LIMITS, parseBody } from '../../moves/move.ts';
 import { moveOfEvent } from '../../moves/registry.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { MoveEvent, MovePayloads, ServiceEvent } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
 import type { RelayTransaction } from '../../vocabulary/service-payloads.ts';
+import { recordedIn, walletIn } from '../account/references.ts';
 import { differences, type Findings } from '../report/findings.ts';
 
 /** What any slice decides on; only that of creation is asked without a state. */
@@ -119,12 +120,12 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
     throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} already exists`);
   if (!isCreation && state === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'the chamber was not created before');
   // No line of a chamber shows the account: taken as recorded, and compared with its own lines by the check `registration`.
-  const account = {
-    walletAddress: 'creatorWallet' in payload ? payload.creatorWallet : '',
-    lastEventId: 'accountEventId' in payload ? payload.accountEventId : undefined,
-  };
+  const recorded = recordedIn(event);
+  const { walletProven, label = null } = recorded;
+  const account = { walletAddress: walletIn(recorded) ?? '', walletProven, label, lastEventId: payload.accountEventId };
   const now = Date.parse(event.ts);
-  return slices[event.type].decide(body, { state, did, account, now, limits: NO_LIMITS, openChambers: 0 });
+  const context = { state, did, account, now, limits: NO_LIMITS, openChambers: 0 };
+  return decidePayload(slices[event.type], body, context);
 }
 
 /** However many transactions a log holds, they take no more time or memory than a few. */

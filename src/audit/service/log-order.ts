@@ -1,6 +1,6 @@
 // What only the chambers of one log together show: the order of their ids, and when its release began to name account lines.
 import type { Millis } from '../../vocabulary/values.ts';
-import type { AccountReference } from '../account/references.ts';
+import { type AccountReference, isOfNamingType } from '../account/references.ts';
 
 interface Place {
   readonly chamberId: number;
@@ -16,25 +16,21 @@ export class LogOrder {
   readonly #problems: string[] = [];
   /** The newest creation so far. */
   #newest: Place | undefined;
-  #firstNaming: Place | undefined;
-  #lastOmission: Place | undefined;
+  readonly #naming = { ofNamingTypes: new Naming(), ofOthers: new Naming() };
 
   /** Takes the chambers from the oldest to the newest, each with its events that name accounts, or should. */
-  take(chamberId: number, references: readonly AccountReference[]): void {
-    for (const { eventId, at, accountEventId } of references) {
+  take(chamberId: number, references: Iterable<AccountReference>): void {
+    for (const reference of references) {
+      const { eventId, at } = reference;
       const place = { chamberId, eventId, at };
       if (eventId === 1) this.#takeCreation(place);
-      if (accountEventId === undefined) {
-        if (at > (this.#lastOmission?.at ?? 0)) this.#lastOmission = place;
-      } else if (at < (this.#firstNaming?.at ?? Number.POSITIVE_INFINITY)) this.#firstNaming = place;
+      this.#naming[isOfNamingType(reference) ? 'ofNamingTypes' : 'ofOthers'].take(chamberId, reference);
     }
   }
 
   problems(): readonly string[] {
-    const [named, omitted] = [this.#firstNaming, this.#lastOmission];
-    if (named === undefined || omitted === undefined || omitted.at <= named.at) return this.#problems;
-    const omission = `event ${omitted.eventId} of chamber ${omitted.chamberId} names no account line`;
-    return [...this.#problems, `${omission}, although event ${named.eventId} of chamber ${named.chamberId} did before`];
+    const omissions = Object.values(this.#naming).flatMap((naming) => naming.problem() ?? []);
+    return [...this.#problems, ...omissions];
   }
 
   #takeCreation(creation: Place): void {
@@ -42,5 +38,26 @@ export class LogOrder {
     if (at - creation.at > CLOCKS_MILLIS && this.#problems.length < PROBLEMS_MAX)
       this.#problems.push(`chamber ${creation.chamberId} was created before chamber ${chamberId}`);
     if (at <= creation.at) this.#newest = creation;
+  }
+}
+
+/** When events of some types began to name account lines, and the last of them that names none. */
+class Naming {
+  #first: Place | undefined;
+  #lastOmission: Place | undefined;
+
+  take(chamberId: number, { eventId, at, lastEventId, lastAt, accountEventId }: AccountReference): void {
+    if (accountEventId !== undefined) {
+      if (at < (this.#first?.at ?? Number.POSITIVE_INFINITY)) this.#first = { chamberId, eventId, at };
+    } else if (lastAt > (this.#lastOmission?.at ?? 0)) {
+      this.#lastOmission = { chamberId, eventId: lastEventId, at: lastAt };
+    }
+  }
+
+  problem(): string | undefined {
+    const [named, omitted] = [this.#first, this.#lastOmission];
+    if (named === undefined || omitted === undefined || omitted.at <= named.at) return undefined;
+    const omission = `event ${omitted.eventId} of chamber ${omitted.chamberId} names no account line`;
+    return `${omission}, although event ${named.eventId} of chamber ${named.chamberId} did before`;
   }
 }

@@ -3,7 +3,7 @@ import type { AccountState } from '../../../projections/account.ts';
 import type { ChamberState } from '../../../projections/chamber.ts';
 import { changePersonality } from '../../../src/moves/change-personality.ts';
 import { createChamber } from '../../../src/moves/create-chamber.ts';
-import { type ChamberLimits, parseBody } from '../../../src/moves/move.ts';
+import { type ChamberLimits, decidePayload, parseBody } from '../../../src/moves/move.ts';
 import { isUnchanged, parseRegistration, register } from '../../../src/moves/register.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../../src/vocabulary/errors.ts';
@@ -48,10 +48,10 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
   }
   if (operation === 'createChamber') {
     const context = { now, account, openChambers, limits };
-    return { is: 'event', payload: createChamber.decide(parseBody(createChamber, { json }), context) };
+    return { is: 'event', payload: decidePayload(createChamber, parseBody(createChamber, { json }), context) };
   }
   if (chamber === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
   const move: AnyChamberMove = chamberMoves[operation as ChamberMoveOperation];
   const context = { state: chamber, did: did as string, account, now, limits };
-  return { is: 'event', payload: move.decide(parseBody(move, { json }), context) };
+  return { is: 'event', payload: decidePayload(move, parseBody(move, { json }), context) };
 }
