@@ -118,6 +118,10 @@ export const VARIABLES = {
     integer(1, 1_000),
     'connections to PostgreSQL, beside three for moves and wake-ups',
   ),
+  SERVICE_KEY_FILE: optional(
+    matching(/./, 'must be a path'),
+    'file of the keys that sign receipts and checkpoints; absent: made beside the database',
+  ),
   NODE_ENV: variable(
     'development',
     matching(ENVIRONMENT, 'must be a word in lower case, e.g. development, test or production'),
@@ -320,5 +324,8 @@ function* crossProblems(config: Config): Generator<readonly [name: keyof Config,
   if (config.DEV_ALLOW_UNSIGNED) yield ['DEV_ALLOW_UNSIGNED', 'must not be set with NODE_ENV=production'];
   if (config.RPC_URL === undefined && config.CHAIN === undefined) {
     yield ['RPC_URL', 'is needed with NODE_ENV=production (or CHAIN=none)'];
+  }
+  if (config.SERVICE_KEY_FILE === undefined && config.DATABASE_PATH !== ':memory:') {
+    yield ['SERVICE_KEY_FILE', 'is needed with NODE_ENV=production: chambers admin new-keys makes it'];
   }
 }

@@ -128,7 +128,7 @@ describe('the configuration', () => {
   it('names all that is wrong at once', () => {
     const problems = problemsOf({ PORT: 'x', MEMBERS_MAX: '0', LOG_LEVEL: 'loud', NODE_ENV: 'production' });
     const names = problems.map((problem) => problem.split(':')[0]);
-    expect(names).toEqual(['PORT', 'MEMBERS_MAX', 'LOG_LEVEL', 'PUBLIC_URL', 'RPC_URL']);
+    expect(names).toEqual(['PORT', 'MEMBERS_MAX', 'LOG_LEVEL', 'PUBLIC_URL', 'RPC_URL', 'SERVICE_KEY_FILE']);
   });
 });
 
@@ -155,12 +155,18 @@ describe('a chain', () => {
 });
 
 describe('production', () => {
-  const strict = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.test', CHAIN: 'none' };
+  const strict = {
+    NODE_ENV: 'production',
+    PUBLIC_URL: 'https://forum.test',
+    CHAIN: 'none',
+    SERVICE_KEY_FILE: 'keys.json',
+  };
 
   it.each([
     ['PUBLIC_URL', { PUBLIC_URL: '' }],
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['RPC_URL', { CHAIN: '' }],
+    ['SERVICE_KEY_FILE', { SERVICE_KEY_FILE: '' }],
   ])('refuses to start because of %s', (name, change) => {
     expect(problemsOf(strict)).toEqual([]);
     expect(problemsOf({ ...strict, ...change })).toEqual([expect.stringMatching(`^${name}: `)]);

@@ -20,13 +20,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   reading: ['vocabulary'],
   log: ['vocabulary', 'crypto', 'projections', 'process'],
   verifier: ['vocabulary', 'crypto'],
+  keys: ['vocabulary', 'crypto'],
   config: ['vocabulary', 'connections', 'log'],
   diagnostics: ['vocabulary', 'config', 'process'],
   forum: [...PURE, 'log'],
   // Elements and who gets a page, for all rooms that make pages.
   html: ['vocabulary'],
   // The edges never import each other; the documents describe the routes of http.
-  http: [...SPINE, 'html', 'connections', 'process', 'diagnostics'],
+  http: [...SPINE, 'keys', 'html', 'connections', 'process', 'diagnostics'],
   docs: [...PURE, 'html', 'http'],
   stream: [...SPINE, 'connections', 'process'],
   relayer: [...SPINE, 'reading', 'process', 'diagnostics'],
@@ -39,18 +40,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Its worker runs the auditor in the browser.
   page: [...SPINE, 'html', 'audit'],
   service: [
-    ...[...SPINE, 'verifier', 'connections', 'config', 'process', 'diagnostics'],
+    ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics'],
     ...['http', 'docs', 'stream', 'relayer', 'metrics', 'page', 'mcp'],
   ],
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
   main: ['config', 'process', 'diagnostics', 'service'],
   // It looks at what a service would start with, and starts nothing.
-  doctor: ['config', 'log', 'http', 'reading', 'relayer', 'service'],
+  doctor: ['config', 'keys', 'log', 'http', 'reading', 'relayer', 'service'],
   // Its chambers are played by clients, on a service in a process of its own.
   demo: ['vocabulary', 'crypto', 'projections', 'client', 'reading', 'process'],
   // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.
   cli: [
-    ...[...PURE, 'log', 'config', 'process', 'http', 'relayer', 'reading', 'service'],
+    ...[...PURE, 'keys', 'log', 'config', 'process', 'http', 'relayer', 'reading', 'service'],
     ...['client', 'audit', 'mcp', 'demo', 'doctor', 'main'],
   ],
   // The npm packages: parts of the program by themselves.

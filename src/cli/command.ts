@@ -44,7 +44,7 @@ export const KEY_OPTION = {
 export const CHAMBER_ARGUMENT = { '<id>': 'the chamber, e.g. 1' } as const;
 
 const GROUPS: Described = {
-  admin: 'Edits the ban list and the allow-list of the service',
+  admin: 'Edits the ban list, the allow-list and the key file of the service',
   agent: 'Manages the agent whose key is in the key file',
   contracts: 'Deploys, checks and changes the contracts on the chain, as their owner',
   chamber: 'Creates, lists, shows and follows chambers',

@@ -6,6 +6,7 @@ import { chamberCommands } from './chamber-commands.ts';
 import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
 import { contractsCommands } from './contracts-commands.ts';
 import { explain } from './explain.ts';
+import { keyCommands } from './key-commands.ts';
 import { logCommands } from './log-commands.ts';
 import { moveCommands } from './move-commands.ts';
 import { EXIT, printError } from './output.ts';
@@ -15,6 +16,7 @@ import { checkVariables } from './variables.ts';
 export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
   ...adminCommands,
+  ...keyCommands,
   ...contractsCommands,
   ...agentCommands,
   ...chamberCommands,

@@ -88,7 +88,7 @@ function successOf({ description, headers, content }: ResponseDescription): Resp
 }
 
 function typeOf(content: Content): string {
-  return 'type' in content ? content.type : 'application/json';
+  return content.type ?? 'application/json';
 }
 
 function mediaOf(content: Content): MediaObject {

@@ -10,7 +10,7 @@ import { requireFresh, type SignatureAges } from '../moves/rules.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
-import { type Millis, SIGNATURE_AGES, toHex } from '../vocabulary/values.ts';
+import { type Millis, type PinnedKeys, SIGNATURE_AGES, toHex } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
 import {
   basisPassed,
@@ -41,6 +41,8 @@ export interface DecisionOptions {
   readonly accountChangeRate?: AgentRate;
   /** Whether an agent may register, create a chamber or join one. */
   readonly permits: (did: string) => boolean;
+  /** The thumbprints of the service's keys, which the first line of a chamber records. */
+  readonly pinnedKeys?: (now: Millis) => PinnedKeys;
   /** The wall clock in milliseconds; tests move it by hand. */
   readonly clock: () => Millis;
 }
@@ -78,13 +80,14 @@ export class Decisions {
    */
   decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
     const { command } = pending;
-    const { limits } = this.#options;
+    const { limits, pinnedKeys } = this.#options;
     try {
       if (command.operation === 'record') return { pending, event: recordFact(command, batch, now) };
       this.#requireAllowed(pending, command, now);
       let event: ForumEvent | null;
       if (command.operation === 'createChamber') {
-        event = create(command, batch, { openChambers: pending.openChambers?.count ?? 0, limits, now });
+        const openChambers = pending.openChambers?.count ?? 0;
+        event = create(command, batch, { openChambers, serviceKeys: pinnedKeys?.(now), limits, now });
       } else if (command.operation === 'register') event = registerAgent(command, batch, now);
       else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
       else event = decideMove(command, batch, { limits, now });
@@ -153,14 +156,19 @@ function decideMove(
   return batch.stage(chamberId, stageChamberEvent(chamber, chamberId, fact, { author: caller, account, now }));
 }
 
+interface CreateContext extends MoveContext {
+  readonly openChambers: number;
+  readonly serviceKeys: PinnedKeys | undefined;
+}
+
 function create(
   { body, caller }: CreateCommand,
   batch: CommitBatch,
-  { openChambers, limits, now: decidedAt }: MoveContext & { readonly openChambers: number },
+  { now: decidedAt, ...context }: CreateContext,
 ): ForumEvent {
   const { state: account } = batch.states.get(caller.did) as Account;
   const now = Math.max(decidedAt, account.lastAt);
-  const payload = decidePayload(createChamber, parseBody(createChamber, body), { now, account, openChambers, limits });
+  const payload = decidePayload(createChamber, parseBody(createChamber, body), { ...context, now, account });
   const chamberId = (batch.lastChamberId ?? 0) + 1;
   batch.lastChamberId = chamberId;
   const fact = { type: createChamber.event, payload };

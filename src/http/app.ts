@@ -7,6 +7,7 @@ import { BodyCache } from './body-cache.ts';
 import { chamberRoutes } from './chambers.ts';
 import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
+import { keyDirectoryRoute } from './key-directory.ts';
 import { moveRoutes } from './moves.ts';
 import { proofRoutes } from './proofs.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
@@ -29,6 +30,7 @@ const preflightRoute: Route = {
 
 export const httpRoutes: readonly Route[] = [
   ...serviceRoutes,
+  keyDirectoryRoute,
   ...accountRoutes,
   ...todoRoutes,
   ...chamberRoutes,

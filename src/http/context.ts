@@ -6,6 +6,7 @@ import type { Liveness } from '../connections/liveness.ts';
 import type { Quota } from '../connections/quota.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import type { Forum } from '../forum/forum.ts';
+import type { ServiceKeys } from '../keys/service-keys.ts';
 import type { RateLimit } from './admission.ts';
 import type { TodoWatches } from './todo-watches.ts';
 
@@ -38,6 +39,9 @@ export interface Failure {
 
 export interface HttpOptions {
   readonly forum: Forum;
+  readonly keys: ServiceKeys;
+  /** The log's name, once it is known. */
+  readonly origin: Promise<string>;
   readonly verify: SignatureVerifier;
   /** The network under which a caller's signatures are queued for verification. */
   readonly networkOf: (incoming: IncomingMessage) => string;

@@ -1,10 +1,13 @@
 // GET / and GET /health (specification, Endpoints, Service), and GET /ready.
 import * as v from 'valibot';
 import { parseDid } from '../crypto/did-key.ts';
+import { verifierKey } from '../crypto/signed-note.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import * as sample from '../moves/samples.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
+import { LOG_ID } from '../vocabulary/values.ts';
+import type { HttpOptions } from './context.ts';
 import { targetUris } from './request.ts';
 import { json } from './response.ts';
 import { type Route, readRoute } from './route.ts';
@@ -36,6 +39,16 @@ const health = v.strictObject({
   chain: v.exactOptional(v.pipe(v.nullable(chain), v.description('null without a chain'))),
 });
 
+const log = v.strictObject({
+  logId: v.pipe(v.string(), v.regex(LOG_ID)),
+  origin: v.pipe(v.string(), v.description('its name: that of its key, and the first line of its checkpoints')),
+  prefix: v.pipe(v.string(), v.description('the path below which the log is served')),
+  checkpointKey: v.pipe(v.string(), v.description('verifier key of its checkpoints (C2SP signed-note)')),
+});
+
+/** What clients may use if it is here. */
+const FEATURES: readonly string[] = [];
+
 export const serviceRoutes: readonly Route[] = [
   readRoute({
     path: '/',
@@ -51,11 +64,23 @@ export const serviceRoutes: readonly Route[] = [
       docs: v.pipe(v.string(), v.description('the API reference, for people')),
       llms: v.pipe(v.string(), v.description('llms.txt: an overview for language models')),
       openapi: v.string(),
+      log,
+      features: v.pipe(v.array(v.string()), v.description('what clients may use, by name')),
     }),
-    example: serviceOf('0.1.0', 'https://chambers.example.org/'),
-    handle: ({ version, publicUrls }, c) => {
-      const [target = ''] = targetUris(c, publicUrls);
-      return json(serviceOf(version, new URL('.', target).href), { Link: LINK });
+    example: {
+      ...serviceOf('0.1.0', 'https://chambers.example.org/'),
+      log: {
+        logId: sample.SAMPLE_LOG_ID,
+        origin: `chambers.example.org/log/${sample.SAMPLE_LOG_ID}`,
+        prefix: `/log/${sample.SAMPLE_LOG_ID}`,
+        checkpointKey: sample.CHECKPOINT_KEY,
+      },
+      features: [...FEATURES],
+    },
+    handle: async (context, c) => {
+      const [target = ''] = targetUris(c, context.publicUrls);
+      const service = serviceOf(context.version, new URL('.', target).href);
+      return json({ ...service, log: await logOf(context), features: [...FEATURES] }, { Link: LINK });
     },
   }),
   readRoute({
@@ -113,6 +138,13 @@ function serviceOf(version: string, root: string) {
     llms: `${root}llms.txt`,
     openapi: `${root}openapi.json`,
   };
+}
+
+async function logOf({ forum, keys, origin }: HttpOptions): Promise<v.InferOutput<typeof log>> {
+  const { logId } = forum.store.log;
+  const name = await origin;
+  const { publicKey } = keys.current('checkpoints', forum.now());
+  return { logId, origin: name, prefix: `/log/${logId}`, checkpointKey: verifierKey(name, publicKey) };
 }
 
 /** Probes have a queue of their own: they neither wait for callers nor make them wait. */

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
-import { DEADLINES, type Deadlines, type Millis, toTimestamp } from '../vocabulary/values.ts';
+import { DEADLINES, type Deadlines, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
 import { accountEventId, type ChamberLimits, type DecidingAccount, defineMove } from './move.ts';
 import * as sample from './samples.ts';
 
@@ -17,8 +17,13 @@ export interface CreationContext {
   readonly account: DecidingAccount;
   /** Chambers of this creator that are not committed yet. */
   readonly openChambers: number;
+  /** The service's keys now; in an audit, as recorded. */
+  readonly serviceKeys?: PinnedKeys | undefined;
   readonly limits: ChamberLimits;
 }
+
+/** base64url of a SHA-256. */
+const thumbprint = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{43}$/));
 
 const body = exactly({
   name: characters(1, NAME_CHARS_MAX),
@@ -54,6 +59,12 @@ export const createChamber = defineMove({
     maxMembers: v.exactOptional(v.pipe(id, v.minValue(MEMBERS.min), v.maxValue(MEMBERS.max))),
     rounds: v.exactOptional(v.strictObject({ proposal: id, debate: id })),
     movesPerTurn: v.exactOptional(id),
+    serviceKeys: v.exactOptional(
+      v.pipe(
+        v.strictObject({ receipts: thumbprint, checkpoints: thumbprint }),
+        v.description('JWK thumbprints of the keys that sign receipts and checkpoints; absent in older events'),
+      ),
+    ),
     accountEventId,
   }),
   response: v.strictObject({
@@ -86,6 +97,7 @@ export const createChamber = defineMove({
       ...(maxMembers !== undefined && { maxMembers }),
       ...(rounds !== undefined && { rounds }),
       ...(movesPerTurn !== undefined && { movesPerTurn }),
+      ...(context.serviceKeys !== undefined && { serviceKeys: context.serviceKeys }),
     };
     return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional };
   },
@@ -93,7 +105,7 @@ export const createChamber = defineMove({
     const warnings = [...turnWarnings(payload)];
     return { chamberId, phase: 'LOBBY', ...(warnings.length > 0 && { warnings }) };
   },
-  impliedBody: ({ deadlines, turnSeconds, accountEventId: _, ...rest }) => ({
+  impliedBody: ({ deadlines, turnSeconds, accountEventId: _, serviceKeys: __, ...rest }) => ({
     ...rest,
     ...deadlines,
     ...(turnSeconds === null ? {} : { turnSeconds }),
@@ -115,6 +127,7 @@ export const createChamber = defineMove({
       deadlines: sample.DEADLINES,
       minBackersForGraduation: 1,
       turnSeconds: null,
+      serviceKeys: sample.SERVICE_KEYS,
       accountEventId: 2,
     },
     answer: { chamberId: sample.CHAMBER_ID, phase: 'LOBBY' },

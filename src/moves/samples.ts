@@ -14,6 +14,20 @@ export const TOKEN = '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359';
 export const TX_HASH: Hex = `0x${'5c'.repeat(32)}`;
 export const RAW_TRANSACTION: Hex = `0x02f8${'a1'.repeat(40)}`;
 export const SAMPLE_LOG_ID = '3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14';
+/** The key of RFC 8037, appendix A, and of its thumbprint. */
+export const RECEIPT_KEY = {
+  kty: 'OKP',
+  crv: 'Ed25519',
+  x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
+  kid: 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k',
+  alg: 'Ed25519',
+  use: 'sig',
+  purpose: 'receipts',
+  nbf: 1_893_499_200,
+} as const;
+export const SERVICE_KEYS = { receipts: RECEIPT_KEY.kid, checkpoints: 'poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U' };
+export const CHECKPOINT_KEY =
+  'chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14+f8bf288a+AddamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea';
 export const PREV: Hex = '0x8a3f6c0d1b2e4f5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2';
 export const ROOT: Hex = '0x1d0c7a5e93b2486f80d7c6b5a49382716f5e4d3c2b1a09f8e7d6c5b4a3928170';
 export const SIBLING: Hex = '0x64e1b7f09a8d3c2b5f4e6a7d8c9b0a1f2e3d4c5b6a798887969594a3b2c1d0ef';

@@ -17,6 +17,7 @@ import { readBody } from '../http/request.ts';
 import type { Admission, Fetch } from '../http/request-hardening.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { TodoWatches } from '../http/todo-watches.ts';
+import type { ServiceKeys } from '../keys/service-keys.ts';
 import type { Store } from '../log/store.ts';
 import { mcpRoutes } from '../mcp/routes.ts';
 import type { Sources } from '../metrics/metrics.ts';
@@ -33,6 +34,7 @@ export interface CoreOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly store: Store;
+  readonly keys: ServiceKeys;
   readonly clock: () => Millis;
   /** Memory and disk may differ: the process must stop. */
   readonly onFatal: (error: unknown) => void;
@@ -43,12 +45,13 @@ export interface Core {
   readonly config: Config;
   readonly logger: Logger;
   readonly forum: Forum;
+  readonly keys: ServiceKeys;
   readonly access: AccessList;
   readonly agentRate: RateLimit;
   readonly observation: Observation;
 }
 
-export function composeCore({ config, logger, store, clock, onFatal }: CoreOptions): Core {
+export function composeCore({ config, logger, store, keys, clock, onFatal }: CoreOptions): Core {
   const observation = openObservation(config, logger);
   const { onBatch } = observation;
   const access = readConfigured(null, () => openAccessList(config, logger));
@@ -66,6 +69,7 @@ export function composeCore({ config, logger, store, clock, onFatal }: CoreOptio
     clock,
     onFatal,
     permits: access.permits.bind(access),
+    pinnedKeys: (now) => keys.pins(now),
     limits: {
       membersMax: config.MEMBERS_MAX,
       ideasMax: config.IDEAS_MAX,
@@ -76,7 +80,7 @@ export function composeCore({ config, logger, store, clock, onFatal }: CoreOptio
     commitQueueMax: config.COMMIT_QUEUE_MAX,
     ...(onBatch && { onBatch }),
   });
-  return { config, logger, forum, access, agentRate, observation };
+  return { config, logger, forum, keys, access, agentRate, observation };
 }
 
 function openAccessList(config: Config, logger: Logger): AccessList {
@@ -99,6 +103,8 @@ interface EdgeOptions {
   readonly chain: ChainLink;
   readonly verifier: Pick<SignatureVerifierPool, 'verify'>;
   readonly version: string;
+  /** The log's name, once it is known: it may depend on the address that the service listens on. */
+  readonly origin: Promise<string>;
 }
 
 /** A service that listens nowhere yet. */
@@ -116,8 +122,8 @@ export interface Composition extends Core {
   close(): void;
 }
 
-export function composeService(core: Core, { chain, verifier, version }: EdgeOptions): Composition {
-  const { config, logger, forum, access, agentRate, observation } = core;
+export function composeService(core: Core, { chain, verifier, version, origin }: EdgeOptions): Composition {
+  const { config, logger, forum, keys, access, agentRate, observation } = core;
   const admissionControl = openAdmissionControl(config);
   const networkOf = admissionControl.networkOf.bind(admissionControl);
   const liveness = new Liveness({
@@ -130,6 +136,8 @@ export function composeService(core: Core, { chain, verifier, version }: EdgeOpt
     {
       ...shared,
       forum,
+      keys,
+      origin,
       verify: verifier.verify,
       networkOf,
       requireRegistration: admissionControl.requireRegistration.bind(admissionControl),

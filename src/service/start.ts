@@ -1,11 +1,16 @@
 // Starts the service: opens its store, chain, threads and ports in this order, and closes again what it opened if a later one fails.
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
-import type { Config } from '../config.ts';
+import { type Config, readConfigured } from '../config.ts';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { Forum } from '../forum/forum.ts';
 import { createHttpServer, listen } from '../http/http-server.ts';
+import { createKeyFile, defaultKeyFile, keysInMemory, readKeyFile } from '../keys/key-file.ts';
+import type { ServiceKeys } from '../keys/service-keys.ts';
 import type { StreamDamaged } from '../log/damage.ts';
+import { originOf } from '../log/origin.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
@@ -42,7 +47,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, onFatal } = options;
   const { store, now } = await openStore(options);
   try {
-    const core = composeCore({ config, logger, store, clock: options.clock ?? now, onFatal });
+    const clock = options.clock ?? now;
+    const keys = readConfigured('SERVICE_KEY_FILE', () => openKeys(config, store.log.logId, clock()));
+    const core = composeCore({ config, logger, store, keys, clock, onFatal });
     warnIfClockIsBehind(core.forum, logger);
     const chain = await openChain(core.forum, options);
     return await serve(options, core, chain).catch(async (error: unknown) => {
@@ -89,6 +96,19 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
   return { store, now: () => store.clock.now() };
 }
 
+/** A log in memory has its keys there too. In production a missing file is a mistake: each node would make its own. */
+function openKeys(config: Config, logId: string, now: Millis): ServiceKeys {
+  const { SERVICE_KEY_FILE: named, DATABASE_PATH: databasePath, NODE_ENV: mode } = config;
+  if (named === undefined && databasePath === ':memory:') return keysInMemory(logId, now);
+  const path = named ?? defaultKeyFile(databasePath, logId);
+  const keys = readKeyFile(path, logId);
+  if (keys === undefined && mode === 'production')
+    throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
+  // Only the folder of the default path is made: a configured one that is missing is more likely a mistake.
+  if (named === undefined) mkdirSync(dirname(path), { recursive: true });
+  return keys ?? createKeyFile(path, logId, now);
+}
+
 async function openChain(forum: Forum, { config, logger }: ServiceOptions): Promise<ChainLink> {
   if (config.CHAIN === 'none') return NO_CHAIN;
   // Loaded only when used: it takes half of the start-up time.
@@ -99,7 +119,8 @@ async function openChain(forum: Forum, { config, logger }: ServiceOptions): Prom
 async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Promise<Service> {
   const { config, logger, version } = options;
   const verifier = openVerifier(config, logger);
-  const composed = composeService(core, { chain, verifier, version });
+  const origin = Promise.withResolvers<string>();
+  const composed = composeService(core, { chain, verifier, version, origin: origin.promise });
   const { forum, access } = composed;
   const server = createHttpServer({ fetch: composed.fetch, admission: composed.admission, limits: config });
   const silent = new SilentConnections(server);
@@ -112,6 +133,8 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
       lostLogLines: options.lostLogLines ?? (() => 0),
     });
     url = await listen(server, config.PORT, config.HOST);
+    const { meta, log } = core.forum.store;
+    origin.resolve(await originOf(meta, log.logId, config.PUBLIC_URL[0] ?? url));
   } catch (error) {
     metrics?.close();
     await verifier.close();

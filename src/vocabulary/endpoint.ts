@@ -45,6 +45,8 @@ export interface ResponseDescription {
 export type Content = JsonContent | TextContent;
 
 interface JsonContent {
+  /** application/json where absent. */
+  readonly type?: 'application/http-message-signatures-directory+json';
   /** Names the schema's component. */
   readonly name: string;
   readonly schema: v.GenericSchema;

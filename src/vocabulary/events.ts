@@ -1,7 +1,7 @@
 // The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
 import { canonicalJson } from './json.ts';
 import type { ServicePayloads } from './service-payloads.ts';
-import type { Allocation, Deadlines, Hex, JsonObject, Personality, Rounds } from './values.ts';
+import type { Allocation, Deadlines, Hex, JsonObject, Personality, PinnedKeys, Rounds } from './values.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
 export interface RequestEvidence {
@@ -37,6 +37,8 @@ interface MoveContents {
     readonly maxMembers?: number;
     readonly rounds?: Rounds;
     readonly movesPerTurn?: number;
+    /** Absent in events of earlier releases. */
+    readonly serviceKeys?: PinnedKeys | undefined;
   };
   /** What the account said at that time is absent in events of earlier releases, the label also where there was none. */
   'chamber.joined': {

@@ -53,6 +53,12 @@ export interface Personality {
   readonly style?: string;
 }
 
+/** The thumbprints (RFC 7638) of the keys with which the service signs receipts and checkpoints. */
+export interface PinnedKeys {
+  readonly receipts: string;
+  readonly checkpoints: string;
+}
+
 /** The whole, in basis points. */
 export const BPS_TOTAL = 10_000;
 

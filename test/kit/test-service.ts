@@ -3,7 +3,9 @@ import { pino } from 'pino';
 import { readConfig } from '../../src/config.ts';
 import type { Forum } from '../../src/forum/forum.ts';
 import type { ForumApp } from '../../src/http/context.ts';
+import { keysInMemory } from '../../src/keys/key-file.ts';
 import type { EventLog } from '../../src/log/log.ts';
+import { originOf } from '../../src/log/origin.ts';
 import type { Store } from '../../src/log/store.ts';
 import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
@@ -76,6 +78,7 @@ export class TestService {
     const core = composeCore({
       config,
       store: this.store,
+      keys: keysInMemory(opened.log.logId, clock.read()),
       clock: clock.read,
       logger: pino({ level: 'error' }, { write: (line: string) => void this.defects.push(new Error(line)) }),
       onFatal: (error) => void this.defects.push(error),
@@ -84,6 +87,7 @@ export class TestService {
       chain: NO_CHAIN,
       verifier: verify === undefined ? verifier : { verify },
       version: '1.2.3',
+      origin: originOf(opened.meta, opened.log.logId, PUBLIC_URL),
     });
     this.forum = core.forum;
     this.app = this.composed.app;

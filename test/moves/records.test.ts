@@ -31,7 +31,7 @@ function isRecord(type: string, value: object): boolean {
 }
 
 /** Events of an earlier release lack them. */
-const ADDED_LATER = ['accountEventId', 'walletAddress', 'walletProven', 'label'];
+const ADDED_LATER = ['accountEventId', 'walletAddress', 'walletProven', 'label', 'serviceKeys'];
 
 /** The value without each of its members in turn, and with one more. */
 function changesOf(value: object): readonly object[] {

@@ -123,8 +123,9 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   const recorded = recordedIn(event);
   const { walletProven, label = null } = recorded;
   const account = { walletAddress: walletIn(recorded) ?? '', walletProven, label, lastEventId: payload.accountEventId };
+  const serviceKeys = 'serviceKeys' in payload ? payload.serviceKeys : undefined;
   const now = Date.parse(event.ts);
-  const context = { state, did, account, now, limits: NO_LIMITS, openChambers: 0 };
+  const context = { state, did, account, serviceKeys, now, limits: NO_LIMITS, openChambers: 0 };
   return decidePayload(slices[event.type], body, context);
 }
 

@@ -1,0 +1,20 @@
+// Ed25519 public keys as JSON Web Keys (RFC 8037), and their thumbprints, which name them (RFC 7638).
+import { sha256 } from '@noble/hashes/sha2.js';
+import { base64urlnopad } from '@scure/base';
+
+export interface Jwk {
+  readonly kty: 'OKP';
+  readonly crv: 'Ed25519';
+  /** The 32 bytes of the public key in base64url. */
+  readonly x: string;
+}
+
+export function toJwk(publicKey: Uint8Array): Jwk {
+  return { kty: 'OKP', crv: 'Ed25519', x: base64urlnopad.encode(publicKey) };
+}
+
+/** The SHA-256 of the key's required members in lexicographic order, in base64url: 43 characters (RFC 8037, appendix A.3). */
+export function thumbprintOf(publicKey: Uint8Array): string {
+  const { crv, kty, x } = toJwk(publicKey);
+  return base64urlnopad.encode(sha256(new TextEncoder().encode(JSON.stringify({ crv, kty, x }))));
+}

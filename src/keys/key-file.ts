@@ -1,0 +1,85 @@
+// The file of the service's keys, which only its owner may read: it is never changed in place, and a new one is never half there.
+import { randomBytes } from 'node:crypto';
+import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Millis } from '../vocabulary/values.ts';
+import { parseKeys, type ServiceKeys, withNewKeys } from './service-keys.ts';
+
+const OWNER_ONLY = { flag: 'wx', mode: 0o600, flush: true } as const;
+const GROUP_AND_OTHERS = 0o077;
+const FILE_BYTES_MAX = 1_048_576;
+
+/** Where the keys of a log are when no variable names a file: beside its database, and never in the place of another log's. */
+export function defaultKeyFile(databasePath: string, logId: string): string {
+  return join(dirname(databasePath), `service-keys-${logId}.json`);
+}
+
+/** The keys in the file; undefined where there is none. Throws an Error of one line. */
+export function readKeyFile(path: string, logId: string): ServiceKeys | undefined {
+  const text = readText(path);
+  if (text === undefined) return undefined;
+  try {
+    const keys = parseKeys(text);
+    if (keys.logId !== logId) throw new Error(`it holds the keys of log ${keys.logId}, and this log is ${logId}`);
+    return keys;
+  } catch (error) {
+    throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Makes the file with new keys for the log, unless another process has just made it; returns the keys in the file. */
+export function createKeyFile(path: string, logId: string, now: Millis): ServiceKeys {
+  const draft = `${path}.${randomBytes(4).toString('hex')}`;
+  try {
+    writeFileSync(draft, newKeys(undefined, { logId, now, until: now }), OWNER_ONLY);
+    linkSync(draft, path);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== 'EEXIST') throw new Error(`${path} cannot be made: ${message}`, { cause: error });
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return readKeyFile(path, logId) as ServiceKeys;
+}
+
+/** Adds new keys to the file, which sign from now on; those before them sign until then for chambers that pinned them. */
+export function rotateKeyFile(
+  path: string,
+  { now, until }: { readonly now: Millis; readonly until: Millis },
+): ServiceKeys {
+  const before = readText(path);
+  if (before === undefined) throw new Error(`${path} not found`);
+  const { logId } = parseKeys(before);
+  const draft = `${path}.${randomBytes(4).toString('hex')}`;
+  try {
+    writeFileSync(draft, newKeys(before, { logId, now, until }), OWNER_ONLY);
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return readKeyFile(path, logId) as ServiceKeys;
+}
+
+/** Keys for a log that ends with the process. */
+export function keysInMemory(logId: string, now: Millis): ServiceKeys {
+  return parseKeys(newKeys(undefined, { logId, now, until: now }));
+}
+
+function newKeys(before: string | undefined, rest: { logId: string; now: Millis; until: Millis }): string {
+  const seed = () => `0x${randomBytes(32).toString('hex')}`;
+  return withNewKeys(before, { ...rest, seeds: { receipts: seed(), checkpoints: seed() } });
+}
+
+function readText(path: string): string | undefined {
+  try {
+    const file = statSync(path);
+    if (!file.isFile()) throw new Error('not a regular file');
+    if ((file.mode & GROUP_AND_OTHERS) !== 0) throw new Error(`other users may use it: run chmod 600 ${path}`);
+    if (file.size > FILE_BYTES_MAX) throw new Error('too large for a key file');
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    throw new Error(`${path} cannot be used: ${message}`, { cause: error });
+  }
+}

@@ -1,0 +1,151 @@
+// The keys that a service signs with, in the name of one log: some for receipts, some for checkpoints. Keys are only added, so that
+// whoever holds an old signature still finds its public key. Pure: key-file.ts reads and writes them.
+import { getPublicKey, hashes } from '@noble/ed25519';
+import { sha512 } from '@noble/hashes/sha2.js';
+import * as v from 'valibot';
+import { type Jwk, thumbprintOf, toJwk } from '../crypto/jwk.ts';
+import { timestamp } from '../vocabulary/schemas.ts';
+import { fromHex, LOG_ID, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
+
+hashes.sha512 = sha512;
+
+export const KEY_USES = ['receipts', 'checkpoints'] as const;
+export type KeyUse = (typeof KEY_USES)[number];
+
+const entry = v.strictObject({
+  use: v.picklist(KEY_USES),
+  seed: v.pipe(v.string(), v.regex(/^0x[0-9a-f]{64}$/)),
+  from: timestamp,
+  until: v.nullable(timestamp),
+});
+
+/** The content of a key file, e.g. `{ "logId": "…", "keys": [{ "use": "receipts", "seed": "0x…", "from": "…Z", "until": null }, …] }`. */
+const keyFile = v.strictObject({ logId: v.pipe(v.string(), v.regex(LOG_ID)), keys: v.array(entry) });
+export type KeyFile = v.InferOutput<typeof keyFile>;
+
+export interface ServiceKey {
+  readonly use: KeyUse;
+  /** 32 bytes (RFC 8032). */
+  readonly seed: Uint8Array;
+  readonly publicKey: Uint8Array;
+  /** The keyid of its signatures. */
+  readonly thumbprint: string;
+  readonly from: Millis;
+  /** The instant from which it signs no more; null for the newest key of its use. */
+  readonly until: Millis | null;
+}
+
+/** A public key as the directory shows it. */
+export interface PublishedKey extends Jwk {
+  readonly kid: string;
+  readonly alg: 'Ed25519';
+  readonly use: 'sig';
+  /** What it signs. */
+  readonly purpose: KeyUse;
+  /** Unix seconds: it signs from then on. */
+  readonly nbf: number;
+  /** Unix seconds: it signs no more from then on. */
+  readonly exp?: number;
+}
+
+export class ServiceKeys {
+  readonly logId: string;
+  readonly #keys: readonly ServiceKey[];
+
+  constructor(logId: string, keys: readonly ServiceKey[]) {
+    this.logId = logId;
+    this.#keys = keys;
+  }
+
+  /** The newest key of that use that has begun. */
+  current(use: KeyUse, now: Millis): ServiceKey {
+    const ofUse = this.#keys.filter((key) => key.use === use);
+    // A clock that was set back may be before them all.
+    return (ofUse.findLast(({ from }) => from <= now) ?? ofUse[0]) as ServiceKey;
+  }
+
+  /** The key that a chamber pinned, for as long as it signs; else the current one. */
+  pinned(use: KeyUse, thumbprint: string | undefined, now: Millis): ServiceKey {
+    const key = this.#keys.find((each) => each.use === use && each.thumbprint === thumbprint);
+    return key !== undefined && (key.until === null || now < key.until) ? key : this.current(use, now);
+  }
+
+  /** What a chamber that is created now records, so that its root on the chain covers it. */
+  pins(now: Millis): PinnedKeys {
+    return {
+      receipts: this.current('receipts', now).thumbprint,
+      checkpoints: this.current('checkpoints', now).thumbprint,
+    };
+  }
+
+  /** All public keys, old ones too, as a JWK set (RFC 7517, 5). */
+  directory(): { readonly keys: readonly PublishedKey[] } {
+    return { keys: this.#keys.map(toPublished) };
+  }
+}
+
+function toPublished({ use, publicKey, thumbprint, from, until }: ServiceKey): PublishedKey {
+  return {
+    ...toJwk(publicKey),
+    kid: thumbprint,
+    alg: 'Ed25519',
+    use: 'sig',
+    purpose: use,
+    nbf: Math.floor(from / 1000),
+    ...(until !== null && { exp: Math.floor(until / 1000) }),
+  };
+}
+
+/** Reads the text of a key file; throws an Error that says what is wrong, without a seed in it. */
+export function parseKeys(text: string): ServiceKeys {
+  const { logId, keys } = parseFile(text);
+  for (const use of KEY_USES) {
+    const ofUse = keys.filter((key) => key.use === use);
+    if (ofUse.length === 0) throw new Error(`it has no key for ${use}`);
+    if (ofUse.at(-1)?.until !== null) throw new Error(`its newest key for ${use} must have "until": null`);
+    if (ofUse.some(({ from }, index) => from < (ofUse[index - 1]?.from ?? '')))
+      throw new Error(`its keys for ${use} are not in the order of "from"`);
+  }
+  const read = keys.map(({ use, seed, from, until }) => {
+    const bytes = fromHex(seed);
+    const publicKey = getPublicKey(bytes);
+    const thumbprint = thumbprintOf(publicKey);
+    const [begin, end] = [Date.parse(from), until === null ? null : Date.parse(until)];
+    return { use, seed: bytes, publicKey, thumbprint, from: begin, until: end };
+  });
+  const thumbprints = new Set(read.map(({ thumbprint }) => thumbprint));
+  if (thumbprints.size < read.length) throw new Error('it holds one key twice');
+  return new ServiceKeys(logId, read);
+}
+
+function parseFile(text: string): KeyFile {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new Error('it is not whole, or not JSON');
+  }
+  const { success, output, issues } = v.safeParse(keyFile, json);
+  if (success) return output;
+  const [issue] = issues;
+  // Not its message, which repeats the value.
+  throw new Error(`${v.getDotPath(issue) ?? 'it'} is not as a key file has it`);
+}
+
+interface NewKeys {
+  readonly logId: string;
+  /** One for each use. */
+  readonly seeds: Readonly<Record<KeyUse, string>>;
+  readonly now: Millis;
+  /** The instant from which the keys before them sign no more. */
+  readonly until: Millis;
+}
+
+/** The text of a key file with one more key for each use; `before` is the text of the file that it replaces. */
+export function withNewKeys(before: string | undefined, { logId, seeds, now, until }: NewKeys): string {
+  const earlier = before === undefined ? [] : parseFile(before).keys;
+  const retired = earlier.map((key) => (key.until === null ? { ...key, until: toTimestamp(until) } : key));
+  const added = KEY_USES.map((use) => ({ use, seed: seeds[use], from: toTimestamp(now), until: null }));
+  const file: KeyFile = { logId, keys: [...retired, ...added] };
+  return `${JSON.stringify(file, null, 2)}\n`;
+}

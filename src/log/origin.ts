@@ -1,0 +1,13 @@
+// The name of a log towards the world, under which its checkpoints are signed. It is decided once, whatever the service's address
+// becomes later.
+import type { LogMeta } from './store.ts';
+
+/** `<host>/log/<logId>`; `url` is the service's address now, which counts at the first use only. */
+export async function originOf(meta: LogMeta, logId: string, url: string): Promise<string> {
+  // A renewed log has another logId, and so another origin.
+  const name = `origin ${logId}`;
+  const known = await meta.recall(name);
+  if (known !== undefined) return known;
+  await meta.remember(name, `${new URL(url).host}/log/${logId}`);
+  return (await meta.recall(name)) as string;
+}

@@ -1,0 +1,101 @@
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createKeyFile, defaultKeyFile, readKeyFile, rotateKeyFile } from '../../src/keys/key-file.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+
+const LOG_ID = 'ab'.repeat(16);
+const NOW = Date.parse('2030-01-01T00:00:00.000Z');
+
+function newFile(): string {
+  const path = defaultKeyFile(join(temporaryFolder(), 'chambers.db'), LOG_ID);
+  createKeyFile(path, LOG_ID, NOW);
+  return path;
+}
+
+describe('a key file', () => {
+  it('is made for its owner alone, with one key for each use, and read back', () => {
+    const path = newFile();
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const { keys } = readKeyFile(path, LOG_ID)?.directory() ?? {};
+    expect(keys).toMatchObject([
+      { purpose: 'receipts', nbf: NOW / 1000 },
+      { purpose: 'checkpoints', nbf: NOW / 1000 },
+    ]);
+    expect(JSON.stringify(keys)).not.toContain('seed');
+  });
+
+  it('that another process has just made is read, and no draft stays', () => {
+    const path = newFile();
+    const text = readFileSync(path, 'utf8');
+    expect(createKeyFile(path, LOG_ID, NOW + 1).pins(NOW)).toEqual(readKeyFile(path, LOG_ID)?.pins(NOW));
+    expect(readFileSync(path, 'utf8')).toBe(text);
+    expect(readdirSync(join(path, '..'))).toHaveLength(1);
+  });
+
+  it('that does not exist is undefined', () => {
+    expect(readKeyFile(join(temporaryFolder(), 'none.json'), LOG_ID)).toBeUndefined();
+  });
+
+  it.each<[string, (path: string) => void, RegExp]>([
+    ['others may read', (path) => chmodSync(path, 0o640), /other users may use it: run chmod 600/],
+    ['is truncated', (path) => truncateSync(path, 100), /it is not whole, or not JSON/],
+    ['is empty', (path) => truncateSync(path, 0), /it is not whole, or not JSON/],
+    ['is another log’s', (path) => edit(path, LOG_ID, 'cd'.repeat(16)), /holds the keys of log cdcd.*this log is abab/],
+    ['has a short seed', (path) => edit(path, /0x[0-9a-f]{64}/, '0x12'), /keys\.0\.seed is not as a key file has it/],
+    ['has no key for a use', (path) => edit(path, '"checkpoints"', '"receipts"'), /it has no key for checkpoints/],
+    [
+      'has retired its newest key',
+      (path) => edit(path, 'null', '"2031-01-01T00:00:00.000Z"'),
+      /must have "until": null/,
+    ],
+  ])('that %s is refused in one line, without a seed', (_what, change, expected) => {
+    const path = newFile();
+    const [, seed = ''] = /(0x[0-9a-f]{64})/.exec(readFileSync(path, 'utf8')) ?? [];
+    change(path);
+    let message = '';
+    try {
+      readKeyFile(path, LOG_ID);
+    } catch (error) {
+      message = (error as Error).message;
+    }
+    expect(message).toMatch(expected);
+    expect(message).toContain(path);
+    expect(message).not.toMatch(/\n/);
+    expect(message).not.toContain(seed);
+  });
+});
+
+function edit(path: string, from: string | RegExp, to: string): void {
+  writeFileSync(path, readFileSync(path, 'utf8').replace(from, to));
+}
+
+describe('new keys', () => {
+  const later = NOW + 1_000;
+  const until = NOW + 10_000;
+
+  it('sign from now on, and the directory keeps the old ones with their end', () => {
+    const path = newFile();
+    const before = readKeyFile(path, LOG_ID);
+    const after = rotateKeyFile(path, { now: later, until });
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(after.pins(NOW)).toEqual(before?.pins(NOW));
+    expect(after.pins(later)).not.toEqual(before?.pins(NOW));
+    expect(after.directory().keys.map(({ exp }) => exp)).toEqual([until / 1000, until / 1000, undefined, undefined]);
+  });
+
+  it('leave a chamber the key that it pinned, until that ends', () => {
+    const path = newFile();
+    const { receipts = '' } = readKeyFile(path, LOG_ID)?.pins(NOW) ?? {};
+    const keys = rotateKeyFile(path, { now: later, until });
+    expect(keys.pinned('receipts', receipts, until - 1).thumbprint).toBe(receipts);
+    expect(keys.pinned('receipts', receipts, until).thumbprint).toBe(keys.pins(until).receipts);
+    expect(keys.pinned('receipts', undefined, later).thumbprint).toBe(keys.pins(later).receipts);
+  });
+
+  it('are for a file that exists', () => {
+    const path = join(temporaryFolder(), 'none.json');
+    expect(() => rotateKeyFile(path, { now: NOW, until })).toThrow('not found');
+    expect(existsSync(path)).toBe(false);
+  });
+});
