@@ -1,4 +1,4 @@
-// The import rule: vocabulary ← crypto, projections ← moves ← log, verifier ← forum ← edges ← service ← main ← cli. Imports point
+// The import rule: vocabulary ← crypto, tlog, projections ← moves ← log, verifier ← forum ← edges ← service ← main ← cli. Imports point
 // left only, and never in a circle.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PURE = ['vocabulary', 'crypto', 'projections', 'moves'];
+const PURE = ['vocabulary', 'crypto', 'tlog', 'projections', 'moves'];
 const SPINE = [...PURE, 'log', 'forum'];
 
 /** What each layer may import besides itself, from the lowest to the highest; src/config.ts and its like are layers of one file. */
@@ -14,11 +14,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   vocabulary: [],
   process: [],
   crypto: ['vocabulary'],
+  // The formats of the transparency log, for who publishes, serves, witnesses, mirrors and audits it.
+  tlog: ['vocabulary', 'crypto'],
   projections: ['vocabulary'],
   moves: ['vocabulary', 'crypto', 'projections'],
   connections: ['vocabulary'],
   reading: ['vocabulary'],
-  log: ['vocabulary', 'crypto', 'projections', 'process'],
+  log: ['vocabulary', 'crypto', 'tlog', 'projections', 'process'],
   verifier: ['vocabulary', 'crypto'],
   keys: ['vocabulary', 'crypto'],
   config: ['vocabulary', 'connections', 'log'],
@@ -31,6 +33,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   docs: [...PURE, 'html', 'http'],
   stream: [...SPINE, 'connections', 'process'],
   relayer: [...SPINE, 'reading', 'process', 'diagnostics'],
+  // Publishes the checkpoints of the log and asks witnesses for their cosignatures.
+  publisher: [...PURE, 'keys', 'log', 'reading', 'diagnostics'],
   metrics: ['vocabulary'],
   // What may run in somebody else's program shares the format and the rules with the service, not its store.
   client: ['vocabulary', 'crypto', 'projections', 'reading'],
@@ -41,7 +45,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   page: [...SPINE, 'html', 'audit'],
   service: [
     ...[...SPINE, 'keys', 'verifier', 'connections', 'config', 'process', 'diagnostics'],
-    ...['http', 'docs', 'stream', 'relayer', 'metrics', 'page', 'mcp'],
+    ...['http', 'docs', 'stream', 'relayer', 'publisher', 'metrics', 'page', 'mcp'],
   ],
   // The program of the service knows its configuration, how it is started, and the process; nothing of what is inside.
   main: ['config', 'process', 'diagnostics', 'service'],

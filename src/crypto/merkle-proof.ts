@@ -1,20 +1,31 @@
-// Inclusion and consistency proofs of the Merkle tree (RFC 9162, section 2.1), made from O(log n) stored nodes and checked
-// without the log. Siblings are sorted before they are hashed, so an inclusion proof is also what OpenZeppelin's MerkleProof takes.
-import { foldPeaks, HASH_BYTES, type NodeRef, nodeHash, peakRefs } from './merkle.ts';
+// Inclusion and consistency proofs of a Merkle tree (RFC 9162, section 2.1), made from O(log n) stored nodes and checked without the
+// log. A chamber's tree sorts siblings before they are hashed, so its inclusion proofs are also what OpenZeppelin's MerkleProof takes;
+// another tree of this shape passes its own hash.
+import { foldPeaks, HASH_BYTES, type NodeHash, type NodeRef, nodeHash, peakRefs } from './merkle.ts';
 
 /** Fetches stored nodes, in the order asked for. */
 export type ReadNodes = (refs: readonly NodeRef[]) => Promise<readonly Uint8Array[]>;
 
 /** The siblings from the leaf of event `eventId` up to the root of the tree over the first `size` events; 1 ≤ eventId ≤ size. */
-export function inclusionProof(eventId: number, size: number, read: ReadNodes): Promise<readonly Uint8Array[]> {
+export function inclusionProof(
+  eventId: number,
+  size: number,
+  read: ReadNodes,
+  hashNodes: NodeHash = nodeHash,
+): Promise<readonly Uint8Array[]> {
   requireOrder(eventId, size);
-  return rootsOf(inclusionPath(eventId - 1, { start: 0, size }), read);
+  return rootsOf(inclusionPath(eventId - 1, { start: 0, size }), read, hashNodes);
 }
 
 /** The nodes that show the first `from` of `to` leaves to be those of the tree of `from` leaves; 1 ≤ from ≤ to. */
-export function consistencyProof(from: number, to: number, read: ReadNodes): Promise<readonly Uint8Array[]> {
+export function consistencyProof(
+  from: number,
+  to: number,
+  read: ReadNodes,
+  hashNodes: NodeHash = nodeHash,
+): Promise<readonly Uint8Array[]> {
   requireOrder(from, to);
-  return rootsOf(consistencyPath(from, { start: 0, size: to }), read);
+  return rootsOf(consistencyPath(from, { start: 0, size: to }), read, hashNodes);
 }
 
 /** `size` neighbouring leaves after the first `start`, whose subtree is one of the tree's. */
@@ -49,13 +60,13 @@ function halves({ start, size }: Range): readonly [Range, Range] {
 }
 
 /** All nodes in one read: at most one range is not perfect, the ragged right edge, and it has O(log n) peaks. */
-async function rootsOf(ranges: readonly Range[], read: ReadNodes): Promise<readonly Uint8Array[]> {
+async function rootsOf(ranges: readonly Range[], read: ReadNodes, hashNodes: NodeHash): Promise<readonly Uint8Array[]> {
   const refs = ranges.map(({ start, size }) => peakRefs(size, start));
   const nodes = await read(refs.flat());
   let taken = 0;
   return refs.map(({ length }) => {
     taken += length;
-    return foldPeaks(nodes.slice(taken - length, taken));
+    return foldPeaks(nodes.slice(taken - length, taken), hashNodes);
   });
 }
 
@@ -70,19 +81,21 @@ export interface InclusionClaim {
   readonly size: number;
   readonly proof: readonly Uint8Array[];
   readonly root: Uint8Array;
+  /** That of a chamber's tree if it is absent. */
+  readonly hashNodes?: NodeHash;
 }
 
 /**
  * Whether the proof leads from the leaf to the root and has the length that the position requires (RFC 9162, section 2.1.3.2).
  * Sorted siblings don't bind the position: the eventId in the leaf's line does, and the caller must compare it.
  */
-export function verifyInclusion({ leaf, eventId, size, proof, root }: InclusionClaim): boolean {
+export function verifyInclusion({ leaf, eventId, size, proof, root, hashNodes = nodeHash }: InclusionClaim): boolean {
   if (!isOrdered(eventId, size) || ![leaf, root, ...proof].every(isHash)) return false;
   let position: Position = { index: eventId - 1, last: size - 1 };
   let hash = leaf;
   for (const sibling of proof) {
     if (position.last === 0) return false;
-    hash = nodeHash(hash, sibling);
+    hash = isRightChild(position) ? hashNodes(sibling, hash) : hashNodes(hash, sibling);
     position = parentOf(position);
   }
   return position.last === 0 && isSame(hash, root);
@@ -94,13 +107,22 @@ export interface ConsistencyClaim {
   readonly fromRoot: Uint8Array;
   readonly toRoot: Uint8Array;
   readonly proof: readonly Uint8Array[];
+  /** That of a chamber's tree if it is absent. */
+  readonly hashNodes?: NodeHash;
 }
 
 /**
  * Whether the tree of `to` leaves with toRoot begins with the `from` leaves under fromRoot (RFC 9162, section 2.1.4.2).
  * The hashes don't bind the sizes: these must come from the same source as the roots.
  */
-export function verifyConsistency({ from, to, fromRoot, toRoot, proof }: ConsistencyClaim): boolean {
+export function verifyConsistency({
+  from,
+  to,
+  fromRoot,
+  toRoot,
+  proof,
+  hashNodes = nodeHash,
+}: ConsistencyClaim): boolean {
   if (!isOrdered(from, to) || ![fromRoot, toRoot, ...proof].every(isHash)) return false;
   if (from === to) return proof.length === 0 && isSame(fromRoot, toRoot);
   // The largest perfect subtree that ends with the last old leaf.
@@ -112,9 +134,9 @@ export function verifyConsistency({ from, to, fromRoot, toRoot, proof }: Consist
   let [oldHash, newHash] = [first, first];
   for (const node of rest) {
     if (position.last === 0) return false;
-    const isRightChild = position.index % 2 === 1 || position.index === position.last;
-    if (isRightChild) oldHash = nodeHash(node, oldHash);
-    newHash = nodeHash(node, newHash);
+    const isRight = isRightChild(position);
+    if (isRight) oldHash = hashNodes(node, oldHash);
+    newHash = isRight ? hashNodes(node, newHash) : hashNodes(newHash, node);
     position = parentOf(position);
   }
   return position.last === 0 && isSame(oldHash, fromRoot) && isSame(newHash, toRoot);
@@ -124,6 +146,11 @@ export function verifyConsistency({ from, to, fromRoot, toRoot, proof }: Consist
 interface Position {
   readonly index: number;
   readonly last: number;
+}
+
+/** A last node without a sibling is carried up until it is one. */
+function isRightChild({ index, last }: Position): boolean {
+  return index % 2 === 1 || index === last;
 }
 
 /** The node above the next sibling: a last node without one is carried up unchanged until it is a right child. */

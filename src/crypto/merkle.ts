@@ -34,6 +34,9 @@ export function leafHash(line: Uint8Array): Uint8Array {
 // One scratch buffer is enough: it is filled and hashed without suspending between.
 const pair = new Uint8Array(2 * HASH_BYTES);
 
+/** How a tree hashes two children of 32 bytes. Only a tree that sorts them may ignore which one is the left one. */
+export type NodeHash = (left: Uint8Array, right: Uint8Array) => Uint8Array;
+
 /** The parent of two nodes of 32 bytes, in either order. */
 export function nodeHash(a: Uint8Array, b: Uint8Array): Uint8Array {
   let at = 0;
@@ -66,9 +69,9 @@ export function rootOf(tree: Accumulator): Uint8Array {
 }
 
 /** The root over neighbouring perfect subtrees, given from large to small. */
-export function foldPeaks(peaks: readonly Uint8Array[]): Uint8Array {
+export function foldPeaks(peaks: readonly Uint8Array[], hashNodes: NodeHash = nodeHash): Uint8Array {
   if (peaks.length === 0) throw new RangeError('a tree without leaves has no root');
-  return peaks.reduceRight((right, left) => nodeHash(left, right));
+  return peaks.reduceRight((right, left) => hashNodes(left, right));
 }
 
 /** Where the peaks of the tree of `size` leaves are stored, from large to small; `start` leaves lie before it. */

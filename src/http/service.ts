@@ -1,9 +1,9 @@
 // GET / and GET /health (specification, Endpoints, Service), and GET /ready.
 import * as v from 'valibot';
 import { parseDid } from '../crypto/did-key.ts';
-import { verifierKey } from '../crypto/signed-note.ts';
 import type { SignatureVerifier } from '../crypto/verify.ts';
 import * as sample from '../moves/samples.ts';
+import { formatVerifierKey, NOTE_KEY_TYPES, toNoteKey } from '../tlog/note.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, id } from '../vocabulary/schemas.ts';
 import { LOG_ID } from '../vocabulary/values.ts';
@@ -144,7 +144,8 @@ async function logOf({ forum, keys, origin }: HttpOptions): Promise<v.InferOutpu
   const { logId } = forum.store.log;
   const name = await origin;
   const { publicKey } = keys.current('checkpoints', forum.now());
-  return { logId, origin: name, prefix: `/log/${logId}`, checkpointKey: verifierKey(name, publicKey) };
+  const checkpointKey = formatVerifierKey(toNoteKey(name, NOTE_KEY_TYPES.ed25519, publicKey));
+  return { logId, origin: name, prefix: `/log/${logId}`, checkpointKey };
 }
 
 /** Probes have a queue of their own: they neither wait for callers nor make them wait. */

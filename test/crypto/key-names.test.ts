@@ -1,15 +1,8 @@
-import { base64 } from '@scure/base';
 import { expect, it } from 'vitest';
 import { thumbprintOf } from '../../src/crypto/jwk.ts';
-import { verifierKey } from '../../src/crypto/signed-note.ts';
 import { fromHex } from '../../src/vocabulary/values.ts';
 
 it('the thumbprint of a key is that of RFC 8037, appendix A.3', () => {
   const publicKey = fromHex('0xd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a');
   expect(thumbprintOf(publicKey)).toBe('kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k');
-});
-
-it('the verifier key is that of the documentation of golang.org/x/mod/sumdb/note', () => {
-  const [name, id, key] = ['PeterNeumann', 'c74f20a3', 'ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW'];
-  expect(verifierKey(name, base64.decode(key).subarray(1))).toBe(`${name}+${id}+${key}`);
 });

@@ -1,0 +1,88 @@
+// Tiles (c2sp.org/tlog-tiles): where the hashes of the tree and the entries under it are found. A tile of level L holds 256
+// hashes, each over 256^L leaves; the rightmost one of a level may be partial.
+import { concatBytes } from '@noble/hashes/utils.js';
+import { HASH_BYTES } from './tree.ts';
+
+export const TILE_WIDTH = 256;
+/** How many levels of the tree one level of tiles spans. */
+export const TILE_HEIGHT = 8;
+const LEVEL_MAX = 63;
+const PATH = /^tile\/(entries|[0-9]{1,2})\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/;
+const LENGTH_BYTES = 2;
+
+/** The bundle of the entries whose leaf hashes are the tile of level 0 at the same index. */
+export const ENTRIES = 'entries';
+
+export interface Tile {
+  readonly level: number | typeof ENTRIES;
+  readonly index: number;
+  /** How many hashes or entries it has, 1 to 256. */
+  readonly width: number;
+}
+
+/** Below the log's prefix. */
+export function tilePath({ level, index, width }: Tile): string {
+  const groups = [index % 1000];
+  for (let rest = Math.floor(index / 1000); rest > 0; rest = Math.floor(rest / 1000)) groups.unshift(rest % 1000);
+  const last = groups.length - 1;
+  const elements = groups.map((group, i) => `${i < last ? 'x' : ''}${String(group).padStart(3, '0')}`);
+  return `tile/${level}/${elements.join('/')}${width === TILE_WIDTH ? '' : `.p/${width}`}`;
+}
+
+/** Each tile has one path: any other one is undefined. */
+export function parseTilePath(path: string): Tile | undefined {
+  const [, level = '', elements = '', width] = PATH.exec(path) ?? [];
+  const tile: Tile = {
+    level: level === ENTRIES ? ENTRIES : Number(level),
+    index: Number(elements.replaceAll(/[x/]/g, '')),
+    width: width === undefined ? TILE_WIDTH : Number(width),
+  };
+  const isInRange = (level === ENTRIES || Number(level) <= LEVEL_MAX) && Number.isSafeInteger(tile.index);
+  return isInRange && tilePath(tile) === path ? tile : undefined;
+}
+
+/** How many hashes, or entries, the tiles of a level have in a tree of `size` leaves. */
+export function hashesAt(level: Tile['level'], size: number): number {
+  return level === ENTRIES ? size : Math.floor(size / TILE_WIDTH ** level);
+}
+
+/** How many levels of tiles a tree of `size` leaves has. */
+export function levelsOf(size: number): number {
+  let levels = 0;
+  while (hashesAt(levels, size) > 0) levels++;
+  return levels;
+}
+
+/** The tiles of one level that a tree of `to` leaves has and one of `from` leaves has not, or not in this width. */
+export function tilesBetween(level: Tile['level'], from: number, to: number): readonly Tile[] {
+  const [before, after] = [hashesAt(level, from), hashesAt(level, to)];
+  const tiles: Tile[] = [];
+  if (after === before) return tiles;
+  for (let index = Math.floor(before / TILE_WIDTH); index * TILE_WIDTH < after; index++) {
+    tiles.push({ level, index, width: Math.min(TILE_WIDTH, after - index * TILE_WIDTH) });
+  }
+  return tiles;
+}
+
+/** Entries of 32 bytes each, joined, as a bundle: each after its length in two bytes. */
+export function formatEntries(entries: Uint8Array): Uint8Array {
+  const count = entries.length / HASH_BYTES;
+  const bundle = new Uint8Array(count * (LENGTH_BYTES + HASH_BYTES));
+  for (let i = 0; i < count; i++) {
+    const at = i * (LENGTH_BYTES + HASH_BYTES);
+    bundle[at + 1] = HASH_BYTES;
+    bundle.set(entries.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES), at + LENGTH_BYTES);
+  }
+  return bundle;
+}
+
+/** The entries of a bundle of this service, joined; undefined if one has not 32 bytes. */
+export function parseEntries(bundle: Uint8Array): Uint8Array | undefined {
+  const entries: Uint8Array[] = [];
+  for (let at = 0; at < bundle.length; at += LENGTH_BYTES + HASH_BYTES) {
+    const entry = bundle.subarray(at + LENGTH_BYTES, at + LENGTH_BYTES + HASH_BYTES);
+    if (bundle[at] !== 0 || bundle[at + 1] !== HASH_BYTES || entry.length !== HASH_BYTES) return undefined;
+    entries.push(entry);
+  }
+  return concatBytes(...entries);
+}

@@ -1,0 +1,195 @@
+// A tree kept as tiles: it grows at its right edge, and its nodes are computed from the tiles that hold them. Nothing of it has to stay
+// in memory: a few tiles lead from any leaf to the root.
+import { foldPeaks, type NodeHash, type NodeRef, peakRefs } from '../crypto/merkle.ts';
+import type { ReadNodes } from '../crypto/merkle-proof.ts';
+import { ENTRIES, hashesAt, levelsOf, TILE_HEIGHT, TILE_WIDTH, type Tile } from './tile.ts';
+import { EMPTY_ROOT, HASH_BYTES, TREE, type TreeHash } from './tree.ts';
+
+/** Without the width: the bytes tell. */
+export type TileRef = Pick<Tile, 'level' | 'index'>;
+
+export interface StoredTile extends TileRef {
+  /** The hashes, or the entries, joined. */
+  readonly bytes: Uint8Array;
+}
+
+/** The tiles in the order asked for; undefined for one that is not there. */
+export type ReadTiles = (refs: readonly TileRef[]) => Promise<readonly (Uint8Array | undefined)[]>;
+
+/** The partial tiles of a tree of `size` leaves, which further leaves are added to. */
+export function edgeRefs(size: number): readonly TileRef[] {
+  const levels: readonly Tile['level'][] = [ENTRIES, ...Array.from({ length: levelsOf(size) }, (_, level) => level)];
+  return levels
+    .filter((level) => hashesAt(level, size) % TILE_WIDTH > 0)
+    .map((level) => ({ level, index: Math.floor(hashesAt(level, size) / TILE_WIDTH) }));
+}
+
+/** Throws a RangeError if a tile of the edge is not there or is not as wide as the size requires. */
+export async function openGrowingTree(size: number, readTiles: ReadTiles, hash = TREE): Promise<GrowingTree> {
+  const refs = edgeRefs(size);
+  const tiles = await readTiles(refs);
+  const edge = refs.map((ref, i) => {
+    const bytes = tiles[i] ?? new Uint8Array();
+    const width = hashesAt(ref.level, size) % TILE_WIDTH;
+    return { ...ref, bytes: wholeTile(ref, bytes, width).subarray(0, width * HASH_BYTES) };
+  });
+  return new GrowingTree(size, edge, hash);
+}
+
+class GrowingLevel {
+  index: number;
+  width: number;
+  bytes = new Uint8Array(TILE_WIDTH * HASH_BYTES);
+  hasChanged = false;
+
+  constructor(hashes: number) {
+    this.index = Math.floor(hashes / TILE_WIDTH);
+    this.width = hashes % TILE_WIDTH;
+  }
+
+  /** Returns the bytes of the tile if it is full now; the next one is begun. */
+  add(hash: Uint8Array): StoredBytes | undefined {
+    this.bytes.set(hash, this.width * HASH_BYTES);
+    this.width++;
+    this.hasChanged = true;
+    if (this.width < TILE_WIDTH) return undefined;
+    const full = { index: this.index, bytes: this.bytes };
+    this.index++;
+    this.width = 0;
+    this.bytes = new Uint8Array(TILE_WIDTH * HASH_BYTES);
+    this.hasChanged = false;
+    return full;
+  }
+
+  partial(): Uint8Array {
+    return this.bytes.slice(0, this.width * HASH_BYTES);
+  }
+}
+
+type StoredBytes = Pick<StoredTile, 'index' | 'bytes'>;
+
+/** Entries are added to it; then it has the tiles that changed and the root. */
+export class GrowingTree {
+  #size: number;
+  readonly #hash: TreeHash;
+  readonly #entries: GrowingLevel;
+  readonly #levels: GrowingLevel[];
+  readonly #full: StoredTile[] = [];
+
+  constructor(size: number, edge: readonly StoredTile[], hash: TreeHash) {
+    this.#size = size;
+    this.#hash = hash;
+    this.#entries = new GrowingLevel(size);
+    this.#levels = Array.from({ length: levelsOf(size) }, (_, level) => new GrowingLevel(hashesAt(level, size)));
+    for (const { level, bytes } of edge) this.#at(level).bytes.set(bytes);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** 32 bytes. */
+  add(entry: Uint8Array): void {
+    const full = this.#entries.add(entry);
+    if (full !== undefined) this.#full.push({ level: ENTRIES, ...full });
+    this.#addHash(0, this.#hash.hashLeaf(entry));
+    this.#size++;
+  }
+
+  #addHash(level: number, hash: Uint8Array): void {
+    const full = this.#at(level).add(hash);
+    if (full === undefined) return;
+    this.#full.push({ level, ...full });
+    this.#addHash(level + 1, perfectRoot(full.bytes, this.#hash.hashNodes));
+  }
+
+  #at(level: Tile['level']): GrowingLevel {
+    if (level === ENTRIES) return this.#entries;
+    const found = this.#levels[level] ?? new GrowingLevel(0);
+    this.#levels[level] = found;
+    return found;
+  }
+
+  /** Those that became full, and the partial ones that got wider. */
+  changedTiles(): readonly StoredTile[] {
+    const levels = [[ENTRIES, this.#entries] as const, ...this.#levels.entries()];
+    const partial = levels
+      .filter(([, { hasChanged }]) => hasChanged)
+      .map(([level, tile]) => ({ level, index: tile.index, bytes: tile.partial() }));
+    return [...this.#full, ...partial];
+  }
+
+  root(): Uint8Array {
+    const peaks: Uint8Array[] = [];
+    for (const tile of this.#levels.toReversed()) peaks.push(...peaksOf(tile.partial(), this.#hash.hashNodes));
+    return peaks.length === 0 ? EMPTY_ROOT : foldPeaks(peaks, this.#hash.hashNodes);
+  }
+}
+
+/** The roots of the largest perfect subtrees over neighbouring hashes, from large to small. */
+function peaksOf(hashes: Uint8Array, hashNodes: NodeHash): readonly Uint8Array[] {
+  return peakRefs(hashes.length / HASH_BYTES).map(({ eventId, level }) => {
+    const end = eventId * HASH_BYTES;
+    return perfectRoot(hashes.subarray(end - 2 ** level * HASH_BYTES, end), hashNodes);
+  });
+}
+
+/** The root over a power of two of neighbouring hashes. */
+export function perfectRoot(hashes: Uint8Array, hashNodes: NodeHash): Uint8Array {
+  let level = Array.from({ length: hashes.length / HASH_BYTES }, (_, i) => hashAt(hashes, i));
+  while (level.length > 1) {
+    const parents: Uint8Array[] = [];
+    for (let i = 0; i < level.length; i += 2) {
+      parents.push(hashNodes(level[i] as Uint8Array, level[i + 1] as Uint8Array));
+    }
+    level = parents;
+  }
+  return level[0] as Uint8Array;
+}
+
+function hashAt(hashes: Uint8Array, i: number): Uint8Array {
+  return hashes.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES);
+}
+
+/** Reads nodes of the tree, as proofs need them, from its tiles. Throws a RangeError if a tile is missing or too narrow. */
+export function nodesOfTiles(readTiles: ReadTiles, { hashNodes }: TreeHash = TREE): ReadNodes {
+  return async (refs) => {
+    const spans = refs.map(spanOf);
+    const wanted = new Map(spans.map(({ tile }) => [keyOf(tile), tile]));
+    const found = await readTiles([...wanted.values()]);
+    const tiles = new Map([...wanted.keys()].map((key, i) => [key, found[i]]));
+    return spans.map(({ tile, first, count }) => {
+      const bytes = wholeTile(tile, tiles.get(keyOf(tile)) ?? new Uint8Array(), first + count);
+      return perfectRoot(bytes.subarray(first * HASH_BYTES, (first + count) * HASH_BYTES), hashNodes);
+    });
+  };
+}
+
+/** The root of the tree of `size` leaves, by its tiles or those of a larger one. */
+export async function rootOfTiles(size: number, readTiles: ReadTiles, hash: TreeHash = TREE): Promise<Uint8Array> {
+  if (size === 0) return EMPTY_ROOT;
+  return foldPeaks(await nodesOfTiles(readTiles, hash)(peakRefs(size)), hash.hashNodes);
+}
+
+/** The hashes of one tile that the node is the root over. */
+function spanOf({ eventId, level }: NodeRef): {
+  readonly tile: TileRef;
+  readonly first: number;
+  readonly count: number;
+} {
+  const tileLevel = Math.floor(level / TILE_HEIGHT);
+  const count = 2 ** (level % TILE_HEIGHT);
+  const start = eventId / TILE_WIDTH ** tileLevel - count;
+  const index = Math.floor(start / TILE_WIDTH);
+  return { tile: { level: tileLevel, index }, first: start - index * TILE_WIDTH, count };
+}
+
+function keyOf({ level, index }: TileRef): string {
+  return `${level}/${index}`;
+}
+
+function wholeTile({ level, index }: TileRef, bytes: Uint8Array, width: number): Uint8Array {
+  if (bytes.length >= width * HASH_BYTES) return bytes;
+  const has = bytes.length / HASH_BYTES;
+  throw new RangeError(`tile ${index} of level ${level} has ${has} hashes, and ${width} are needed`);
+}
