@@ -9,13 +9,13 @@ export interface EventRow {
   readonly nodes: Buffer | null;
 }
 
-/** What no line holds. The clock is in `meta`; what each store keeps there for itself is left out. */
-export const KEPT_TABLES = ['meta', 'registrations', 'contacts'] as const;
+/** What no line holds, and the published tree. The clock is in `meta`; what each store keeps there for itself is left out. */
+export const KEPT_TABLES = ['meta', 'registrations', 'contacts', 'tiles', 'checkpoints'] as const;
 export type KeptTable = (typeof KEPT_TABLES)[number];
 export type KeptRow = Readonly<Record<string, string | number | Buffer>>;
 
 export interface CopySource {
-  /** Page by page: each stream's in their order, and those of chambers in the order of all chambers. Throws at a damaged one. */
+  /** Page by page, in the order of all lines. Throws at a damaged one. */
   events(): AsyncIterable<readonly EventRow[]> | Iterable<readonly EventRow[]>;
   kept(table: KeptTable): AsyncIterable<readonly KeptRow[]> | Iterable<readonly KeptRow[]>;
   movedTo(): Promise<string | undefined>;

@@ -44,7 +44,7 @@ export async function copyLog(from: string, to: string): Promise<CopySummary> {
   }
 }
 
-/** The sum covers every row, a chamber's with its place. The rows are written to `target` on the way. */
+/** The sum covers every row, an event's with its place. The rows are written to `target` on the way. */
 async function fingerprint(rowsOf: Pick<CopySource, 'events' | 'kept'>, target?: CopyTarget) {
   let sum = 0n;
   let events = 0;
@@ -61,7 +61,7 @@ async function fingerprint(rowsOf: Pick<CopySource, 'events' | 'kept'>, target?:
   for await (const rows of rowsOf.events()) {
     for (const { stream, event_id, line, signature, nodes } of rows) {
       events++;
-      add(typeof stream === 'number' ? ++place : null, stream, event_id, line, signature, nodes);
+      add(++place, stream, event_id, line, signature, nodes);
     }
     await target?.writeEvents(rows);
   }

@@ -84,7 +84,10 @@ export interface Page {
   readonly count: number;
 }
 
-/** Lines of all chambers. Their order has places, which rise and may have gaps; each chamber's lines are in its order. */
+/**
+ * Lines of all chambers. Each line of the log has a place in one order, 1, 2, 3 …, those of accounts too, which are skipped here. Each
+ * stream's lines are in its order.
+ */
 export interface OrderedPage extends Page {
   /** The place up to which the page was read. It is the cursor itself at the end of the order. */
   readonly last: number;
@@ -113,10 +116,10 @@ export interface EventLog {
   readPage(stream: StreamId, after: number, limit: number): Promise<Page>;
   /** The lines of all chambers after the place, bounded as in readPage. A page without lines may lead on to a later place. */
   readAll(after: number, limit: number): Promise<OrderedPage>;
-  /** The end of the order of all chambers. */
+  /** The end of the order of all lines. */
   lastPlace(): Promise<number>;
-  /** The place of a chamber's event in that order; undefined for an event that has none. */
-  placeOf(chamberId: number, eventId: number): Promise<number | undefined>;
+  /** The place of an event in that order; undefined for one that is not in the log. */
+  placeOf(stream: StreamId, eventId: number): Promise<number | undefined>;
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]>;
   /** The latest snapshot of a stream that is whole and of this version. */
   readSnapshot(stream: StreamId): Promise<Snapshot | undefined>;

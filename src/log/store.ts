@@ -2,12 +2,14 @@
 import type { ForumError } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { EventLog } from './log.ts';
+import type { PublishedTree } from './published-tree.ts';
 import type { ReadModel } from './read-model.ts';
 import type { StreamId } from './stream-id.ts';
 
 export interface Store {
   readonly log: EventLog;
   readonly lists: ReadModel;
+  readonly tree: PublishedTree;
   readonly meta: LogMeta;
   /** Undefined for a store of one process. */
   readonly nodes: NodeCoordination | undefined;

@@ -333,8 +333,8 @@ WITH batch AS MATERIALIZED (
   ORDER BY place
   ${only('search', 'ON CONFLICT DO NOTHING')}
   RETURNING stream
-)${only('search', REST)}, unplaced_events AS (
-  INSERT INTO unplaced SELECT stream, event_id FROM batch WHERE lead ${WON} AND stream ~ '^[0-9]' ORDER BY place
+)${only('search', REST)}, without_place AS (
+  INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE lead ${WON} ORDER BY place
 )${inserts.join('')}
 SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'lost'}`;
 }

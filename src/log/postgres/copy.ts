@@ -6,6 +6,7 @@ import { MOVED_TO } from '../moved.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
 import { DERIVED_TABLES } from './derived-rows.ts';
 import { foldLog } from './fold.ts';
+import { toStream } from './growth.ts';
 import { throwFault } from './maintenance.ts';
 import { placeLines } from './order.ts';
 import { CLOCK_HIGH_WATER_MARK, createSchema, MOVED_TRIGGER, requireLog } from './schema.ts';
@@ -18,7 +19,7 @@ export async function openPostgresSource(url: string): Promise<CopySource> {
   try {
     await requireLog(client, url);
     await client.query('LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE');
-    // Committed by another connection: readers of all chambers may place lines too.
+    // Committed by another connection: readers may place lines too.
     await placeLines(
       async (name, text, values) =>
         (await connections.run((other) => other.query({ name, text, values: [...values] }))).rows,
@@ -72,7 +73,7 @@ export async function openPostgresTarget(url: string): Promise<CopyTarget> {
         byteaArray(rows.map(({ nodes }) => nodes)),
         bigintArray(rows.map(({ line }) => crc32(line))),
         bigintArray(rows.map(({ nodes }) => nodes && crc32(nodes))),
-        bigintArray(rows.map(({ stream }) => (typeof stream === 'number' ? ++place : null))),
+        bigintArray(rows.map(() => ++place)),
       ]);
     },
     writeKept: async (table, rows) => {
@@ -92,7 +93,7 @@ WITH rows AS MATERIALIZED (
   SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bigint[], $8::bigint[],
     $9::bigint[]) AS rows (stream, event_id, at, line, signature, nodes, line_crc, nodes_crc, place)
 ), placed AS (
-  INSERT INTO places SELECT place, stream, event_id FROM rows WHERE place IS NOT NULL
+  INSERT INTO places SELECT place, stream, event_id FROM rows
 )
 INSERT INTO events (stream, event_id, at, line, signature, nodes, line_crc, nodes_crc)
 SELECT stream, event_id, at, line, signature, nodes, line_crc, nodes_crc FROM rows`;
@@ -101,6 +102,8 @@ const WRITE_KEPT: Readonly<Record<KeptTable, string>> = {
   meta: 'INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
   registrations: 'INSERT INTO registrations VALUES ($1, $2, $3, $4::int = 1)',
   contacts: 'INSERT INTO contacts VALUES ($1, $2)',
+  tiles: 'INSERT INTO tiles VALUES ($1, $2, $3)',
+  checkpoints: 'INSERT INTO checkpoints VALUES ($1, $2, $3)',
 };
 
 interface SealedRow extends EventRow {
@@ -113,15 +116,12 @@ function rowsOf({ client }: Transaction): Pick<CopySource, 'events' | 'kept'> {
 }
 
 async function* readEvents(client: Transaction['client']): AsyncGenerator<readonly EventRow[]> {
-  const columns = 'e.event_id::float8, line, signature, nodes, line_crc::float8, nodes_crc::float8';
-  for (const query of [
-    `SELECT e.stream, ${columns} FROM events AS e WHERE e.stream !~ '^[0-9]' ORDER BY e.stream, e.event_id`,
-    `SELECT e.stream::float8 AS stream, ${columns} FROM places JOIN events AS e USING (stream, event_id) ORDER BY place`,
-  ]) {
-    for await (const rows of readRows<SealedRow>(client, query)) {
-      for (const row of rows) requireIntact(row);
-      yield rows;
-    }
+  const query = `SELECT e.stream, e.event_id::float8, line, signature, nodes, line_crc::float8, nodes_crc::float8
+    FROM places JOIN events AS e USING (stream, event_id) ORDER BY place`;
+  for await (const rows of readRows<SealedRow>(client, query)) {
+    const events = rows.map((row) => ({ ...row, stream: toStream(String(row.stream)) }));
+    for (const event of events) requireIntact(event);
+    yield events;
   }
 }
 
@@ -136,4 +136,6 @@ const KEPT: Readonly<Record<KeptTable, string>> = {
       (SELECT max(at) FROM events), (SELECT value::bigint FROM meta WHERE name = '${CLOCK_HIGH_WATER_MARK}'), 0)::text`,
   registrations: 'SELECT signature_hash, did, event_id::float8, covers_email::int FROM registrations',
   contacts: 'SELECT did, operator_email FROM contacts',
+  tiles: 'SELECT level::float8, tile::float8, hashes FROM tiles',
+  checkpoints: 'SELECT log_id, size::float8, note FROM checkpoints',
 };

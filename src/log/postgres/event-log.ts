@@ -108,9 +108,9 @@ export class PostgresEventLog implements EventLog {
     return Number(row?.place);
   }
 
-  async placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
+  async placeOf(stream: StreamId, eventId: number): Promise<number | undefined> {
     await this.#placeLines();
-    const [row] = await this.#query<PlaceRow>('place of', PLACE_OF, [String(chamberId), eventId]);
+    const [row] = await this.#query<PlaceRow>('place of', PLACE_OF, [String(stream), eventId]);
     return row && Number(row.place);
   }
 

@@ -57,10 +57,22 @@ export async function readPage({ query, damages }: Reads, { stream, after, limit
 }
 
 export async function readAll({ query, damages }: Reads, after: number, limit: number): Promise<OrderedPage> {
-  const rows = await query<PlacedLine>('all', ALL_PAGE, [after, limit]);
-  const ndjson = joined(rows, damages, ({ stream }) => toStream(stream));
-  return { ndjson, count: rows.length, last: Number(rows.at(-1)?.place ?? after) };
+  const rows = await query<PlacedLine | EndOfPage>('all', ALL_PAGE, [after, limit]);
+  const lines = rows.filter((row) => row.stream !== null);
+  const ndjson = joined(lines, damages, ({ stream }) => toStream(stream));
+  const isCut = lines.length === limit || ndjson.length >= PAGE_BYTES;
+  const end = isCut ? lines.at(-1) : rows.find(({ stream }) => stream === null);
+  return { ndjson, count: lines.length, last: Number(end?.place ?? after) };
 }
+
+/** The last of the places that were passed; null at the end of the order. */
+interface EndOfPage {
+  readonly stream: null;
+  readonly place: string | null;
+}
+
+/** Places that one page over all chambers passes at most: those of accounts are skipped. */
+const PLACES_PER_PAGE = 4_000;
 
 interface PlacedLine extends StoredLine {
   readonly place: string;
@@ -91,10 +103,13 @@ SELECT event_id, line, line_crc FROM (
 ) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY event_id`;
 
 const ALL_PAGE = `
+WITH passed AS MATERIALIZED (SELECT * FROM places WHERE place > $1 ORDER BY place LIMIT ${PLACES_PER_PAGE})
 SELECT place, stream, event_id, line, line_crc FROM (
   SELECT *, sum(octet_length(line) + 1) OVER (ORDER BY place) - octet_length(line) - 1 AS bytes_before
-  FROM (SELECT * FROM places WHERE place > $1 ORDER BY place LIMIT $2) AS placed JOIN events USING (stream, event_id)
-) AS lines WHERE bytes_before < ${PAGE_BYTES} ORDER BY place`;
+  FROM (SELECT * FROM passed WHERE stream ~ '^[0-9]' ORDER BY place LIMIT $2) AS placed JOIN events USING (stream, event_id)
+) AS lines WHERE bytes_before < ${PAGE_BYTES}
+UNION ALL SELECT max(place), NULL, NULL, NULL, NULL FROM passed
+ORDER BY place`;
 
 export async function readNodes(
   { query, damages }: Reads,

@@ -49,8 +49,8 @@ function differences(schema: string): readonly (readonly [string, string])[] {
       `SELECT DISTINCT chamber_id::text AS stream, NULL AS event_id FROM (${unequal}) AS rows`,
     ] as const;
   });
-  const ofChambers = "SELECT stream, event_id FROM events WHERE stream ~ '^[0-9]'";
-  const ordered = 'SELECT stream, event_id FROM places UNION ALL SELECT stream, event_id FROM unplaced';
+  const all = 'SELECT stream, event_id FROM events';
+  const ordered = 'SELECT stream, event_id FROM places UNION ALL SELECT stream, event_id FROM unplaced_events';
   const registered = `SELECT stream, event_id FROM events WHERE stream !~ '^[0-9]' AND position('"type":"agent.registered"'::bytea IN line) > 0`;
   const kept = 'an e-mail address or a signature is kept of a registration that is not in the log';
   return [
@@ -61,8 +61,8 @@ function differences(schema: string): readonly (readonly [string, string])[] {
          (SELECT stream, event_id FROM ${schema}.snapshots EXCEPT SELECT stream, event_id FROM events) AS rows`,
     ],
     [
-      'its place in the order of all chambers is missing or another event has it',
-      `SELECT stream, event_id::float8 FROM ((${ofChambers} EXCEPT ALL (${ordered})) UNION ALL ((${ordered}) EXCEPT ALL ${ofChambers})) AS rows
+      'its place in the order of all lines is missing or another event has it',
+      `SELECT stream, event_id::float8 FROM ((${all} EXCEPT ALL (${ordered})) UNION ALL ((${ordered}) EXCEPT ALL ${all})) AS rows
        UNION ALL SELECT stream, event_id::float8 FROM (
          SELECT stream, event_id, lag(event_id, 1, 0) OVER (PARTITION BY stream ORDER BY place) AS before FROM places
        ) AS rows WHERE event_id <> before + 1`,
@@ -107,6 +107,8 @@ export async function renewPostgres(url: string): Promise<{ readonly logId: stri
       [logId, copiedFrom],
     );
     await client.query('DELETE FROM meta WHERE name = $1', [MOVED_TO]);
+    // The tree is published anew, under the new name.
+    await client.query('DELETE FROM tiles');
     await client.query(`DROP TRIGGER IF EXISTS ${MOVED_TRIGGER} ON events`);
     return { logId, copiedFrom };
   });

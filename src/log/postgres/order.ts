@@ -1,21 +1,25 @@
-// The order of all chambers: lines get a place after they were committed, because commits end in another order than they begin.
+// The order of all lines: each gets a place after they were committed, because commits end in another order than they begin.
 //
 // - Over all nodes, one transaction at a time assigns places, and each begins after the one before has ended. So a reader that
 //   sees a place sees all before it, and places have no gaps.
-// - A chamber's event is committed after the one before it, so a transaction that finds it unplaced finds the one before it unplaced or
-//   placed. It places all that it finds of a chamber.
+// - An event is committed after the one before it in its stream, so a transaction that finds it unplaced finds the one before it unplaced
+//   or placed. It places all that it finds of a stream.
 // - Readers place what they are about to read. No append waits for it.
 import type pg from 'pg';
 import type { Query } from './connections.ts';
 
 /** Any number, the same in every release. */
 const ORDER_LOCK = '4848270582';
-/** In one transaction; more if the last chamber among them has more. */
+/** In one transaction; more if the last stream among them has more. */
 const PLACED_AT_ONCE = 10_000;
 
 /** Gives a place to the lines that have none. */
 export async function placeLines(query: Query, transact: Transact): Promise<void> {
-  const [row] = await query<{ readonly any: boolean }>('unplaced', 'SELECT EXISTS (SELECT FROM unplaced) AS any', []);
+  const [row] = await query<{ readonly any: boolean }>(
+    'unplaced',
+    'SELECT EXISTS (SELECT FROM unplaced_events) AS any',
+    [],
+  );
   if (row?.any !== true) return;
   for (let placed = PLACED_AT_ONCE; placed >= PLACED_AT_ONCE; ) placed = await transact(placeSome);
 }
@@ -36,10 +40,10 @@ const LOCK = `SELECT pg_advisory_xact_lock(${ORDER_LOCK})`;
 
 const PLACE = `
 WITH moved AS (
-  DELETE FROM unplaced WHERE stream IN (
+  DELETE FROM unplaced_events WHERE stream IN (
     SELECT stream FROM (
-      SELECT stream, sum(count(*)) OVER (ORDER BY stream) - count(*) AS before FROM unplaced GROUP BY stream
-    ) AS chambers WHERE before < ${PLACED_AT_ONCE}
+      SELECT stream, sum(count(*)) OVER (ORDER BY stream) - count(*) AS before FROM unplaced_events GROUP BY stream
+    ) AS streams WHERE before < ${PLACED_AT_ONCE}
   ) RETURNING stream, event_id
 )
 INSERT INTO places SELECT (SELECT coalesce(max(place), 0) FROM places)

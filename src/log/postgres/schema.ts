@@ -1,11 +1,11 @@
 // The PostgreSQL schema: `events` is the source of truth and append-only; the rest is derived or personal. Migrations run in
-// one transaction under a lock, so that nodes may start together.
+// transactions under a lock, so that nodes may start together, and resume where one was killed.
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
 
-const SCHEMA_VERSION = 4;
+const SCHEMA_VERSION = 6;
 const SERVER_VERSION_MIN = 150_000;
 /** Any number, the same in every release: one migration at a time in a database. */
 const MIGRATION_LOCK = '4848270581';
@@ -14,6 +14,12 @@ const MIGRATION_LOCK = '4848270581';
 export const MOVED_TRIGGER = 'events_refuse_moved';
 
 export const CLOCK_HIGH_WATER_MARK = 'clock_high_water_mark';
+
+/** published-tree.ts writes it. Entries are on level -1. */
+const PUBLISHED_TREE = `
+CREATE TABLE tiles (level bigint NOT NULL, tile bigint NOT NULL, hashes bytea NOT NULL, PRIMARY KEY (level, tile));
+CREATE TABLE checkpoints (log_id text PRIMARY KEY, size bigint NOT NULL, note text NOT NULL);
+`;
 
 // A stream is a chamber's id in decimal or an agent's DID. The two unique indexes of `events` are what decides between nodes.
 const SCHEMA = `
@@ -36,9 +42,9 @@ CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER events_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON events
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- The order of all chambers, written after the commits; until then an event is in unplaced. Every append writes there, and few rows
--- are there for long: so it has no index.
-CREATE TABLE unplaced (stream text COLLATE "C" NOT NULL, event_id bigint NOT NULL);
+-- The order of all lines, written after the commits; until then an event is in unplaced_events. Every append writes there, and few
+-- rows are there for long: so it has no index.
+CREATE TABLE unplaced_events (stream text COLLATE "C" NOT NULL, event_id bigint NOT NULL);
 CREATE TABLE places (
   place bigint PRIMARY KEY,
   stream text COLLATE "C" NOT NULL,
@@ -108,26 +114,57 @@ CREATE TABLE registrations (
 );
 CREATE TABLE contacts (did text COLLATE "C" PRIMARY KEY, operator_email bytea NOT NULL);
 CREATE TABLE leases (name text PRIMARY KEY, holder text NOT NULL, ends_at timestamptz NOT NULL);
-`;
+${PUBLISHED_TREE}`;
 
-/** The released schema before this one had snapshots of chambers only. */
+/** It had snapshots of chambers only. */
 const SCHEMA_WITHOUT_ACCOUNTS = 3;
+/** It gave places to the lines of chambers only, and had no published tree. */
+const SCHEMA_WITH_CHAMBERS_PLACED = 4;
+/** The lines of accounts get their places. */
+const PLACING_ACCOUNTS = 5;
 const SNAPSHOTS_OF_STREAMS = `
 ALTER TABLE snapshots RENAME chamber_id TO stream;
 ALTER TABLE snapshots ALTER stream TYPE text COLLATE "C" USING stream::text;
 `;
 
+const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_WITHOUT_ACCOUNTS, SCHEMA_WITH_CHAMBERS_PLACED, PLACING_ACCOUNTS];
+
+/** Under another name, so that nodes of an earlier release can't append lines that get no place. */
+const UNPLACED_EVENTS = 'ALTER TABLE unplaced RENAME TO unplaced_events;';
+
+const PLACED_AT_ONCE = 10_000;
+/** Where the placing of accounts continues, and at first: no DID is before it, and every chamber is. */
+const PLACED_THROUGH = 'placed_through';
+const BEFORE_ACCOUNTS = [':', 0];
+
+/** As many lines of accounts as are placed at once, after those of all chambers. Returns the last one. */
+const PLACE_ACCOUNTS = `
+WITH next AS MATERIALIZED (
+  SELECT stream, event_id FROM events WHERE (stream, event_id) > ($1, $2) ORDER BY stream, event_id LIMIT ${PLACED_AT_ONCE}
+), placed AS (
+  INSERT INTO places SELECT (SELECT coalesce(max(place), 0) FROM places) + row_number() OVER (ORDER BY stream, event_id),
+    stream, event_id FROM next
+)
+SELECT stream, event_id::float8 FROM next ORDER BY stream DESC, event_id DESC LIMIT 1`;
+
 /** Creates the schema in an empty database; throws an Error of one line on a server or a database that can't hold a log. */
 export async function migrate(client: Client): Promise<void> {
   await requireServer(client);
+  for (let isDone = false; !isDone; ) isDone = await migrateOneStep(client);
+}
+
+/** One transaction; one that is not committed is repeated by the next start. Returns whether it was the last one. */
+async function migrateOneStep(client: Client): Promise<boolean> {
   await client.query('BEGIN');
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     const version = await readVersion(client);
     requireKnown(version);
     if (version === undefined) await create(client);
-    else if (version === SCHEMA_WITHOUT_ACCOUNTS) await addSnapshotsOfAccounts(client);
+    else if (version === PLACING_ACCOUNTS) await placeAccounts(client);
+    else if (version !== SCHEMA_VERSION) await upgrade(client, version);
     await client.query('COMMIT');
+    return version === undefined || version === SCHEMA_VERSION;
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
     throw error;
@@ -146,7 +183,7 @@ export async function probe(client: Client): Promise<string> {
 }
 
 function requireKnown(version: number | undefined): void {
-  if (version === undefined || version === SCHEMA_VERSION || version === SCHEMA_WITHOUT_ACCOUNTS) return;
+  if (version === undefined || version === SCHEMA_VERSION || EARLIER_SCHEMAS.includes(version)) return;
   if (version < SCHEMA_VERSION) throw new Error(`the database has schema ${version}, which no release wrote`);
   throw new Error(`the database has schema ${version}, newer than schema ${SCHEMA_VERSION} of this version`);
 }
@@ -212,7 +249,23 @@ async function create(client: Client): Promise<void> {
   ]);
 }
 
-async function addSnapshotsOfAccounts(client: Client): Promise<void> {
-  await client.query(SNAPSHOTS_OF_STREAMS);
-  await client.query("UPDATE meta SET value = $1 WHERE name = 'schema_version'", [String(SCHEMA_VERSION)]);
+async function upgrade(client: Client, version: number): Promise<void> {
+  if (version === SCHEMA_WITHOUT_ACCOUNTS) await client.query(SNAPSHOTS_OF_STREAMS);
+  await client.query(UNPLACED_EVENTS + PUBLISHED_TREE);
+  await writeVersion(client, PLACING_ACCOUNTS);
+}
+
+async function placeAccounts(client: Client): Promise<void> {
+  const { rows: saved } = await client.query('SELECT value FROM meta WHERE name = $1', [PLACED_THROUGH]);
+  const cursor = saved[0] === undefined ? BEFORE_ACCOUNTS : JSON.parse(saved[0].value);
+  const { rows } = await client.query(PLACE_ACCOUNTS, cursor);
+  const [last] = rows;
+  await client.query('DELETE FROM meta WHERE name = $1', [PLACED_THROUGH]);
+  if (last === undefined) return writeVersion(client, SCHEMA_VERSION);
+  const through = JSON.stringify([last.stream, last.event_id]);
+  await client.query('INSERT INTO meta VALUES ($1, $2)', [PLACED_THROUGH, through]);
+}
+
+async function writeVersion(client: Client, version: number): Promise<void> {
+  await client.query("UPDATE meta SET value = $1 WHERE name = 'schema_version'", [String(version)]);
 }

@@ -12,6 +12,7 @@ import { PostgresLists } from './lists.ts';
 import { lookUp } from './look-up.ts';
 import { PostgresMeta } from './meta.ts';
 import { PostgresNodes } from './nodes.ts';
+import { PostgresPublishedTree } from './published-tree.ts';
 import { CLOCK_HIGH_WATER_MARK, migrate, probe } from './schema.ts';
 import { Writes } from './writes.ts';
 
@@ -108,6 +109,7 @@ function compose(connections: Connections, options: PostgresStoreOptions, { logI
     nodes,
     log: new PostgresEventLog(logId, { connections, writes, damages, nodes }),
     lists: new PostgresLists(query),
+    tree: new PostgresPublishedTree({ logId, connections, damages }),
     meta: new PostgresMeta({ query, writes, lastAt }),
     async close() {
       clock.close();

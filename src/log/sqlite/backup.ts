@@ -74,6 +74,8 @@ function renewLogId(db: Database.Database): RenewedId {
     write.run('log_id', logId);
     write.run('copied_from', copiedFrom);
     db.prepare('DELETE FROM meta WHERE name = ?').run(MOVED_TO);
+    // The tree is published anew, under the new name.
+    db.exec('DELETE FROM tiles');
   }).immediate();
   return { logId, copiedFrom };
 }

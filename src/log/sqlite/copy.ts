@@ -93,6 +93,8 @@ const WRITE_KEPT: Readonly<Record<KeptTable, string>> = {
   meta: 'INSERT OR REPLACE INTO meta (name, value) VALUES (@name, @value)',
   registrations: 'INSERT INTO registrations VALUES (@signature_hash, @did, @event_id, @covers_email)',
   contacts: 'INSERT INTO contacts VALUES (@did, CAST(@operator_email AS TEXT))',
+  tiles: 'INSERT INTO tiles VALUES (@level, @tile, @hashes)',
+  checkpoints: 'INSERT INTO checkpoints VALUES (@log_id, @size, @note)',
 };
 
 interface SealedRow extends EventRow {
@@ -129,6 +131,7 @@ function requireIntact({ stream, event_id, line, nodes, line_crc, nodes_crc }: S
 const READ_KEPT = {
   registrations: ['signature_hash', 'signature_hash, did, event_id, covers_email'],
   contacts: ['did', 'did, CAST(operator_email AS BLOB) AS operator_email'],
+  checkpoints: ['log_id', 'log_id, size, note'],
 } as const;
 
 /** What another store has of its own, or is written anew. */
@@ -138,6 +141,12 @@ function* readKept(db: Database.Database, table: KeptTable): Generator<readonly 
   if (table === 'meta') {
     yield db.prepare<[], KeptRow>(`SELECT name, value FROM meta WHERE name NOT IN (${OWN_META})`).all();
     yield [{ name: CLOCK_HIGH_WATER_MARK, value: String(readClock(db)) }];
+    return;
+  }
+  if (table === 'tiles') {
+    const tiles = db.prepare<[], KeptRow>('SELECT level, tile, hashes FROM tiles ORDER BY level, tile');
+    // Their key is not a single column, and nothing is written to the source meanwhile.
+    for (const row of tiles.iterate()) yield [row];
     return;
   }
   const [key, columns] = READ_KEPT[table];

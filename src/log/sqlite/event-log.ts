@@ -262,8 +262,8 @@ export class SqliteEventLog implements EventLog {
     return this.#position;
   }
 
-  placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
-    return this.#parts.access.read(() => this.#index.positionOf(chamberId, eventId));
+  placeOf(stream: StreamId, eventId: number): Promise<number | undefined> {
+    return this.#parts.access.read(() => this.#index.positionOf(stream, eventId));
   }
 
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {

@@ -17,6 +17,7 @@ import {
   APPEND_ONLY,
   APPEND_ONLY_TRIGGERS,
   createSchema,
+  PUBLISHED_TREE,
   REGISTRATIONS,
   requireOwnTables,
   SCHEMA_VERSION,
@@ -28,9 +29,11 @@ const SCHEMA_OF_0_1 = 2;
 const SCHEMA_WITH_MEMBERS = 4;
 /** Step 1 is done. */
 const SEALING = 5;
+/** It had no published tree. */
+const SCHEMA_WITH_PHASES = 6;
 
 /** Schemas that can be migrated; the others were in no release. */
-export const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_OF_0_1, SCHEMA_WITH_MEMBERS, SEALING];
+export const EARLIER_SCHEMAS: readonly number[] = [SCHEMA_OF_0_1, SCHEMA_WITH_MEMBERS, SEALING, SCHEMA_WITH_PHASES];
 
 const EVENTS_PER_STEP = 2_000;
 
@@ -60,7 +63,14 @@ export function migrate(db: Database, onMigration: OnMigration = () => {}): void
   requireOwnTables(db);
   if (version === SCHEMA_VERSION) return;
   if (!EARLIER_SCHEMAS.includes(version)) throw new Error(`the file has schema ${version}, which no release wrote`);
-  migrateEarlier(db, version, onMigration);
+  if (version === SCHEMA_WITH_PHASES) db.transaction(() => addPublishedTree(db)).immediate();
+  else migrateEarlier(db, version, onMigration);
+}
+
+/** The publisher makes its tiles, bit by bit. */
+function addPublishedTree(db: Database): void {
+  db.exec(PUBLISHED_TREE);
+  db.pragma(`user_version = ${SCHEMA_VERSION}`);
 }
 
 function migrateEarlier(db: Database, version: number, onProgress: OnMigration): void {
@@ -69,7 +79,7 @@ function migrateEarlier(db: Database, version: number, onProgress: OnMigration):
   db.transaction(() => {
     makeTables(db, onProgress);
     db.prepare('DELETE FROM meta WHERE name = ?').run(SEALED_THROUGH);
-    db.pragma(`user_version = ${SCHEMA_VERSION}`);
+    addPublishedTree(db);
   }).immediate();
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { DERIVED } from './derived-tables.ts';
 
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 /** Beside a line and its nodes are their CRC-32s, which every read is compared with. */
 const EVENTS = `
@@ -59,6 +59,21 @@ CREATE TABLE signatures (
 INSERT OR REPLACE INTO meta (name, value) VALUES ('indexed_through', '0');
 `;
 
+/** published-tree.ts writes it. Entries are on level -1. */
+export const PUBLISHED_TREE = `
+CREATE TABLE tiles (
+  level INTEGER NOT NULL,
+  tile INTEGER NOT NULL,
+  hashes BLOB NOT NULL,
+  PRIMARY KEY (level, tile)
+) STRICT;
+CREATE TABLE checkpoints (
+  log_id TEXT PRIMARY KEY,
+  size INTEGER NOT NULL,
+  note TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+`;
+
 /** Signatures of registrations, hashed: a line must not hold one that covers an e-mail address. */
 export const REGISTRATIONS = `
 CREATE TABLE registrations (
@@ -87,7 +102,7 @@ export function requireOwnTables(db: Database): void {
 export function createSchema(db: Database): void {
   const tables = db.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
   if (tables > 0) throw new Error(ANOTHER_PROGRAM);
-  db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES);
+  db.exec(EVENTS + APPEND_ONLY + DERIVED + REST + INDEXES + PUBLISHED_TREE);
   db.prepare("INSERT INTO meta (name, value) VALUES ('log_id', ?)").run(randomBytes(16).toString('hex'));
   db.pragma(`user_version = ${SCHEMA_VERSION}`);
 }

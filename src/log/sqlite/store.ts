@@ -14,6 +14,7 @@ import { Memberships } from './memberships.ts';
 import { SqliteMeta } from './meta.ts';
 import type { OnMigration } from './migration.ts';
 import { PhaseSteps } from './phase-steps.ts';
+import { SqlitePublishedTree } from './published-tree.ts';
 
 export interface SqliteStoreOptions {
   /** Called before any method rejects with the error: the process must stop. */
@@ -46,8 +47,10 @@ function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: Sqli
   const logId = meta.read('log_id') ?? '';
   if (!LOG_ID.test(logId)) throw new Error('the log has no id of 32 hex digits: restore a backup');
   requireNotMoved(meta.read(MOVED_TO));
+  const damages = new Damages(onDamage);
   return {
-    log: new SqliteEventLog(logId, { access, damages: new Damages(onDamage), index, listings, memberships }),
+    log: new SqliteEventLog(logId, { access, damages, index, listings, memberships }),
+    tree: new SqlitePublishedTree({ logId, access, damages }),
     lists: new SqliteLists(access, memberships),
     meta,
     nodes: undefined,

@@ -42,7 +42,6 @@ export class MemoryDatabase {
   clock: Millis = 0;
   lastChamberId = 0;
   readonly #streams = new Map<StreamId, LogEntry[]>();
-  readonly #order: LogEntry[] = [];
   readonly #signatures = new Map<string, Place>();
 
   /** As it is now; the two grow apart. */
@@ -55,7 +54,6 @@ export class MemoryDatabase {
     for (const [signature, place] of this.#signatures) copy.#signatures.set(signature, place);
     copy.commits.push(...this.commits);
     copy.entries.push(...this.entries);
-    copy.#order.push(...this.#order);
     copy.clock = this.clock;
     copy.lastChamberId = this.lastChamberId;
     return copy;
@@ -123,10 +121,7 @@ export class MemoryDatabase {
     this.#streams.set(stream, lines);
     lines.push(entry);
     this.entries.push(entry);
-    if (typeof stream === 'number') {
-      this.#order.push(entry);
-      this.lastChamberId = Math.max(this.lastChamberId, stream);
-    }
+    if (typeof stream === 'number') this.lastChamberId = Math.max(this.lastChamberId, stream);
     if (signature !== null) this.#signatures.set(signature, entry);
     if (snapshot !== undefined) this.writeSnapshot(stream, snapshot);
     this.clock = Math.max(this.clock, at);
@@ -155,16 +150,19 @@ export class MemoryDatabase {
   }
 
   readAll(after: number, limit: number): OrderedPage {
-    const page = pageOf(this.#order.slice(after, after + limit));
-    return { ...page, last: after + page.count };
+    const rest = this.entries.slice(after).filter(({ stream }) => typeof stream === 'number');
+    const page = pageOf(rest.slice(0, limit));
+    const last = rest[page.count - 1];
+    const isCut = page.count < rest.length && last !== undefined;
+    return { ...page, last: isCut ? this.entries.indexOf(last) + 1 : this.entries.length };
   }
 
   lastPlace(): number {
-    return this.#order.length;
+    return this.entries.length;
   }
 
-  placeOf(chamberId: number, eventId: number): number | undefined {
-    const index = this.#order.findIndex((entry) => entry.stream === chamberId && entry.eventId === eventId);
+  placeOf(stream: StreamId, eventId: number): number | undefined {
+    const index = this.entries.findIndex((entry) => entry.stream === stream && entry.eventId === eventId);
     return index < 0 ? undefined : index + 1;
   }
 

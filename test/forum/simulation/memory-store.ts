@@ -5,6 +5,7 @@ import { HIDDEN_KEY_CHARS } from '../../../src/crypto/http-signature.ts';
 import type { NodeRef } from '../../../src/crypto/merkle.ts';
 import { Damages } from '../../../src/log/damage.ts';
 import type { AppendBatch, AppendResult, EventLog, OrderedPage, Page, Snapshot } from '../../../src/log/log.ts';
+import type { PublishedTree } from '../../../src/log/published-tree.ts';
 import { ReadTurns } from '../../../src/log/read-turns.ts';
 import type { LogMeta, Store } from '../../../src/log/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
@@ -38,11 +39,22 @@ export function openMemoryStore(
   return {
     log: new MemoryLog(database, network, guesses),
     lists: new MemoryLists(database, network),
+    tree: NOT_PUBLISHED,
     meta: new MemoryMeta(database, network),
     nodes: undefined,
     close: async () => {},
   };
 }
+
+/** Nothing of the forum reads or writes it. */
+const NOT_PUBLISHED: PublishedTree = {
+  checkpoint: async () => undefined,
+  readTiles: async (refs) => refs.map(() => undefined),
+  readLeaves: async () => new Uint8Array(),
+  readEvents: async () => [],
+  publish: async () => false,
+  replaceNote: async () => false,
+};
 
 class MemoryLog implements EventLog {
   readonly logId: string;
@@ -110,8 +122,8 @@ class MemoryLog implements EventLog {
     return this.#read('lastPlace', (database) => database.lastPlace());
   }
 
-  placeOf(chamberId: number, eventId: number): Promise<number | undefined> {
-    return this.#read('placeOf', (database) => database.placeOf(chamberId, eventId));
+  placeOf(stream: StreamId, eventId: number): Promise<number | undefined> {
+    return this.#read('placeOf', (database) => database.placeOf(stream, eventId));
   }
 
   readNodes(chamberId: number, refs: readonly NodeRef[]): Promise<readonly Uint8Array[]> {

@@ -38,7 +38,7 @@ it('metrics count conflicts, moves decided again, catch-ups and lost wake-ups of
   expect(await metric('chambers_commands_redecided_total')).toBeGreaterThan(0);
   expect(await metric('chambers_catch_ups_total')).toBeGreaterThan(0);
   expect(await metric('chambers_database_connections_awaited')).toBe(0);
-  const lock = await holdTable(DATABASE_URL, 'unplaced');
+  const lock = await holdTable(DATABASE_URL, 'unplaced_events');
   const waiting = call(one, by, ['POST', `/chambers/${id}/debate`, { comment: 'waits' }]);
   await vi.waitFor(async () => expect(await metric('chambers_database_connections_used')).toBe(1), { timeout: 10_000 });
   await lock.end();

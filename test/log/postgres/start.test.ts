@@ -10,8 +10,9 @@ import { atEnd } from '../../kit/temporary.ts';
 import { entry } from '../entries.ts';
 
 const ANN = 'did:key:zAnn';
-const SCHEMA_3 =
-  'ALTER TABLE snapshots RENAME stream TO chamber_id; ALTER TABLE snapshots ALTER chamber_id TYPE bigint USING chamber_id::bigint;';
+const SCHEMA_4 = 'ALTER TABLE unplaced_events RENAME TO unplaced; DROP TABLE tiles, checkpoints;';
+const SCHEMA_3 = `${SCHEMA_4}
+  ALTER TABLE snapshots RENAME stream TO chamber_id; ALTER TABLE snapshots ALTER chamber_id TYPE bigint USING chamber_id::bigint;`;
 /** The sessions that upgrade a schema: one that waits has this statement. */
 const UPGRADES = "SELECT FROM pg_stat_activity WHERE state <> 'idle' AND query LIKE 'UPDATE meta SET value%'";
 
@@ -56,7 +57,7 @@ describe('a start', () => {
     const url = await temporaryPostgres();
     await (await openStore(url)).close();
     await execute(url, "UPDATE meta SET value = '99' WHERE name = 'schema_version'");
-    expect(await problem(url)).toMatch('schema 99, newer than schema 4');
+    expect(await problem(url)).toMatch('schema 99, newer than schema 6');
   });
 
   it('refuses a log that has moved', async () => {
@@ -84,13 +85,36 @@ describe('a start', () => {
     });
     await store.log.writeSnapshot(ANN, snapshot);
     expect([await store.log.readSnapshot(1), await store.log.readSnapshot(ANN)]).toEqual([snapshot, snapshot]);
-    expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '4' }]);
+    expect(await execute(url, "SELECT value FROM meta WHERE name = 'schema_version'")).toEqual([{ value: '6' }]);
     expect(
       await execute(
         url,
-        "SELECT indexname FROM pg_indexes WHERE tablename = 'unplaced' AND schemaname = current_schema()",
+        "SELECT indexname FROM pg_indexes WHERE tablename = 'unplaced_events' AND schemaname = current_schema()",
       ),
     ).toEqual([]);
+  });
+
+  it('upgrades schema 4, whose lines of accounts get places after those of chambers', async () => {
+    const url = await temporaryPostgres();
+    const before = await openStore(url);
+    const accounts = Array.from({ length: 12_000 }, (_, i) => entry(`did:key:z${i}`, 1));
+    await before.log.append({ entries: [entry(1, 1), entry(1, 2), ...accounts, entry('did:key:z7', 2)] });
+    await before.log.readAll(0, 1);
+    await before.close();
+    await execute(
+      url,
+      `${SCHEMA_4} DELETE FROM places WHERE stream >= ':'; UPDATE meta SET value = '4' WHERE name = 'schema_version'`,
+    );
+    const store = await openStore(url);
+    expect(await store.log.lastPlace()).toBe(12_003);
+    expect([await store.log.placeOf(1, 1), await store.log.placeOf(1, 2)]).toEqual([1, 2]);
+    const places = (await execute(url, 'SELECT place::int, stream, event_id::int FROM places ORDER BY place')) as {
+      readonly place: number;
+    }[];
+    expect(places.map(({ place }) => place)).toEqual(Array.from({ length: 12_003 }, (_, i) => i + 1));
+    const z7 = [await store.log.placeOf('did:key:z7', 1), await store.log.placeOf('did:key:z7', 2)] as number[];
+    expect(z7[1]).toBe((z7[0] ?? 0) + 1);
+    expect(await execute(url, "SELECT FROM meta WHERE name = 'placed_through'")).toEqual([]);
   });
 
   it('that is killed in the middle of the upgrade leaves schema 3, which the next start upgrades', async () => {
@@ -121,7 +145,7 @@ describe('a start', () => {
     await vi.waitFor(async () => expect(await execute(url, UPGRADES)).toEqual([]), { timeout: 20_000 });
     expect([await columns(), await version()]).toEqual([old, [{ value: '3' }]]);
     const store = await openStore(url);
-    expect([await store.log.readSnapshot(1), await version()]).toEqual([snapshot, [{ value: '4' }]]);
+    expect([await store.log.readSnapshot(1), await version()]).toEqual([snapshot, [{ value: '6' }]]);
   });
 
   it('refuses a read-only server, a wrong password and a host that does not answer, without the password', async () => {

@@ -1,0 +1,151 @@
+// The published tree in PostgreSQL. Lines have places once they are committed (order.ts), whichever node gives them, so any two
+// publishers compute the same tree; the lease and the size of the stored checkpoint keep all but one from writing it.
+import { crc32 } from 'node:zlib';
+import type pg from 'pg';
+import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
+import { ENTRIES } from '../../tlog/tile.ts';
+import type { ReadTiles, StoredTile } from '../../tlog/tiled-tree.ts';
+import { type Damages, StreamDamaged } from '../damage.ts';
+import {
+  ENTRIES_LEVEL,
+  type PlacedEvent,
+  type Publication,
+  type PublishedTree,
+  type StoredCheckpoint,
+} from '../published-tree.ts';
+import { bigintArray, byteaArray } from './arrays.ts';
+import type { Connections } from './connections.ts';
+import { toStream } from './growth.ts';
+import { placeLines } from './order.ts';
+
+interface Parts {
+  readonly logId: string;
+  readonly connections: Connections;
+  readonly damages: Damages;
+}
+
+export class PostgresPublishedTree implements PublishedTree {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async checkpoint(logId = this.#parts.logId): Promise<StoredCheckpoint | undefined> {
+    const [row] = await this.#parts.connections.query<CheckpointRow>('checkpoint', CHECKPOINT, [logId]);
+    return row && { size: Number(row.size), note: row.note };
+  }
+
+  readonly readTiles: ReadTiles = async (refs) => {
+    if (refs.length === 0) return [];
+    const rows = await this.#parts.connections.query<TileRow>('tiles', TILES, [
+      bigintArray(refs.map(levelOf)),
+      bigintArray(refs.map(({ index }) => index)),
+    ]);
+    const found = new Map(rows.map(({ place, hashes }) => [Number(place) - 1, hashes]));
+    return refs.map((_, i) => found.get(i));
+  };
+
+  async readLeaves(after: number, limit: number): Promise<Uint8Array> {
+    const { connections } = this.#parts;
+    await placeLines(connections.query, (work) => connections.run(work));
+    const rows = await connections.query<LeafRow>('leaves', LEAVES, [after, after + limit]);
+    return Buffer.concat(rows.map((row) => this.#leafOf(row)));
+  }
+
+  #leafOf({ stream, event_id, nodes, nodes_crc, line, line_crc }: LeafRow): Uint8Array {
+    if (nodes !== null && Number(nodes_crc) === crc32(nodes)) return nodes.subarray(0, HASH_BYTES);
+    if (line !== null && Number(line_crc) === crc32(line)) return leafHash(line);
+    const eventId = Number(event_id);
+    const problem = `event ${eventId} is not as it was written`;
+    throw this.#parts.damages.note(new StreamDamaged(toStream(stream), eventId, problem));
+  }
+
+  async readEvents(after: number, limit: number): Promise<readonly PlacedEvent[]> {
+    const rows = await this.#parts.connections.query<PlacedRow>('placed', PLACED, [after, after + limit]);
+    return rows.map(({ stream, event_id: eventId }) => ({ stream: toStream(stream), eventId: Number(eventId) }));
+  }
+
+  /** The rows of the lease and of the checkpoint are locked against another publisher until the commit. */
+  publish({ from, checkpoint, tiles, lease }: Publication): Promise<boolean> {
+    const { connections, logId } = this.#parts;
+    return connections.run(async (client: pg.Client) => {
+      const { rowCount } = await client.query({
+        name: 'publish',
+        text: PUBLISH,
+        values: [
+          ...[logId, from, lease, checkpoint.size, checkpoint.note],
+          bigintArray(tiles.map(levelOf)),
+          bigintArray(tiles.map(({ index }) => index)),
+          byteaArray(tiles.map(({ bytes }) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))),
+        ],
+      });
+      return (rowCount ?? 0) > 0;
+    });
+  }
+
+  async replaceNote(from: StoredCheckpoint, note: string): Promise<boolean> {
+    const { connections, logId } = this.#parts;
+    const rows = await connections.query('replace note', REPLACE_NOTE, [note, logId, from.size, from.note]);
+    return rows.length > 0;
+  }
+}
+
+function levelOf({ level }: Pick<StoredTile, 'level'>): number {
+  return level === ENTRIES ? ENTRIES_LEVEL : level;
+}
+
+interface CheckpointRow {
+  readonly size: string;
+  readonly note: string;
+}
+
+interface TileRow {
+  readonly place: string;
+  readonly hashes: Buffer;
+}
+
+interface PlacedRow {
+  readonly stream: string;
+  readonly event_id: string;
+}
+
+interface LeafRow extends PlacedRow {
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: string | null;
+  /** Null where there are nodes. */
+  readonly line: Buffer | null;
+  readonly line_crc: string;
+}
+
+const CHECKPOINT = 'SELECT size, note FROM checkpoints WHERE log_id = $1';
+
+const TILES = `
+SELECT place, hashes FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked (level, tile, place)
+JOIN tiles USING (level, tile)`;
+
+const LEAVES = `
+SELECT stream, event_id, nodes, nodes_crc, line_crc, CASE WHEN nodes IS NULL THEN line END AS line
+FROM places JOIN events USING (stream, event_id) WHERE place > $1 AND place <= $2 ORDER BY place`;
+
+const PLACED = 'SELECT stream, event_id FROM places WHERE place > $1 AND place <= $2 ORDER BY place';
+
+/**
+ * The first checkpoint is inserted, a later one replaces one of the size that it follows; a competitor makes the statement write
+ * nothing, or wait for the row and then write nothing.
+ */
+const PUBLISH = `
+WITH held AS MATERIALIZED (
+  SELECT holder FROM leases WHERE holder = $3 FOR SHARE
+), published AS (
+  INSERT INTO checkpoints SELECT $1, $4, $5 FROM held
+  WHERE $2::bigint = 0 OR EXISTS (SELECT FROM checkpoints WHERE log_id = $1 AND size = $2)
+  ON CONFLICT (log_id) DO UPDATE SET size = excluded.size, note = excluded.note WHERE checkpoints.size = $2
+  RETURNING size
+), written AS (
+  INSERT INTO tiles SELECT level, tile, hashes FROM published, unnest($6::bigint[], $7::bigint[], $8::bytea[]) AS rows (level, tile, hashes)
+  ON CONFLICT (level, tile) DO UPDATE SET hashes = excluded.hashes
+)
+SELECT size FROM published`;
+
+const REPLACE_NOTE = 'UPDATE checkpoints SET note = $1 WHERE log_id = $2 AND size = $3 AND note = $4 RETURNING size';

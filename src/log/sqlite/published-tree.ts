@@ -1,0 +1,121 @@
+// The published tree in an SQLite file. A line's place is its position: positions have no gaps and are those of the commits.
+import { crc32 } from 'node:zlib';
+import type Database from 'better-sqlite3';
+import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
+import { ENTRIES } from '../../tlog/tile.ts';
+import type { ReadTiles } from '../../tlog/tiled-tree.ts';
+import { type Damages, StreamDamaged } from '../damage.ts';
+import {
+  ENTRIES_LEVEL,
+  type PlacedEvent,
+  type Publication,
+  type PublishedTree,
+  type StoredCheckpoint,
+} from '../published-tree.ts';
+import type { StreamId } from '../stream-id.ts';
+import type { Access } from './access.ts';
+
+interface Parts {
+  readonly logId: string;
+  readonly access: Access;
+  readonly damages: Damages;
+}
+
+export class SqlitePublishedTree implements PublishedTree {
+  readonly #parts: Parts;
+  readonly #statements: ReturnType<typeof prepare>;
+  readonly #write: (publication: Publication) => boolean;
+
+  constructor(parts: Parts) {
+    const { db } = parts.access.file;
+    this.#parts = parts;
+    this.#statements = prepare(db);
+    this.#write = db.transaction(this.#writeAll.bind(this)).immediate;
+  }
+
+  checkpoint(logId = this.#parts.logId): Promise<StoredCheckpoint | undefined> {
+    return this.#parts.access.read(() => this.#statements.checkpoint.get(logId));
+  }
+
+  readonly readTiles: ReadTiles = (refs) =>
+    this.#parts.access.read(() =>
+      refs.map(({ level, index }) => this.#statements.tile.get(level === ENTRIES ? ENTRIES_LEVEL : level, index)),
+    );
+
+  readLeaves(after: number, limit: number): Promise<Uint8Array> {
+    return this.#parts.access.read(() => {
+      const rows = this.#statements.leaves.all(after, after + limit);
+      const leaves = Buffer.alloc(rows.length * HASH_BYTES);
+      for (const [i, row] of rows.entries()) leaves.set(this.#leafOf(row), i * HASH_BYTES);
+      return leaves;
+    });
+  }
+
+  #leafOf({ stream, event_id: eventId, nodes, nodes_crc, line, line_crc }: LeafRow): Uint8Array {
+    if (nodes !== null && nodes_crc === crc32(nodes)) return nodes.subarray(0, HASH_BYTES);
+    if (line !== null && line_crc === crc32(line)) return leafHash(line);
+    const problem = `event ${eventId} is not as it was written`;
+    throw this.#parts.damages.note(new StreamDamaged(stream, eventId, problem));
+  }
+
+  readEvents(after: number, limit: number): Promise<readonly PlacedEvent[]> {
+    return this.#parts.access.read(() => this.#statements.events.all(after, after + limit));
+  }
+
+  async publish(publication: Publication): Promise<boolean> {
+    const { access } = this.#parts;
+    return access.read(() => {
+      access.file.requireUnchanged?.();
+      return this.#write(publication);
+    });
+  }
+
+  #writeAll({ from, checkpoint, tiles }: Publication): boolean {
+    const { logId } = this.#parts;
+    if ((this.#statements.checkpoint.get(logId)?.size ?? 0) !== from) return false;
+    for (const { level, index, bytes } of tiles) {
+      this.#statements.writeTile.run(level === ENTRIES ? ENTRIES_LEVEL : level, index, bytes);
+    }
+    this.#statements.writeCheckpoint.run(logId, checkpoint.size, checkpoint.note);
+    return true;
+  }
+
+  async replaceNote(from: StoredCheckpoint, note: string): Promise<boolean> {
+    const { access, logId } = this.#parts;
+    return access.read(() => {
+      access.file.requireUnchanged?.();
+      return this.#statements.replaceNote.run(note, logId, from.size, from.note).changes > 0;
+    });
+  }
+}
+
+interface LeafRow {
+  readonly stream: StreamId;
+  readonly event_id: number;
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: number | null;
+  /** Null where there are nodes. */
+  readonly line: Buffer | null;
+  readonly line_crc: number | null;
+}
+
+type Span = [after: number, through: number];
+
+const STREAM = 'coalesce(chamber_id, account) AS stream';
+
+function prepare(db: Database.Database) {
+  return {
+    checkpoint: db.prepare<[string], StoredCheckpoint>('SELECT size, note FROM checkpoints WHERE log_id = ?'),
+    tile: db.prepare<[number, number], Buffer>('SELECT hashes FROM tiles WHERE level = ? AND tile = ?').pluck(),
+    leaves: db.prepare<Span, LeafRow>(
+      `SELECT ${STREAM}, event_id, nodes, nodes_crc, line_crc, iif(nodes IS NULL, CAST(line AS BLOB), NULL) AS line
+       FROM events WHERE position > ? AND position <= ? ORDER BY position`,
+    ),
+    events: db.prepare<Span, PlacedEvent>(
+      `SELECT ${STREAM}, event_id AS eventId FROM events WHERE position > ? AND position <= ? ORDER BY position`,
+    ),
+    writeTile: db.prepare('INSERT OR REPLACE INTO tiles VALUES (?, ?, ?)'),
+    writeCheckpoint: db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)'),
+    replaceNote: db.prepare('UPDATE checkpoints SET note = ? WHERE log_id = ? AND size = ? AND note = ?'),
+  };
+}
