@@ -90,7 +90,10 @@ const FOLLOWED: Readonly<Record<string, { readonly js: string; readonly py: stri
 
 function exampleTarget(path: string, parameters: readonly Parameter[]): string {
   const examples = parameters.filter(({ example }) => example !== undefined);
-  const filled = examples.reduce((text, { name, example }) => text.replace(`:${name}`, String(example)), path);
+  const filled = examples.reduce(
+    (text, { name, example }) => text.replace(`:${name}`, String(example)),
+    path.replace('{.+}', ''),
+  );
   const query = examples.filter(({ name, in: place }) => place === 'query' && name !== 'log');
   return query.length === 0 ? filled : `${filled}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`;
 }

@@ -31,6 +31,7 @@ const TAGS: Readonly<Record<Endpoint['tag'], string>> = {
   Allocations: 'Commit first, reveal later: no allocation is visible before all are fixed.',
   Ideas: 'Proposals, their backing, and the tokens of those that graduated.',
   Events: 'A chamber’s log: streamed, paged, and proven. One message or line is one event, as stored and hashed.',
+  Log: 'The tree over the lines of all chambers and accounts, as a transparency log (C2SP tlog-tiles).',
 };
 
 export function openApiDocument({ version, publicUrls, limits, endpoints }: DocumentOptions) {
@@ -64,7 +65,7 @@ function pathsOf(endpoints: readonly Endpoint[], baseUrl: string) {
   const paths: Record<string, Partial<Record<Endpoint['method'], OperationObject>>> = {};
   for (const tag of Object.keys(TAGS)) {
     for (const endpoint of endpoints.filter((each) => each.tag === tag)) {
-      const path = endpoint.path.replace(/:(\w+)/g, '{$1}');
+      const path = endpoint.path.replace(/:(\w+)(\{\.\+\})?/g, '{$1}');
       paths[path] = { ...paths[path], [endpoint.method]: operationOf(endpoint, baseUrl) };
     }
   }

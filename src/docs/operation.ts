@@ -1,10 +1,11 @@
 // One endpoint as an OpenAPI operation, with every error that it may return.
 import { TICKER } from '../moves/propose.ts';
-import { ALICE, CHAMBER_ID } from '../moves/samples.ts';
+import { ALICE, CHAMBER_ID, SAMPLE_LOG_ID } from '../moves/samples.ts';
 import {
   type Content,
   DID_SCHEMA,
   type Endpoint,
+  LOG_ID_SCHEMA,
   type Parameter,
   POSITIVE,
   type ResponseDescription,
@@ -41,6 +42,8 @@ const PATH_PARAMETERS: Readonly<Record<string, Omit<Parameter, 'name' | 'in'>>> 
   did: { description: 'the agent', schema: DID_SCHEMA, example: ALICE },
   id: { description: 'the chamber', schema: POSITIVE, example: CHAMBER_ID },
   eventId: { description: 'the event', schema: POSITIVE, example: 3 },
+  logId: { description: 'the log, as `GET /` names it', schema: LOG_ID_SCHEMA, example: SAMPLE_LOG_ID },
+  tile: { description: '`<level>/<index>` or `entries/<index>`', schema: { type: 'string' }, example: '0/000.p/3' },
   ticker: { description: 'in any case', schema: { type: 'string', pattern: TICKER.source }, example: 'RAIN' },
 };
 

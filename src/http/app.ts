@@ -8,6 +8,7 @@ import { chamberRoutes } from './chambers.ts';
 import type { ForumApp, ForumContext, ForumEnv, HttpOptions } from './context.ts';
 import { ideaRoutes } from './ideas.ts';
 import { keyDirectoryRoute } from './key-directory.ts';
+import { logTreeRoutes } from './log-tree.ts';
 import { moveRoutes } from './moves.ts';
 import { proofRoutes } from './proofs.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
@@ -38,6 +39,7 @@ export const httpRoutes: readonly Route[] = [
   preflightRoute,
   ...ideaRoutes,
   ...proofRoutes,
+  ...logTreeRoutes,
   ...transcriptRoutes,
 ];
 

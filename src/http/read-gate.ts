@@ -13,7 +13,7 @@ import type { ForumApp } from './context.ts';
  * Without probes, which wait for nobody, and without what is signed, which has limits by agent. `/chambers/*` also stands for
  * `/chambers`; no path is named twice, since a request would wait for itself.
  */
-const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events'];
+const PATHS = ['/', '/chambers/*', '/ideas/*', '/agents/*', '/events', '/log/*'];
 const MODELS_PATH = '/mcp';
 
 /** Each may hold a response of a megabyte while it is made. */

@@ -57,9 +57,14 @@ export class ServiceKeys {
     this.#keys = keys;
   }
 
+  /** Old ones too. */
+  all(use: KeyUse): readonly ServiceKey[] {
+    return this.#keys.filter((key) => key.use === use);
+  }
+
   /** The newest key of that use that has begun. */
   current(use: KeyUse, now: Millis): ServiceKey {
-    const ofUse = this.#keys.filter((key) => key.use === use);
+    const ofUse = this.all(use);
     // A clock that was set back may be before them all.
     return (ofUse.findLast(({ from }) => from <= now) ?? ofUse[0]) as ServiceKey;
   }

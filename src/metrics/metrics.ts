@@ -19,6 +19,8 @@ export interface Sources {
   readonly node: () => NodeState | undefined;
   /** How often a state in memory was brought up to what other nodes had appended. */
   readonly catchUps: () => number;
+  /** The stored checkpoint, how many lines came after it, and whether this node publishes the next one. */
+  readonly checkpoint: () => Promise<{ readonly size: number; readonly behind: number; readonly leads: boolean }>;
   /** As GET /health reports it. */
   readonly isHealthy: () => boolean;
   /** Lines of the service's own log that could not be written. */
@@ -168,6 +170,22 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge(registry, 'chambers_relayer_failed', 'Deployments that failed since the start', () => relayer()?.failed ?? 0);
   gauge(registry, 'chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
     Number(relayer()?.leads),
+  );
+  const { checkpoint } = sources;
+  gauge(
+    registry,
+    'chambers_checkpoint_size',
+    'Lines under the stored checkpoint',
+    async () => (await checkpoint()).size,
+  );
+  gauge(
+    registry,
+    'chambers_checkpoint_behind_lines',
+    'Lines that no checkpoint covers yet',
+    async () => (await checkpoint()).behind,
+  );
+  gauge(registry, 'chambers_publisher_leads', 'Whether this node holds the lease and publishes checkpoints', async () =>
+    Number((await checkpoint()).leads),
   );
   counter(
     registry,

@@ -28,6 +28,19 @@ export const RECEIPT_KEY = {
 export const SERVICE_KEYS = { receipts: RECEIPT_KEY.kid, checkpoints: 'poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U' };
 export const CHECKPOINT_KEY =
   'chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14+f8bf288a+AddamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea';
+/** Signed by the key of SAMPLE_SEED, as the proof is made of it. */
+export const CHECKPOINT = `chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14
+3
+34lolseZUx8f0eVWzqJqaYmrBoU7y/3T5PUJemEfZY8=
+
+— chambers.example.org/log/3f1c9d0ab47e4b6f9d2a8c5e6b7f0d14 +L8oin++oGHuyc4Xjup/g0bEDu+eHPTR6NjedBavdwvbrfQmnD4qeeYnDhixQDB0iR9YHesFAEknCBoBLPzE6nCTfwU=
+`;
+export const TLOG_PROOF = `c2sp.org/tlog-proof@v1
+index 1
+3P/nht7RbSg8ZjhGrQxP8mVY/M3jbKnTCy6hnq3p/A4=
+rKoEZjqFR6L3DGDMGPk3h5axPE+aCPcNatrmYjZbMMY=
+
+${CHECKPOINT}`;
 export const PREV: Hex = '0x8a3f6c0d1b2e4f5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2';
 export const ROOT: Hex = '0x1d0c7a5e93b2486f80d7c6b5a49382716f5e4d3c2b1a09f8e7d6c5b4a3928170';
 export const SIBLING: Hex = '0x64e1b7f09a8d3c2b5f4e6a7d8c9b0a1f2e3d4c5b6a798887969594a3b2c1d0ef';

@@ -18,10 +18,12 @@ import type { Admission, Fetch } from '../http/request-hardening.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { TodoWatches } from '../http/todo-watches.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
-import type { Store } from '../log/store.ts';
+import { SOLE_LEASE, type Store } from '../log/store.ts';
 import { mcpRoutes } from '../mcp/routes.ts';
 import type { Sources } from '../metrics/metrics.ts';
 import { pageRoutes } from '../page/routes.ts';
+import { Publishing } from '../publisher/publishing.ts';
+import { checkpointSigner } from '../publisher/signer.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
 import type { Subscriptions } from '../stream/subscription.ts';
@@ -105,6 +107,8 @@ interface EdgeOptions {
   readonly version: string;
   /** The log's name, once it is known: it may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
+  /** Where this node keeps a copy of the last checkpoint; undefined for a log that ends with the process. */
+  readonly checkpointCopy: string | undefined;
 }
 
 /** A service that listens nowhere yet. */
@@ -114,6 +118,8 @@ export interface Composition extends Core {
   readonly fetch: Fetch;
   /** Is asked before each request is served. */
   readonly admission: Admission;
+  /** Does nothing until it is started. */
+  readonly publishing: Publishing;
   /** What the composition itself knows of what metrics show. */
   readonly sources: Omit<Sources, 'connections' | 'lostLogLines'>;
   /** Rejects new requests and ends streams and waits. */
@@ -122,7 +128,8 @@ export interface Composition extends Core {
   close(): void;
 }
 
-export function composeService(core: Core, { chain, verifier, version, origin }: EdgeOptions): Composition {
+export function composeService(core: Core, options: EdgeOptions): Composition {
+  const { chain, verifier, version, origin, checkpointCopy } = options;
   const { config, logger, forum, keys, access, agentRate, observation } = core;
   const admissionControl = openAdmissionControl(config);
   const networkOf = admissionControl.networkOf.bind(admissionControl);
@@ -180,12 +187,20 @@ export function composeService(core: Core, { chain, verifier, version, origin }:
     (await readBody(c, config.MAX_BODY_BYTES)).json;
   mcpRoutes(app, { ...shared, headers: CORS_HEADERS, readJson });
   docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
+  const publishing = new Publishing({
+    tree: forum.store.tree,
+    lease: forum.store.nodes?.lease('publisher') ?? SOLE_LEASE,
+    signer: async () => checkpointSigner(await origin, keys.current('checkpoints', forum.now())),
+    copyPath: checkpointCopy,
+    logger,
+  });
   return {
     ...core,
     app,
+    publishing,
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     admission: observation.watch(admissionControl.reject.bind(admissionControl)),
-    sources: sourcesOf(forum, { chain, quota, streams }),
+    sources: sourcesOf(forum, { chain, quota, streams, publishing }),
     drain: () => {
       admissionControl.close();
       access.close();
@@ -212,9 +227,10 @@ interface Observed {
   readonly chain: ChainLink;
   readonly quota: Quota;
   readonly streams: Subscriptions;
+  readonly publishing: Publishing;
 }
 
-function sourcesOf(forum: Forum, { chain, quota, streams }: Observed): Composition['sources'] {
+function sourcesOf(forum: Forum, { chain, quota, streams, publishing }: Observed): Composition['sources'] {
   return {
     streams: () => quota.total,
     streamLag: () => streams.lag(),
@@ -225,5 +241,10 @@ function sourcesOf(forum: Forum, { chain, quota, streams }: Observed): Compositi
     isHealthy: () => chain.status().ok,
     node: () => forum.store.nodes?.state(),
     catchUps: () => forum.catchUps,
+    checkpoint: async () => ({
+      size: publishing.size,
+      behind: (await forum.store.log.lastPlace()) - publishing.size,
+      leads: publishing.leads,
+    }),
   };
 }

@@ -14,6 +14,7 @@ import { originOf } from '../log/origin.ts';
 import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
+import { checkpointCopyPath, requireExtends } from '../publisher/checkpoint-copy.ts';
 import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
@@ -51,6 +52,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const keys = readConfigured('SERVICE_KEY_FILE', () => openKeys(config, store.log.logId, clock()));
     const core = composeCore({ config, logger, store, keys, clock, onFatal });
     warnIfClockIsBehind(core.forum, logger);
+    const checkpointCopy = checkpointCopyOf(config, store.log.logId);
+    if (checkpointCopy !== undefined) await requireExtends(checkpointCopy, { ...store, keys: keys.all('checkpoints') });
     const chain = await openChain(core.forum, options);
     return await serve(options, core, chain).catch(async (error: unknown) => {
       await chain.stop();
@@ -96,17 +99,31 @@ async function openStore({ config, logger, onFatal }: ServiceOptions) {
   return { store, now: () => store.clock.now() };
 }
 
-/** A log in memory has its keys there too. In production a missing file is a mistake: each node would make its own. */
+/** Undefined for a log in memory, which has its keys there too. */
+function keyFileOf(
+  { SERVICE_KEY_FILE: named, DATABASE_PATH: databasePath }: Config,
+  logId: string,
+): string | undefined {
+  if (named === undefined && databasePath === ':memory:') return undefined;
+  return named ?? defaultKeyFile(databasePath, logId);
+}
+
+/** In production a missing file is a mistake: each node would make its own. */
 function openKeys(config: Config, logId: string, now: Millis): ServiceKeys {
-  const { SERVICE_KEY_FILE: named, DATABASE_PATH: databasePath, NODE_ENV: mode } = config;
-  if (named === undefined && databasePath === ':memory:') return keysInMemory(logId, now);
-  const path = named ?? defaultKeyFile(databasePath, logId);
+  const { SERVICE_KEY_FILE: named, NODE_ENV: mode } = config;
+  const path = keyFileOf(config, logId);
+  if (path === undefined) return keysInMemory(logId, now);
   const keys = readKeyFile(path, logId);
   if (keys === undefined && mode === 'production')
     throw new Error(`${path} not found: chambers admin new-keys makes it, once for all nodes`);
   // Only the folder of the default path is made: a configured one that is missing is more likely a mistake.
   if (named === undefined) mkdirSync(dirname(path), { recursive: true });
   return keys ?? createKeyFile(path, logId, now);
+}
+
+function checkpointCopyOf(config: Config, logId: string): string | undefined {
+  const keyFile = keyFileOf(config, logId);
+  return keyFile && checkpointCopyPath(keyFile);
 }
 
 async function openChain(forum: Forum, { config, logger }: ServiceOptions): Promise<ChainLink> {
@@ -120,7 +137,8 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
   const { config, logger, version } = options;
   const verifier = openVerifier(config, logger);
   const origin = Promise.withResolvers<string>();
-  const composed = composeService(core, { chain, verifier, version, origin: origin.promise });
+  const checkpointCopy = checkpointCopyOf(config, core.forum.store.log.logId);
+  const composed = composeService(core, { chain, verifier, version, origin: origin.promise, checkpointCopy });
   const { forum, access } = composed;
   const server = createHttpServer({ fetch: composed.fetch, admission: composed.admission, limits: config });
   const silent = new SilentConnections(server);
@@ -135,6 +153,7 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
     url = await listen(server, config.PORT, config.HOST);
     const { meta, log } = core.forum.store;
     origin.resolve(await originOf(meta, log.logId, config.PUBLIC_URL[0] ?? url));
+    composed.publishing.start();
   } catch (error) {
     metrics?.close();
     await verifier.close();

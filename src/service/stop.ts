@@ -39,7 +39,7 @@ export async function stopService(running: Running): Promise<void> {
   composed.drain();
   const closed = new Promise((resolve) => server.close(resolve));
   const sweeping = setInterval(() => setImmediate(closeIdle, running), IDLE_SWEEP_MS);
-  await Promise.race([Promise.all([closed, chain.stop()]), grace]);
+  await Promise.race([Promise.all([closed, chain.stop(), composed.publishing.stop()]), grace]);
   clearInterval(sweeping);
   composed.close();
   server.closeAllConnections();

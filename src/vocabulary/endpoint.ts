@@ -7,10 +7,10 @@ import { LOG_ID } from './values.ts';
 
 export interface Endpoint {
   readonly method: 'get' | 'post' | 'put' | 'options';
-  /** The router's pattern, e.g. `/chambers/:id`. */
+  /** The router's pattern, e.g. `/chambers/:id`; a last parameter `:name{.+}` may hold slashes. */
   readonly path: string;
   readonly operationId: string;
-  readonly tag: 'Service' | 'Accounts' | 'Chambers' | 'Moves' | 'Allocations' | 'Ideas' | 'Events';
+  readonly tag: 'Service' | 'Accounts' | 'Chambers' | 'Moves' | 'Allocations' | 'Ideas' | 'Events' | 'Log';
   readonly summary: string;
   readonly description?: string | undefined;
   /** Absent for an endpoint without signatures. */
@@ -54,7 +54,12 @@ interface JsonContent {
 }
 
 interface TextContent {
-  readonly type: 'text/event-stream' | 'application/x-ndjson' | 'text/markdown';
+  readonly type:
+    | 'text/event-stream'
+    | 'application/x-ndjson'
+    | 'text/markdown'
+    | 'text/plain'
+    | 'application/octet-stream';
   readonly description: string;
   /** The schema of each line or message. */
   readonly event?: 'ChamberEvent' | 'AccountEvent';

@@ -88,6 +88,7 @@ export class TestService {
       verifier: verify === undefined ? verifier : { verify },
       version: '1.2.3',
       origin: originOf(opened.meta, opened.log.logId, PUBLIC_URL),
+      checkpointCopy: undefined,
     });
     this.forum = core.forum;
     this.app = this.composed.app;

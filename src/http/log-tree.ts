@@ -1,0 +1,176 @@
+// The whole log as a tiled transparency log (C2SP tlog-tiles), and proofs that an event is in it (C2SP tlog-proof).
+import { parseDid } from '../crypto/did-key.ts';
+import { inclusionProof } from '../crypto/merkle-proof.ts';
+import type { StreamId } from '../log/stream-id.ts';
+import * as sample from '../moves/samples.ts';
+import { formatTlogProof } from '../tlog/proof.ts';
+import { ENTRIES, formatEntries, parseTilePath, type Tile } from '../tlog/tile.ts';
+import { nodesOfTiles } from '../tlog/tiled-tree.ts';
+import { HASH_BYTES, TREE } from '../tlog/tree.ts';
+import { EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import type { ForumContext, HttpOptions } from './context.ts';
+import { CORS_HEADERS } from './response.ts';
+import type { Route } from './route.ts';
+
+/** Tiles, bundles and full pages never change. */
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+/** A checkpoint is followed by the next one within a second or two. */
+const FRESH = 'public, max-age=1';
+
+const TEXT = 'text/plain; charset=utf-8';
+const BYTES = 'application/octet-stream';
+const NDJSON = 'application/x-ndjson; charset=utf-8';
+
+const proofResponses: Route['responses'] = {
+  200: {
+    description: 'The proof.',
+    content: { type: 'text/plain', description: 'a tlog-proof', example: () => sample.TLOG_PROOF },
+  },
+};
+
+export const logTreeRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/log/:logId/checkpoint',
+    operationId: 'getCheckpoint',
+    tag: 'Log',
+    summary: 'The newest checkpoint: size and root of the tree over all lines, signed',
+    description:
+      'A signed note (C2SP tlog-checkpoint): origin, size and root of the RFC 6962 tree, signed by `checkpointKey` of `GET /`, and cosigned by witnesses if there are any. Of a log that this one was made from, the last one.',
+    responses: {
+      200: {
+        description: 'The checkpoint.',
+        content: { type: 'text/plain', description: 'a signed note', example: () => sample.CHECKPOINT },
+      },
+    },
+    handle: async ({ forum }, c) => {
+      const stored = await forum.store.tree.checkpoint(c.req.param('logId'));
+      if (stored === undefined) throw notFound('no checkpoint of this log is published');
+      return respond(stored.note, TEXT, FRESH);
+    },
+  },
+  {
+    method: 'get',
+    path: '/log/:logId/tile/:tile{.+}',
+    operationId: 'getTile',
+    tag: 'Log',
+    summary: 'A tile of the tree, or a bundle of its entries',
+    description:
+      'Paths and content are those of C2SP tlog-tiles: `tile/<level>/<index>[.p/<width>]` and `tile/entries/<index>[.p/<width>]`. An entry is the 32-byte leaf of a line, keccak256(keccak256(line)). Tiles never change.',
+    responses: {
+      200: {
+        description: 'The tile.',
+        content: { type: 'application/octet-stream', description: 'hashes, or entries', example: () => '' },
+      },
+    },
+    handle: async (context, c) => {
+      requireLog(context, c);
+      // As it was sent: a path with percent-encoding is another one.
+      const { pathname } = new URL(c.req.url);
+      const tile = parseTilePath(pathname.slice(`/log/${c.req.param('logId')}/`.length));
+      const bytes = tile && (await readTile(context, tile));
+      if (bytes === undefined) throw notFound('the tree has no such tile');
+      return respond(bytes, BYTES, IMMUTABLE);
+    },
+  },
+  {
+    method: 'get',
+    path: '/log/:logId/index',
+    operationId: 'listLeaves',
+    tag: 'Log',
+    summary: 'Which event each leaf of the tree is',
+    description: 'Ends at the newest checkpoint. `did` names the account of an event that is of no chamber.',
+    parameters: [
+      { ...query('after', 'how many leaves to pass over: the index of the first one wanted', NATURAL), example: 0 },
+      limitParameter(EVENTS_LIMIT),
+    ],
+    responses: {
+      200: {
+        description: 'Lines of `{ index, chamberId, did, eventId }`, one for each leaf.',
+        content: {
+          type: 'application/x-ndjson',
+          description: 'one JSON object for each leaf',
+          example: () => lineOf(0, { stream: sample.ALICE, eventId: 1 }),
+        },
+      },
+    },
+    handle: async (context, c) => {
+      requireLog(context, c);
+      requireQuery(c.req.url, ['after', 'limit']);
+      const after = parseCursor('after', c.req.query('after')) ?? 0;
+      const limit = parseInteger('limit', c.req.query('limit'), EVENTS_LIMIT) ?? EVENTS_LIMIT.fallback;
+      const { tree } = context.forum.store;
+      const size = (await tree.checkpoint())?.size ?? 0;
+      const wanted = Math.max(0, Math.min(limit, size - after));
+      const events = wanted === 0 ? [] : await tree.readEvents(after, wanted);
+      const lines = events.map((event, i) => lineOf(after + i, event));
+      return respond(lines.join(''), NDJSON, events.length === limit ? IMMUTABLE : FRESH);
+    },
+  },
+  {
+    method: 'get',
+    path: '/chambers/:id/events/:eventId/tlog-proof',
+    operationId: 'proveLogged',
+    tag: 'Log',
+    summary: 'Proof that an event of a chamber is in the log',
+    description: 'Under the newest checkpoint, which comes with it, so that it is verified offline (C2SP tlog-proof).',
+    responses: proofResponses,
+    handle: async (context, c) => respondProof(context, parseId(c.req.param('id')), c),
+  },
+  {
+    method: 'get',
+    path: '/agents/:did/events/:eventId/tlog-proof',
+    operationId: 'proveAccountLogged',
+    tag: 'Log',
+    summary: 'Proof that an event of an account is in the log',
+    description: 'As for events of chambers.',
+    responses: proofResponses,
+    handle: async (context, c) => {
+      const did = c.req.param('did') ?? '';
+      return respondProof(context, parseDid(did) === undefined ? undefined : did, c);
+    },
+  },
+];
+
+function requireLog({ forum }: HttpOptions, c: ForumContext): void {
+  if (c.req.param('logId') !== forum.store.log.logId) throw notFound('this log is not published here');
+}
+
+function notFound(detail: string): ForumError {
+  return new ForumError('FORUM_ERR_NOT_FOUND', detail);
+}
+
+function respond(body: string | Uint8Array<ArrayBuffer>, type: string, cacheControl: string): Response {
+  return new Response(body, { headers: { ...CORS_HEADERS, 'Content-Type': type, 'Cache-Control': cacheControl } });
+}
+
+/** A stored tile begins with every narrower one. */
+async function readTile({ forum }: HttpOptions, tile: Tile): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const { level, index, width } = tile;
+  const [stored] = await forum.store.tree.readTiles([{ level, index }]);
+  const bytes = stored?.subarray(0, width * HASH_BYTES);
+  if (bytes?.length !== width * HASH_BYTES) return undefined;
+  return new Uint8Array(level === ENTRIES ? formatEntries(bytes) : bytes);
+}
+
+function lineOf(index: number, { stream, eventId }: { readonly stream: StreamId; readonly eventId: number }): string {
+  const [chamberId, did] = typeof stream === 'number' ? [stream, null] : [null, stream];
+  return `${JSON.stringify({ index, chamberId, did, eventId })}\n`;
+}
+
+async function respondProof({ forum }: HttpOptions, stream: StreamId | undefined, c: ForumContext): Promise<Response> {
+  const { log, tree } = forum.store;
+  const eventId = parseId(c.req.param('eventId'));
+  const isNamed = stream !== undefined && eventId !== undefined;
+  const place = isNamed ? await log.placeOf(stream, eventId) : undefined;
+  if (place === undefined) throw notFound('event not found');
+  const checkpoint = await tree.checkpoint();
+  if (checkpoint === undefined || checkpoint.size < place) {
+    throw notFound('the event is under no checkpoint yet: ask again in a few seconds');
+  }
+  const { size, note } = checkpoint;
+  const hashes = await inclusionProof(place, size, nodesOfTiles(tree.readTiles), TREE.hashNodes);
+  return respond(formatTlogProof({ index: place - 1, hashes, note }), TEXT, FRESH);
+}

@@ -1,0 +1,110 @@
+// The copy of the last checkpoint outside the database, on each node. A database that is behind it, or has another root at its size, is
+// not the log that was published: a start on it would publish a second history.
+import { readFileSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { ServiceKey } from '../keys/service-keys.ts';
+import type { EventLog } from '../log/log.ts';
+import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
+import type { Checkpoint } from '../tlog/checkpoint.ts';
+import { isKeyName, NOTE_BYTES_MAX } from '../tlog/note.ts';
+import { openCheckpoint } from '../tlog/proof.ts';
+import { rootOfTiles } from '../tlog/tiled-tree.ts';
+import { grow, openStoredTree } from './publisher.ts';
+import { checkpointKey } from './signer.ts';
+
+/** Beside the key file. */
+export function checkpointCopyPath(keyFile: string): string {
+  return `${keyFile}.checkpoint`;
+}
+
+/** Undefined where there is none. */
+export function readCheckpointCopy(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    throw new Error(`${path} cannot be read: ${message}`, { cause: error });
+  }
+}
+
+/** Durable when it resolves, and never half there. */
+export async function writeCheckpointCopy(path: string, note: string): Promise<void> {
+  const draft = `${path}.partial`;
+  try {
+    await writeFlushed(draft, note);
+    await rename(draft, path);
+    await flushFolder(dirname(path));
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+async function writeFlushed(path: string, text: string): Promise<void> {
+  const file = await open(path, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function flushFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+export interface CheckedLog {
+  readonly log: Pick<EventLog, 'logId' | 'lastPlace'>;
+  readonly tree: PublishedTree;
+  /** All that have signed checkpoints of the log. */
+  readonly keys: readonly Pick<ServiceKey, 'publicKey'>[];
+}
+
+const ADVICE =
+  'restore a newer copy of the database, or go on as another log: chambers new-log gives it a new logId and keeps this checkpoint';
+
+/** Throws an Error of one line unless the log extends the checkpoint in the file. */
+export async function requireExtends(path: string, { log, tree, keys }: CheckedLog): Promise<void> {
+  const note = readCheckpointCopy(path);
+  if (note === undefined) return;
+  const copy = openCopy(note, log.logId, keys);
+  if (copy === undefined) throw new Error(`${path} is not a checkpoint of this log: move it away if it was damaged`);
+  const lines = await log.lastPlace();
+  if (lines < copy.size) {
+    throw new Error(
+      `the log has ${lines} lines, and ${path} is a checkpoint that was published over ${copy.size}: ${ADVICE}`,
+    );
+  }
+  if (Buffer.compare(await rootAt(copy.size, tree), copy.root) === 0) return;
+  throw new Error(
+    `the checkpoint ${path} was published over other lines than the first ${copy.size} of the log: ${ADVICE}`,
+  );
+}
+
+/** Its origin was fixed at the first use, whatever the service's address is now; it ends with the log's id. */
+export function openCopy(note: string, logId: string, keys: CheckedLog['keys']): Checkpoint | undefined {
+  const [origin = ''] = note.slice(0, NOTE_BYTES_MAX).split('\n', 1);
+  if (!origin.endsWith(`/log/${logId}`) || !isKeyName(origin)) return undefined;
+  for (const key of keys) {
+    const opened = openCheckpoint(note, checkpointKey(origin, key));
+    if (opened !== undefined) return opened;
+  }
+  return undefined;
+}
+
+/** The copy may be of a checkpoint that the database has no longer, and its lines still be there. */
+async function rootAt(size: number, tree: PublishedTree): Promise<Uint8Array> {
+  const stored: StoredCheckpoint | undefined = await tree.checkpoint();
+  if (stored !== undefined && stored.size >= size) return rootOfTiles(size, tree.readTiles);
+  const growing = await openStoredTree(tree, stored);
+  await grow(growing, tree, size);
+  return growing.root();
+}

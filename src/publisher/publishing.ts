@@ -1,0 +1,85 @@
+// The publisher at work: a round a second, each of which publishes what is new and brings this node's copy of the checkpoint up to date.
+import type { Logger } from 'pino';
+import { RepeatedLog } from '../diagnostics/repeated-log.ts';
+import type { StoredCheckpoint } from '../log/published-tree.ts';
+import { writeCheckpointCopy } from './checkpoint-copy.ts';
+import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } from './publisher.ts';
+
+interface PublishingOptions extends PublisherOptions {
+  /** Undefined for a log that ends with the process. */
+  readonly copyPath: string | undefined;
+  readonly logger: Logger;
+}
+
+export class Publishing {
+  readonly #options: PublishingOptions;
+  readonly #problems = new RepeatedLog();
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #isStopped = false;
+  #copied: string | undefined;
+  #size = 0;
+
+  constructor(options: PublishingOptions) {
+    this.#options = options;
+  }
+
+  /** Of the stored checkpoint, as of the last round. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether this node is the one that publishes. */
+  get leads(): boolean {
+    return this.#options.lease.token !== undefined;
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      this.#round = this.round().then(() => {
+        if (!this.#isStopped) this.start();
+      });
+    }, PUBLISH_INTERVAL_MS).unref();
+  }
+
+  /** Reports problems and ends: the next round tries again. */
+  async round(): Promise<void> {
+    await this.#attempt('publish', async () => void (await publishOnce(this.#options)));
+    await this.#attempt('copy', async () => this.#copy(await this.#options.tree.checkpoint()));
+  }
+
+  async #copy(checkpoint: StoredCheckpoint | undefined): Promise<void> {
+    if (checkpoint === undefined) return;
+    this.#size = checkpoint.size;
+    const { copyPath } = this.#options;
+    if (copyPath === undefined || checkpoint.note === this.#copied) return;
+    await writeCheckpointCopy(copyPath, checkpoint.note);
+    this.#copied = checkpoint.note;
+  }
+
+  async #attempt(name: 'publish' | 'copy', work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.#problems.end(name, () => this.#options.logger.info(PROBLEMS[name].over));
+    } catch (error) {
+      const { message } = error as Error;
+      this.#problems.report(name, message, (repeats) => {
+        const level = error instanceof TreeDamaged ? 'error' : 'warn';
+        this.#options.logger[level]({ reason: message, ...repeats }, PROBLEMS[name].line);
+      });
+    }
+  }
+
+  /** After the round under way. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    await this.#round;
+    await this.#options.lease.release();
+  }
+}
+
+const PROBLEMS = {
+  publish: { line: 'no checkpoint can be published', over: 'checkpoints are published again' },
+  copy: { line: 'the copy of the checkpoint cannot be written', over: 'the copy of the checkpoint is written again' },
+} as const;

@@ -1,0 +1,331 @@
+// Checkpoints as they are published and served: every line is under them, and what anybody reads verifies.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { leafHash } from '../../src/crypto/merkle.ts';
+import { consistencyProof, verifyConsistency } from '../../src/crypto/merkle-proof.ts';
+import { SOLE_LEASE, type Store } from '../../src/log/store.ts';
+import { readCheckpointCopy, requireExtends, writeCheckpointCopy } from '../../src/publisher/checkpoint-copy.ts';
+import { LEAVES_PER_CHECKPOINT_MAX, publishOnce, TreeDamaged } from '../../src/publisher/publisher.ts';
+import { checkpointSigner } from '../../src/publisher/signer.ts';
+import { type NoteKey, parseVerifierKey } from '../../src/tlog/note.ts';
+import { openCheckpoint, verifyTlogProof } from '../../src/tlog/proof.ts';
+import { parseEntries, tilePath, tilesBetween } from '../../src/tlog/tile.ts';
+import { nodesOfTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
+import { TREE } from '../../src/tlog/tree.ts';
+import { openChamber } from '../kit/chambers.ts';
+import { openTestStore } from '../kit/store.ts';
+import { atEnd } from '../kit/temporary.ts';
+import { TestService } from '../kit/test-service.ts';
+import { entry } from '../log/entries.ts';
+
+interface Reply {
+  readonly status: number;
+  readonly bytes: Uint8Array;
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+class Reader {
+  readonly service: TestService;
+  readonly prefix: string;
+  readonly key: NoteKey;
+
+  private constructor(service: TestService, prefix: string, key: NoteKey) {
+    this.service = service;
+    this.prefix = prefix;
+    this.key = key;
+  }
+
+  static async of(service: TestService): Promise<Reader> {
+    const { log } = await service.must('GET', '/');
+    return new Reader(service, log.prefix, parseVerifierKey(log.checkpointKey) ?? expect.fail('no verifier key'));
+  }
+
+  async get(path: string): Promise<Reply> {
+    const response = await this.service.app.request(path, {}, {});
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    return { status: response.status, bytes, text: Buffer.from(bytes).toString(), headers: response.headers };
+  }
+
+  async checkpoint() {
+    const { text } = await this.get(`${this.prefix}/checkpoint`);
+    return openCheckpoint(text, this.key) ?? expect.fail(`no checkpoint: ${text}`);
+  }
+
+  /** Publishes what is new; a node may first have to get the lease. */
+  async publish(): Promise<void> {
+    const last = await this.service.store.log.lastPlace();
+    for (let size = -1; size < last; size = (await this.service.store.tree.checkpoint())?.size ?? 0) {
+      await this.service.composed.publishing.round();
+    }
+  }
+}
+
+async function published(moves = 3) {
+  const service = new TestService();
+  const members = [await service.agent(), await service.agent()];
+  const chamberId = await openChamber(service, members);
+  for (let move = 3; move < moves; move++) members.push(await service.agent());
+  const reader = await Reader.of(service);
+  await reader.publish();
+  return { service, members, chamberId, reader };
+}
+
+describe('a checkpoint', () => {
+  it('is signed by the key that GET / names, under the origin of the log', async () => {
+    const { service, reader } = await published();
+    const checkpoint = await reader.checkpoint();
+    expect(checkpoint.origin).toBe(`forum.test/log/${service.log.logId}`);
+    expect(checkpoint.size).toBe(await service.log.lastPlace());
+    const { headers } = await reader.get(`${reader.prefix}/checkpoint`);
+    expect(headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect(headers.get('cache-control')).toBe('public, max-age=1');
+  });
+
+  it('is over every line, and is extended by the next one', async () => {
+    const { service, chamberId, reader } = await published();
+    const before = await reader.checkpoint();
+    const late = await service.agent();
+    await service.must('POST', `/chambers/${chamberId}/join`, { by: late });
+    await reader.publish();
+    const after = await reader.checkpoint();
+    expect(after.size).toBe(before.size + 2);
+    const read = nodesOfTiles(service.store.tree.readTiles);
+    const proof = await consistencyProof(before.size, after.size, read, TREE.hashNodes);
+    const roots = { from: before.size, to: after.size, fromRoot: before.root, toRoot: after.root };
+    expect(verifyConsistency({ ...roots, proof, hashNodes: TREE.hashNodes })).toBe(true);
+  });
+
+  it('is not made anew without new lines', async () => {
+    const { reader } = await published();
+    const { text } = await reader.get(`${reader.prefix}/checkpoint`);
+    await reader.publish();
+    expect((await reader.get(`${reader.prefix}/checkpoint`)).text).toBe(text);
+  });
+
+  it('that is not there, or of another log, is 404', async () => {
+    const service = new TestService();
+    const { prefix } = await Reader.of(service);
+    expect((await service.request('GET', `${prefix}/checkpoint`)).status).toBe(404);
+    expect((await service.request('GET', `/log/${'0'.repeat(32)}/checkpoint`)).status).toBe(404);
+    expect((await service.request('GET', `/log/${'0'.repeat(32)}/index`)).status).toBe(404);
+  });
+});
+
+describe('tiles', () => {
+  it('rebuild the root, and their entries are the leaves of the lines that the index names', async () => {
+    const { service, reader } = await published(20);
+    const { size, root } = await reader.checkpoint();
+    const get = async (tile: Parameters<typeof tilePath>[0]) => {
+      const reply = await reader.get(`${reader.prefix}/${tilePath(tile)}`);
+      expect(reply.status).toBe(200);
+      expect(reply.headers.get('content-type')).toBe('application/octet-stream');
+      expect(reply.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+      return reply.bytes;
+    };
+    const tiles = new Map<string, Uint8Array>();
+    for (const tile of tilesBetween(0, 0, size)) tiles.set(`0/${tile.index}`, await get(tile));
+    expect(
+      await rootOfTiles(size, async (refs) => refs.map(({ level, index }) => tiles.get(`${level}/${index}`))),
+    ).toEqual(Uint8Array.from(root));
+    const [bundle] = tilesBetween('entries', 0, size);
+    const entries = parseEntries(await get(bundle ?? expect.fail('there are entries'))) ?? new Uint8Array();
+    const { text, headers } = await reader.get(`${reader.prefix}/index?limit=10000`);
+    expect(headers.get('content-type')).toMatch('application/x-ndjson');
+    const leaves = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(leaves).toHaveLength(size);
+    for (const [i, { index, chamberId, did, eventId }] of leaves.entries()) {
+      const { ndjson } = await service.log.readPage(chamberId ?? did, eventId - 1, 1);
+      expect(index).toBe(i);
+      expect(Buffer.from(entries.subarray(32 * i, 32 * i + 32))).toEqual(Buffer.from(leafHash(ndjson.subarray(0, -1))));
+    }
+    const rest = await reader.get(`${reader.prefix}/index?after=${size - 2}`);
+    expect(
+      rest.text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line).index),
+    ).toEqual([size - 2, size - 1]);
+  });
+
+  it('that the tree does not have, or under another name, are 404', async () => {
+    const { reader } = await published();
+    const { size } = await reader.checkpoint();
+    for (const path of [
+      'tile/0/000',
+      `tile/0/000.p/${size + 1}`,
+      'tile/0/001.p/1',
+      'tile/1/000.p/1',
+      'tile/entries/000',
+      'tile/0/x000/000.p/1',
+      'tile/0/x001/000',
+      'tile/00/000.p/1',
+      'tile/0/000.p/0',
+      'tile/0/000.p/01',
+      'tile/0/%30%30%30.p/1',
+      'tile/64/000',
+      'tile/',
+      'tile/0/000.p/1/',
+    ]) {
+      expect([path, (await reader.get(`${reader.prefix}/${path}`)).status]).toEqual([path, 404]);
+    }
+    expect((await reader.get(`${reader.prefix}/tile/0/000.p/1`)).status).toBe(200);
+  });
+});
+
+describe('a tlog-proof', () => {
+  it('of every event verifies with the key alone, of accounts too', async () => {
+    const { service, members, chamberId, reader } = await published();
+    for (const [i, line] of (await service.lines(chamberId)).entries()) {
+      const { text, headers } = await reader.get(`/chambers/${chamberId}/events/${i + 1}/tlog-proof`);
+      expect(headers.get('content-type')).toBe('text/plain; charset=utf-8');
+      expect(verifyTlogProof(text, leafHash(Buffer.from(line)), reader.key)?.size).toBe(7 - 2);
+      expect(verifyTlogProof(text, leafHash(Buffer.from(`${line} `)), reader.key)).toBeUndefined();
+    }
+    const did = members[0]?.did ?? '';
+    const { ndjson } = await service.log.readPage(did, 0, 1);
+    const { text } = await reader.get(`/agents/${did}/events/1/tlog-proof`);
+    expect(verifyTlogProof(text, leafHash(ndjson.subarray(0, -1)), reader.key)).toBeDefined();
+  });
+
+  it('of an event that is not there, or under no checkpoint yet, is 404', async () => {
+    const { service, members, chamberId } = await published();
+    const status = async (path: string) => (await service.request('GET', path)).status;
+    expect(await status(`/chambers/${chamberId}/events/9/tlog-proof`)).toBe(404);
+    expect(await status('/chambers/9/events/1/tlog-proof')).toBe(404);
+    expect(await status('/chambers/x/events/1/tlog-proof')).toBe(404);
+    expect(await status('/agents/nobody/events/1/tlog-proof')).toBe(404);
+    expect(await status(`/agents/${members[0]?.did}/events/0/tlog-proof`)).toBe(404);
+    const late = await service.agent();
+    const { body } = await service.request('GET', `/agents/${late.did}/events/1/tlog-proof`);
+    expect(body).toMatchObject({ error: 'FORUM_ERR_NOT_FOUND' });
+    expect(body.detail).toMatch('no checkpoint yet');
+  });
+});
+
+const signing = { seed: new Uint8Array(32).fill(7), publicKey: Buffer.from(KEY_OF_SEVENS(), 'hex') };
+
+/** Of the seed of 32 sevens. */
+function KEY_OF_SEVENS(): string {
+  return 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c';
+}
+
+function store(path?: string): Store {
+  const opened = openTestStore(path);
+  atEnd(() => opened.close());
+  return opened;
+}
+
+describe('the publisher', () => {
+  const publisher = ({ tree, log }: Store) => ({
+    tree,
+    lease: SOLE_LEASE,
+    signer: async () => checkpointSigner(`forum.test/log/${log.logId}`, signing),
+  });
+
+  it('catches up with a log that had no checkpoints, in steps', async () => {
+    const opened = store(':memory:');
+    const lines = LEAVES_PER_CHECKPOINT_MAX + 700;
+    const entries = Array.from({ length: lines }, (_, i) => entry(`did:key:z${i}`, 1));
+    await opened.log.append({ entries });
+    expect((await publishOnce(publisher(opened)))?.size).toBe(LEAVES_PER_CHECKPOINT_MAX);
+    expect((await publishOnce(publisher(opened)))?.size).toBe(lines);
+    expect(await publishOnce(publisher(opened))).toBeUndefined();
+  });
+
+  it('publishes nothing without the lease, nor after another one has published', async () => {
+    const opened = store(':memory:');
+    await opened.log.append({ entries: [entry(1, 1)] });
+    const without = { ...publisher(opened), lease: { ...SOLE_LEASE, token: undefined } };
+    expect(await publishOnce(without)).toBeUndefined();
+    // A frozen publisher: it has computed its checkpoint, and another one publishes before it writes.
+    const { tree } = opened;
+    const frozen = {
+      ...publisher(opened),
+      tree: {
+        ...tree,
+        checkpoint: () => tree.checkpoint(),
+        readTiles: tree.readTiles,
+        readLeaves: tree.readLeaves.bind(tree),
+        publish: async (publication: Parameters<typeof tree.publish>[0]) => {
+          await opened.log.append({ entries: [entry(1, 2)] });
+          await publishOnce(publisher(opened));
+          return tree.publish(publication);
+        },
+      } as unknown as Store['tree'],
+    };
+    expect(await publishOnce(frozen)).toBeUndefined();
+    expect((await tree.checkpoint())?.size).toBe(2);
+  });
+
+  it('signs nothing on tiles that are not those of its last checkpoint', async () => {
+    const opened = store(':memory:');
+    await opened.log.append({ entries: [entry(1, 1), entry(1, 2)] });
+    const first = await publishOnce(publisher(opened));
+    await opened.log.append({ entries: [entry(1, 3)] });
+    const { tree } = opened;
+    const changed = (readTiles: Store['tree']['readTiles']) => ({
+      ...publisher(opened),
+      tree: { checkpoint: () => tree.checkpoint(), readTiles } as unknown as Store['tree'],
+    });
+    const flipped: Store['tree']['readTiles'] = async (refs) =>
+      (await tree.readTiles(refs)).map((bytes) => bytes && Uint8Array.from(bytes, (byte) => byte ^ 1));
+    await expect(publishOnce(changed(flipped))).rejects.toThrow(TreeDamaged);
+    await expect(publishOnce(changed(async (refs) => refs.map(() => undefined)))).rejects.toThrow(TreeDamaged);
+    expect(await tree.checkpoint()).toEqual(first);
+  });
+
+  describe('at the start, with its copy of the last checkpoint', () => {
+    const path = () => join(mkdtempSync(join(tmpdir(), 'checkpoint-')), 'keys.json.checkpoint');
+
+    async function copied(lines: number) {
+      const opened = store(':memory:');
+      for (let eventId = 1; eventId <= lines; eventId++) await opened.log.append({ entries: [entry(1, eventId)] });
+      const checkpoint = await publishOnce(publisher(opened));
+      const file = path();
+      await writeCheckpointCopy(file, checkpoint?.note ?? '');
+      return { opened, file, note: checkpoint?.note };
+    }
+
+    const keys = [signing];
+
+    it('takes a log that extends it, also one whose database has an earlier checkpoint', async () => {
+      const { opened, file, note } = await copied(3);
+      expect(readCheckpointCopy(file)).toBe(note);
+      await requireExtends(file, { ...opened, keys });
+      await opened.log.append({ entries: [entry(1, 4)] });
+      await requireExtends(file, { ...opened, keys });
+      const behind = { ...opened, tree: { ...opened.tree, checkpoint: async () => undefined } };
+      behind.tree.readLeaves = opened.tree.readLeaves.bind(opened.tree);
+      await requireExtends(file, { ...behind, keys });
+      await requireExtends(path(), { ...opened, keys });
+    });
+
+    it('refuses a log that is behind it', async () => {
+      const { opened, file } = await copied(3);
+      const behind = { ...opened, log: { logId: opened.log.logId, lastPlace: async () => 2 } };
+      await expect(requireExtends(file, { ...behind, keys })).rejects.toThrow(
+        /^the log has 2 lines, and .* published over 3: restore a newer copy of the database, or .*: chambers new-log/,
+      );
+    });
+
+    it('refuses a log with other lines, and a file that is no checkpoint of the log', async () => {
+      const { opened, file, note = '' } = await copied(3);
+      const other = store(':memory:');
+      await other.log.append({
+        entries: [1, 2, 3, 4].map((eventId) => entry(1, eventId, { line: Buffer.from('{}') })),
+      });
+      const grown = { log: { logId: opened.log.logId, lastPlace: async () => 4 }, tree: other.tree };
+      await expect(requireExtends(file, { ...grown, keys })).rejects.toThrow('over other lines than the first 3');
+      writeFileSync(file, note.replace('\n3\n', '\n2\n'));
+      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow('is not a checkpoint of this log');
+      writeFileSync(file, '');
+      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow('is not a checkpoint of this log');
+    });
+  });
+});
