@@ -75,6 +75,8 @@ export interface Turns {
   readonly silent: number;
   /** The last turn in which its holder spoke, and how often; kept only in chambers with rounds or `movesPerTurn`. */
   readonly spoken: { readonly turn: number; readonly moves: number } | null;
+  /** How many turns of each member had run out by `since`, in this phase and the one before it; empty where none had. */
+  readonly missed: readonly number[];
 }
 
 /** The part of a chamber's state that determines its turns. */
@@ -92,7 +94,7 @@ export interface TurnState extends PhaseState {
 /** What turnAt reads: the number of members matters, not who they are. */
 export type TurnClock = Omit<TurnState, 'members'> & { readonly members: { readonly length: number } };
 
-export const NO_TURNS: Turns = { phase: null, count: 0, since: 0, silent: 0, spoken: null };
+export const NO_TURNS: Turns = { phase: null, count: 0, since: 0, silent: 0, spoken: null, missed: [] };
 
 export interface Turn {
   readonly phase: TurnPhase;
@@ -159,6 +161,45 @@ export function turnHolderAt(state: TurnState, now: Millis): string | null {
   return turn === null ? null : (state.members[turn.turnOrder] ?? null);
 }
 
+/** How many turns of the member had run out by `now`, in all phases of the chamber. */
+export function missedTurns(state: TurnClock, turnOrder: number, now: Millis): number {
+  return missedBefore(state, turnOrder, runsUntil(state, Math.max(now, state.lastAt)));
+}
+
+function missedBefore({ turns, members }: TurnClock, turnOrder: number, runs: readonly Run[]): number {
+  return runs.reduce((sum, run) => sum + turnsIn(run, turnOrder, members.length), turns.missed[turnOrder] ?? 0);
+}
+
+/** Turns that ran out one after the other: `length` of them, from the one of that count on. */
+interface Run {
+  readonly count: number;
+  readonly length: number;
+}
+
+/** The turns that ran out by `at` and that `turns` does not count yet: after the last pass, and in the phase after that. */
+function runsUntil(state: TurnClock, at: Millis): readonly Run[] {
+  if (state.turnSeconds === null || state.members.length === 0) return [];
+  const phases: readonly TurnPhase[] = state.turns.phase === 'DEBATE' ? ['DEBATE'] : ['PROPOSAL', 'DEBATE'];
+  return phases.map((phase) => {
+    const { count, since } = turnsOf(state, phase);
+    const until = Math.min(at, phaseEnd(state, phase) ?? at);
+    return { count, length: Math.max(0, Math.floor((until - since) / turnMillis(state))) };
+  });
+}
+
+/** How many turns of the run are the member's. */
+function turnsIn({ count, length }: Run, turnOrder: number, memberCount: number): number {
+  const before = (end: number) => Math.ceil((end - turnOrder) / memberCount);
+  return before(count + length) - before(count);
+}
+
+/** The same for all members, as `Turns` holds it. */
+function missedByAll(state: TurnState, at: Millis): readonly number[] {
+  const runs = runsUntil(state, at);
+  if (runs.every(({ length }) => length === 0)) return state.turns.missed;
+  return state.members.map((_, turnOrder) => missedBefore(state, turnOrder, runs));
+}
+
 /** The turns after the member in turn has passed at `at`. */
 export function afterPass(state: TurnState, at: Millis): Turns {
   const turn = turnAt(state, at);
@@ -166,7 +207,8 @@ export function afterPass(state: TurnState, at: Millis): Turns {
   const isSilent = state.rounds !== null && turn.moves === 0;
   const silentBefore = turn.expired > 0 ? 0 : turnsOf(state, turn.phase).silent;
   const count = state.rounds === null ? (turn.turnOrder + 1) % state.members.length : turn.count + 1;
-  return { ...NO_TURNS, phase: turn.phase, count, since: at, silent: isSilent ? silentBefore + 1 : 0 };
+  const silent = isSilent ? silentBefore + 1 : 0;
+  return { ...NO_TURNS, phase: turn.phase, count, since: at, silent, missed: missedByAll(state, at) };
 }
 
 /** The turns after the member in turn has proposed or debated at `at`. */
@@ -174,5 +216,7 @@ export function afterSpeech(state: TurnState, at: Millis): Turns {
   if (state.rounds === null && state.movesPerTurn === null) return state.turns;
   const turn = turnAt(state, at);
   if (turn === null) return state.turns;
-  return { ...turnsOf(state, turn.phase), spoken: { turn: turn.count, moves: turn.moves + 1 } };
+  const turns = turnsOf(state, turn.phase);
+  const missed = missedByAll(state, turns.since);
+  return { ...turns, spoken: { turn: turn.count, moves: turn.moves + 1 }, missed };
 }

@@ -1,7 +1,18 @@
 // What an agent has to do in each of its chambers (GET /me/todo): from rows of the derived tables and the clock, without folding.
 import { type Millis, type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import type { ChamberListing, MemberListing } from './listings.ts';
-import { NO_TURNS, nextClockChange, phaseBy, phaseEnd, type Turn, type Turns, turnAt, turnEnd } from './phase.ts';
+import {
+  isClosed,
+  missedTurns,
+  NO_TURNS,
+  nextClockChange,
+  phaseBy,
+  phaseEnd,
+  type Turn,
+  type Turns,
+  turnAt,
+  turnEnd,
+} from './phase.ts';
 import { NOT_SETTLED } from './settlement.ts';
 
 /** The one word that says what the chamber waits for from the agent. */
@@ -22,6 +33,10 @@ export interface TodoView {
   readonly committed: boolean;
   readonly revealed: boolean;
   readonly lastEventId: number;
+  /** What the chamber waits for, in a sentence, while `must` is `wait`. */
+  readonly why: string | null;
+  /** How many of the agent's turns have run out. */
+  readonly missedTurns: number;
 }
 
 /** A chamber that is not committed, and the agent in it. */
@@ -53,6 +68,9 @@ export interface Todo {
   readonly holderTurnOrder: number | null;
   readonly phaseEndsAt: Millis | null;
   readonly turnEndsAt: Millis | null;
+  /** Whether the reveal has ended, so that only the chain is awaited. */
+  readonly isClosed: boolean;
+  readonly missedTurns: number;
   /** When the clock alone changes it; Infinity if only an event can. */
   readonly changesAt: Millis;
 }
@@ -76,6 +94,8 @@ export function todoOf(
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
     turnEndsAt: turnEnd(state, now, current),
+    isClosed: isClosed(state, now),
+    missedTurns: member.turnOrder === null ? 0 : missedTurns(state, member.turnOrder, now),
     changesAt: nextClockChange(state, now),
   };
 }
@@ -139,5 +159,29 @@ export function todoView(todo: Todo, turnHolder: string | null): TodoView {
     committed: member.hasCommitted,
     revealed: member.hasRevealed,
     lastEventId,
+    why: must === 'wait' ? whyOf(todo, turnHolder) : null,
+    missedTurns: todo.missedTurns,
   };
+}
+
+/** What is awaited while the agent has nothing to do. */
+function whyOf(todo: Todo, turnHolder: string | null): string {
+  const { membership, phase, phaseEndsAt, turnEndsAt, isClosed } = todo;
+  const { rounds, creatorDid } = membership.chamber;
+  if (phaseEndsAt === null) return 'The chamber is over.';
+  const end = toTimestamp(phaseEndsAt);
+  switch (phase) {
+    case 'LOBBY':
+      return `Members may join until ${end}${rounds === null ? '' : `, or until ${creatorDid} starts the chamber`}.`;
+    case 'PROPOSAL':
+    case 'DEBATE':
+      if (turnHolder === null) return `The chamber has no members; ${phase} ends at ${end}.`;
+      return `It is the turn of ${turnHolder} until it passes, at the latest until ${toTimestamp(turnEndsAt ?? phaseEndsAt)}.`;
+    case 'ALLOCATE_COMMIT':
+      return `Members may commit until ${end}.`;
+    case 'ALLOCATE_REVEAL':
+    case 'COMMITTED':
+      if (isClosed) return `No more moves: the service commits the chamber on the chain, since ${end}.`;
+      return `Members may reveal until ${end}.`;
+  }
 }

@@ -52,8 +52,8 @@ export class TodoLists {
 
 /** Each event of a chamber raises its lastEventId; the rest is what the clock alone changes. */
 function versionOf(items: readonly Todo[]): string {
-  const parts = items.map(({ membership: { chamber, lastEventId }, phase, must, turnEndsAt }) => {
-    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt}`;
+  const parts = items.map(({ membership: { chamber, lastEventId }, phase, must, turnEndsAt, isClosed }) => {
+    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed}`;
   });
   return hash('sha256', parts.join(), 'base64url').slice(0, VERSION_CHARS);
 }

@@ -8,7 +8,7 @@ import { accepts } from '../vocabulary/accept.ts';
 import { LIST_LIMIT, limitParameter, query, within } from '../vocabulary/endpoint.ts';
 import { invalid } from '../vocabulary/errors.ts';
 import { parseInteger, requireQuery } from '../vocabulary/parameters.ts';
-import { did, id, timestamp } from '../vocabulary/schemas.ts';
+import { count, did, id, timestamp } from '../vocabulary/schemas.ts';
 import { PHASES, toTimestamp } from '../vocabulary/values.ts';
 import { header, readBody } from './request.ts';
 import { json } from './response.ts';
@@ -42,6 +42,8 @@ export const TODO_EXAMPLE: TodoAnswer = {
       committed: false,
       revealed: false,
       lastEventId: 5,
+      why: null,
+      missedTurns: 0,
     },
   ],
   more: false,
@@ -60,6 +62,8 @@ const item: v.GenericSchema<TodoView> = v.strictObject({
   committed: v.pipe(v.boolean(), v.description('whether the caller has committed to an allocation')),
   revealed: v.boolean(),
   lastEventId: id,
+  why: v.pipe(v.nullable(v.string()), v.description('what is awaited, in a sentence, while `must` is `wait`')),
+  missedTurns: v.pipe(count, v.description('how many of the caller’s turns ran out')),
 });
 
 const todoRoute: Route = readRoute<TodoAnswer>({

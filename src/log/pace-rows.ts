@@ -26,13 +26,18 @@ interface PlainTurns extends Pick<Turns, 'phase' | 'since'> {
 }
 
 export function encodeTurns(turns: Turns): string {
-  const { phase, count: turnOrder, since, silent, spoken } = turns;
+  const { phase, count: turnOrder, since } = turns;
   const plain: PlainTurns = { phase, turnOrder, since };
-  return JSON.stringify(silent === 0 && spoken === null ? plain : turns);
+  return JSON.stringify(isPlain(turns) ? plain : turns);
+}
+
+/** Whether the turns say no more than whose turn it is since when. */
+export function isPlain({ silent, spoken, missed }: Turns): boolean {
+  return silent === 0 && spoken === null && missed.length === 0;
 }
 
 export function decodeTurns(text: string): Turns {
   const turns = JSON.parse(text) as Turns | PlainTurns;
-  if (!('turnOrder' in turns)) return turns;
+  if (!('turnOrder' in turns)) return { ...NO_TURNS, ...turns };
   return { ...NO_TURNS, phase: turns.phase, count: turns.turnOrder, since: turns.since };
 }

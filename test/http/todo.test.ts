@@ -79,11 +79,62 @@ describe('GET /me/todo', () => {
           committed: false,
           revealed: false,
           lastEventId: 3,
+          why: `It is the turn of ${bob.did} until it passes, at the latest until ${toTimestamp(service.clock.read() + 30_000)}.`,
+          missedTurns: 1,
         },
       ],
       more: false,
       version: expect.stringMatching(/^[\w-]{22}$/),
     });
+  });
+
+  it('says why it waits, and each change of that makes another version', async () => {
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const id = await openChamber(service, [ann, bob]);
+    const seen = async () => {
+      const { todo, version } = await service.must('GET', '/me/todo', { by: ann });
+      return { version, why: (todo as unknown as readonly TodoView[])[0]?.why };
+    };
+    const ends = deadlinesFrom(START);
+    expect(await seen()).toMatchObject({ why: `Members may join until ${ends.lobbyDeadline}.` });
+    await enterPhase(service, id, 'PROPOSAL');
+    expect(await seen()).toMatchObject({ why: null });
+    await enterPhase(service, id, 'ALLOCATE_COMMIT');
+    await service.must('POST', `/chambers/${id}/allocate/commit`, { by: ann, body: allocationOf(id, ann, {}).commit });
+    expect(await seen()).toMatchObject({ why: `Members may commit until ${ends.allocateCommitDeadline}.` });
+    await enterPhase(service, id, 'ALLOCATE_REVEAL');
+    await service.must('POST', `/chambers/${id}/allocate/reveal`, { by: ann, body: allocationOf(id, ann, {}).reveal });
+    const open = await seen();
+    expect(open).toMatchObject({ why: `Members may reveal until ${ends.allocateRevealDeadline}.` });
+    service.clock.advance(HOUR);
+    const closed = await seen();
+    expect(closed).toMatchObject({
+      why: `No more moves: the service commits the chamber on the chain, since ${ends.allocateRevealDeadline}.`,
+    });
+    expect(closed.version).not.toBe(open.version);
+  });
+
+  it('counts the turns that ran out, across phases, passes and a restart', async () => {
+    const { clock, path } = { clock: new TestClock(), path: temporaryDatabase() };
+    const before = new TestService({ clock, path });
+    const [ann, bob] = [await before.agent(), await before.agent()];
+    const id = await openChamber(before, [ann, bob], { turnSeconds: 60 });
+    const missed = async (service: TestService) =>
+      (await Promise.all([ann, bob].map((by) => todoOf(service, by)))).map(([item]) => item?.missedTurns);
+    await enterPhase(before, id, 'PROPOSAL');
+    clock.advance(3 * 60_000);
+    expect(await missed(before)).toEqual([2, 1]);
+    await before.must('POST', `/chambers/${id}/pass`, { by: bob });
+    expect(await missed(before)).toEqual([2, 1]);
+    await enterPhase(before, id, 'DEBATE');
+    expect(await missed(before)).toEqual([31, 29]);
+    await before.must('POST', `/chambers/${id}/pass`, { by: ann });
+    await before.close();
+    clock.advance(60_000);
+    const service = new TestService({ clock, path });
+    expect(await missed(service)).toEqual([31, 30]);
+    await service.close();
   });
 
   it('puts first what must be done, then what ends sooner, and is cut by limit', async () => {

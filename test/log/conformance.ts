@@ -485,7 +485,14 @@ export function describePort(open: () => Promise<Opened>): void {
       const { lists, log } = (await open()).store;
       const member = (chamberId: number, did: string, turnOrder: number | null, changes = {}) =>
         ({ table: 'members', chamberId, did, turnOrder, hasCommitted: false, hasRevealed: false, ...changes }) as const;
-      const turns = { phase: 'DEBATE', count: 1, since: 7, silent: 1, spoken: { turn: 1, moves: 2 } } as const;
+      const turns = {
+        phase: 'DEBATE',
+        count: 1,
+        since: 7,
+        silent: 1,
+        spoken: { turn: 1, moves: 2 },
+        missed: [2, 1],
+      } as const;
       const rows = [1, 2, 3].map((id) =>
         entry(id, 1, { listings: [listing(id), member(id, ANN, id === 3 ? null : 0)] }),
       );

@@ -59,7 +59,7 @@ describe('a chamber', () => {
           proposedAt: HOURS.proposal,
         },
       ],
-      turns: { phase: 'DEBATE', count: 1, since: HOURS.debate, silent: 0, spoken: null },
+      turns: { phase: 'DEBATE', count: 1, since: HOURS.debate, silent: 0, spoken: null, missed: [30, 30] },
       commitments: new Map([[ANN, HASH]]),
       reveals: new Map([[ANN, { allocations: [{ ideaId: 'idea-1', bps: 6_000 }], salt: `0x${'aa'.repeat(16)}` }]]),
       settlement: { ...NOT_SETTLED, committed: settled[2].payload },
@@ -74,7 +74,7 @@ describe('a chamber', () => {
     expect(fold([created()])).toMatchObject({
       members: [],
       ideas: [],
-      turns: { phase: null, count: 0, since: 0, silent: 0, spoken: null },
+      turns: { phase: null, count: 0, since: 0, silent: 0, spoken: null, missed: [] },
       settlement: { commitSubmitted: [], committed: null, deployments: new Map() },
       moveCount: 1,
       lastEventId: 1,

@@ -27,6 +27,8 @@ export interface OracleAnswer {
   readonly holder: string | null;
   readonly ends: readonly number[];
   readonly revealClosed: boolean;
+  /** How many turns of each member ran out, in the order of joining. */
+  readonly missed: readonly number[];
 }
 
 export function askOracle(chamber: OracleChamber, events: readonly OracleEvent[], instant: number): OracleAnswer {
@@ -50,6 +52,7 @@ class Replay {
   private turn = { startedAt: 0, spoken: false };
   private turnsEnded = 0;
   private silentInARow = 0;
+  private readonly missed: number[] = [];
 
   private readonly chamber: OracleChamber;
 
@@ -63,6 +66,7 @@ class Replay {
       const deadline = this.deadline(this.phase);
       const turnRunsOut = this.turnRunsOutAt();
       if (Math.min(deadline, turnRunsOut) > until) return;
+      if (deadline === turnRunsOut) this.misses();
       if (deadline <= turnRunsOut) this.endPhase(deadline);
       else this.endTurn(turnRunsOut, 'ran out');
     }
@@ -70,7 +74,10 @@ class Replay {
 
   happens({ type, did, ts }: OracleEvent): void {
     const by = did ?? '';
-    if (type === 'chamber.joined') this.members.push(by);
+    if (type === 'chamber.joined') {
+      this.members.push(by);
+      this.missed.push(0);
+    }
     if (type === 'chamber.proposed' || type === 'chamber.debated') this.turn.spoken = true;
     if (type === 'allocation.committed') this.committed.add(by);
     if (type === 'allocation.revealed') this.revealed.add(by);
@@ -87,6 +94,7 @@ class Replay {
       holder: this.turnsRun() ? (this.members[this.turnsEnded % this.members.length] ?? null) : null,
       ends: this.endsAsKnown(),
       revealClosed: over,
+      missed: this.missed,
     };
   }
 
@@ -119,6 +127,7 @@ class Replay {
   }
 
   private endTurn(at: number, how: 'passed' | 'ran out'): void {
+    if (how === 'ran out') this.misses();
     const silent = how === 'passed' && !this.turn.spoken;
     this.silentInARow = silent ? this.silentInARow + 1 : 0;
     this.turnsEnded += 1;
@@ -126,6 +135,11 @@ class Replay {
     if (!this.chamber.rounds) return;
     const allTurnsEnded = this.turnsEnded === this.turnsOf(this.phase);
     if (allTurnsEnded || this.silentInARow === this.members.length) this.endPhase(at);
+  }
+
+  private misses(): void {
+    const holder = this.turnsEnded % this.members.length;
+    this.missed[holder] = (this.missed[holder] ?? 0) + 1;
   }
 
   private endsAsKnown(): number[] {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { knownEnds, phaseOf } from '../../projections/pace.ts';
-import { isClosed, nextClockChange, phaseAt, turnHolderAt } from '../../projections/phase.ts';
+import { isClosed, missedTurns, nextClockChange, phaseAt, turnHolderAt } from '../../projections/phase.ts';
 import { decodeState, encodeState } from '../../projections/snapshot.ts';
 import type { ChamberEvent, MoveFact } from '../../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, PHASES, type Phase, toTimestamp } from '../../src/vocabulary/values.ts';
@@ -152,6 +152,7 @@ class RandomChamber {
       holder: turnHolderAt(state, instant),
       ends: DEADLINES.map((name) => ends[name]),
       revealClosed: isClosed(state, instant),
+      missed: state.members.map((_, turnOrder) => missedTurns(state, turnOrder, instant)),
     };
     const oracle = askOracle(this.#chamber, this.#events, instant);
     if (!isSame(product, oracle)) {
@@ -179,7 +180,8 @@ function isSame(product: OracleAnswer, oracle: OracleAnswer): boolean {
     phase === oracle.phase &&
     holder === oracle.holder &&
     revealClosed === oracle.revealClosed &&
-    product.ends.every((end, index) => end === oracle.ends[index])
+    product.ends.every((end, index) => end === oracle.ends[index]) &&
+    product.missed.every((count, index) => count === oracle.missed[index])
   );
 }
 

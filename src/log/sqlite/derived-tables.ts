@@ -83,7 +83,7 @@ CREATE TABLE turns (
   phase TEXT,
   turn_order INTEGER NOT NULL,
   since INTEGER NOT NULL,
-  -- JSON: silent and spoken, where either is set.
+  -- JSON: silent, spoken and missed, where one of them is set.
   pace TEXT
 ) STRICT;
 ${CHAMBER_PHASES} ${SNAPSHOTS}

@@ -4,7 +4,7 @@ import type { ChamberListing, Listing } from '../../../projections/listings.ts';
 import { unreachable } from '../../vocabulary/unreachable.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { Registration } from '../log.ts';
-import { isPaced } from '../pace-rows.ts';
+import { isPaced, isPlain } from '../pace-rows.ts';
 import { ChamberPhases } from './chamber-phases.ts';
 
 export type ChamberRow = ReturnType<typeof toRow>;
@@ -40,8 +40,8 @@ export class Listings {
       }
       case 'turns': {
         const { phase, count, since, ...pace } = listing.turns;
-        const isPlain = pace.silent === 0 && pace.spoken === null;
-        this.#statements.writeTurn.run(listing.chamberId, phase, count, since, isPlain ? null : JSON.stringify(pace));
+        const rest = isPlain(listing.turns) ? null : JSON.stringify(pace);
+        this.#statements.writeTurn.run(listing.chamberId, phase, count, since, rest);
         return;
       }
       default:

@@ -74,7 +74,7 @@ export class Memberships {
   #read(chamberIds: readonly number[]): void {
     for (const row of this.#statements.chambers.all(JSON.stringify(chamberIds))) {
       const { turn_phase: phase, turn_order: count, since, turn_pace: pace, indexed_event_id: indexed } = row;
-      const own = pace === null ? {} : (JSON.parse(pace) as Pick<Turns, 'silent' | 'spoken'>);
+      const own = pace === null ? {} : (JSON.parse(pace) as Omit<Turns, 'phase' | 'count' | 'since'>);
       const turns = since === null ? null : { ...NO_TURNS, phase, count: count ?? 0, since, ...own };
       const lastEventId = this.#index.lastEventId(row.chamber_id, indexed);
       this.known.set(row.chamber_id, { chamber: fromRow(row), turns, lastEventId, members: [] });
