@@ -1,4 +1,4 @@
-// Rows of the derived tables: what lists and look-ups need without folding a chamber. A rebuild from the log yields the same rows.
+// Rows of the read model: what lists and look-ups need without folding a chamber.
 import { DEADLINES, type Millis } from '../src/vocabulary/values.ts';
 import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
@@ -7,7 +7,7 @@ import { deploymentOf } from './settlement.ts';
 import { type ChamberItemView, deadlinesView, type IdeaView, ideaView } from './views.ts';
 
 export interface ChamberListing {
-  readonly table: 'chambers';
+  readonly kind: 'chamber';
   readonly chamberId: number;
   readonly name: string;
   readonly creatorDid: string;
@@ -24,14 +24,14 @@ export interface ChamberListing {
 }
 
 export interface IdeaListing {
-  readonly table: 'ideas';
+  readonly kind: 'idea';
   readonly proposedAt: Millis;
   readonly idea: IdeaView;
 }
 
 /** An agent in a chamber that it created or joined. */
 export interface MemberListing {
-  readonly table: 'members';
+  readonly kind: 'member';
   readonly chamberId: number;
   readonly did: string;
   /** null for a creator that has not joined. */
@@ -42,7 +42,7 @@ export interface MemberListing {
 
 /** What the moves of a chamber's turn phase have made of its turns. */
 export interface TurnListing {
-  readonly table: 'turns';
+  readonly kind: 'turns';
   readonly chamberId: number;
   readonly turns: Turns;
 }
@@ -57,7 +57,7 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
     rows.push(chamberListing(after));
   }
   if (before !== null && before.turns !== after.turns) {
-    rows.push({ table: 'turns', chamberId: after.chamberId, turns: after.turns });
+    rows.push({ kind: 'turns', chamberId: after.chamberId, turns: after.turns });
   }
   // An event changes one member at most.
   if (before === null) rows.push(memberListing(after, after.creatorDid));
@@ -72,7 +72,7 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
   for (const idea of after.ideas) {
     if (!changed.has(idea.ideaId)) continue;
     const view = ideaView(after, idea, byIdea?.get(idea.ideaId), graduated.includes(idea));
-    rows.push({ table: 'ideas', proposedAt: idea.proposedAt, idea: view });
+    rows.push({ kind: 'idea', proposedAt: idea.proposedAt, idea: view });
   }
   return rows;
 }
@@ -84,7 +84,7 @@ function haveSameEnds(before: ChamberState, after: ChamberState): boolean {
 function memberListing(state: ChamberState, did = ''): MemberListing {
   const turnOrder = state.members.indexOf(did);
   return {
-    table: 'members',
+    kind: 'member',
     chamberId: state.chamberId,
     did,
     turnOrder: turnOrder < 0 ? null : turnOrder,
@@ -123,7 +123,7 @@ export function isSettled(state: ChamberState): boolean {
 
 function chamberListing(state: ChamberState): ChamberListing {
   return {
-    table: 'chambers',
+    kind: 'chamber',
     chamberId: state.chamberId,
     name: state.name,
     creatorDid: state.creatorDid,

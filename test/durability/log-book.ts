@@ -1,6 +1,6 @@
 // What a database file holds, read beside the service.
 
-import { DERIVED_TABLES } from '../../src/log/sqlite/derived-tables.ts';
+import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
 import { accountEvents, chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';
 import { type ForumEvent, fromLine } from '../../src/vocabulary/events.ts';
 

@@ -213,8 +213,8 @@ export function describePort(open: () => Promise<Opened>): void {
         const listings = [
           listing(chamberId),
           idea(chamberId, 1, 'ABC', null),
-          { table: 'members', chamberId, ...member } as const,
-          { table: 'turns', chamberId, turns: { ...NO_TURNS, phase: 'DEBATE', since: 1 } } as const,
+          { kind: 'member', chamberId, ...member } as const,
+          { kind: 'turns', chamberId, turns: { ...NO_TURNS, phase: 'DEBATE', since: 1 } } as const,
         ];
         const first = entry(chamberId, 1, { listings, snapshot: snapshot(1) });
         return [first, follows(chamberId, 2), entry(ANN, account)];
@@ -484,7 +484,7 @@ export function describePort(open: () => Promise<Opened>): void {
     it('of memberships, members and records of an agent follow the rows of its chambers', async () => {
       const { lists, log } = (await open()).store;
       const member = (chamberId: number, did: string, turnOrder: number | null, changes = {}) =>
-        ({ table: 'members', chamberId, did, turnOrder, hasCommitted: false, hasRevealed: false, ...changes }) as const;
+        ({ kind: 'member', chamberId, did, turnOrder, hasCommitted: false, hasRevealed: false, ...changes }) as const;
       const turns = {
         phase: 'DEBATE',
         count: 1,
@@ -501,7 +501,7 @@ export function describePort(open: () => Promise<Opened>): void {
       await log.append({
         entries: [
           entry(1, 2, { listings: joined }),
-          entry(1, 3, { listings: [{ table: 'turns', chamberId: 1, turns }] }),
+          entry(1, 3, { listings: [{ kind: 'turns', chamberId: 1, turns }] }),
         ],
       });
       const open3 = {
@@ -655,5 +655,5 @@ const everything = { phase: undefined, before: undefined, limit: 99, now: 0 };
 
 function idea(chamberId: number, proposedAt: number, ticker: string, graduatedAt: string | null): IdeaListing {
   const view = { chamberId, slot: 0, ticker, graduatedAt, creatorDid: ANN, name: 'Idea \0' };
-  return { table: 'ideas', proposedAt, idea: view as unknown as IdeaView };
+  return { kind: 'idea', proposedAt, idea: view as unknown as IdeaView };
 }

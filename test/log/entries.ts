@@ -39,7 +39,7 @@ export function created(chamberId: number): LogEntry {
 
 export function listing(chamberId: number, changes: Partial<ChamberListing> = {}): ChamberListing {
   const usual = {
-    table: 'chambers',
+    kind: 'chamber',
     name: `Chamber ${chamberId}`,
     creatorDid: 'did:key:zAnn',
     memberCount: 0,
@@ -69,6 +69,7 @@ export function intrude(path: string): Database.Database {
 
 /** As releases with schema 4 left it. */
 export function asSchema4(path: string): void {
+  asSchema6(path);
   const db = new Database(path);
   db.exec(`
     ALTER TABLE snapshots RENAME TO later;
@@ -80,13 +81,38 @@ export function asSchema4(path: string): void {
   db.close();
 }
 
+/** As versions with schema 6 left it. */
+export function asSchema6(path: string): void {
+  const db = new Database(path);
+  db.exec(`
+    ALTER TABLE chambers RENAME TO later;
+    CREATE TABLE chambers (
+      chamber_id INTEGER PRIMARY KEY, name TEXT NOT NULL, creator_did TEXT NOT NULL, lobby_deadline INTEGER NOT NULL,
+      proposal_deadline INTEGER NOT NULL, debate_deadline INTEGER NOT NULL, allocate_commit_deadline INTEGER NOT NULL,
+      allocate_reveal_deadline INTEGER NOT NULL, member_count INTEGER NOT NULL, turn_seconds INTEGER, max_members INTEGER,
+      is_committed INTEGER NOT NULL, is_settled INTEGER NOT NULL, pace TEXT) STRICT;
+    INSERT INTO chambers SELECT chamber_id, listing ->> 'name', creator_did, lobby_deadline, proposal_deadline, debate_deadline,
+      allocate_commit_deadline, allocate_reveal_deadline, listing ->> 'memberCount', listing ->> 'turnSeconds',
+      listing ->> 'maxMembers', is_committed, is_settled, NULL FROM later;
+    DROP TABLE later;
+    DROP TABLE turns;
+    CREATE TABLE turns (chamber_id INTEGER PRIMARY KEY, phase TEXT, turn_order INTEGER NOT NULL, since INTEGER NOT NULL, pace TEXT)
+      STRICT;
+    DROP TABLE tiles; DROP TABLE checkpoints;
+    PRAGMA user_version = 6;
+  `);
+  db.close();
+}
+
 /** As releases with schema 2 left it. */
 export function asSchema2(path: string): void {
+  asSchema6(path);
   const db = new Database(path);
   db.exec(`
     ALTER TABLE events DROP COLUMN line_crc; ALTER TABLE events DROP COLUMN nodes_crc;
     ALTER TABLE chambers DROP COLUMN turn_seconds; ALTER TABLE chambers DROP COLUMN max_members;
-    DROP TABLE registrations; DROP TABLE members; DROP TABLE turns; DROP TABLE chamber_phases; DROP TABLE snapshots; DROP INDEX ideas_of_chamber;
+    ALTER TABLE chambers DROP COLUMN pace;
+    DROP TABLE registrations; DROP TABLE members; DROP TABLE turns; DROP TABLE chamber_phases; DROP TABLE snapshots;
     CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
     UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark';

@@ -1,12 +1,13 @@
 // Everything is a fold of the log: after a restart every answer is as it was, and the derived tables are what the lines say.
 import { describe, expect, it } from 'vitest';
-import { DERIVED_TABLES } from '../../src/log/sqlite/derived-tables.ts';
+import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
+import { openSqliteStore } from '../../src/log/sqlite/store.ts';
 import { allocationOf, enterPhase, openChamber } from '../kit/chambers.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { type Prepared, TestService } from '../kit/test-service.ts';
-import { intrude } from './entries.ts';
+import { asSchema6, intrude } from './entries.ts';
 
 /** Two chambers: one lived to its end with a token, one in its lobby. */
 async function lived(path: string) {
@@ -117,10 +118,13 @@ describe('the derived tables', () => {
     expect(before.map((rows) => rows.length)).toEqual([2, 2, 3, 1]);
     const tamper = intrude(path);
     tamper.exec(
-      'DELETE FROM ideas; DELETE FROM turns; UPDATE members SET is_open = 2; UPDATE chambers SET member_count = 99',
+      "DELETE FROM ideas; DELETE FROM turns; UPDATE members SET is_open = 2; UPDATE chambers SET listing = '{}'",
     );
     tamper.close();
     expect(rebuildDatabase(path)).toEqual({ chambers: 2, ideas: 2 });
+    expect(dump()).toEqual(before);
+    asSchema6(path);
+    await openSqliteStore(path).close();
     expect(dump()).toEqual(before);
   });
 });

@@ -25,8 +25,8 @@ function changedRows(past: readonly BriefEvent[]): readonly Listing[] {
 /** The rows that the last event of the past changes, in short. */
 function rowsAfter(...past: readonly BriefEvent[]): readonly string[] {
   return changedRows(past).map((row) => {
-    if (row.table === 'ideas') return row.idea.ideaId;
-    return row.table === 'members' ? `member ${row.did === ANN ? 'ANN' : 'BOB'}` : row.table;
+    if (row.kind === 'idea') return row.idea.ideaId;
+    return row.kind === 'member' ? `member ${row.did === ANN ? 'ANN' : 'BOB'}` : row.kind;
   });
 }
 
@@ -41,14 +41,14 @@ const FAILED: BriefEvent = [
 
 describe('the rows that an event changes', () => {
   it.each([
-    ['creating', MEMBERS.slice(0, 1), ['chambers', 'member ANN']],
-    ['joining', MEMBERS, ['chambers', 'member BOB']],
+    ['creating', MEMBERS.slice(0, 1), ['chamber', 'member ANN']],
+    ['joining', MEMBERS, ['chamber', 'member BOB']],
     ['proposing', IDEAS, ['idea-2']],
     ['passing', [...MEMBERS, passed(HOURS.debate, ANN, BOB)], ['turns']],
     ['committing to an allocation', [...IDEAS, committed(ANN, '0x00')], ['member ANN']],
     ['revealing', [...IDEAS, revealed(ANN, { 'idea-1': 5, 'idea-2': 0 })], ['member ANN', 'idea-1', 'idea-2']],
-    ['the root on the chain', [...BACKED, settled], ['chambers', 'idea-1', 'idea-2']],
-    ['a deployment', [...BACKED, settled, FAILED], ['chambers', 'idea-2']],
+    ['the root on the chain', [...BACKED, settled], ['chamber', 'idea-1', 'idea-2']],
+    ['a deployment', [...BACKED, settled, FAILED], ['chamber', 'idea-2']],
   ] as const)('by %s', (_what, past, rows) => {
     expect(rowsAfter(...past)).toEqual(rows);
   });
@@ -56,7 +56,7 @@ describe('the rows that an event changes', () => {
   it('call a chamber settled when it is committed and every graduate has its outcome', () => {
     const isSettled = (...past: readonly BriefEvent[]) => {
       const rows = changedRows(past);
-      return rows.find((row): row is ChamberListing => row.table === 'chambers')?.isSettled;
+      return rows.find((row): row is ChamberListing => row.kind === 'chamber')?.isSettled;
     };
     expect(isSettled(...MEMBERS)).toBe(false);
     expect(isSettled(...MEMBERS, settled)).toBe(true);
@@ -65,10 +65,10 @@ describe('the rows that an event changes', () => {
   });
 
   it('hold the view of an idea, its tally and, once the chamber is committed, whether it graduates', () => {
-    const ideaRows = (...past: readonly BriefEvent[]) => changedRows(past).filter((row) => row.table === 'ideas');
+    const ideaRows = (...past: readonly BriefEvent[]) => changedRows(past).filter((row) => row.kind === 'idea');
     expect(ideaRows(...BACKED)).toEqual([
       {
-        table: 'ideas',
+        kind: 'idea',
         proposedAt: HOURS.proposal,
         idea: expect.objectContaining({ ideaId: 'idea-2', backers: 1, totalBps: 1, deployStatus: 'none' }),
       },
@@ -87,7 +87,7 @@ describe('the rows that an event changes', () => {
     const payload = { ideaId: 'idea-1', txHash: null, reason: 'taken' };
     const other: BriefEvent = [HOURS.end, null, { type: 'idea.deploy_failed', payload }];
     expect(rowsAfter(...IDEAS, revealed(ANN, { 'idea-1': 1, 'idea-2': 1 }), settled, FAILED, other)).toEqual([
-      'chambers',
+      'chamber',
       'idea-1',
     ]);
   });
@@ -95,7 +95,7 @@ describe('the rows that an event changes', () => {
 
 describe('an item of the list of chambers', () => {
   const item = (...past: readonly BriefEvent[]) => {
-    const row = changedRows(past).find((each): each is ChamberListing => each.table === 'chambers');
+    const row = changedRows(past).find((each): each is ChamberListing => each.kind === 'chamber');
     return (now: number) => chamberItemView(row as ChamberListing, now);
   };
 

@@ -98,6 +98,6 @@ export class MemoryForum implements RelayerForum {
   #isSettled(chamberId: number): boolean {
     const [created] = this.events.get(chamberId) ?? [];
     if (created === undefined) return false;
-    return listingsOf(null, this.state(chamberId)).some((row) => row.table === 'chambers' && row.isSettled);
+    return listingsOf(null, this.state(chamberId)).some((row) => row.kind === 'chamber' && row.isSettled);
   }
 }

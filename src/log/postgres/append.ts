@@ -155,7 +155,7 @@ async function insert(
   const chains = chainsOf(entries);
   const rows = rowsOf(chains);
   const written = [...derivedRows(rows), ...registrationRows(registrations, chains)];
-  const parts: Part[] = written.map(([table]) => table);
+  const parts: Part[] = written.map(([part]) => part);
   if (isSearch) parts.push('search');
   if (rows.some(({ lease }) => lease !== null)) parts.push('held');
   if (rows.some(({ entry }) => isCreation(entry))) parts.push('creation');
@@ -314,8 +314,8 @@ const WON = 'IN (SELECT stream FROM written)';
 function statementFor(parts: readonly Part[]): string {
   const only = (part: Part, text: string) => (parts.includes(part) ? text : '');
   const columns = columnsFor(parts);
-  const tables = parts.filter((part) => part in INSERTS) as readonly WrittenTable[];
-  const inserts = tables.map((table, index) => `, ${INSERTS[table](`$${columns.length + 1 + index}`, WON)}`);
+  const written = parts.filter((part) => part in INSERTS) as readonly WrittenPart[];
+  const inserts = written.map((part, index) => `, ${INSERTS[part](`$${columns.length + 1 + index}`, WON)}`);
   return `
 WITH batch AS MATERIALIZED (
   SELECT *${parts.includes('creation') ? '' : ', stream AS lead, stream AS before_stream'}
@@ -367,5 +367,5 @@ const INSERTS = {
 )`,
 } as const;
 
-type WrittenTable = keyof typeof INSERTS;
-type Part = WrittenTable | 'search' | 'held' | 'creation';
+type WrittenPart = keyof typeof INSERTS;
+type Part = WrittenPart | 'search' | 'held' | 'creation';

@@ -2,9 +2,9 @@
 import { crc32 } from 'node:zlib';
 import { fromLine } from '../../vocabulary/events.ts';
 import type { CopySource, CopyTarget, EventRow, KeptRow, KeptTable } from '../copy-port.ts';
+import { DERIVED_TABLES } from '../derived-tables.ts';
 import { MOVED_TO } from '../moved.ts';
 import { bigintArray, byteaArray, textArray } from './arrays.ts';
-import { DERIVED_TABLES } from './derived-rows.ts';
 import { foldLog } from './fold.ts';
 import { toStream } from './growth.ts';
 import { throwFault } from './maintenance.ts';
@@ -81,7 +81,7 @@ export async function openPostgresTarget(url: string): Promise<CopyTarget> {
     },
     derive: async () => {
       await foldLog(client, schema, throwFault);
-      await client.query(`ANALYZE events, places, registrations, ${DERIVED_TABLES}`);
+      await client.query(`ANALYZE events, places, registrations, snapshots, ${DERIVED_TABLES}`);
     },
     publish: async () => void (await client.query('COMMIT')),
     close,

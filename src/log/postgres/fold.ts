@@ -14,6 +14,7 @@ import {
   type VerifiedStream,
   verifyEvent,
 } from '../stored-stream.ts';
+import { type FoldedEvent, StreamFold } from '../stream-fold.ts';
 import type { StreamId } from '../stream-id.ts';
 import { byteaArray } from './arrays.ts';
 import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
@@ -27,57 +28,42 @@ export interface FoldSummary {
   readonly badStreams: ReadonlySet<StreamId>;
 }
 
-/** `onFault` gets only the first fault of each stream, because later events build on it. `schema` holds the stored snapshots. */
+/** `onFault` gets only the first fault of each stream. `schema` holds the stored snapshots. */
 export async function foldLog(client: Client, schema: string, onFault: (fault: Fault) => void): Promise<FoldSummary> {
-  const summary = { events: 0, chambers: 0, accounts: 0, badStreams: new Set<StreamId>() };
-  const fail = (row: StoredEvent, problem: string) => {
-    if (summary.badStreams.has(streamOf(row))) return;
-    summary.badStreams.add(streamOf(row));
+  const fold = new StreamFold<FoldRow, VerifiedStream>(verifyRow, (row, error) => {
+    const problem = error instanceof Error ? error.message : String(error);
     onFault({ position: null, stream: streamOf(row), eventId: row.event_id, problem });
-  };
-  let current: StreamId | undefined;
-  let before: VerifiedStream = EMPTY_STREAM;
+  });
   for await (const rows of readRows<FoldRow>(client, streamsQuery(schema))) {
     const derived: Parameters<typeof derivedRows>[0][number][] = [];
     const registered = new Map<string, FoldRow>();
     for (const row of rows) {
-      summary.events++;
-      if (streamOf(row) !== current) {
-        current = streamOf(row);
-        before = EMPTY_STREAM;
-        summary[row.account === null ? 'chambers' : 'accounts']++;
-      }
-      if (summary.badStreams.has(current)) continue;
-      try {
-        const after = verifyRow(before, row);
-        const key = registrationKey(after.event);
-        if (key !== undefined) registered.set(key.toString('hex'), row);
-        derived.push({ entry: rowsOf(current, before, after), lead: '' });
-        before = after;
-      } catch (error) {
-        fail(row, error instanceof Error ? error.message : String(error));
-      }
+      const folded = fold.add(row);
+      if (folded === undefined) continue;
+      const key = registrationKey(folded.after.event);
+      if (key !== undefined) registered.set(key.toString('hex'), row);
+      derived.push({ entry: rowsOf(folded), lead: '' });
     }
-    for (const [table, json] of derivedRows(derived)) {
-      await client.query(`WITH ${DERIVED_INSERTS[table]('$1', 'IS NOT NULL')} SELECT`, [json]);
+    for (const [part, json] of derivedRows(derived)) {
+      await client.query(`WITH ${DERIVED_INSERTS[part]('$1', 'IS NOT NULL')} SELECT`, [json]);
     }
     for (const row of await unremembered(client, registered)) {
-      fail(row, 'its signature is not in the table registrations');
+      fold.fail(row, new Error('its signature is not in the table registrations'));
     }
   }
   await client.query(
     'UPDATE members SET is_open = false FROM chambers WHERE is_committed AND members.chamber_id = chambers.chamber_id',
   );
-  return summary;
+  return fold;
 }
 
-function rowsOf(stream: StreamId, before: VerifiedStream, { chamber, account, headHash }: VerifiedStream) {
+function rowsOf({ stream, before, after: { chamber, account, headHash } }: FoldedEvent<VerifiedStream>) {
   const state = chamber ?? account;
   const snapshot =
     state !== null && isSnapshotDue(state)
       ? { eventId: state.lastEventId, leaf: fromHex(headHash), state: encodeState(state) }
       : undefined;
-  return { stream, listings: chamber === null ? [] : listingsOf(before.chamber, chamber), snapshot };
+  return { stream, listings: chamber === null ? [] : listingsOf(before?.chamber ?? null, chamber), snapshot };
 }
 
 interface FoldRow extends StoredEvent {
@@ -100,9 +86,9 @@ function streamsQuery(schema: string): string {
     ORDER BY e.stream, e.event_id`;
 }
 
-function verifyRow(before: VerifiedStream, row: FoldRow): VerifiedStream {
+function verifyRow(before: VerifiedStream | null, row: FoldRow): VerifiedStream {
   const { line, nodes, at, line_crc: lineCrc, nodes_crc: nodesCrc, version, leaf, state } = row;
-  const after = verifyEvent(before, row);
+  const after = verifyEvent(before ?? EMPTY_STREAM, row);
   if (at !== after.at) throw new Error("column at is not the line's ts");
   if (lineCrc !== crc32(line) || nodesCrc !== (nodes && crc32(nodes))) {
     throw new Error('its checksums do not match its line and its tree nodes');

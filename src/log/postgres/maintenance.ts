@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
 import { LOG_ID } from '../../vocabulary/values.ts';
+import { DERIVED_TABLES, selectDifferences } from '../derived-tables.ts';
 import { MOVED_TO } from '../moved.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
-import { DERIVED_TABLES } from './derived-rows.ts';
 import { foldLog } from './fold.ts';
 import { MOVED_TRIGGER, requireLog } from './schema.ts';
 import { openTransaction } from './transaction.ts';
@@ -24,7 +24,7 @@ export async function fsckPostgres(url: string, report: (fault: Fault) => void):
     const logId = rows[0]?.value ?? '';
     if (!LOG_ID.test(logId)) note('the log has no logId of 32 hex digits');
     // The names stand for these from here on, and for the stored tables with their schema.
-    for (const table of DERIVED_TABLES) {
+    for (const table of [...DERIVED_TABLES, 'snapshots']) {
       await client.query(`CREATE TEMP TABLE ${table} (LIKE ${schema}.${table} INCLUDING INDEXES) ON COMMIT DROP`);
     }
     const { badStreams, ...counts } = await foldLog(client, schema, onFault);
@@ -41,13 +41,10 @@ export async function fsckPostgres(url: string, report: (fault: Fault) => void):
 
 /** What is wrong, and the query that finds where. */
 function differences(schema: string): readonly (readonly [string, string])[] {
-  const tables = DERIVED_TABLES.filter((table) => table !== 'snapshots').map((table) => {
-    const [stored, right] = [`SELECT * FROM ${schema}.${table}`, `SELECT * FROM pg_temp.${table}`];
-    const unequal = `(${stored} EXCEPT ${right}) UNION ALL (${right} EXCEPT ${stored})`;
-    return [
-      `table ${table} does not match the log: run chambers rebuild`,
-      `SELECT DISTINCT chamber_id::text AS stream, NULL AS event_id FROM (${unequal}) AS rows`,
-    ] as const;
+  const tables = DERIVED_TABLES.map((table) => {
+    const different = selectDifferences(table, schema, 'pg_temp');
+    const query = `SELECT chamber_id::text AS stream, NULL AS event_id FROM (${different}) AS chambers`;
+    return [`table ${table} does not match the log: run chambers rebuild`, query] as const;
   });
   const all = 'SELECT stream, event_id FROM events';
   const ordered = 'SELECT stream, event_id FROM places UNION ALL SELECT stream, event_id FROM unplaced_events';
@@ -82,7 +79,7 @@ function differences(schema: string): readonly (readonly [string, string])[] {
 export async function rebuildPostgres(url: string): Promise<{ readonly chambers: number; readonly ideas: number }> {
   return withLog(url, 'READ COMMITTED', async (client, schema) => {
     await client.query('LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE');
-    await client.query(`TRUNCATE ${DERIVED_TABLES}`);
+    await client.query(`TRUNCATE ${[...DERIVED_TABLES, 'snapshots']}`);
     await foldLog(client, schema, throwFault);
     const { rows } = await client.query<{ readonly chambers: number; readonly ideas: number }>(
       'SELECT (SELECT count(*)::float8 FROM chambers) AS chambers, (SELECT count(*)::float8 FROM ideas) AS ideas',

@@ -44,7 +44,7 @@ export class PostgresNodes implements NodeCoordination {
   /** Wakes the other nodes: their followers of the streams, and of the agents whose chambers these are. */
   announce(written: readonly LogEntry[]): void {
     const members = written.flatMap(({ listings }) =>
-      listings.flatMap((row) => (row.table === 'members' ? row.did : [])),
+      listings.flatMap((row) => (row.kind === 'member' ? row.did : [])),
     );
     this.#growth.announce([...written.map(({ stream }) => stream), ...members]);
   }

@@ -2,8 +2,11 @@
 // transactions under a lock, so that nodes may start together, and resume where one was killed.
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
+import { createDerivedTables } from '../derived-tables.ts';
 import { MOVED_TO, requireNotMoved } from '../moved.ts';
 import { describeDatabase } from './database-url.ts';
+import { COLUMN_TYPES } from './derived-rows.ts';
+import { PHASE_INDEXES } from './lists.ts';
 
 const SCHEMA_VERSION = 6;
 const SERVER_VERSION_MIN = 150_000;
@@ -52,51 +55,10 @@ CREATE TABLE places (
   UNIQUE (stream, event_id)
 );
 
-CREATE TABLE chambers (
-  chamber_id bigint PRIMARY KEY,
-  creator_did text COLLATE "C" NOT NULL,
-  lobby_deadline bigint NOT NULL,
-  proposal_deadline bigint NOT NULL,
-  debate_deadline bigint NOT NULL,
-  allocate_commit_deadline bigint NOT NULL,
-  allocate_reveal_deadline bigint NOT NULL,
-  is_committed boolean NOT NULL,
-  is_settled boolean NOT NULL,
-  listing text NOT NULL
-);
-CREATE INDEX chambers_open_by_creator ON chambers (creator_did) WHERE NOT is_committed;
-CREATE INDEX chambers_in_lobby ON chambers (lobby_deadline) WHERE NOT is_committed;
-CREATE INDEX chambers_in_proposal ON chambers (proposal_deadline) WHERE NOT is_committed;
-CREATE INDEX chambers_in_debate ON chambers (debate_deadline) WHERE NOT is_committed;
-CREATE INDEX chambers_in_commit ON chambers (allocate_commit_deadline) WHERE NOT is_committed;
-CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed;
-CREATE INDEX chambers_unsettled ON chambers (allocate_reveal_deadline, chamber_id) WHERE NOT is_settled;
-CREATE INDEX chambers_settled ON chambers (allocate_reveal_deadline) WHERE is_settled;
-CREATE TABLE ideas (
-  chamber_id bigint NOT NULL,
-  slot bigint NOT NULL,
-  ticker text COLLATE "C" NOT NULL,
-  creator_did text COLLATE "C" NOT NULL,
-  proposed_at bigint NOT NULL,
-  graduated_at text COLLATE "C",
-  view text NOT NULL,
-  PRIMARY KEY (chamber_id, slot)
-);
-CREATE INDEX ideas_by_ticker ON ideas (lower(ticker), graduated_at, proposed_at, chamber_id);
-CREATE INDEX ideas_graduated ON ideas (graduated_at, chamber_id, slot) WHERE graduated_at IS NOT NULL;
+${createDerivedTables(COLUMN_TYPES)}
+${PHASE_INDEXES}
 CREATE INDEX ideas_by_creator ON ideas (creator_did);
-CREATE TABLE members (
-  did text COLLATE "C" NOT NULL,
-  chamber_id bigint NOT NULL,
-  turn_order bigint,
-  has_committed boolean NOT NULL,
-  has_revealed boolean NOT NULL,
-  is_open boolean NOT NULL,
-  PRIMARY KEY (did, chamber_id)
-);
 CREATE INDEX members_open ON members (did, chamber_id) WHERE is_open;
-CREATE INDEX members_by_turn ON members (chamber_id, turn_order);
-CREATE TABLE turns (chamber_id bigint PRIMARY KEY, turn text NOT NULL);
 CREATE TABLE snapshots (
   stream text COLLATE "C" PRIMARY KEY,
   event_id bigint NOT NULL,

@@ -9,6 +9,7 @@ import type { Database, Statement } from 'better-sqlite3';
 import type { ChamberListing } from '../../../projections/listings.ts';
 import { type PhaseEnds, phaseBy } from '../../../projections/phase.ts';
 import { DEADLINES, type Millis, PHASES, type Phase } from '../../vocabulary/values.ts';
+import type { ListingRow, PhaseQuery } from '../lists.ts';
 
 export const CHAMBER_PHASES = `
 CREATE TABLE chamber_phases (
@@ -62,19 +63,12 @@ export interface PhaseRow {
   readonly next_deadline: Millis | null;
 }
 
-export interface PhaseQuery {
-  readonly phase: Phase;
-  readonly before: number;
-  readonly limit: number;
-  readonly now: Millis;
-}
-
-export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
+export class ChamberPhases {
   readonly #add: Statement<[number, Phase, Millis | null]>;
   readonly #move: Statement<[number, Phase, Millis | null]>;
   readonly #commit: Statement<[number]>;
   readonly #advance: Statement<[{ now: Millis; limit: number }]>;
-  readonly #list: Statement<[PhaseQuery], ChamberRow>;
+  readonly #list: Statement<[PhaseQuery], ListingRow>;
 
   constructor(db: Database) {
     this.#add = db.prepare('INSERT INTO chamber_phases VALUES (?, ?, ?) ON CONFLICT DO NOTHING');
@@ -98,13 +92,13 @@ export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
            SELECT chamber_id FROM chamber_phases INDEXED BY chambers_by_deadline
            WHERE next_deadline <= @now AND @phase NOT IN ('LOBBY', 'COMMITTED') AND +chamber_id < @before
              AND +chamber_id > (SELECT iif(count(*) = @limit, min(chamber_id), 0) FROM current))
-       SELECT * FROM chambers
+       SELECT listing FROM chambers
        WHERE chamber_id IN (SELECT * FROM current UNION ALL SELECT * FROM overdue) AND ${PHASE_NOW} = @phase
        ORDER BY chamber_id DESC LIMIT @limit`,
     );
   }
 
-  /** Of an event at `at`. */
+  /** Writes what an event at `at` has made of the chamber. */
   write({ chamberId, ends, rounds, isCommitted }: ChamberListing, at: Millis): void {
     if (isCommitted) {
       this.#commit.run(chamberId);
@@ -117,7 +111,7 @@ export class ChamberPhases<ChamberRow extends { readonly chamber_id: number }> {
   }
 
   /** The chambers that are in the phase at `now`, newest first. */
-  list(query: PhaseQuery): readonly ChamberRow[] {
+  list(query: PhaseQuery): readonly ListingRow[] {
     return this.#list.all(query);
   }
 

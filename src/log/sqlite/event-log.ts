@@ -18,10 +18,12 @@ import { PAGE_BYTES, type PageRange } from '../pages.ts';
 import { ReadTurns } from '../read-turns.ts';
 import type { StreamId } from '../stream-id.ts';
 import type { Access } from './access.ts';
+import { ChamberPhases } from './chamber-phases.ts';
+import { DerivedRows } from './derived-tables.ts';
 import type { EventIndex, FlushProgress } from './event-index.ts';
 import { checksumOfLines, lengthOf, SEAL_UNIT } from './line-check.ts';
-import type { Listings } from './listings.ts';
 import type { Memberships } from './memberships.ts';
+import { Registrations } from './registrations.ts';
 import { Snapshots } from './snapshots.ts';
 
 const LINE_BREAK = Buffer.from('\n');
@@ -35,7 +37,6 @@ interface Parts {
   readonly access: Access;
   readonly damages: Damages;
   readonly index: EventIndex;
-  readonly listings: Listings;
   readonly memberships: Memberships;
 }
 
@@ -45,6 +46,9 @@ export class SqliteEventLog implements EventLog {
   readonly damages: Damages;
   readonly #parts: Parts;
   readonly #statements: Statements;
+  readonly #rows: DerivedRows;
+  readonly #phases: ChamberPhases;
+  readonly #registrations: Registrations;
   readonly #snapshots: Snapshots;
   readonly #index: EventIndex;
   readonly #write: (entries: readonly LogEntry[], registrations: readonly Registration[]) => FlushProgress;
@@ -57,6 +61,9 @@ export class SqliteEventLog implements EventLog {
     this.#parts = parts;
     this.#index = parts.index;
     this.#statements = prepare(db);
+    this.#rows = new DerivedRows(db);
+    this.#phases = new ChamberPhases(db);
+    this.#registrations = new Registrations(db);
     this.#snapshots = new Snapshots(db);
     this.#write = db.transaction(this.#writeEntries.bind(this)).immediate;
     this.#position = db.prepare<[], number>('SELECT coalesce(max(position), 0) FROM events').pluck().get() ?? 0;
@@ -106,22 +113,22 @@ export class SqliteEventLog implements EventLog {
   }
 
   #writeEntries(entries: readonly LogEntry[], registrations: readonly Registration[]): FlushProgress {
-    const { listings: rows, memberships } = this.#parts;
     let position = this.#position;
-    for (const { stream, eventId, at, line, signature, nodes, listings, snapshot } of entries) {
+    for (const entry of entries) {
+      const { stream, eventId, at, line, signature, nodes, listings, snapshot } = entry;
       const chamberId = typeof stream === 'number' ? stream : null;
       const account = typeof stream === 'string' ? stream : null;
       const signatureBytes = signature === null ? null : Buffer.from(signature, 'latin1');
       const checksums = [crc32(line), nodes && crc32(nodes)] as const;
       this.#statements.insert.run(++position, chamberId, account, eventId, line, signatureBytes, nodes, ...checksums);
       for (const listing of listings) {
-        rows.write(listing, at);
-        if (listing.table === 'members') memberships.own.delete(listing.did);
+        this.#rows.write(listing);
+        if (listing.kind === 'chamber') this.#phases.write(listing, at);
       }
-      if (chamberId !== null) memberships.known.delete(chamberId);
+      this.#parts.memberships.forget(entry);
       if (snapshot !== undefined) this.#snapshots.write(stream, snapshot);
     }
-    for (const registration of registrations) rows.writeRegistration(registration);
+    for (const registration of registrations) this.#registrations.write(registration);
     return this.#index.writeChunk(entries.length);
   }
 
@@ -136,7 +143,7 @@ export class SqliteEventLog implements EventLog {
   }
 
   #positionOfRegistration(key: string): number | undefined {
-    const found = this.#parts.listings.registration(key);
+    const found = this.#registrations.find(key);
     return found && this.#index.positionOf(found.did, found.event_id);
   }
 

@@ -1,11 +1,13 @@
 // Checks a whole database against its raw lines, read-only and beside a running service: the file, every line and the columns
 // beside it, the derived tables, the index and the log's id.
-import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
-import Database from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import { listingsOf } from '../../../projections/listings.ts';
 import { encodeState, STATE_VERSION } from '../../../projections/snapshot.ts';
 import { LOG_ID, toHex } from '../../vocabulary/values.ts';
+import { DERIVED_TABLES, selectDifferences } from '../derived-tables.ts';
+import { decodeChamber } from '../listing-json.ts';
+import type { ListingRow } from '../lists.ts';
 import {
   EMPTY_STREAM,
   type Fault,
@@ -15,14 +17,13 @@ import {
   type VerifiedStream,
   verifyEvent,
 } from '../stored-stream.ts';
+import { StreamFold } from '../stream-fold.ts';
 import type { StreamId } from '../stream-id.ts';
 import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';
-import { DERIVED_TABLES } from './derived-tables.ts';
+import { DerivedRows, TEMPORARY } from './derived-tables.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
-import { type ChamberRow, fromRow, Listings } from './listings.ts';
-import { migrate } from './migration.ts';
 import { type INDEX_TABLES, SCHEMA_VERSION } from './schema.ts';
 import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
@@ -40,22 +41,18 @@ import {
  */
 export function fsckDatabase(path: string, report: (fault: Fault) => void): FsckSummary {
   const db = openReader(path);
-  requireCurrent(db);
-  const scratch = new Database('');
   try {
-    migrate(scratch);
-    return new Fsck(db, scratch).run(report);
+    requireCurrent(db);
+    return new Fsck(db).run(report);
   } finally {
-    scratch.close();
     db.close();
   }
 }
 
 /** The lines of an earlier schema may lack what is checked. */
-function requireCurrent(db: Database.Database): void {
+function requireCurrent(db: Database): void {
   const version = db.pragma('user_version', { simple: true }) as number;
   if (version === SCHEMA_VERSION) return;
-  db.close();
   throw new Error(`the file has schema ${version}, which the first start of this version migrates`);
 }
 
@@ -65,19 +62,18 @@ interface Checksums {
 }
 
 class Fsck {
-  readonly #db: Database.Database;
-  /** Holds the derived tables as rebuilt from the lines, on disk if they are large. */
-  readonly #scratch: Database.Database;
-  readonly #derived: Listings;
+  readonly #db: Database;
+  readonly #fold: StreamFold<PositionedEvent, VerifiedStream>;
   readonly #faults: Fault[] = [];
-  readonly #badStreams = new Set<StreamId>();
   /** The events of those that are not checked yet, by stream. */
   readonly #snapshots = new Map<StreamId, number>();
 
-  constructor(db: Database.Database, scratch: Database.Database) {
+  constructor(db: Database) {
     this.#db = db;
-    this.#scratch = scratch;
-    this.#derived = new Listings(scratch);
+    this.#fold = new StreamFold<PositionedEvent, VerifiedStream>(
+      (before, stored) => this.#checkEvent(before ?? EMPTY_STREAM, stored),
+      (stored, error) => this.#note(stored, reasonOf(error)),
+    );
   }
 
   run(report: (fault: Fault) => void): FsckSummary {
@@ -90,18 +86,21 @@ class Fsck {
     this.#read('the order of the log', () => this.#checkOrder());
     this.#read('the checksums', () => this.#checkChecksums());
     this.#read('the snapshots', () => this.#readSnapshots());
-    const chambers = this.#read('the chambers', () => this.#checkStreams(chamberEvents(this.#db))) ?? 0;
-    const accounts = this.#read('the accounts', () => this.#checkStreams(accountEvents(this.#db))) ?? 0;
+    this.#read('the chambers', () => this.#checkChambers());
+    this.#read('the accounts', () => {
+      for (const stored of accountEvents(this.#db)) this.#fold.add(stored);
+    });
     this.#read('the signatures', () => this.#checkSignatures());
     this.#read('the registrations', () => this.#checkRegistrations());
     this.#read('the derived tables', () => this.#checkTables());
     this.#read('the phases', () => this.#checkPhases());
     for (const stream of this.#snapshots.keys()) {
-      if (!this.#badStreams.has(stream)) this.#faults.push(derivedFault('snapshots', stream));
+      this.#noteDerived('snapshots', stream);
     }
     this.#read('the index', () => this.#checkIndex());
     const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
     for (const fault of this.#faults.sort((a, b) => orderOf(a) - orderOf(b))) report(fault);
+    const { chambers, accounts } = this.#fold;
     return { logId, events, chambers, accounts, faults: this.#faults.length };
   }
 
@@ -156,40 +155,27 @@ class Fsck {
     }
   }
 
-  /** Returns the number of streams. */
-  #checkStreams(events: Iterable<PositionedEvent>): number {
-    let streams = 0;
-    let current: StreamId | undefined;
-    let verified: VerifiedStream = EMPTY_STREAM;
-    for (const stored of events) {
-      const stream = streamOf(stored);
-      if (stream !== current) {
-        streams++;
-        verified = EMPTY_STREAM;
-        current = stream;
-      }
-      if (!this.#badStreams.has(stream)) verified = this.#checkEvent(verified, stored);
+  /** Their derived rows go to temporary tables, on disk if they are large. */
+  #checkChambers(): void {
+    this.#db.exec(TEMPORARY);
+    const rows = new DerivedRows(this.#db);
+    // The rows are written while the events are read, from other tables.
+    this.#db.unsafeMode(true);
+    for (const stored of chamberEvents(this.#db)) {
+      const folded = this.#fold.add(stored);
+      const chamber = folded?.after.chamber ?? null;
+      if (chamber === null) continue;
+      for (const listing of listingsOf(folded?.before?.chamber ?? null, chamber)) rows.write(listing);
     }
-    return streams;
   }
 
   #checkEvent(before: VerifiedStream, stored: PositionedEvent): VerifiedStream {
-    try {
-      const verified = verifyEvent(before, stored);
-      const { chamber, event } = verified;
-      const key = registrationKey(event);
-      if (key !== undefined) this.#requireRemembered(stored, key);
-      if (chamber !== null) {
-        for (const listing of listingsOf(before.chamber, chamber)) this.#derived.write(listing, chamber.lastAt);
-      }
-      const stream = streamOf(stored);
-      if (this.#snapshots.get(stream) === stored.event_id) this.#checkSnapshot(stream, verified);
-      return verified;
-    } catch (error) {
-      this.#badStreams.add(streamOf(stored));
-      this.#note(stored, reasonOf(error));
-      return before;
-    }
+    const verified = verifyEvent(before, stored);
+    const key = registrationKey(verified.event);
+    if (key !== undefined) this.#requireRemembered(stored, key);
+    const stream = streamOf(stored);
+    if (this.#snapshots.get(stream) === stored.event_id) this.#checkSnapshot(stream, verified);
+    return verified;
   }
 
   #requireRemembered({ account, event_id }: PositionedEvent, key: Buffer): void {
@@ -200,14 +186,8 @@ class Fsck {
 
   #checkTables(): void {
     for (const table of DERIVED_TABLES) {
-      const chambers = new Set([
-        ...unmatched(this.#db, this.#scratch, table),
-        ...unmatched(this.#scratch, this.#db, table),
-      ]);
-      for (const stream of chambers) {
-        if (this.#badStreams.has(stream)) continue;
-        this.#faults.push(derivedFault(table, stream));
-      }
+      const differences = this.#db.prepare<[], number>(selectDifferences(table, 'main', 'temp')).pluck();
+      for (const chamberId of differences.iterate()) this.#noteDerived(table, chamberId);
     }
   }
 
@@ -220,7 +200,7 @@ class Fsck {
     if (row === undefined || state === null || row.version !== STATE_VERSION) return;
     const isRight =
       toHex(row.leaf) === headHash && row.state === encodeState(state) && row.checksum.equals(checksumOf(row));
-    if (!isRight) this.#faults.push(derivedFault('snapshots', stream));
+    if (!isRight) this.#noteDerived('snapshots', stream);
   }
 
   /** A row may be overdue, but not ahead of the log's clock. */
@@ -229,17 +209,15 @@ class Fsck {
     const find = this.#db.prepare<[number], PhaseRow>(
       'SELECT phase, next_deadline FROM chamber_phases WHERE chamber_id = ?',
     );
-    for (const row of this.#scratch.prepare<[], ChamberRow>('SELECT * FROM chambers').iterate()) {
-      const listing = fromRow(row);
-      const { chamberId } = listing;
-      if (this.#badStreams.has(chamberId) || isPhaseRow(listing, find.get(chamberId), now)) continue;
-      this.#faults.push(derivedFault('chamber_phases', chamberId));
+    for (const { listing } of this.#db.prepare<[], ListingRow>('SELECT listing FROM temp.chambers').iterate()) {
+      const chamber = decodeChamber(listing);
+      const { chamberId } = chamber;
+      if (!isPhaseRow(chamber, find.get(chamberId), now)) this.#noteDerived('chamber_phases', chamberId);
     }
-    const isChamber = this.#scratch.prepare<[number]>('SELECT 1 FROM chambers WHERE chamber_id = ?');
-    for (const chamberId of this.#db.prepare<[], number>('SELECT chamber_id FROM chamber_phases').pluck().iterate()) {
-      if (this.#badStreams.has(chamberId) || isChamber.get(chamberId) !== undefined) continue;
-      this.#faults.push(derivedFault('chamber_phases', chamberId));
-    }
+    const strays = this.#db.prepare<[], number>(
+      'SELECT chamber_id FROM chamber_phases WHERE chamber_id NOT IN (SELECT chamber_id FROM temp.chambers)',
+    );
+    for (const chamberId of strays.pluck().iterate()) this.#noteDerived('chamber_phases', chamberId);
   }
 
   #checkSignatures(): void {
@@ -275,9 +253,16 @@ class Fsck {
     }
     for (const [table, query] of Object.entries(INDEX_DIFFERENCES)) {
       for (const stream of this.#db.prepare<[number], StreamId | null>(query).pluck().iterate(watermark)) {
-        if (stream === null || !this.#badStreams.has(stream)) this.#faults.push(derivedFault(table, stream));
+        this.#noteDerived(table, stream);
       }
     }
+  }
+
+  /** Of a bad stream, the fault in its lines says enough. */
+  #noteDerived(table: string, stream: StreamId | null): void {
+    if (stream !== null && this.#fold.badStreams.has(stream)) return;
+    const problem = `table ${table} does not match the log: run chambers rebuild`;
+    this.#faults.push({ position: null, stream, eventId: null, problem });
   }
 
   #note(stored: PositionedEvent | null, problem: string): void {
@@ -301,27 +286,3 @@ const INDEX_DIFFERENCES: Readonly<Record<(typeof INDEX_TABLES)[number], string>>
     UNION SELECT coalesce(chamber_id, account) FROM signatures AS entry LEFT JOIN events USING (position)
       WHERE entry.prefix IS NOT ${prefixOf('events.signature')}`,
 };
-
-function derivedFault(table: string, stream: StreamId | null): Fault {
-  const problem = `table ${table} does not match the log: run chambers rebuild`;
-  return { position: null, stream, eventId: null, problem };
-}
-
-const KEYS = {
-  chambers: 'chamber_id = @chamber_id',
-  ideas: 'chamber_id = @chamber_id AND slot = @slot',
-  members: 'did = @did AND chamber_id = @chamber_id',
-  turns: 'chamber_id = @chamber_id',
-} as const;
-
-interface DerivedRow {
-  readonly chamber_id: number;
-}
-
-/** The chambers of the rows in one database that the other lacks or holds differently. */
-function* unmatched(one: Database.Database, other: Database.Database, table: keyof typeof KEYS): Generator<number> {
-  const find = other.prepare<[DerivedRow], DerivedRow>(`SELECT * FROM ${table} WHERE ${KEYS[table]}`);
-  for (const row of one.prepare<[], DerivedRow>(`SELECT * FROM ${table}`).iterate()) {
-    if (!isDeepStrictEqual(find.get(row), row)) yield row.chamber_id;
-  }
-}

@@ -1,15 +1,14 @@
 // An agent's chambers that are not over, for GET /me/todo. They are kept in memory, in two parts: to read 200 of them from four
 // tables takes several times as long as all else. Why no part is stale: no other process appends to the log, and within the
-// transaction that writes them, each event of a chamber drops what all its members share (`known`), and each row of a member
-// drops that agent's own part (`own`). A chamber that is over stays in own parts; what is shared says that it is over.
+// transaction that writes an event, `forget` drops what all members of its chamber share (`known`) and, if it writes a row of a
+// member, that agent's own part (`own`). A chamber that is over stays in own parts; what is shared says that it is over.
 import type { Database } from 'better-sqlite3';
 import { LRUCache } from 'lru-cache';
 import type { ChamberListing } from '../../../projections/listings.ts';
-import { NO_TURNS, type TurnPhase, type Turns } from '../../../projections/phase.ts';
 import type { Membership } from '../../../projections/todo.ts';
-import type { Millis } from '../../vocabulary/values.ts';
+import { decodeChamber, decodeTurns } from '../listing-json.ts';
+import type { LogEntry } from '../log.ts';
 import type { EventIndex } from './event-index.ts';
-import { type ChamberRow, fromRow } from './listings.ts';
 
 /** About 700 bytes each. */
 const CHAMBERS_KNOWN_MAX = 32_768;
@@ -29,9 +28,9 @@ interface KnownChamber extends Omit<Membership, 'member'> {
 }
 
 export class Memberships {
-  readonly known = new LRUCache<number, KnownChamber>({ max: CHAMBERS_KNOWN_MAX });
+  readonly #known = new LRUCache<number, KnownChamber>({ max: CHAMBERS_KNOWN_MAX });
   /** By DID. */
-  readonly own = new LRUCache<string, readonly OwnMembership[]>({
+  readonly #own = new LRUCache<string, readonly OwnMembership[]>({
     maxSize: OWN_SIZE_MAX,
     sizeCalculation: ({ length }) => length + 1,
   });
@@ -45,12 +44,12 @@ export class Memberships {
 
   /** Newest first. */
   list(did: string, limit: number): readonly Membership[] {
-    const own = this.own.get(did) ?? this.#readOwn(did, limit);
-    const unknown = own.flatMap(({ chamberId }) => (this.known.has(chamberId) ? [] : [chamberId]));
+    const own = this.#own.get(did) ?? this.#readOwn(did, limit);
+    const unknown = own.flatMap(({ chamberId }) => (this.#known.has(chamberId) ? [] : [chamberId]));
     if (unknown.length > 0) this.#read(unknown);
     const memberships: Membership[] = [];
     for (const { chamberId, member } of own) {
-      const known = this.known.get(chamberId);
+      const known = this.#known.get(chamberId);
       if (known === undefined || known.chamber.isCommitted) continue;
       const { chamber, turns, lastEventId } = known;
       memberships.push({ chamber, member, turns, lastEventId });
@@ -67,23 +66,28 @@ export class Memberships {
         member: { did, turnOrder, hasCommitted: hasCommitted === 1, hasRevealed: hasRevealed === 1 },
       };
     });
-    if (own.length < limit) this.own.set(did, own);
+    if (own.length < limit) this.#own.set(did, own);
     return own;
   }
 
   #read(chamberIds: readonly number[]): void {
     for (const row of this.#statements.chambers.all(JSON.stringify(chamberIds))) {
-      const { turn_phase: phase, turn_order: count, since, turn_pace: pace, indexed_event_id: indexed } = row;
-      const own = pace === null ? {} : (JSON.parse(pace) as Omit<Turns, 'phase' | 'count' | 'since'>);
-      const turns = since === null ? null : { ...NO_TURNS, phase, count: count ?? 0, since, ...own };
-      const lastEventId = this.#index.lastEventId(row.chamber_id, indexed);
-      this.known.set(row.chamber_id, { chamber: fromRow(row), turns, lastEventId, members: [] });
+      const { chamber_id: id, listing, turn, indexed_event_id: indexed } = row;
+      const turns = turn === null ? null : decodeTurns(turn);
+      const lastEventId = this.#index.lastEventId(id, indexed);
+      this.#known.set(id, { chamber: decodeChamber(listing), turns, lastEventId, members: [] });
     }
+  }
+
+  /** Must be called in the transaction that writes the event. */
+  forget({ stream, listings }: Pick<LogEntry, 'stream' | 'listings'>): void {
+    if (typeof stream === 'number') this.#known.delete(stream);
+    for (const listing of listings) if (listing.kind === 'member') this.#own.delete(listing.did);
   }
 
   /** Undefined if the chamber has no member of that turn order. */
   memberAt(chamberId: number, turnOrder: number): string | undefined {
-    const members = this.known.get(chamberId)?.members;
+    const members = this.#known.get(chamberId)?.members;
     const known = members?.[turnOrder];
     if (known !== undefined) return known;
     const did = this.#statements.memberAt.get(chamberId, turnOrder);
@@ -94,11 +98,10 @@ export class Memberships {
 
 type OwnRow = [chamberId: number, turnOrder: number | null, hasCommitted: number, hasRevealed: number];
 
-interface KnownChamberRow extends ChamberRow {
-  readonly turn_phase: TurnPhase | null;
-  readonly turn_order: number | null;
-  readonly since: Millis | null;
-  readonly turn_pace: string | null;
+interface KnownChamberRow {
+  readonly chamber_id: number;
+  readonly listing: string;
+  readonly turn: string | null;
   readonly indexed_event_id: number | null;
 }
 
@@ -110,13 +113,12 @@ function prepare(db: Database) {
     own: db
       .prepare<[string, number], OwnRow>(
         `SELECT chamber_id, turn_order, has_committed, has_revealed FROM members INDEXED BY members_open
-         WHERE did = ? AND is_open = 1 ORDER BY chamber_id DESC LIMIT ?`,
+         WHERE did = ? AND is_open ORDER BY chamber_id DESC LIMIT ?`,
       )
       .raw(),
     // The + takes the type of the id away: with it the index of stream_events, of no type, would not be used.
     chambers: db.prepare<[string], KnownChamberRow>(
-      `SELECT chambers.*, turns.phase AS turn_phase, turn_order, since, turns.pace AS turn_pace,
-         (SELECT max(event_id) FROM stream_events WHERE stream = +chambers.chamber_id) AS indexed_event_id
+      `SELECT chamber_id, listing, turn, (SELECT max(event_id) FROM stream_events WHERE stream = +chambers.chamber_id) AS indexed_event_id
        FROM json_each(?) AS asked CROSS JOIN chambers ON chambers.chamber_id = asked.value LEFT JOIN turns USING (chamber_id)`,
     ),
     memberAt: db

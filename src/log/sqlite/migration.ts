@@ -2,7 +2,7 @@
 // process that is killed resumes at the next start. Lines, signatures and tree nodes stay as they are, byte for byte.
 //  1. One transaction adds the columns and tables of the lines; from then on older releases refuse the file.
 //  2. Every event gets its checksums, a batch in a transaction.
-//  3. One transaction makes the derived tables from the lines.
+//  3. One transaction makes the derived tables from the lines. It is all that a file of schema 6 needs.
 import { isUtf8 } from 'node:buffer';
 import { crc32 } from 'node:zlib';
 import type { Database, Statement } from 'better-sqlite3';
@@ -29,7 +29,7 @@ const SCHEMA_OF_0_1 = 2;
 const SCHEMA_WITH_MEMBERS = 4;
 /** Step 1 is done. */
 const SEALING = 5;
-/** It had no published tree. */
+/** It had no published tree, and a column for each member of a listing. */
 const SCHEMA_WITH_PHASES = 6;
 
 /** Schemas that can be migrated; the others were in no release. */
@@ -63,23 +63,18 @@ export function migrate(db: Database, onMigration: OnMigration = () => {}): void
   requireOwnTables(db);
   if (version === SCHEMA_VERSION) return;
   if (!EARLIER_SCHEMAS.includes(version)) throw new Error(`the file has schema ${version}, which no release wrote`);
-  if (version === SCHEMA_WITH_PHASES) db.transaction(() => addPublishedTree(db)).immediate();
-  else migrateEarlier(db, version, onMigration);
-}
-
-/** The publisher makes its tiles, bit by bit. */
-function addPublishedTree(db: Database): void {
-  db.exec(PUBLISHED_TREE);
-  db.pragma(`user_version = ${SCHEMA_VERSION}`);
+  migrateEarlier(db, version, onMigration);
 }
 
 function migrateEarlier(db: Database, version: number, onProgress: OnMigration): void {
   if (version < SEALING) db.transaction(() => addTables(db, version)).immediate();
-  sealEvents(db, onProgress);
+  if (version <= SEALING) sealEvents(db, onProgress);
   db.transaction(() => {
     makeTables(db, onProgress);
     db.prepare('DELETE FROM meta WHERE name = ?').run(SEALED_THROUGH);
-    addPublishedTree(db);
+    // The publisher makes its tiles, bit by bit.
+    db.exec(PUBLISHED_TREE);
+    db.pragma(`user_version = ${SCHEMA_VERSION}`);
   }).immediate();
 }
 
@@ -211,8 +206,13 @@ function makeTables(db: Database, onProgress: OnMigration): void {
   );
   // A damaged chamber is no reason to keep the service from the others. Its row was right before.
   const keep = db.prepare(
-    `INSERT OR REPLACE INTO chambers SELECT chamber_id, name, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
-       allocate_commit_deadline, allocate_reveal_deadline, member_count, turn_seconds, max_members, is_committed, is_settled, NULL
+    `INSERT OR REPLACE INTO chambers SELECT chamber_id, creator_did, lobby_deadline, proposal_deadline, debate_deadline,
+       allocate_commit_deadline, allocate_reveal_deadline, is_committed, is_settled,
+       json_object('chamberId', chamber_id, 'name', name, 'creatorDid', creator_did, 'deadlines', json_object(
+           'lobbyDeadline', lobby_deadline, 'proposalDeadline', proposal_deadline, 'debateDeadline', debate_deadline,
+           'allocateCommitDeadline', allocate_commit_deadline, 'allocateRevealDeadline', allocate_reveal_deadline),
+         'memberCount', member_count, 'turnSeconds', turn_seconds, 'isCommitted', json(iif(is_committed, 'true', 'false')),
+         'isSettled', json(iif(is_settled, 'true', 'false')), 'maxMembers', max_members)
      FROM earlier WHERE chamber_id = ?`,
   );
   for (const chamberId of damaged) keep.run(chamberId);

@@ -9,7 +9,7 @@ const PHASE_STEP_PAUSE_MS = 20;
 
 export class PhaseSteps {
   readonly #access: Access;
-  readonly #phases: ChamberPhases<{ readonly chamber_id: number }>;
+  readonly #phases: ChamberPhases;
   #next: NodeJS.Timeout | undefined;
 
   constructor(access: Access) {

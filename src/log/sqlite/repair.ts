@@ -5,10 +5,11 @@ import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { leafHash } from '../../crypto/merkle.ts';
 import { toHex } from '../../vocabulary/values.ts';
+import type { DerivedTableName } from '../derived-tables.ts';
 import { streamOf } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import { type DatabaseFile, openDatabaseFile, reasonOf } from './database-file.ts';
-import { type DERIVED_TABLES, deriveTables } from './derived-tables.ts';
+import { deriveTables } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
 import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, INDEX_TABLES, INDEXES } from './schema.ts';
@@ -61,7 +62,7 @@ function requireConsecutive(db: Database): void {
   throw new Error(`the events of ${stream} are not consecutive: chambers fsck reports the damage`);
 }
 
-function count(db: Database, table: (typeof DERIVED_TABLES)[number]): number {
+function count(db: Database, table: DerivedTableName): number {
   return db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
 }
 

@@ -8,7 +8,6 @@ import { Access } from './access.ts';
 import { cannotOpen, type DatabaseFile, openDatabaseFile } from './database-file.ts';
 import { EventIndex } from './event-index.ts';
 import { SqliteEventLog } from './event-log.ts';
-import { Listings } from './listings.ts';
 import { SqliteLists } from './lists.ts';
 import { Memberships } from './memberships.ts';
 import { SqliteMeta } from './meta.ts';
@@ -41,7 +40,6 @@ function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: Sqli
   const { db } = file;
   const index = new EventIndex(db);
   const memberships = new Memberships(db, index);
-  const listings = new Listings(db);
   const phases = new PhaseSteps(access);
   const meta = new SqliteMeta(access, phases);
   const logId = meta.read('log_id') ?? '';
@@ -49,7 +47,7 @@ function compose(file: DatabaseFile, { onCorruption = () => {}, onDamage }: Sqli
   requireNotMoved(meta.read(MOVED_TO));
   const damages = new Damages(onDamage);
   return {
-    log: new SqliteEventLog(logId, { access, damages, index, listings, memberships }),
+    log: new SqliteEventLog(logId, { access, damages, index, memberships }),
     tree: new SqlitePublishedTree({ logId, access, damages }),
     lists: new SqliteLists(access, memberships),
     meta,

@@ -8,7 +8,7 @@ import type { Millis } from '../../../src/vocabulary/values.ts';
 import type { MemoryDatabase } from './memory-database.ts';
 import type { Network } from './memory-store.ts';
 
-type Row<Table extends Listing['table']> = Extract<Listing, { readonly table: Table }>;
+type Row<Kind extends Listing['kind']> = Extract<Listing, { readonly kind: Kind }>;
 
 export class MemoryLists implements ReadModel {
   readonly #database: MemoryDatabase;
@@ -77,7 +77,7 @@ export class MemoryLists implements ReadModel {
         .slice(0, limit)
         .map((chamber) => ({
           chamber,
-          member: members.get(chamber.chamberId) as Row<'members'>,
+          member: members.get(chamber.chamberId) as Row<'member'>,
           turns: turns.get(chamber.chamberId) ?? null,
           lastEventId: this.#database.head(chamber.chamberId),
         }));
@@ -98,7 +98,7 @@ export class MemoryLists implements ReadModel {
 
   listMembersAt(seats: readonly Seat[]): Promise<readonly (string | null)[]> {
     return this.#read('listMembersAt', () => {
-      const members = this.#rows('members').filter(({ turnOrder }) => turnOrder !== null);
+      const members = this.#rows('member').filter(({ turnOrder }) => turnOrder !== null);
       const memberAt = ([chamberId, turnOrder]: Seat) =>
         members.find((row) => row.chamberId === chamberId && row.turnOrder === turnOrder)?.did ?? null;
       return seats.map(memberAt);
@@ -134,20 +134,20 @@ export class MemoryLists implements ReadModel {
 
   /** Newest first. */
   #chambers(): readonly ChamberListing[] {
-    const latest = new Map(this.#rows('chambers').map((row) => [row.chamberId, row]));
+    const latest = new Map(this.#rows('chamber').map((row) => [row.chamberId, row]));
     return [...latest.values()].sort((one, other) => other.chamberId - one.chamberId);
   }
 
   #ideas(): IdeaListing[] {
     return [
       ...new Map(
-        this.#rows('ideas').map((row) => [`${row.idea.chamberId} ${row.idea.slot} ${row.idea.ticker}`, row]),
+        this.#rows('idea').map((row) => [`${row.idea.chamberId} ${row.idea.slot} ${row.idea.ticker}`, row]),
       ).values(),
     ];
   }
 
-  #membersOf(did: string): readonly Row<'members'>[] {
-    return this.#rows('members').filter((row) => row.did === did);
+  #membersOf(did: string): readonly Row<'member'>[] {
+    return this.#rows('member').filter((row) => row.did === did);
   }
 
   #joinedBy(did: string): readonly number[] {
@@ -156,9 +156,9 @@ export class MemoryLists implements ReadModel {
   }
 
   /** In the order of their commits. */
-  #rows<Table extends Listing['table']>(table: Table): readonly Row<Table>[] {
+  #rows<Kind extends Listing['kind']>(kind: Kind): readonly Row<Kind>[] {
     const rows = this.#database.entries.flatMap(({ listings }) => listings);
-    return rows.filter((row): row is Row<Table> => row.table === table);
+    return rows.filter((row): row is Row<Kind> => row.kind === kind);
   }
 }
 

@@ -66,7 +66,7 @@ describe('another node', () => {
   it('is told which streams have grown, and of the agents whose chambers they are', async () => {
     const { writer, woken } = await openNodes([]);
     const member = {
-      table: 'members',
+      kind: 'member',
       chamberId: 1,
       did: 'did:key:zBob',
       turnOrder: 0,

@@ -27,7 +27,7 @@ function listing(chamberId: number, isCommitted = false): ChamberListing {
     allocateRevealDeadline: reveal as number,
   };
   return {
-    table: 'chambers',
+    kind: 'chamber',
     chamberId,
     name: `Chamber ${chamberId}`,
     creatorDid: `did:key:${chamberId % 5}`,

@@ -112,8 +112,8 @@ describe('fsck', () => {
   });
 
   it.each([
-    ['changed', 'UPDATE chambers SET name = ?'],
-    ['missing', 'DELETE FROM chambers WHERE name <> ?'],
+    ['changed', 'UPDATE chambers SET listing = ?'],
+    ['missing', 'DELETE FROM chambers WHERE creator_did <> ?'],
   ])('names the chamber whose derived row is %s', (_title, sql) => {
     const { path, chamberId } = written;
     tamper(path, sql, 'Somebody else’s');

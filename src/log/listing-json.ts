@@ -1,24 +1,19 @@
-// How rows of chambers and turns are stored: those of chambers that end phases at their deadlines only look as in earlier releases.
+// The JSON of rows of chambers and turns. Where a chamber ends its phases at its deadlines only, it is that of earlier releases, so
+// that their rows stay as they are.
 import type { ChamberListing } from '../../projections/listings.ts';
 import { NO_TURNS, type Turns } from '../../projections/phase.ts';
 
-type Pace = Pick<ChamberListing, 'rounds' | 'movesPerTurn'>;
+const NO_PACE: Pick<ChamberListing, 'rounds' | 'movesPerTurn'> = { rounds: null, movesPerTurn: null };
 
-const NO_PACE: Pace = { rounds: null, movesPerTurn: null };
-
-export function isPaced({ rounds, movesPerTurn }: Pace): boolean {
-  return rounds !== null || movesPerTurn !== null;
-}
-
-export function encodeChamber(listing: ChamberListing): string {
-  if (isPaced(listing)) return JSON.stringify(listing);
-  const { ends: _, rounds: _rounds, movesPerTurn: _moves, ...plain } = listing;
-  return JSON.stringify(plain);
+export function encodeChamber({ kind: _, ...listing }: ChamberListing): string {
+  const { ends: _ends, rounds, movesPerTurn, ...plain } = listing;
+  // Earlier releases have written the name of the table.
+  return JSON.stringify({ table: 'chambers', ...(rounds === null && movesPerTurn === null ? plain : listing) });
 }
 
 export function decodeChamber(text: string): ChamberListing {
-  const listing = JSON.parse(text) as ChamberListing;
-  return { ...NO_PACE, ...listing, ends: listing.ends ?? listing.deadlines };
+  const { table: _, ...listing } = JSON.parse(text) as ChamberListing & { readonly table: string };
+  return { ...NO_PACE, ...listing, kind: 'chamber', ends: listing.ends ?? listing.deadlines };
 }
 
 interface PlainTurns extends Pick<Turns, 'phase' | 'since'> {
@@ -32,7 +27,7 @@ export function encodeTurns(turns: Turns): string {
 }
 
 /** Whether the turns say no more than whose turn it is since when. */
-export function isPlain({ silent, spoken, missed }: Turns): boolean {
+function isPlain({ silent, spoken, missed }: Turns): boolean {
   return silent === 0 && spoken === null && missed.length === 0;
 }
 
