@@ -55,7 +55,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   demo: ['vocabulary', 'crypto', 'projections', 'client', 'reading', 'process'],
   // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.
   cli: [
-    ...[...PURE, 'keys', 'log', 'config', 'process', 'http', 'relayer', 'reading', 'service'],
+    ...[...PURE, 'keys', 'log', 'config', 'process', 'http', 'relayer', 'publisher', 'reading', 'service'],
     ...['client', 'audit', 'mcp', 'demo', 'doctor', 'main'],
   ],
   // The npm packages: parts of the program by themselves.

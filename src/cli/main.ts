@@ -9,6 +9,7 @@ import { explain } from './explain.ts';
 import { keyCommands } from './key-commands.ts';
 import { logCommands } from './log-commands.ts';
 import { moveCommands } from './move-commands.ts';
+import { newLogCommand } from './new-log.ts';
 import { EXIT, printError } from './output.ts';
 import { serviceCommands } from './service-commands.ts';
 import { checkVariables } from './variables.ts';
@@ -17,6 +18,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
   ...adminCommands,
   ...keyCommands,
+  newLogCommand,
   ...contractsCommands,
   ...agentCommands,
   ...chamberCommands,

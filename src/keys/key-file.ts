@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Millis } from '../vocabulary/values.ts';
-import { parseKeys, type ServiceKeys, withNewKeys } from './service-keys.ts';
+import { parseKeys, type ServiceKeys, withLogId, withNewKeys } from './service-keys.ts';
 
 const OWNER_ONLY = { flag: 'wx', mode: 0o600, flush: true } as const;
 const GROUP_AND_OTHERS = 0o077;
@@ -58,6 +58,26 @@ export function rotateKeyFile(
     rmSync(draft, { force: true });
   }
   return readKeyFile(path, logId) as ServiceKeys;
+}
+
+/** Writes the keys in the file as those of another log, which was made from theirs: to `target`, which may be the file itself. */
+export function bequeathKeyFile(path: string, target: string, logId: string): ServiceKeys {
+  const before = readText(path);
+  if (before === undefined) throw new Error(`${path} not found`);
+  const draft = `${target}.${randomBytes(4).toString('hex')}`;
+  try {
+    writeFileSync(draft, withLogId(before, logId), OWNER_ONLY);
+    renameSync(draft, target);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return readKeyFile(target, logId) as ServiceKeys;
+}
+
+/** The keys in the file, of whichever log; undefined where there is none. Throws an Error of one line. */
+export function readAnyKeyFile(path: string): ServiceKeys | undefined {
+  const text = readText(path);
+  return text === undefined ? undefined : parseKeys(text);
 }
 
 /** Keys for a log that ends with the process. */

@@ -146,6 +146,12 @@ interface NewKeys {
   readonly until: Millis;
 }
 
+/** The text of a key file with the same keys for another log. */
+export function withLogId(before: string, logId: string): string {
+  const file: KeyFile = { ...parseFile(before), logId };
+  return `${JSON.stringify(file, null, 2)}\n`;
+}
+
 /** The text of a key file with one more key for each use; `before` is the text of the file that it replaces. */
 export function withNewKeys(before: string | undefined, { logId, seeds, now, until }: NewKeys): string {
   const earlier = before === undefined ? [] : parseFile(before).keys;

@@ -12,6 +12,11 @@ export interface StoredCheckpoint {
   readonly note: string;
 }
 
+/** A log that another one is made from, with the last checkpoint that was published of it. */
+export interface FormerLog extends StoredCheckpoint {
+  readonly logId: string;
+}
+
 export interface PlacedEvent {
   readonly stream: StreamId;
   readonly eventId: number;

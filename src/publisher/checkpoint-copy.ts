@@ -75,30 +75,44 @@ const ADVICE =
 export async function requireExtends(path: string, { log, tree, keys }: CheckedLog): Promise<void> {
   const note = readCheckpointCopy(path);
   if (note === undefined) return;
-  const copy = openCopy(note, log.logId, keys);
-  if (copy === undefined) throw new Error(`${path} is not a checkpoint of this log: move it away if it was damaged`);
-  const lines = await log.lastPlace();
-  if (lines < copy.size) {
+  const copy = openCopy(note, keys);
+  if (copy === undefined) {
     throw new Error(
-      `the log has ${lines} lines, and ${path} is a checkpoint that was published over ${copy.size}: ${ADVICE}`,
+      `${path} is not a checkpoint that the keys of this log have signed: move it away if it was damaged`,
     );
   }
-  if (Buffer.compare(await rootAt(copy.size, tree), copy.root) === 0) return;
-  throw new Error(
-    `the checkpoint ${path} was published over other lines than the first ${copy.size} of the log: ${ADVICE}`,
-  );
+  const { logId, size } = copy;
+  if (logId !== log.logId) {
+    // This node's copy is of the log that this one was made from on another node.
+    if (((await tree.checkpoint(logId))?.size ?? 0) >= size) return;
+    throw new Error(`${path} is a checkpoint of log ${logId}, and the database holds log ${log.logId}: ${ADVICE}`);
+  }
+  const lines = await log.lastPlace();
+  if (lines < size) {
+    throw new Error(
+      `the log has ${lines} lines, and ${path} is a checkpoint that was published over ${size}: ${ADVICE}`,
+    );
+  }
+  if (Buffer.compare(await rootAt(size, tree), copy.root) === 0) return;
+  throw new Error(`the checkpoint ${path} was published over other lines than the first ${size} of the log: ${ADVICE}`);
 }
 
-/** Its origin was fixed at the first use, whatever the service's address is now; it ends with the log's id. */
-export function openCopy(note: string, logId: string, keys: CheckedLog['keys']): Checkpoint | undefined {
-  const [origin = ''] = note.slice(0, NOTE_BYTES_MAX).split('\n', 1);
-  if (!origin.endsWith(`/log/${logId}`) || !isKeyName(origin)) return undefined;
+interface CheckpointCopy extends Checkpoint {
+  readonly logId: string;
+}
+
+/** The origin was fixed at the first use, whatever the service's address is now; it ends with the log's id. */
+export function openCopy(note: string, keys: CheckedLog['keys']): CheckpointCopy | undefined {
+  const [, origin = '', logId = ''] = ORIGIN.exec(note.slice(0, NOTE_BYTES_MAX)) ?? [];
+  if (!isKeyName(origin)) return undefined;
   for (const key of keys) {
     const opened = openCheckpoint(note, checkpointKey(origin, key));
-    if (opened !== undefined) return opened;
+    if (opened !== undefined) return { ...opened, logId };
   }
   return undefined;
 }
+
+const ORIGIN = /^([^\n]+\/log\/([0-9a-f]{32}))\n/;
 
 /** The copy may be of a checkpoint that the database has no longer, and its lines still be there. */
 async function rootAt(size: number, tree: PublishedTree): Promise<Uint8Array> {

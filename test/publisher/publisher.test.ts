@@ -314,6 +314,16 @@ describe('the publisher', () => {
       );
     });
 
+    it('refuses the checkpoint of another log, unless this one was made from it', async () => {
+      const { opened, file, note = '' } = await copied(3);
+      const another = { ...opened, log: { ...opened.log, logId: '1'.repeat(32), lastPlace: async () => 9 } };
+      await expect(requireExtends(file, { ...another, keys })).resolves.toBeUndefined();
+      const unrelated = { ...another, tree: { ...opened.tree, checkpoint: async () => ({ size: 2, note }) } };
+      await expect(requireExtends(file, { ...unrelated, keys })).rejects.toThrow(
+        `is a checkpoint of log ${opened.log.logId}, and the database holds log 1111`,
+      );
+    });
+
     it('refuses a log with other lines, and a file that is no checkpoint of the log', async () => {
       const { opened, file, note = '' } = await copied(3);
       const other = store(':memory:');
@@ -323,9 +333,11 @@ describe('the publisher', () => {
       const grown = { log: { logId: opened.log.logId, lastPlace: async () => 4 }, tree: other.tree };
       await expect(requireExtends(file, { ...grown, keys })).rejects.toThrow('over other lines than the first 3');
       writeFileSync(file, note.replace('\n3\n', '\n2\n'));
-      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow('is not a checkpoint of this log');
+      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow(
+        'is not a checkpoint that the keys of this log',
+      );
       writeFileSync(file, '');
-      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow('is not a checkpoint of this log');
+      await expect(requireExtends(file, { ...opened, keys })).rejects.toThrow('is not a checkpoint that the keys');
     });
   });
 });

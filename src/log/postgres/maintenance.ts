@@ -4,6 +4,7 @@ import type { Client } from 'pg';
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { DERIVED_TABLES, selectDifferences } from '../derived-tables.ts';
 import { MOVED_TO } from '../moved.ts';
+import type { FormerLog } from '../published-tree.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
 import { foldLog } from './fold.ts';
@@ -93,7 +94,10 @@ export function throwFault({ stream, eventId, problem }: Fault): never {
 }
 
 /** An operator runs it on a restored copy before a node is started on that. Under another id, a log that has moved may take events again. */
-export async function renewPostgres(url: string): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
+export async function renewPostgres(
+  url: string,
+  former?: FormerLog,
+): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
   return withLog(url, 'READ COMMITTED', async (client) => {
     const logId = randomBytes(16).toString('hex');
     const { rows } = await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'log_id'");
@@ -106,6 +110,13 @@ export async function renewPostgres(url: string): Promise<{ readonly logId: stri
     await client.query('DELETE FROM meta WHERE name = $1', [MOVED_TO]);
     // The tree is published anew, under the new name.
     await client.query('DELETE FROM tiles');
+    if (former !== undefined) {
+      await client.query(
+        `INSERT INTO checkpoints VALUES ($1, $2, $3)
+         ON CONFLICT (log_id) DO UPDATE SET size = excluded.size, note = excluded.note`,
+        [former.logId, former.size, former.note],
+      );
+    }
     await client.query(`DROP TRIGGER IF EXISTS ${MOVED_TRIGGER} ON events`);
     return { logId, copiedFrom };
   });

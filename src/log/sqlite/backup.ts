@@ -5,6 +5,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from '
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { MOVED_TO } from '../moved.ts';
+import type { FormerLog } from '../published-tree.ts';
 import { createPrivate, openDatabaseFile, reasonOf } from './database-file.ts';
 import { openReader, readMeta } from './stored-events.ts';
 
@@ -55,18 +56,18 @@ function makeNewLog(path: string): BackupSummary {
 }
 
 /** For a file that was restored by other means than a backup of ours, while no service runs on it. */
-export function renewFile(path: string): RenewedId {
+export function renewFile(path: string, former?: FormerLog): RenewedId {
   openReader(path).close();
   const file = openDatabaseFile(path);
   try {
-    return renewLogId(file.db);
+    return renewLogId(file.db, former);
   } finally {
     file.close();
   }
 }
 
 /** Also of a log that has moved: under another id it may take events again. */
-function renewLogId(db: Database.Database): RenewedId {
+function renewLogId(db: Database.Database, former?: FormerLog): RenewedId {
   const logId = randomBytes(16).toString('hex');
   const copiedFrom = readMeta(db, 'log_id') ?? '';
   const write = db.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)');
@@ -76,6 +77,10 @@ function renewLogId(db: Database.Database): RenewedId {
     db.prepare('DELETE FROM meta WHERE name = ?').run(MOVED_TO);
     // The tree is published anew, under the new name.
     db.exec('DELETE FROM tiles');
+    if (former !== undefined) {
+      const { logId: formerId, size, note } = former;
+      db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)').run(formerId, size, note);
+    }
   }).immediate();
   return { logId, copiedFrom };
 }

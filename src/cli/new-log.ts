@@ -1,0 +1,63 @@
+// Goes on with a database under a new logId, after a restore that is behind what was published: the old log's last checkpoint stays
+// public, and its keys go on signing, so that whoever holds something of the old log can still prove it.
+import { readConfig } from '../config.ts';
+import { bequeathKeyFile, defaultKeyFile, readAnyKeyFile } from '../keys/key-file.ts';
+import { isPostgres } from '../log/postgres/database-url.ts';
+import type { FormerLog } from '../log/published-tree.ts';
+import { checkpointCopyPath, openCopy, readCheckpointCopy } from '../publisher/checkpoint-copy.ts';
+import type { CommandSpec } from './command.ts';
+import { CommandError, printMembers, printNotice } from './output.ts';
+
+export const newLogCommand: CommandSpec = {
+  name: 'new-log',
+  summary:
+    'Goes on with a restored database as another log, while no service runs on it, and keeps the last checkpoint',
+  options: { '--key-file <file>': 'the key file (default: SERVICE_KEY_FILE, or the one beside the database)' },
+  examples: ['new-log', 'new-log --key-file=/etc/chambers/keys.json'],
+  run: async ({ options: { 'key-file': named }, isJson }) => {
+    const { DATABASE_URL, DATABASE_PATH, SERVICE_KEY_FILE } = readConfig(process.env);
+    const database = DATABASE_URL ?? DATABASE_PATH;
+    const configured = named ?? SERVICE_KEY_FILE;
+    const before = configured ?? defaultKeyFile(DATABASE_PATH, await readLogId(database));
+    const keys = readAnyKeyFile(before);
+    if (keys === undefined) throw new CommandError('usage', `${before} not found: name the key file with --key-file`);
+    const copy = checkpointCopyPath(before);
+    const note = readCheckpointCopy(copy);
+    const opened = note === undefined ? undefined : openCopy(note, keys.all('checkpoints'));
+    if (note !== undefined && opened === undefined) {
+      throw new CommandError('usage', `${copy} is not a checkpoint that the keys in ${before} have signed`);
+    }
+    const former: FormerLog | undefined = opened && { logId: opened.logId, size: opened.size, note: note as string };
+    const renewed = await renew(database, former);
+    const keyFile = configured ?? defaultKeyFile(DATABASE_PATH, renewed.logId);
+    bequeathKeyFile(before, keyFile, renewed.logId);
+    const published = { formerLog: former?.logId ?? null, formerSize: former?.size ?? null };
+    printMembers(isJson, { ...renewed, keyFile, ...published });
+    printNotice(
+      isJson,
+      'With several nodes, copy the key file to each of them. Consumers of the old log get 409, and begin anew.',
+    );
+  },
+};
+
+async function readLogId(database: string): Promise<string> {
+  if (isPostgres(database)) {
+    const { openPostgresStore } = await import('../log/postgres/store.ts');
+    const store = await openPostgresStore({ url: database, connectionsMax: 1 });
+    await store.close();
+    return store.log.logId;
+  }
+  const { openReader, readMeta } = await import('../log/sqlite/stored-events.ts');
+  const db = openReader(database);
+  try {
+    return readMeta(db, 'log_id') ?? '';
+  } finally {
+    db.close();
+  }
+}
+
+async function renew(database: string, former: FormerLog | undefined) {
+  const { renewFile } = await import('../log/sqlite/backup.ts');
+  const { renewPostgres } = await import('../log/postgres/maintenance.ts');
+  return isPostgres(database) ? await renewPostgres(database, former) : renewFile(database, former);
+}
