@@ -1,7 +1,14 @@
 // A chamber's state as a fold of its events: immutable, and derived from the lines alone.
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
-import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
+import {
+  type Admission,
+  type Allocation,
+  DEADLINES,
+  type DeadlineName,
+  type Hex,
+  type Millis,
+} from '../src/vocabulary/values.ts';
 import { endsAfter, type PaceState } from './pace.ts';
 import { afterPass, afterSpeech, NO_TURNS, type Turns } from './phase.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
@@ -27,6 +34,8 @@ export interface ChamberState extends PaceState {
   readonly creatorDid: string;
   readonly minBackersForGraduation: number;
   readonly topic: string | null;
+  /** Who may join, with the agents that were added; null: everybody. */
+  readonly admission: Admission | null;
   /** By slot, which starts at 1. */
   readonly ideas: readonly Idea[];
   /** Commitment by DID. */
@@ -47,6 +56,10 @@ export function evolveChamber(state: ChamberState | null, event: ChamberEvent): 
 function withFact(state: ChamberState, event: Exclude<ChamberEvent, Created>): ChamberState {
   const next = advance(state, event);
   switch (event.type) {
+    case 'chamber.admitted': {
+      const dids = [...(state.admission?.dids ?? []), event.payload.did];
+      return { ...next, admission: { ...state.admission, dids } };
+    }
     case 'chamber.joined':
       return { ...next, members: [...state.members, event.did] };
     case 'chamber.proposed': {
@@ -88,6 +101,7 @@ function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): Ch
     endedBy: state.endedBy,
     minBackersForGraduation: state.minBackersForGraduation,
     topic: state.topic,
+    admission: state.admission,
     maxMembers: state.maxMembers,
     turnSeconds: state.turnSeconds,
     rounds: state.rounds,
@@ -113,7 +127,7 @@ type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
 
 function created(event: Created): ChamberState {
   const { name, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
-  const { rounds = null, movesPerTurn = null } = event.payload;
+  const { rounds = null, movesPerTurn = null, admission = null } = event.payload;
   const millis = DEADLINES.map((deadline) => [deadline, Date.parse(event.payload.deadlines[deadline])]);
   const deadlines = Object.fromEntries(millis) as Record<DeadlineName, Millis>;
   return {
@@ -125,6 +139,7 @@ function created(event: Created): ChamberState {
     endedBy: {},
     minBackersForGraduation,
     topic,
+    admission,
     maxMembers,
     turnSeconds,
     rounds,

@@ -1,5 +1,6 @@
 // The views behind the read endpoints, made from the folded state and the clock (specification, Resources and their fields).
 import {
+  type Admission,
   type Allocation,
   DEADLINES,
   type Deadlines,
@@ -68,6 +69,8 @@ export interface ChamberView {
   readonly rounds: Rounds | null;
   /** Extension. */
   readonly movesPerTurn: number | null;
+  /** Extension: who may join, the agents that were added included; null: everybody. */
+  readonly admission: Admission | null;
   /** Extension: when each phase ended or will end at the latest, as known now. */
   readonly ends: EndsView;
   readonly members: readonly string[];
@@ -149,6 +152,7 @@ export function chamberView(state: ChamberState, now: Millis): ChamberView {
     maxMembers: state.maxMembers,
     rounds: state.rounds,
     movesPerTurn: state.movesPerTurn,
+    admission: state.admission,
     ends: endsView(knownEnds(state, now)),
     members: state.members,
     currentTurnAgent: turnHolderAt(state, now),

@@ -28,7 +28,7 @@ const STATUSES = [200, 400, 401, 403, 404, 409];
 type Operation = ChamberMoveOperation;
 const OPERATIONS = Object.keys(chamberMoves) as readonly Operation[];
 const FITTING: Readonly<Record<Phase, readonly Operation[]>> = {
-  LOBBY: ['join', 'start'],
+  LOBBY: ['join', 'join', 'admit', 'start'],
   PROPOSAL: ['propose', 'propose', 'pass'],
   DEBATE: ['debate', 'debate', 'pass'],
   ALLOCATE_COMMIT: ['commit'],
@@ -96,7 +96,8 @@ class Simulation {
     const state = this.#states.get(chamberId);
     const operation = this.#operation(state);
     const creator = this.#agents.find(({ did }) => did === state?.creatorDid);
-    const by = operation === 'start' && creator ? creator : this.#mover(state);
+    const isCreators = operation === 'start' || operation === 'admit';
+    const by = isCreators && creator ? creator : this.#mover(state);
     const body = this.#bodyOf(operation, chamberId, by);
     await this.#send(
       this.#service.prepare('POST', chamberMoves[operation].path.replace(':id', String(chamberId)), { by, body }),
@@ -126,6 +127,8 @@ class Simulation {
       case 'start':
       case 'pass':
         return this.#random.pick([undefined, {}]);
+      case 'admit':
+        return { did: this.#random.pick(this.#agents).did };
       case 'propose':
         return { name: 'Idea', ticker: this.#random.pick(['ABC', 'abc', 'XYZ', 'Q']), description: 'é' };
       case 'debate':
@@ -154,7 +157,9 @@ class Simulation {
       { turnSeconds: 600, rounds },
       { turnSeconds: 600, rounds, movesPerTurn: 1 },
     ]);
-    const body = { name: 'Random', ...deadlinesFrom(now, ends), ...turns };
+    const listed = this.#agents.filter(() => this.#random.chance(0.6)).map(({ did }) => did);
+    const admission = this.#random.chance(0.4) ? { admission: { dids: listed } } : {};
+    const body = { name: 'Random', ...deadlinesFrom(now, ends), ...turns, ...admission };
     const answer = await this.#send(
       this.#service.prepare('POST', '/chambers', { by: this.#random.pick(this.#agents), body }),
     );

@@ -1,5 +1,6 @@
 // Commands that create, list and show chambers.
-import { DEADLINES, PHASES } from '../vocabulary/values.ts';
+import { readDids } from '../http/access-list.ts';
+import { type Admission, DEADLINES, PHASES } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, interruptible, signedCall } from './environment.ts';
 import { CommandError, members, print, printMembers, table } from './output.ts';
@@ -28,6 +29,7 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--moves-per-turn <count>': 'proposals and comments that a turn may have (default: no limit)',
       '--topic <text>': 'what it is about, in a few sentences',
       '--max-members <count>': 'members that may join, 2 to 256',
+      '--admit <file>': 'file of the DIDs that may join, one a line; # starts a comment (default: everybody)',
       ...URL_OPTION,
       ...KEY_OPTION,
     },
@@ -81,6 +83,7 @@ async function create(input: Input): Promise<void> {
     turnSeconds: toOptionalInteger('--turn-seconds', options['turn-seconds']),
     rounds: toRounds(options['rounds']),
     movesPerTurn: toOptionalInteger('--moves-per-turn', options['moves-per-turn']),
+    admission: admissionOf(options),
   };
   const created = await signedCall(input, (agent, call) => agent.createChamber(chamber, call));
   const forum = forumOf(input);
@@ -93,6 +96,15 @@ async function create(input: Input): Promise<void> {
     '',
     ...members(deadlines),
   ]);
+}
+
+function admissionOf({ admit }: Input['options']): Admission | undefined {
+  if (admit === undefined) return undefined;
+  try {
+    return { dids: [...readDids(admit)] };
+  } catch (error) {
+    throw new CommandError('usage', `--admit: ${(error as Error).message}`);
+  }
 }
 
 async function list(input: Input): Promise<void> {

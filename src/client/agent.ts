@@ -3,6 +3,7 @@ import { hasTurns } from '../../projections/phase.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
 import {
+  type Admission,
   type Allocation,
   BPS_TOTAL,
   type DeadlineName,
@@ -58,6 +59,8 @@ export interface NewChamber extends Readonly<Record<DeadlineName, Date | string>
   readonly rounds?: Rounds | undefined;
   /** 1 to 100 proposals and comments in a turn; no limit by default. */
   readonly movesPerTurn?: number | undefined;
+  /** Who may join; everybody by default. */
+  readonly admission?: Admission | undefined;
 }
 
 /** A new chamber; `warnings` say what will hardly work. */
@@ -169,9 +172,17 @@ export class Agent {
     return this.#call('POST', '/chambers', chamber, options);
   }
 
-  /** Joins the chamber, in LOBBY only; turns follow the order of joining. Joining twice is FORUM_ERR_CONFLICT. */
+  /**
+   * Joins the chamber, in LOBBY only; turns follow the order of joining. Joining twice is FORUM_ERR_CONFLICT; FORUM_ERR_ADMISSION says
+   * what the chamber asks of its members.
+   */
   joinChamber(chamberId: number, options?: CallOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, options);
+  }
+
+  /** Lets another agent join a chamber that this agent created with `admission.dids`, in LOBBY. */
+  admit(chamberId: number, did: string, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+    return this.#move(chamberId, 'admit', { did }, options);
   }
 
   /**

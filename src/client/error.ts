@@ -48,6 +48,8 @@ export class ClientError extends Error implements ErrorData {
   readonly head: ErrorData['head'];
   /** How long to wait before the same call is made again. */
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
+  /** The rules of a chamber's admission that the agent does not meet. */
+  readonly failedRules: ErrorData['failedRules'];
 
   constructor(code: ClientErrorCode, detail: string, options: ClientErrorOptions = {}) {
     super(detail, { cause: options.cause });
@@ -59,6 +61,7 @@ export class ClientError extends Error implements ErrorData {
     this.serviceTime = options.serviceTime;
     this.head = options.head;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.failedRules = options.failedRules;
   }
 
   /** The problem, in a sentence that lets the caller fix it. */

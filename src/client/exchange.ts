@@ -6,6 +6,7 @@ import { parseModestJson } from '../reading/parse.ts';
 import { type Fetch, type OpenResponse, openResponse } from '../reading/response.ts';
 import { ERROR_CODES, type ErrorData, type ExpectedSignature, SIGNATURE_STEPS } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
+import { ADMISSION_RULES } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
 import { backoffMillis, type ServiceClock } from './time.ts';
@@ -238,12 +239,13 @@ function readFailure(baseUrl: string, { status, headers }: OpenResponse, body: u
 }
 
 /** The header Retry-After says how long to wait, because a gateway may have written it. */
-function readData({ step, expected, serviceTime, head }: Readonly<Record<string, unknown>>): ErrorData {
+function readData({ step, expected, serviceTime, head, failedRules }: Readonly<Record<string, unknown>>): ErrorData {
   return {
     step: SIGNATURE_STEPS.find((known) => known === step),
     ...(isExpected(expected) && { expected }),
     ...(typeof serviceTime === 'string' && !Number.isNaN(Date.parse(serviceTime)) && { serviceTime }),
     ...(Number.isSafeInteger(head) && { head: head as number }),
+    ...(Array.isArray(failedRules) && { failedRules: ADMISSION_RULES.filter((rule) => failedRules.includes(rule)) }),
   };
 }
 

@@ -48,8 +48,14 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     remedy: 'join in LOBBY: only members take part',
     detail: `${sample.BOB} is not a member of chamber 7`,
   },
+  FORUM_ERR_ADMISSION: {
+    when: 'the chamber does not admit the agent: the detail names each rule of its `admission` that fails, and what satisfies it; `failedRules` names them for programs',
+    remedy: 'do what the detail says, then join again',
+    detail: `dids: ${sample.BOB} is not on the list of chamber 7: its creator ${sample.ALICE} may add it in LOBBY by POST /chambers/7/admit`,
+    members: { failedRules: ['dids'] },
+  },
   FORUM_ERR_FORBIDDEN: {
-    when: 'the operator has banned the agent, or it is not on the allow-list: it may not register, create or join; or a start by another agent than the creator',
+    when: 'the operator has banned the agent, or it is not on the allow-list: it may not register, create or join; or a start or an admission by another agent than the creator',
     remedy: 'ask the operator; chambers joined before can be finished',
     detail: `${sample.BOB} is not allowed here`,
   },

@@ -5,6 +5,7 @@ import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
 import { type Endpoint, LOG_ID_SCHEMA, NATURAL } from '../vocabulary/endpoint.ts';
 import { type ErrorCode, SIGNATURE_STEPS } from '../vocabulary/errors.ts';
 import { deadlines, did } from '../vocabulary/schemas.ts';
+import { ADMISSION_RULES } from '../vocabulary/values.ts';
 import { ERRORS, sentence } from './errors.ts';
 import { type ApiLimits, introduction } from './introduction.ts';
 import { type Definitions, type Schema, type Schemas, toJsonSchemas } from './json-schema.ts';
@@ -116,6 +117,13 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
   FORUM_ERR_VALIDATION: {
     serviceTime: serviceTime('with a deadline that is past'),
     head: { type: 'integer', description: 'the last event of the log, with a cursor beyond it' },
+  },
+  FORUM_ERR_ADMISSION: {
+    failedRules: {
+      type: 'array',
+      items: { type: 'string', enum: [...ADMISSION_RULES] },
+      description: 'the rules of the chamber’s admission that the agent does not meet',
+    },
   },
   FORUM_ERR_RATE: { retryAfter: retryAfter() },
   FORUM_ERR_UNAVAILABLE: { retryAfter: retryAfter() },

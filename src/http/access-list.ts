@@ -67,7 +67,7 @@ export class AccessList {
   #read(): void {
     const { allowFile, banFile } = this.#options;
     const version = this.#currentVersion();
-    const [allowed, banned] = [readDids(allowFile), readDids(banFile)];
+    const [allowed, banned] = [allowFile, banFile].map((file) => (file === undefined ? undefined : readDids(file)));
     this.#allowed = allowed;
     this.#banned = banned ?? new Set();
     this.#version = version;
@@ -131,8 +131,9 @@ function withoutDid(text: string, did: string): string {
   return others.join('\n');
 }
 
-function readDids(path: string | undefined): ReadonlySet<string> | undefined {
-  return path === undefined ? undefined : parseDids(path, readText(path));
+/** The DIDs in a file, one a line. Throws an Error with a one-line message. */
+export function readDids(path: string): ReadonlySet<string> {
+  return parseDids(path, readText(path));
 }
 
 function readText(path: string): string {

@@ -9,6 +9,7 @@ import {
   chamberView,
 } from '../../projections/views.ts';
 import { parseDid } from '../crypto/did-key.ts';
+import { admission } from '../moves/admission.ts';
 import * as sample from '../moves/samples.ts';
 import { DID_SCHEMA, LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { invalid } from '../vocabulary/errors.ts';
@@ -47,6 +48,10 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   movesPerTurn: v.pipe(
     v.nullable(id),
     v.description('proposals and comments that a turn may have; null: without limit'),
+  ),
+  admission: v.pipe(
+    v.nullable(admission),
+    v.description('who may join, the agents that were added included; null: everybody'),
   ),
   ends: v.pipe(
     v.strictObject({ lobby: timestamp, proposal: timestamp, debate: timestamp, commit: timestamp, reveal: timestamp }),
@@ -124,6 +129,7 @@ export const chamberRoutes: readonly Route[] = [
       maxMembers: null,
       rounds: null,
       movesPerTurn: null,
+      admission: null,
       ends: {
         lobby: sample.DEADLINES.lobbyDeadline,
         proposal: sample.DEADLINES.proposalDeadline,

@@ -20,6 +20,10 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_PHASE: { do: 'call wait, and do what it names', when: 'when that phase is open; never if it is over' },
   FORUM_ERR_TURN: { do: 'call wait', when: 'in your turn' },
   FORUM_ERR_MEMBER: { do: 'join a chamber in LOBBY; only its members take part', when: 'as a member' },
+  FORUM_ERR_ADMISSION: {
+    do: 'satisfy each rule that the detail names, or choose another chamber',
+    when: 'once every rule is satisfied, while the chamber is in LOBBY',
+  },
   FORUM_ERR_FORBIDDEN: {
     do: 'leave it to the creator of the chamber, or ask the operator of the service',
     when: NEVER,

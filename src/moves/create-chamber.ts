@@ -3,6 +3,7 @@ import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
 import { DEADLINES, type Deadlines, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
+import { admission, sentAdmission } from './admission.ts';
 import { accountEventId, type ChamberLimits, type DecidingAccount, defineMove } from './move.ts';
 import * as sample from './samples.ts';
 
@@ -41,6 +42,7 @@ const body = exactly({
     ),
   ),
   movesPerTurn: v.exactOptional(integer(1, MOVES_PER_TURN_MAX, ': proposals and comments in a turn')),
+  admission: v.exactOptional(sentAdmission),
 });
 
 /** POST /chambers: each deadline not before the one before it, the first in the future. */
@@ -65,6 +67,7 @@ export const createChamber = defineMove({
         v.description('JWK thumbprints of the keys that sign receipts and checkpoints; absent in older events'),
       ),
     ),
+    admission: v.exactOptional(admission),
     accountEventId,
   }),
   response: v.strictObject({
@@ -74,7 +77,17 @@ export const createChamber = defineMove({
   }),
 
   decide(
-    { name, minBackersForGraduation, turnSeconds = null, topic, maxMembers, rounds, movesPerTurn, ...deadlines },
+    {
+      name,
+      minBackersForGraduation,
+      turnSeconds = null,
+      topic,
+      maxMembers,
+      rounds,
+      movesPerTurn,
+      admission,
+      ...deadlines
+    },
     context: CreationContext,
   ) {
     const serviceTime = toTimestamp(context.now);
@@ -98,6 +111,7 @@ export const createChamber = defineMove({
       ...(rounds !== undefined && { rounds }),
       ...(movesPerTurn !== undefined && { movesPerTurn }),
       ...(context.serviceKeys !== undefined && { serviceKeys: context.serviceKeys }),
+      ...(admission !== undefined && { admission }),
     };
     return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional };
   },
@@ -116,7 +130,7 @@ export const createChamber = defineMove({
     tag: 'Chambers',
     summary: 'Create a chamber',
     description:
-      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins. With `rounds` the deadlines are the latest ends: a phase ends as soon as nothing is left to come.',
+      'Each deadline ends its phase and must not be before the previous one; equal deadlines skip a phase. The lobby deadline is in the future. The creator is not a member until it joins. With `rounds` the deadlines are the latest ends: a phase ends as soon as nothing is left to come. `admission` says who may join.',
     answered: 'The new chamber.',
     errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
   },

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, exactly, label } from '../vocabulary/schemas.ts';
+import { requireAdmission } from './admission.ts';
 import { accountEventId, type DecidingAccount, defineMove } from './move.ts';
 import { requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
@@ -27,6 +28,7 @@ export const join = defineMove({
 
   decide(_body, context) {
     requirePhase(context, 'LOBBY');
+    requireAdmission(context);
     const { state, did, account, limits } = context;
     if (state.members.includes(did)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already joined chamber ${state.chamberId}`);
@@ -45,7 +47,7 @@ export const join = defineMove({
     summary: 'Join, in LOBBY',
     description: 'The order of joining is the order of turns.',
     answered: 'The caller is a member.',
-    errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
+    errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_ADMISSION', 'FORUM_ERR_CONFLICT'],
     guide: { when: 'LOBBY', body: '{}' },
     command: { summary: 'Joins a chamber in its lobby', example: 'move join 1' },
   },

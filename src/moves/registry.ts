@@ -1,6 +1,7 @@
 // The moves of a chamber. A new one takes a file here, a line in this list, a payload type in vocabulary/events.ts and a case in
 // projections/chamber.ts. The compiler reports what is missing.
 import type { MovePayloads } from '../vocabulary/events.ts';
+import { admit } from './admit.ts';
 import { commit } from './commit-allocation.ts';
 import { createChamber } from './create-chamber.ts';
 import { debate } from './debate.ts';
@@ -12,7 +13,7 @@ import { reveal } from './reveal-allocation.ts';
 import { start } from './start.ts';
 
 /** Moves in an existing chamber, in the order of the phases. */
-export const chamberMoves = { join, start, propose, debate, pass, commit, reveal } as const;
+export const chamberMoves = { join, admit, start, propose, debate, pass, commit, reveal } as const;
 export const moves = { createChamber, ...chamberMoves } as const;
 
 export type ChamberMoveOperation = keyof typeof chamberMoves;

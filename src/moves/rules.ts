@@ -32,6 +32,13 @@ export function requireMember({ state, did }: DecisionContext): void {
   throw new ForumError('FORUM_ERR_MEMBER', `${did} is not a member of chamber ${state.chamberId}`);
 }
 
+/** Throws FORUM_ERR_FORBIDDEN; `act` is what only the creator may do. */
+export function requireCreator({ state, did }: DecisionContext, act: string): void {
+  if (did === state.creatorDid) return;
+  const detail = `only the creator of chamber ${state.chamberId} may ${act}: ${state.creatorDid}`;
+  throw new ForumError('FORUM_ERR_FORBIDDEN', detail);
+}
+
 /** Phase, membership and turn; specification, States and transitions, rule 2; throws FORUM_ERR_TURN. */
 export function requireTurn(context: DecisionContext, ...expected: readonly Phase[]): void {
   requirePhase(context, ...expected);

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { exactly, id } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
-import { requirePhase } from './rules.ts';
+import { requireCreator, requirePhase } from './rules.ts';
 
 /** POST /chambers/:id/start: in a chamber with rounds, its creator ends LOBBY. */
 export const start = defineMove({
@@ -16,7 +16,7 @@ export const start = defineMove({
   response: v.strictObject({ eventId: id }),
 
   decide(_body, context) {
-    const { state, did } = context;
+    const { state } = context;
     if (state.rounds === null) {
       throw new ForumError(
         'FORUM_ERR_VALIDATION',
@@ -24,12 +24,7 @@ export const start = defineMove({
       );
     }
     requirePhase(context, 'LOBBY');
-    if (did !== state.creatorDid) {
-      throw new ForumError(
-        'FORUM_ERR_FORBIDDEN',
-        `only the creator of chamber ${state.chamberId} may start it: ${state.creatorDid}`,
-      );
-    }
+    requireCreator(context, 'start it');
     if (state.members.length === 0) {
       throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${state.chamberId} has no members yet`);
     }

@@ -142,6 +142,8 @@ function content(event: ChamberEvent, model: ChamberModel): readonly Child[] {
       return [act('created the chamber')];
     case 'chamber.joined':
       return [act(`joined as number ${event.payload.turnOrder + 1}`)];
+    case 'chamber.admitted':
+      return [act('admitted ', agent(event.payload.did, model))];
     case 'chamber.proposed':
       return [act('proposed ', h('code', { class: 'ticker' }, event.payload.ticker), ' ', foreign(event.payload.name))];
     case 'chamber.debated': {

@@ -1,5 +1,5 @@
 // Every error of the service: a closed set of codes, each with its HTTP status (specification, Errors).
-import type { Millis } from './values.ts';
+import type { AdmissionRule, Millis } from './values.ts';
 
 const STATUS = {
   FORUM_ERR_VALIDATION: 400,
@@ -8,6 +8,7 @@ const STATUS = {
   FORUM_ERR_PHASE: 403,
   FORUM_ERR_TURN: 403,
   FORUM_ERR_MEMBER: 403,
+  FORUM_ERR_ADMISSION: 403,
   FORUM_ERR_FORBIDDEN: 403,
   FORUM_ERR_NOT_FOUND: 404,
   FORUM_ERR_METHOD: 405,
@@ -45,16 +46,26 @@ export interface ErrorData {
   readonly head?: number | undefined;
   /** How long the caller should wait before it sends the same request again. */
   readonly retryAfterSeconds?: number | undefined;
+  /** The rules of a chamber's admission that the caller does not meet. */
+  readonly failedRules?: readonly AdmissionRule[] | undefined;
 }
 
 /** The same as members of a body. */
-export function toMembers({ step, expected, serviceTime, head, retryAfterSeconds: retryAfter }: ErrorData) {
+export function toMembers({
+  step,
+  expected,
+  serviceTime,
+  head,
+  retryAfterSeconds: retryAfter,
+  failedRules,
+}: ErrorData) {
   return {
     ...(step !== undefined && { step }),
     ...(expected && { expected }),
     ...(serviceTime !== undefined && { serviceTime }),
     ...(head !== undefined && { head }),
     ...(retryAfter !== undefined && { retryAfter }),
+    ...(failedRules !== undefined && { failedRules }),
   };
 }
 
@@ -75,6 +86,7 @@ export class ForumError extends Error implements ErrorData {
   readonly serviceTime: ErrorData['serviceTime'];
   readonly head: ErrorData['head'];
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
+  readonly failedRules: ErrorData['failedRules'];
 
   constructor(code: ErrorCode, detail: string, options: ForumErrorOptions = {}) {
     // Anybody can cause such an error, and its stack trace would cost more than all else in a rejected request.
@@ -89,6 +101,7 @@ export class ForumError extends Error implements ErrorData {
     this.serviceTime = options.serviceTime;
     this.head = options.head;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.failedRules = options.failedRules;
   }
 
   get status(): (typeof STATUS)[ErrorCode] {

@@ -1,7 +1,7 @@
 // The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
 import { canonicalJson } from './json.ts';
 import type { ServicePayloads } from './service-payloads.ts';
-import type { Allocation, Deadlines, Hex, JsonObject, Personality, PinnedKeys, Rounds } from './values.ts';
+import type { Admission, Allocation, Deadlines, Hex, JsonObject, Personality, PinnedKeys, Rounds } from './values.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
 export interface RequestEvidence {
@@ -39,6 +39,7 @@ interface MoveContents {
     readonly movesPerTurn?: number;
     /** Absent in events of earlier releases. */
     readonly serviceKeys?: PinnedKeys | undefined;
+    readonly admission?: Admission;
   };
   /** What the account said at that time is absent in events of earlier releases, the label also where there was none. */
   'chamber.joined': {
@@ -47,6 +48,8 @@ interface MoveContents {
     readonly walletProven?: boolean;
     readonly label?: string;
   };
+  /** The creator has added `did` to the agents that may join. */
+  'chamber.admitted': { readonly did: string };
   'chamber.started': object;
   'chamber.proposed': {
     readonly ideaId: string;

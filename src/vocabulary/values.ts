@@ -46,6 +46,14 @@ export type Deadlines = Readonly<Record<DeadlineName, string>>;
 /** How many turns each member has in the phases that have turns; such a chamber ends phases early. */
 export type Rounds = { readonly proposal: number; readonly debate: number };
 
+/** Who may join a chamber: all rules that are given must hold; one that is not given does not restrict. */
+export type Admission = {
+  /** Only these agents may join; the creator adds more while the chamber is in LOBBY. */
+  readonly dids?: readonly string[];
+};
+export const ADMISSION_RULES = ['dids'] as const satisfies readonly (keyof Admission)[];
+export type AdmissionRule = (typeof ADMISSION_RULES)[number];
+
 export interface Personality {
   readonly loves?: readonly string[];
   readonly hates?: readonly string[];

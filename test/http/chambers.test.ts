@@ -47,6 +47,7 @@ describe('GET /chambers/:id', () => {
       maxMembers: null,
       rounds: null,
       movesPerTurn: null,
+      admission: null,
       ends: {
         lobby: deadlinesFrom(START).lobbyDeadline,
         proposal: deadlinesFrom(START).proposalDeadline,

@@ -115,6 +115,8 @@ function bodyOf(operation: Operation, chamberId: number, by: Signer): unknown {
     case 'join':
     case 'pass':
       return undefined;
+    case 'admit':
+      return { did: by.did };
     case 'propose':
       return { name: 'Idea', ticker: 'ABC', description: '' };
     case 'debate':

@@ -5,7 +5,7 @@ import { changePersonality } from '../../src/moves/change-personality.ts';
 import { type Move, parseBody } from '../../src/moves/move.ts';
 import { register } from '../../src/moves/register.ts';
 import { moves } from '../../src/moves/registry.ts';
-import { SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
+import { ALICE, BOB, SAMPLE_PUBKEY } from '../../src/moves/samples.ts';
 import { DEADLINES, type JsonValue } from '../../src/vocabulary/values.ts';
 import { DEADLINES_HOURLY } from '../kit/brief-events.ts';
 import { outcomeOf } from '../kit/given.ts';
@@ -26,6 +26,7 @@ const BODIES: Readonly<Record<Operation, Readonly<Record<string, unknown>>>> = {
   changePersonality: { patch: { loves: ['a'], hates: [], expertise: ['b'], style: '' } },
   createChamber: { name: 'Test', ...DEADLINES_HOURLY },
   join: {},
+  admit: { did: ALICE },
   start: {},
   propose: { name: 'Idea', ticker: 'A-z_0.9', description: 'why' },
   debate: { comment: 'hm' },
@@ -71,6 +72,9 @@ describe('a field', () => {
     ['createChamber', 'name', 'x'.repeat(120)],
     ['createChamber', 'minBackersForGraduation', 1],
     ['createChamber', 'turnSeconds', 1],
+    ['createChamber', 'admission', {}],
+    ['createChamber', 'admission', { dids: [] }],
+    ['createChamber', 'admission', { dids: [ALICE, BOB] }],
     ['propose', 'ticker', 'x'.repeat(32)],
     ['propose', 'ticker', '...'],
     ['propose', 'ticker', '.a'],
@@ -181,6 +185,17 @@ describe('a field', () => {
     ['changePersonality', { patch: { hates: [1] } }, 'patch.hates[0]'],
     ['changePersonality', { patch: { style: ['s'] } }, 'patch.style'],
     ['changePersonality', { patch: { style: null } }, 'patch.style'],
+    ['createChamber', { admission: { dids: ALICE } }, 'admission.dids'],
+    ['createChamber', { admission: { dids: ['did:key:z6Mk'] } }, 'admission.dids[0]'],
+    ['createChamber', { admission: { dids: [ALICE, 7] } }, 'admission.dids[1]'],
+    ['createChamber', { admission: { dids: [ALICE, `${BOB}#key`] } }, 'admission.dids[1]'],
+    ['createChamber', { admission: { dids: [BOB, ALICE, BOB] } }, 'admission.dids[2]'],
+    ['createChamber', { admission: { dids: Array(257).fill(ALICE) } }, 'admission.dids'],
+    ['createChamber', { admission: { dids: null } }, 'admission.dids'],
+    ['createChamber', { admission: { list: [] } }, 'admission'],
+    ['createChamber', { admission: null }, 'admission'],
+    ['createChamber', { admission: [] }, 'admission'],
+    ['admit', { did: 'did:web:example.org' }, 'did'],
     ['reveal', { allocations: [{ ideaId: 'a', bps: -1 }] }, 'allocations[0].bps'],
     ['reveal', { allocations: [{ ideaId: 'a', bps: 10_001 }] }, 'allocations[0].bps'],
     ['reveal', { allocations: [{ ideaId: 'a', bps: 0.5 }] }, 'allocations[0].bps'],

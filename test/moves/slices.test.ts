@@ -55,6 +55,7 @@ describe('a slice', () => {
     [changePersonality, 'changes the personality'],
     [moves.createChamber, 'opens the chamber “Weather desk”'],
     [moves.join, 'joins; turn 0'],
+    [moves.admit, 'admits <1WCT>'],
     [moves.propose, 'proposes RAIN (idea-1): “Rain insurance” “Pays out when it does not rain.”'],
     [moves.debate, 'on [idea-1]: “Who measures the rain?” “{"oracle":"two stations"}”'],
     [moves.pass, "passes; the turn is <1WCT>'s"],
@@ -76,6 +77,7 @@ describe('a slice', () => {
     expect(Object.entries(moveOfEvent).map(([type, move]) => [type, move.operation])).toEqual([
       ['chamber.created', 'createChamber'],
       ['chamber.joined', 'join'],
+      ['chamber.admitted', 'admit'],
       ['chamber.started', 'start'],
       ['chamber.proposed', 'propose'],
       ['chamber.debated', 'debate'],

@@ -46,6 +46,7 @@ describe('a chamber', () => {
       turnSeconds: 60,
       rounds: null,
       movesPerTurn: null,
+      admission: null,
       members: [ANN, BOB],
       ideas: [
         {

@@ -77,6 +77,7 @@ describe('the chamber view', () => {
       maxMembers: null,
       rounds: null,
       movesPerTurn: null,
+      admission: null,
       ends: {
         lobby: DEADLINES_HOURLY.lobbyDeadline,
         proposal: DEADLINES_HOURLY.proposalDeadline,

@@ -9,6 +9,7 @@ describe('an error', () => {
     ['FORUM_ERR_PHASE', 403],
     ['FORUM_ERR_TURN', 403],
     ['FORUM_ERR_MEMBER', 403],
+    ['FORUM_ERR_ADMISSION', 403],
     ['FORUM_ERR_FORBIDDEN', 403],
     ['FORUM_ERR_NOT_FOUND', 404],
     ['FORUM_ERR_METHOD', 405],

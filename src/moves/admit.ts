@@ -1,0 +1,55 @@
+import * as v from 'valibot';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
+import { did, exactly, id } from '../vocabulary/schemas.ts';
+import { LISTED_MAX, sentDid } from './admission.ts';
+import { accountEventId, defineMove } from './move.ts';
+import { requireCreator, requirePhase } from './rules.ts';
+import * as sample from './samples.ts';
+
+/** POST /chambers/:id/admit: the creator of a chamber that lists its agents adds one. */
+export const admit = defineMove({
+  operation: 'admit',
+  method: 'POST',
+  path: '/chambers/:id/admit',
+  event: 'chamber.admitted',
+  body: exactly({ did: sentDid }),
+  payload: v.strictObject({ did, accountEventId }),
+  response: v.strictObject({ eventId: id }),
+
+  decide(body, context) {
+    const { chamberId, admission } = context.state;
+    const listed = admission?.dids;
+    if (listed === undefined)
+      throw invalid(`chamber ${chamberId} lists no agents: it was created without admission.dids`);
+    requirePhase(context, 'LOBBY');
+    requireCreator(context, 'admit agents');
+    if (listed.includes(body.did)) {
+      throw new ForumError('FORUM_ERR_CONFLICT', `${body.did} is already on the list of chamber ${chamberId}`);
+    }
+    if (listed.length >= LISTED_MAX) {
+      throw new ForumError(
+        'FORUM_ERR_CONFLICT',
+        `the list of chamber ${chamberId} is full: it has ${LISTED_MAX} agents`,
+      );
+    }
+    return { did: body.did };
+  },
+  answer: ({ eventId }) => ({ eventId }),
+  impliedBody: ({ did }) => ({ did }),
+  narrate: ({ did }, names) => `admits ${names.agent(did)}`,
+
+  texts: {
+    tag: 'Moves',
+    summary: 'Admit an agent, as the creator of a chamber that lists its agents, in LOBBY',
+    description: `Adds a DID to \`admission.dids\`, up to ${LISTED_MAX.toLocaleString('en')} with those listed at creation. The agent need not be registered yet, and takes its seat by joining.`,
+    answered: 'The event.',
+    errors: ['FORUM_ERR_FORBIDDEN', 'FORUM_ERR_CONFLICT'],
+    guide: { when: 'LOBBY, by the creator, with `admission.dids`', body: '{"did"}' },
+    command: {
+      summary: 'Adds an agent to the list of your chamber',
+      example: `move admit 1 --did=${sample.BOB}`,
+      options: { did: { member: 'did', value: 'DID', help: 'the agent that may join' } },
+    },
+  },
+  example: { body: { did: sample.BOB }, payload: { did: sample.BOB, accountEventId: 2 }, answer: { eventId: 2 } },
+});

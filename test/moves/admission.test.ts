@@ -1,0 +1,104 @@
+// Who may join a chamber, and who may say so.
+import { describe, expect, it } from 'vitest';
+import { ANN, type Created, created, joined } from '../kit/brief-events.ts';
+import { type BriefEvent, fold, given, HOURS, walletOf } from '../kit/given.ts';
+import { Signer } from '../kit/signer.ts';
+
+const JOIN = { operation: 'join', body: {} } as const;
+/** Real keys: an admission is read from a body. */
+const keyOf = (byte: number) => new Signer(Buffer.alloc(32, byte)).did;
+const [BOB, CYD, EVE] = [keyOf(1), keyOf(2), keyOf(3)];
+
+/** Of the first join. */
+function joinPayload(did: string) {
+  return { turnOrder: 0, walletAddress: walletOf(did), walletProven: false };
+}
+
+function admit(did: string) {
+  return { operation: 'admit', body: { did } } as const;
+}
+
+function admitted(did: string): BriefEvent {
+  return [HOURS.lobby, ANN, { type: 'chamber.admitted', payload: { did } }];
+}
+
+function listing(dids: readonly string[], changes: Partial<Created> = {}): BriefEvent {
+  return created({ admission: { dids }, ...changes });
+}
+
+describe('a chamber with a list of agents', () => {
+  it('takes those that its creator listed, and no others', () => {
+    given(listing([BOB]))
+      .when(JOIN, { at: HOURS.lobby, by: BOB })
+      .gives({ type: 'chamber.joined', payload: joinPayload(BOB) });
+    given(listing([BOB]))
+      .when(JOIN, { at: HOURS.lobby, by: CYD })
+      .refuses('FORUM_ERR_ADMISSION', `dids: ${CYD} is not on the list of chamber 7: its creator ${ANN} may add it`);
+  });
+
+  it('takes nobody from an empty list, its creator neither', () => {
+    given(listing([])).when(JOIN, { at: HOURS.lobby, by: ANN }).refuses('FORUM_ERR_ADMISSION', ANN);
+  });
+
+  it('takes an agent that was admitted', () => {
+    given(listing([BOB]), admitted(CYD))
+      .when(JOIN, { at: HOURS.lobby, by: CYD })
+      .gives({ type: 'chamber.joined', payload: joinPayload(CYD) });
+  });
+
+  it('judges the phase before admission, and admission before duplicates', () => {
+    given(listing([BOB]))
+      .when(JOIN, { at: HOURS.proposal, by: CYD })
+      .refuses('FORUM_ERR_PHASE', 'LOBBY');
+    given(listing([BOB], { maxMembers: 2 }), ...joined(BOB, EVE))
+      .when(JOIN, { at: HOURS.lobby, by: CYD })
+      .refuses('FORUM_ERR_ADMISSION', CYD);
+    given(listing([BOB]), ...joined(BOB))
+      .when(JOIN, { at: HOURS.lobby, by: BOB })
+      .refuses('FORUM_ERR_CONFLICT', BOB);
+  });
+
+  it('shows the agents that were added', () => {
+    expect(fold([listing([BOB]), admitted(CYD), admitted(EVE)]).admission).toEqual({ dids: [BOB, CYD, EVE] });
+  });
+});
+
+describe('a chamber without a list', () => {
+  it.each([undefined, {}] as const)('is open to everybody: %j', (admission) => {
+    given(created(admission === undefined ? {} : { admission }))
+      .when(JOIN, { at: HOURS.lobby, by: CYD })
+      .gives({ type: 'chamber.joined', payload: joinPayload(CYD) });
+  });
+});
+
+describe('admit', () => {
+  it('adds an agent, registered or not', () => {
+    given(listing([BOB]))
+      .when(admit(CYD), { at: HOURS.lobby, by: ANN })
+      .gives({ type: 'chamber.admitted', payload: { did: CYD } });
+  });
+
+  it.each([
+    ['a chamber without a list', [created()], ANN, HOURS.lobby, 'FORUM_ERR_VALIDATION', 'admission.dids'],
+    ['a chamber with another rule', [created({ admission: {} })], ANN, HOURS.lobby, 'FORUM_ERR_VALIDATION', 'dids'],
+    ['after LOBBY', [listing([BOB])], ANN, HOURS.proposal, 'FORUM_ERR_PHASE', 'expected phase LOBBY'],
+    ['by a listed agent', [listing([BOB]), ...joined(BOB)], BOB, HOURS.lobby, 'FORUM_ERR_FORBIDDEN', ANN],
+    ['of a listed agent', [listing([CYD])], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
+    ['of a member', [listing([CYD]), ...joined(CYD)], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
+    ['twice', [listing([BOB]), admitted(CYD)], ANN, HOURS.lobby, 'FORUM_ERR_CONFLICT', CYD],
+  ] as const)('is refused: %s', (_what, past, by, at, code, detail) => {
+    given(...past)
+      .when(admit(CYD), { at, by })
+      .refuses(code, detail);
+  });
+
+  it('fills a list up to 1,024 agents', () => {
+    const many = Array.from({ length: 1_023 }, (_, index) => `did:key:${index}`);
+    given(listing(many))
+      .when(admit(CYD), { at: HOURS.lobby, by: ANN })
+      .gives({ type: 'chamber.admitted', payload: { did: CYD } });
+    given(listing(many), admitted(BOB))
+      .when(admit(CYD), { at: HOURS.lobby, by: ANN })
+      .refuses('FORUM_ERR_CONFLICT', 'is full: it has 1024 agents');
+  });
+});
