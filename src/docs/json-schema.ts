@@ -23,6 +23,7 @@ export interface Schema {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
   readonly pattern?: string;
   readonly discriminator?: { readonly propertyName: string; readonly mapping?: Readonly<Record<string, string>> };
   readonly contentMediaType?: string;
@@ -67,6 +68,8 @@ const overrideSchema: Override<'overrideSchema'> = ({ valibotSchema, jsonSchema 
 const overrideAction: Override<'overrideAction'> = ({ valibotAction, jsonSchema }) => {
   if (valibotAction.type === 'integer') return { ...jsonSchema, type: 'integer', format: 'int64' };
   if (valibotAction.type === 'transform') return jsonSchema;
+  // The one check of items is that none is there twice.
+  if (valibotAction.type === 'check_items') return { ...jsonSchema, uniqueItems: true };
   if (valibotAction.type !== 'check' && valibotAction.type !== 'regex') return undefined;
   const message = 'message' in valibotAction ? valibotAction.message : undefined;
   if (typeof message !== 'string') return jsonSchema;
