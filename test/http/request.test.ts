@@ -94,7 +94,7 @@ describe('the text of a body', () => {
       request: { method: 'POST', body, contentDigest: digestOf(body) },
     });
     const refinement = '"refinement":{"__proto__":{"x":1},"constructor":[1.5]}';
-    expect(line).toContain(`"payload":{"comment":"hm","ideaId":null,${refinement}}`);
+    expect(line).toContain(`"payload":{"accountEventId":1,"comment":"hm","ideaId":null,${refinement}}`);
   });
 
   it('may hold any well-formed text, which is stored as sent', async () => {

@@ -15,13 +15,23 @@ const closedVerifier: SignatureVerifier = async (...job) => {
 describe('the service itself', () => {
   it('returns its name, version and state', async () => {
     const service = new TestService();
-    expect(await service.must('GET', '/?x=1')).toEqual({
+    const self = await service.must('GET', '/?x=1');
+    const { logId } = self['log'] as { readonly logId: string };
+    expect(logId).toMatch(/^[0-9a-f]{32}$/);
+    expect(self).toEqual({
       name: 'Chamber Coordination Service',
       version: '1.2.3',
       guide: 'https://forum.test/agent-guide',
       docs: 'https://forum.test/docs',
       llms: 'https://forum.test/llms.txt',
       openapi: 'https://forum.test/openapi.json',
+      log: {
+        logId,
+        origin: `forum.test/log/${logId}`,
+        prefix: `/log/${logId}`,
+        checkpointKey: expect.stringMatching(`^forum\\.test/log/${logId}\\+[0-9a-f]{8}\\+[A-Za-z0-9+/]{44}$`),
+      },
+      features: [],
     });
     expect(await service.must('GET', '/health')).toEqual({ ok: true, env: 'development', chain: null });
     expect(await service.must('GET', '/ready')).toEqual({ ready: true });

@@ -256,72 +256,6 @@ export function describePort(open: () => Promise<Opened>): void {
     });
   });
 
-  describe('the published tree', () => {
-    const tile = (bytes: number) => ({ level: 0, index: 0, bytes: new Uint8Array(bytes * 32).fill(bytes) });
-
-    it('has a leaf for each line, those of accounts too, at the place of the line', async () => {
-      const { store } = await open();
-      const { log, tree } = store;
-      const entries = [created(1), entry(ANN, 1), follows(1, 2), entry(ANN, 2, { nodes: null }), created(2)];
-      for (const each of entries) await log.append({ entries: [each] });
-      const leaves = Buffer.from(await tree.readLeaves(0, 10));
-      expect(leaves).toHaveLength(5 * 32);
-      const placed = await tree.readEvents(0, 10);
-      expect(placed).toHaveLength(5);
-      for (const { stream, eventId, line } of entries) {
-        const place = (await log.placeOf(stream, eventId)) ?? Number.NaN;
-        expect(placed[place - 1]).toEqual({ stream, eventId });
-        expect(leaves.subarray(32 * (place - 1), 32 * place)).toEqual(Buffer.from(leafHash(line)));
-      }
-      expect(await log.lastPlace()).toBe(5);
-      expect(Buffer.from(await tree.readLeaves(3, 1))).toEqual(leaves.subarray(96, 128));
-      expect([await tree.readEvents(4, 10), (await tree.readLeaves(5, 10)).length]).toEqual([[placed[4]], 0]);
-    });
-
-    it('takes a checkpoint that follows the stored one, with its tiles, and no other', async () => {
-      const { store, reopen } = await open();
-      const { tree } = store;
-      const lease = await held(store);
-      const first = { size: 3, note: 'three' };
-      expect(await tree.checkpoint()).toBeUndefined();
-      expect(await tree.publish({ from: 2, checkpoint: first, tiles: [tile(3)], lease })).toBe(false);
-      expect(await tree.publish({ from: 0, checkpoint: first, tiles: [tile(3)], lease })).toBe(true);
-      expect(await tree.publish({ from: 0, checkpoint: { size: 4, note: 'four' }, tiles: [tile(4)], lease })).toBe(
-        false,
-      );
-      const stored = async ({ checkpoint, readTiles }: Store['tree']) => ({
-        checkpoint: await checkpoint.call(tree),
-        tiles: (await readTiles([tile(0), { level: ENTRIES, index: 0 }])).map((bytes) => bytes?.length),
-      });
-      expect(await stored(tree)).toEqual({ checkpoint: first, tiles: [96, undefined] });
-      const second = { size: 5, note: 'five' };
-      const tiles = [tile(5), { level: ENTRIES, index: 0, bytes: new Uint8Array(160) } as const];
-      expect(await tree.publish({ from: 3, checkpoint: second, tiles, lease })).toBe(true);
-      const again = await reopen();
-      expect(await again.tree.checkpoint()).toEqual(second);
-      expect((await again.tree.readTiles(tiles)).map((bytes) => bytes?.length)).toEqual([160, 160]);
-      expect(await again.tree.checkpoint('0'.repeat(32))).toBeUndefined();
-    });
-
-    it('takes signatures for the stored note alone', async () => {
-      const { store } = await open();
-      const { tree } = store;
-      const checkpoint = { size: 3, note: 'three' };
-      await tree.publish({ from: 0, checkpoint, tiles: [], lease: await held(store) });
-      expect(await tree.replaceNote({ ...checkpoint, size: 2 }, 'two, cosigned')).toBe(false);
-      expect(await tree.replaceNote(checkpoint, 'three, cosigned')).toBe(true);
-      expect(await tree.replaceNote(checkpoint, 'three, cosigned again')).toBe(false);
-      expect(await tree.checkpoint()).toEqual({ size: 3, note: 'three, cosigned' });
-    });
-
-    it('takes nothing from a publisher that does not hold the lease, where several may', async () => {
-      const { store } = await open();
-      const { tree, nodes } = store;
-      const publication = { from: 0, checkpoint: { size: 3, note: 'three' }, tiles: [tile(3)], lease: 'not held' };
-      expect(await tree.publish(publication)).toBe(nodes === undefined);
-    });
-  });
-
   describe('a lease', () => {
     it('is held soon where no other process wants it, again after a reopening, and lets its holder append', async () => {
       const { store, reopen } = await open();
@@ -603,6 +537,75 @@ export function describePort(open: () => Promise<Opened>): void {
     expect(await again.log.append({ entries: [], signatures })).toEqual({ ...NONE, found: new Map([lineOf(first)]) });
     await again.meta.persistClock(90_000);
     expect([again.meta.lastAt, (await reopen()).meta.lastAt]).toEqual([90_000, 90_000]);
+  });
+}
+
+/** Of stores that are published; nothing of the forum reads or writes the tree. */
+export function describeTree(open: () => Promise<Opened>): void {
+  describe('the published tree', () => {
+    const tile = (bytes: number) => ({ level: 0, index: 0, bytes: new Uint8Array(bytes * 32).fill(bytes) });
+
+    it('has a leaf for each line, those of accounts too, at the place of the line', async () => {
+      const { store } = await open();
+      const { log, tree } = store;
+      const entries = [created(1), entry(ANN, 1), follows(1, 2), entry(ANN, 2, { nodes: null }), created(2)];
+      for (const each of entries) await log.append({ entries: [each] });
+      const leaves = Buffer.from(await tree.readLeaves(0, 10));
+      expect(leaves).toHaveLength(5 * 32);
+      const placed = await tree.readEvents(0, 10);
+      expect(placed).toHaveLength(5);
+      for (const { stream, eventId, line } of entries) {
+        const place = (await log.placeOf(stream, eventId)) ?? Number.NaN;
+        expect(placed[place - 1]).toEqual({ stream, eventId });
+        expect(leaves.subarray(32 * (place - 1), 32 * place)).toEqual(Buffer.from(leafHash(line)));
+      }
+      expect(await log.lastPlace()).toBe(5);
+      expect(Buffer.from(await tree.readLeaves(3, 1))).toEqual(leaves.subarray(96, 128));
+      expect([await tree.readEvents(4, 10), (await tree.readLeaves(5, 10)).length]).toEqual([[placed[4]], 0]);
+    });
+
+    it('takes a checkpoint that follows the stored one, with its tiles, and no other', async () => {
+      const { store, reopen } = await open();
+      const { tree } = store;
+      const lease = await held(store);
+      const first = { size: 3, note: 'three' };
+      expect(await tree.checkpoint()).toBeUndefined();
+      expect(await tree.publish({ from: 2, checkpoint: first, tiles: [tile(3)], lease })).toBe(false);
+      expect(await tree.publish({ from: 0, checkpoint: first, tiles: [tile(3)], lease })).toBe(true);
+      expect(await tree.publish({ from: 0, checkpoint: { size: 4, note: 'four' }, tiles: [tile(4)], lease })).toBe(
+        false,
+      );
+      const stored = async ({ checkpoint, readTiles }: Store['tree']) => ({
+        checkpoint: await checkpoint.call(tree),
+        tiles: (await readTiles([tile(0), { level: ENTRIES, index: 0 }])).map((bytes) => bytes?.length),
+      });
+      expect(await stored(tree)).toEqual({ checkpoint: first, tiles: [96, undefined] });
+      const second = { size: 5, note: 'five' };
+      const tiles = [tile(5), { level: ENTRIES, index: 0, bytes: new Uint8Array(160) } as const];
+      expect(await tree.publish({ from: 3, checkpoint: second, tiles, lease })).toBe(true);
+      const again = await reopen();
+      expect(await again.tree.checkpoint()).toEqual(second);
+      expect((await again.tree.readTiles(tiles)).map((bytes) => bytes?.length)).toEqual([160, 160]);
+      expect(await again.tree.checkpoint('0'.repeat(32))).toBeUndefined();
+    });
+
+    it('takes signatures for the stored note alone', async () => {
+      const { store } = await open();
+      const { tree } = store;
+      const checkpoint = { size: 3, note: 'three' };
+      await tree.publish({ from: 0, checkpoint, tiles: [], lease: await held(store) });
+      expect(await tree.replaceNote({ ...checkpoint, size: 2 }, 'two, cosigned')).toBe(false);
+      expect(await tree.replaceNote(checkpoint, 'three, cosigned')).toBe(true);
+      expect(await tree.replaceNote(checkpoint, 'three, cosigned again')).toBe(false);
+      expect(await tree.checkpoint()).toEqual({ size: 3, note: 'three, cosigned' });
+    });
+
+    it('takes nothing from a publisher that does not hold the lease, where several may', async () => {
+      const { store } = await open();
+      const { tree, nodes } = store;
+      const publication = { from: 0, checkpoint: { size: 3, note: 'three' }, tiles: [tile(3)], lease: 'not held' };
+      expect(await tree.publish(publication)).toBe(nodes === undefined);
+    });
   });
 }
 

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
-import { describePort } from '../conformance.ts';
+import { describePort, describeTree } from '../conformance.ts';
 import { entry } from '../entries.ts';
 
-describePort(async () => {
+async function open() {
   const url = await temporaryPostgres();
   let store = await openStore(url);
   const reopen = async () => {
@@ -12,7 +12,10 @@ describePort(async () => {
     return store;
   };
   return { store, reopen };
-});
+}
+
+describePort(open);
+describeTree(open);
 
 it('more events than one transaction places have an order without gaps, each chamber’s in its own', async () => {
   const store = await openStore(await temporaryPostgres());

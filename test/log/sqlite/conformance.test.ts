@@ -1,8 +1,8 @@
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { atEnd, temporaryDatabase } from '../../kit/temporary.ts';
-import { describePort } from '../conformance.ts';
+import { describePort, describeTree } from '../conformance.ts';
 
-describePort(async () => {
+async function open() {
   const path = temporaryDatabase();
   let store = openSqliteStore(path);
   atEnd(() => store.close());
@@ -12,4 +12,7 @@ describePort(async () => {
     return store;
   };
   return { store, reopen };
-});
+}
+
+describePort(open);
+describeTree(open);
