@@ -19,12 +19,20 @@ export interface Sources {
   readonly node: () => NodeState | undefined;
   /** How often a state in memory was brought up to what other nodes had appended. */
   readonly catchUps: () => number;
-  /** The stored checkpoint, how many lines came after it, and whether this node publishes the next one. */
-  readonly checkpoint: () => Promise<{ readonly size: number; readonly behind: number; readonly leads: boolean }>;
+  readonly publishing: () => PublishingState;
   /** As GET /health reports it. */
   readonly isHealthy: () => boolean;
   /** Lines of the service's own log that could not be written. */
   readonly lostLogLines: () => number;
+}
+
+interface PublishingState {
+  /** Lines under the stored checkpoint. */
+  readonly size: number;
+  /** Whether the latest attempt to publish and to copy the checkpoint succeeded. */
+  readonly ok: boolean;
+  /** Whether this node publishes the next one. */
+  readonly leads: boolean;
 }
 
 interface NodeState {
@@ -171,21 +179,13 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge(registry, 'chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
     Number(relayer()?.leads),
   );
-  const { checkpoint } = sources;
-  gauge(
-    registry,
-    'chambers_checkpoint_size',
-    'Lines under the stored checkpoint',
-    async () => (await checkpoint()).size,
+  const { publishing } = sources;
+  gauge(registry, 'chambers_checkpoint_size', 'Lines under the stored checkpoint', () => publishing().size);
+  gauge(registry, 'chambers_checkpoint_ok', 'Whether the checkpoint could be published and copied last', () =>
+    Number(publishing().ok),
   );
-  gauge(
-    registry,
-    'chambers_checkpoint_behind_lines',
-    'Lines that no checkpoint covers yet',
-    async () => (await checkpoint()).behind,
-  );
-  gauge(registry, 'chambers_publisher_leads', 'Whether this node holds the lease and publishes checkpoints', async () =>
-    Number((await checkpoint()).leads),
+  gauge(registry, 'chambers_publisher_leads', 'Whether this node holds the lease and publishes checkpoints', () =>
+    Number(publishing().leads),
   );
   counter(
     registry,

@@ -19,19 +19,15 @@ export class Publishing {
   #isStopped = false;
   #copied: string | undefined;
   #size = 0;
+  readonly #failing = new Set<keyof typeof PROBLEMS>();
 
   constructor(options: PublishingOptions) {
     this.#options = options;
   }
 
-  /** Of the stored checkpoint, as of the last round. */
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Whether this node is the one that publishes. */
-  get leads(): boolean {
-    return this.#options.lease.token !== undefined;
+  /** As of the last round. */
+  state() {
+    return { size: this.#size, ok: this.#failing.size === 0, leads: this.#options.lease.token !== undefined };
   }
 
   start(): void {
@@ -57,11 +53,13 @@ export class Publishing {
     this.#copied = checkpoint.note;
   }
 
-  async #attempt(name: 'publish' | 'copy', work: () => Promise<void>): Promise<void> {
+  async #attempt(name: keyof typeof PROBLEMS, work: () => Promise<void>): Promise<void> {
     try {
       await work();
+      this.#failing.delete(name);
       this.#problems.end(name, () => this.#options.logger.info(PROBLEMS[name].over));
     } catch (error) {
+      this.#failing.add(name);
       const { message } = error as Error;
       this.#problems.report(name, message, (repeats) => {
         const level = error instanceof TreeDamaged ? 'error' : 'warn';

@@ -241,10 +241,6 @@ function sourcesOf(forum: Forum, { chain, quota, streams, publishing }: Observed
     isHealthy: () => chain.status().ok,
     node: () => forum.store.nodes?.state(),
     catchUps: () => forum.catchUps,
-    checkpoint: async () => ({
-      size: publishing.size,
-      behind: (await forum.store.log.lastPlace()) - publishing.size,
-      leads: publishing.leads,
-    }),
+    publishing: () => publishing.state(),
   };
 }

@@ -76,6 +76,7 @@ export function asSchema4(path: string): void {
     CREATE TABLE snapshots (chamber_id INTEGER PRIMARY KEY, event_id INTEGER NOT NULL, version INTEGER NOT NULL,
       leaf BLOB NOT NULL, state TEXT NOT NULL, checksum BLOB NOT NULL) STRICT;
     INSERT INTO snapshots SELECT * FROM later WHERE typeof(stream) <> 'text'; DROP TABLE later;
+    DROP TABLE tiles; DROP TABLE checkpoints;
     PRAGMA user_version = 4;
   `);
   db.close();
@@ -113,6 +114,7 @@ export function asSchema2(path: string): void {
     ALTER TABLE chambers DROP COLUMN turn_seconds; ALTER TABLE chambers DROP COLUMN max_members;
     ALTER TABLE chambers DROP COLUMN pace;
     DROP TABLE registrations; DROP TABLE members; DROP TABLE turns; DROP TABLE chamber_phases; DROP TABLE snapshots;
+    DROP TABLE tiles; DROP TABLE checkpoints;
     CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
     UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark';

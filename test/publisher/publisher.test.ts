@@ -228,7 +228,7 @@ describe('the publisher', () => {
     signer: async () => checkpointSigner(`forum.test/log/${log.logId}`, signing),
   });
 
-  it('catches up with a log that had no checkpoints, in steps', async () => {
+  it('catches up with a log that had no checkpoints, in steps', { timeout: 60_000 }, async () => {
     const opened = store(':memory:');
     const lines = LEAVES_PER_CHECKPOINT_MAX + 700;
     const entries = Array.from({ length: lines }, (_, i) => entry(`did:key:z${i}`, 1));
