@@ -39,6 +39,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What may run in somebody else's program shares the format and the rules with the service, not its store.
   client: ['vocabulary', 'crypto', 'projections', 'reading'],
   audit: [...PURE, 'reading', 'process', 'verifier'],
+  // Outsiders who keep the log, or watch that it only grows.
+  mirror: ['vocabulary', 'crypto', 'tlog', 'reading'],
   // A client of the service for models, and a reader of itself within the service.
   mcp: [...PURE, 'client', 'process'],
   // Its worker runs the auditor in the browser.
@@ -56,7 +58,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // `chambers serve` is the program itself. The rest are clients, the auditor, and an operator's work on log and contracts.
   cli: [
     ...[...PURE, 'keys', 'log', 'config', 'process', 'http', 'relayer', 'publisher', 'reading', 'service'],
-    ...['client', 'audit', 'mcp', 'demo', 'doctor', 'main'],
+    ...['client', 'audit', 'mirror', 'mcp', 'demo', 'doctor', 'main'],
   ],
   // The npm packages: parts of the program by themselves.
   packages: ['audit', 'cli', 'process'],

@@ -29,7 +29,7 @@ const SERVICE = [
   'test/docs/{journey,pages}.test.ts',
   'test/log/{damage,old-release}.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,migration,repair-tail,sqlite-log}.test.ts',
-  'test/metrics/*.test.ts',
+  'test/{metrics,mirror}/*.test.ts',
   'test/mcp/{agent-server,routes}.test.ts',
 ];
 const CHAIN = [

@@ -8,6 +8,7 @@ import { contractsCommands } from './contracts-commands.ts';
 import { explain } from './explain.ts';
 import { keyCommands } from './key-commands.ts';
 import { logCommands } from './log-commands.ts';
+import { mirrorCommand } from './mirror-command.ts';
 import { moveCommands } from './move-commands.ts';
 import { newLogCommand } from './new-log.ts';
 import { EXIT, printError } from './output.ts';
@@ -24,6 +25,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...chamberCommands,
   ...moveCommands,
   ...logCommands,
+  mirrorCommand,
 ];
 
 /** Runs the words after `chambers` and prints the result. */

@@ -1,4 +1,5 @@
 // One response, read within limits of bytes, values and time. Everything that asks somebody else's service reads through it.
+import { concatBytes } from '@noble/hashes/utils.js';
 import { count, LimitError, type ReadLimits } from './limits.ts';
 import { type RawLine, splitLines } from './lines.ts';
 import { linkedSignal } from './linked-signal.ts';
@@ -57,9 +58,22 @@ export class OpenResponse {
   }
 
   /** Throws a LimitError beyond responseBytesMax. */
-  async text({ responseBytesMax }: Pick<ReadLimits, 'responseBytesMax'>): Promise<string> {
+  async bytes(limits: Pick<ReadLimits, 'responseBytesMax'>): Promise<Uint8Array> {
+    const parts: Uint8Array[] = [];
+    for await (const chunk of this.#limitedChunks(limits)) parts.push(chunk);
+    return concatBytes(...parts);
+  }
+
+  /** Throws a LimitError beyond responseBytesMax. */
+  async text(limits: Pick<ReadLimits, 'responseBytesMax'>): Promise<string> {
     const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
     const parts: string[] = [];
+    for await (const chunk of this.#limitedChunks(limits)) parts.push(decoder.decode(chunk, { stream: true }));
+    parts.push(decoder.decode());
+    return parts.join('');
+  }
+
+  async *#limitedChunks({ responseBytesMax }: Pick<ReadLimits, 'responseBytesMax'>): AsyncGenerator<Uint8Array, void> {
     let bytes = 0;
     for await (const chunk of this.#chunks()) {
       this.#silence.restart();
@@ -67,10 +81,8 @@ export class OpenResponse {
       if (bytes > responseBytesMax) {
         throw new LimitError('responseBytesMax', `it is longer than ${count(responseBytesMax)} bytes`);
       }
-      parts.push(decoder.decode(chunk, { stream: true }));
+      yield chunk;
     }
-    parts.push(decoder.decode());
-    return parts.join('');
   }
 
   /** undefined if it is not JSON. Throws a LimitError beyond responseBytesMax or jsonValuesMax. */

@@ -74,7 +74,7 @@ export class GrowingTree {
   readonly #hash: TreeHash;
   readonly #entries: GrowingLevel;
   readonly #levels: GrowingLevel[];
-  readonly #full: StoredTile[] = [];
+  #full: StoredTile[] = [];
 
   constructor(size: number, edge: readonly StoredTile[], hash: TreeHash) {
     this.#size = size;
@@ -108,6 +108,13 @@ export class GrowingTree {
     const found = this.#levels[level] ?? new GrowingLevel(0);
     this.#levels[level] = found;
     return found;
+  }
+
+  /** Those that became full since the last call; they are no longer among the changed ones. */
+  takeFullTiles(): readonly StoredTile[] {
+    const full = this.#full;
+    this.#full = [];
+    return full;
   }
 
   /** Those that became full, and the partial ones that got wider. */

@@ -1,0 +1,65 @@
+// `chambers mirror`: keeps a verified copy of all that a service publishes.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Mirror, MirrorStep } from '../mirror/mirror.ts';
+import type { CommandSpec, Input } from './command.ts';
+import { interruptible } from './environment.ts';
+import { CommandError, EXIT, print, printMembers, printNotice } from './output.ts';
+
+const POLL_MS = 2_000;
+const RETRY_MS = 5_000;
+
+export const mirrorCommand: CommandSpec = {
+  name: 'mirror',
+  summary: 'Follows the log of a service, verifies all of it and keeps it in a folder; stops at what is inconsistent',
+  args: {
+    '<url>': 'the base URL of the service',
+    '<folder>': 'where to keep lines, tiles and checkpoint; resumed if it exists',
+  },
+  options: {
+    '--key <vkey>': 'the verifier key of the log; without it, the key that the service names is trusted',
+    '--once': 'end when the folder has everything under the newest checkpoint',
+  },
+  exitCodes: [
+    '3  the service contradicts what the folder holds: both are kept in a folder inconsistent-…',
+    '6  with --once: the service is unreachable',
+  ],
+  examples: ['mirror https://chambers.example.org mirror/', 'mirror http://127.0.0.1:8787 mirror/ --once --json'],
+  run: mirror,
+};
+
+async function mirror({ args: [url = '', folder = ''], options: { key, once }, isJson }: Input): Promise<number> {
+  const { Inconsistent, Mirror } = await import('../mirror/mirror.ts');
+  const { NotServed } = await import('../mirror/published-log.ts');
+  const interrupted = new Error('interrupted');
+  return interruptible(interrupted, async (signal) => {
+    const opened = await Mirror.open({ url, folder, key, signal });
+    try {
+      return await follow(opened, signal);
+    } catch (error) {
+      if (signal.aborted) return EXIT.ok;
+      if (!(error instanceof Inconsistent)) throw error;
+      const { message: problem, folder: evidence } = error;
+      print(isJson, { inconsistent: problem, folder: evidence }, [`INCONSISTENT: ${problem}`]);
+      return EXIT.verification;
+    } finally {
+      await opened.close();
+    }
+  });
+
+  async function follow(opened: Mirror, signal: AbortSignal): Promise<number> {
+    for (;;) {
+      const step = await opened.step().catch((error: unknown) => {
+        if (!(error instanceof NotServed) || signal.aborted) throw error;
+        if (once !== undefined) throw new CommandError('unreachable', error.message);
+        printNotice(isJson, error.message);
+      });
+      if (step !== undefined) report(step);
+      if (once !== undefined) return EXIT.ok;
+      await sleep(step === undefined ? RETRY_MS : POLL_MS, undefined, { signal });
+    }
+  }
+
+  function report(step: MirrorStep): void {
+    if (step.added > 0 || once !== undefined) printMembers(isJson, step);
+  }
+}

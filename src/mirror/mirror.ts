@@ -1,0 +1,215 @@
+// Follows a log and keeps all of it. Each step ends with a checkpoint under which every leaf, tile and line in the folder was verified, or
+// with what the service said that can't be true together: then the mirror keeps it as files, and stops.
+import { leafHash } from '../crypto/merkle.ts';
+import { formatNote, type NoteKey, parseVerifierKey } from '../tlog/note.ts';
+import { openCheckpoint, type SignedCheckpoint } from '../tlog/proof.ts';
+import { ENTRIES, TILE_WIDTH, tilePath, tilesBetween } from '../tlog/tile.ts';
+import { openGrowingTree, type ReadTiles, rootOfTiles } from '../tlog/tiled-tree.ts';
+import { EMPTY_ROOT, HASH_BYTES } from '../tlog/tree.ts';
+import { MirrorFolder, type MirrorState } from './folder.ts';
+import { type Leaf, NotServed, PublishedLog } from './published-log.ts';
+
+const LEAVES_AT_ONCE = 1_000;
+
+/** The service has said two things that no honest log says. `folder` has them, for anybody to verify. */
+export class Inconsistent extends Error {
+  readonly folder: string;
+
+  constructor(problem: string, folder: string) {
+    super(`${problem}; both are in ${folder}`);
+    this.folder = folder;
+  }
+}
+
+export interface MirrorOptions {
+  readonly url: string;
+  readonly folder: string;
+  /** The only key that is trusted; without it, the one that the service names at the first step is. */
+  readonly key?: string | undefined;
+  readonly signal?: AbortSignal;
+}
+
+export interface MirrorStep {
+  readonly size: number;
+  readonly added: number;
+  /** Of those that were added, the lines that the service does not publish. */
+  readonly unpublished: number;
+}
+
+export class Mirror {
+  readonly #options: MirrorOptions;
+  readonly #log: PublishedLog;
+  readonly #folder: MirrorFolder;
+
+  private constructor(options: MirrorOptions, folder: MirrorFolder) {
+    this.#options = options;
+    this.#log = new PublishedLog(options.url, options.signal);
+    this.#folder = folder;
+  }
+
+  static async open(options: MirrorOptions): Promise<Mirror> {
+    return new Mirror(options, await MirrorFolder.open(options.folder));
+  }
+
+  close(): Promise<void> {
+    return this.#folder.close();
+  }
+
+  /** Brings the folder up to the newest checkpoint. Throws NotServed, or Inconsistent. */
+  async step(): Promise<MirrorStep> {
+    const { state, prefix } = await this.#known();
+    const text = await this.#log.checkpoint(prefix);
+    const served = state.keys.map((key) => openCheckpoint(text, toKey(key))).find((opened) => opened !== undefined);
+    if (served === undefined) throw new NotServed('the checkpoint is not signed by a key of the log');
+    if (served.size <= state.size) {
+      await this.#requireSame(state, served);
+      return { size: state.size, added: 0, unpublished: 0 };
+    }
+    try {
+      return await this.#extend(state, served, prefix);
+    } catch (error) {
+      await this.#folder.dropLines();
+      throw error;
+    }
+  }
+
+  /** The log of the folder, or the one that the service names. A log's key may change; its id and its origin do not. */
+  async #known(): Promise<{ readonly state: Omit<MirrorState, 'bytes'>; readonly prefix: string }> {
+    const { logId, origin, prefix, checkpointKey } = await this.#log.name();
+    const { key = checkpointKey, url } = this.#options;
+    if (parseVerifierKey(key)?.name !== origin) throw new NotServed(`the key ${key} is not one of the log ${origin}`);
+    const { state } = this.#folder;
+    if (state === undefined) return { state: { url, logId, origin, keys: [key], size: 0, note: null }, prefix };
+    if (state.logId !== logId || state.origin !== origin) {
+      throw new NotServed(`the service has another log now, ${origin}; the folder mirrors ${state.origin}`);
+    }
+    const keys = state.keys.includes(key) ? state.keys : [...state.keys, key];
+    return { state: { ...state, url, keys }, prefix };
+  }
+
+  /** An older checkpoint may still be cached somewhere; it has to be one of the same tree. */
+  async #requireSame(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint): Promise<void> {
+    const root = await rootOfTiles(served.size, this.#folder.readTiles);
+    if (Buffer.compare(root, served.root) === 0) return;
+    await this.#contradict(
+      state,
+      served,
+      `the checkpoint of size ${served.size} has another root than the lines before`,
+    );
+  }
+
+  async #extend(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
+    const tree = await openGrowingTree(state.size, this.#folder.readTiles);
+    let unpublished = 0;
+    let pending: Uint8Array[] = [];
+    const flush = async () => {
+      unpublished += await this.#addLines(prefix, tree.size - pending.length, pending);
+      await this.#folder.writeTiles(tree.takeFullTiles());
+      pending = [];
+    };
+    for (const tile of tilesBetween(ENTRIES, state.size, served.size)) {
+      const entries = await this.#log.tile(prefix, tile);
+      // The first one begins with entries that are there already.
+      for (let i = tree.size - tile.index * TILE_WIDTH; i < tile.width; i++) {
+        const entry = entries.subarray(i * HASH_BYTES, (i + 1) * HASH_BYTES);
+        tree.add(entry);
+        pending.push(entry);
+        if (pending.length === LEAVES_AT_ONCE) await flush();
+      }
+    }
+    if (Buffer.compare(tree.root(), served.root) !== 0) await this.#explain(state, served, prefix);
+    await flush();
+    await this.#folder.writeTiles(tree.changedTiles());
+    await this.#folder.save({ ...state, size: served.size, note: formatNote(served.note) });
+    return { size: served.size, added: served.size - state.size, unpublished };
+  }
+
+  /** Returns how many of the lines are not published. */
+  async #addLines(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<number> {
+    if (entries.length === 0) return 0;
+    const leaves = await this.#log.leaves(prefix, after, entries.length);
+    const lines = await this.#readLines(leaves);
+    for (const [i, line] of lines.entries()) {
+      if (line === null || Buffer.compare(leafHash(line), entries[i] as Uint8Array) === 0) continue;
+      const { chamberId, did, eventId, index } = leaves[i] as Leaf;
+      const what = `event ${eventId} of ${chamberId === null ? did : `chamber ${chamberId}`}`;
+      const files = new Map<string, Uint8Array | string>([
+        ['line', line],
+        ['entry', Buffer.from(entries[i] as Uint8Array).toString('base64')],
+        ['index', String(index)],
+      ]);
+      const folder = await this.#folder.keep(`inconsistent-line-${index}`, files);
+      throw new Inconsistent(`the service serves another line as ${what} than the log has at index ${index}`, folder);
+    }
+    await this.#folder.appendLines(lines);
+    return lines.filter((line) => line === null).length;
+  }
+
+  /** One request for each stream: within these leaves, its events follow each other. */
+  async #readLines(leaves: readonly Leaf[]): Promise<readonly (Uint8Array | null)[]> {
+    const streams = new Map<string, Leaf[]>();
+    for (const leaf of leaves) {
+      const stream = String(leaf.chamberId ?? leaf.did);
+      const before = streams.get(stream);
+      if (before === undefined) streams.set(stream, [leaf]);
+      else before.push(leaf);
+    }
+    const lines = new Map<number, Uint8Array>();
+    for (const run of streams.values()) {
+      const [first, last] = [run[0] as Leaf, run.at(-1) as Leaf];
+      const read = await this.#log.events(first, first.eventId - 1, last.eventId - first.eventId + 1);
+      // What an account does not publish is its beginning.
+      const missing = run.length - read.length;
+      const isPublished = missing === 0 || (first.chamberId === null && first.eventId === 1 && missing > 0);
+      if (!isPublished) throw new NotServed(`the service does not serve all events of ${first.chamberId ?? first.did}`);
+      for (const [i, line] of read.entries()) lines.set((run[missing + i] as Leaf).index, line);
+    }
+    return leaves.map(({ index }) => lines.get(index) ?? null);
+  }
+
+  /** The new root is not that of the entries: either the tiles show that the log forked, or the service does not serve its own tree. */
+  async #explain(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint, prefix: string): Promise<never> {
+    const files = new Map<string, Uint8Array>();
+    const readServed: ReadTiles = (refs) =>
+      Promise.all(
+        refs.map(async ({ level, index }) => {
+          const [tile] = tilesBetween(level, 0, served.size).filter((each) => each.index === index);
+          if (tile === undefined) return undefined;
+          const bytes = await this.#log.tile(prefix, tile);
+          files.set(tilePath(tile), bytes);
+          return bytes;
+        }),
+      );
+    const root = await rootOfTiles(served.size, readServed);
+    if (Buffer.compare(root, served.root) !== 0) {
+      throw new NotServed(`the tiles have another root than the checkpoint of size ${served.size}`);
+    }
+    const before = state.size === 0 ? EMPTY_ROOT : await rootOfTiles(state.size, readServed);
+    const held = await rootOfTiles(state.size, this.#folder.readTiles);
+    if (Buffer.compare(before, held) === 0) throw new NotServed('the entries are not those of the tiles');
+    return this.#contradict(
+      state,
+      served,
+      `the log of size ${served.size} does not extend the one of size ${state.size}`,
+      files,
+    );
+  }
+
+  async #contradict(
+    { note, size }: Omit<MirrorState, 'bytes'>,
+    served: SignedCheckpoint,
+    problem: string,
+    tiles: ReadonlyMap<string, Uint8Array> = new Map(),
+  ): Promise<never> {
+    const files = new Map<string, Uint8Array | string>(tiles);
+    files.set('held-checkpoint', note ?? '').set('served-checkpoint', formatNote(served.note));
+    const folder = await this.#folder.keep(`inconsistent-${size}-${served.size}`, files);
+    throw new Inconsistent(problem, folder);
+  }
+}
+
+function toKey(text: string): NoteKey {
+  const key = parseVerifierKey(text);
+  if (key === undefined) throw new NotServed(`${text} is not a verifier key`);
+  return key;
+}

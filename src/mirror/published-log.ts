@@ -1,0 +1,133 @@
+// A log as its service publishes it, read within limits. Nothing of it is trusted: the mirror verifies what it gets.
+import { LimitError, READ_LIMITS } from '../reading/limits.ts';
+import { type OpenResponse, openResponse } from '../reading/response.ts';
+import { NOTE_BYTES_MAX } from '../tlog/note.ts';
+import { ENTRIES, parseEntries, type Tile, tilePath } from '../tlog/tile.ts';
+import { HASH_BYTES } from '../tlog/tree.ts';
+import { parseJson } from '../vocabulary/json.ts';
+
+/** The service did not answer, or not as a service does: the same may succeed later. */
+export class NotServed extends Error {}
+
+/** What `GET /` says of the log. */
+export interface LogName {
+  readonly logId: string;
+  readonly origin: string;
+  readonly prefix: string;
+  readonly checkpointKey: string;
+}
+
+/** Which event a leaf is. */
+export interface Leaf {
+  readonly index: number;
+  readonly chamberId: number | null;
+  readonly did: string | null;
+  readonly eventId: number;
+}
+
+const TILE_BYTES_MAX = 16_384;
+const OK = 200;
+
+export class PublishedLog {
+  readonly #baseUrl: string;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(baseUrl: string, signal?: AbortSignal) {
+    this.#baseUrl = baseUrl.replace(/\/+$/, '');
+    this.#signal = signal;
+  }
+
+  async name(): Promise<LogName> {
+    const { log } = (await this.#json('/')) as { readonly log?: Partial<LogName> };
+    const { logId, origin, prefix, checkpointKey } = log ?? {};
+    if ([logId, origin, prefix, checkpointKey].every((member) => typeof member === 'string')) return log as LogName;
+    throw new NotServed('the service names no log at GET /: it may be of an earlier release');
+  }
+
+  checkpoint(prefix: string): Promise<string> {
+    return this.#text(`${prefix}/checkpoint`, NOTE_BYTES_MAX);
+  }
+
+  /** The hashes or the entries, joined, in the width that was asked for. */
+  async tile(prefix: string, tile: Tile): Promise<Uint8Array> {
+    const path = `${prefix}/${tilePath(tile)}`;
+    const bytes = await this.#read(path, (response) => response.bytes({ responseBytesMax: TILE_BYTES_MAX }));
+    const hashes = tile.level === ENTRIES ? parseEntries(bytes) : bytes;
+    if (hashes?.length === tile.width * HASH_BYTES) return hashes;
+    throw new NotServed(`GET ${path} returned no tile of ${tile.width} hashes`);
+  }
+
+  /** The leaves from index `after` on. */
+  async leaves(prefix: string, after: number, count: number): Promise<readonly Leaf[]> {
+    const path = `${prefix}/index?after=${after}&limit=${count}`;
+    const lines = await this.#lines(path, count);
+    const leaves = lines.map((line) => toLeaf(Buffer.from(line).toString()));
+    const isWhole = leaves.length === count && leaves.every((leaf, i) => leaf?.index === after + i);
+    if (!isWhole) throw new NotServed(`GET ${path} returned other leaves than those that were asked for`);
+    return leaves as readonly Leaf[];
+  }
+
+  /** The lines of a stream after an event, without their line breaks. */
+  events(
+    { chamberId, did }: Pick<Leaf, 'chamberId' | 'did'>,
+    after: number,
+    count: number,
+  ): Promise<readonly Uint8Array[]> {
+    const owner = chamberId === null ? `/agents/${did}` : `/chambers/${chamberId}`;
+    return this.#lines(`${owner}/events?after=${after}&limit=${count}`, count);
+  }
+
+  async #lines(path: string, countMax: number): Promise<readonly Uint8Array[]> {
+    return await this.#read(path, async (response) => {
+      const lines: Uint8Array[] = [];
+      for await (const { bytes, isEnded } of response.lines(READ_LIMITS)) {
+        if (!isEnded || lines.length === countMax)
+          throw new NotServed(`GET ${path} returned more or less than whole lines`);
+        // The chunk that it is a part of is reused.
+        lines.push(Uint8Array.from(bytes));
+      }
+      return lines;
+    });
+  }
+
+  async #json(path: string): Promise<unknown> {
+    const text = await this.#text(path, READ_LIMITS.responseBytesMax);
+    try {
+      return parseJson(text, READ_LIMITS.jsonValuesMax);
+    } catch {
+      throw new NotServed(`GET ${path} did not return JSON`);
+    }
+  }
+
+  #text(path: string, responseBytesMax: number): Promise<string> {
+    return this.#read(path, (response) => response.text({ responseBytesMax }));
+  }
+
+  async #read<Result>(path: string, take: (response: OpenResponse) => Promise<Result>): Promise<Result> {
+    const deadlines = { signal: this.#signal, wholeMillisMax: READ_LIMITS.responseMillisMax };
+    try {
+      const headers = { accept: 'application/json, application/x-ndjson, */*;q=0.5' };
+      const response = await openResponse(fetch, this.#baseUrl + path, { headers }, deadlines);
+      if (response.status === OK) return await take(response);
+      response.close();
+      throw new NotServed(`GET ${path} returned ${response.status}`);
+    } catch (error) {
+      if (error instanceof NotServed || this.#signal?.aborted) throw error;
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+      const reason = error instanceof LimitError ? error.message : (cause as Error).message;
+      throw new NotServed(`GET ${path}: ${reason}`, { cause: error });
+    }
+  }
+}
+
+function toLeaf(line: string): Leaf | undefined {
+  try {
+    const { index, chamberId, did, eventId } = parseJson(line, READ_LIMITS.jsonValuesMax) as Partial<Leaf>;
+    const isOfChamber = Number.isSafeInteger(chamberId) && did === null;
+    const isOfAccount = chamberId === null && typeof did === 'string' && /^did:key:[A-Za-z0-9]+$/.test(did);
+    const isCounted = Number.isSafeInteger(index) && Number.isSafeInteger(eventId) && (eventId as number) > 0;
+    return isCounted && (isOfChamber || isOfAccount) ? ({ index, chamberId, did, eventId } as Leaf) : undefined;
+  } catch {
+    return undefined;
+  }
+}

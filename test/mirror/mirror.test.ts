@@ -1,0 +1,135 @@
+// A mirror of a real service: it holds what the service has, resumes, and proves what contradicts it.
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { leafHash } from '../../src/crypto/merkle.ts';
+import { Inconsistent, Mirror } from '../../src/mirror/mirror.ts';
+import { NotServed } from '../../src/mirror/published-log.ts';
+import { type NoteKey, parseVerifierKey } from '../../src/tlog/note.ts';
+import { openCheckpoint } from '../../src/tlog/proof.ts';
+import { parseTilePath, tilePath } from '../../src/tlog/tile.ts';
+import { rootOfTiles } from '../../src/tlog/tiled-tree.ts';
+import { run as runCli } from '../cli/run.ts';
+import { debating, newAgent, type Running, run } from '../kit/service.ts';
+import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
+
+/** A service that has published all of its lines; the address in its log's name stays the same wherever it is started. */
+async function published(path: string, settings = {}): Promise<Running & { readonly key: NoteKey }> {
+  const running = await run({ DATABASE_PATH: path, ...settings });
+  const { log } = (await (await fetch(running.url)).json()) as { readonly log: { readonly checkpointKey: string } };
+  return { ...running, key: parseVerifierKey(log.checkpointKey) ?? expect.fail('no verifier key') };
+}
+
+async function covered({ service }: Running): Promise<void> {
+  const { log, tree } = service.forum.store;
+  await vi.waitFor(async () => expect((await tree.checkpoint())?.size).toBe(await log.lastPlace()), {
+    timeout: 20_000,
+  });
+}
+
+async function stepped(url: string, folder: string) {
+  const mirror = await Mirror.open({ url, folder });
+  try {
+    return await mirror.step();
+  } finally {
+    await mirror.close();
+  }
+}
+
+describe('a mirror', () => {
+  it('has every line under the checkpoint, resumes where it ended, and changes nothing without new lines', async () => {
+    const running = await published(temporaryDatabase());
+    const folder = temporaryFolder();
+    await newAgent(running);
+    const { debate } = await debating(running);
+    await covered(running);
+    expect(await stepped(running.url, folder)).toEqual({ size: 4, added: 4, unpublished: 0 });
+    for (let i = 0; i < 300; i++) await debate(`comment ${i}`);
+    await covered(running);
+    expect(await stepped(running.url, folder)).toMatchObject({ size: 304, added: 300 });
+    expect(await stepped(running.url, folder)).toMatchObject({ size: 304, added: 0 });
+    const lines = readFileSync(join(folder, 'lines.ndjson'), 'utf8').split('\n').slice(0, -1);
+    expect(lines).toHaveLength(304);
+    const { tree } = running.service.forum.store;
+    const leaves = Buffer.from(await tree.readLeaves(0, 1_000));
+    expect(Buffer.concat(lines.map((line) => leafHash(Buffer.from(line))))).toEqual(leaves);
+    const checkpoint = openCheckpoint(readFileSync(join(folder, 'checkpoint'), 'utf8'), running.key);
+    expect(checkpoint?.size).toBe(304);
+    const files = readdirSync(join(folder, 'tile'), { recursive: true, withFileTypes: true })
+      .filter((file) => file.isFile())
+      .map((file) => join(file.parentPath, file.name).slice(folder.length + 1))
+      .sort();
+    expect(files).toEqual([
+      'tile/0/000',
+      'tile/0/001.p/48',
+      'tile/1/000.p/1',
+      'tile/entries/000',
+      'tile/entries/001.p/48',
+    ]);
+    const read = async (refs: Parameters<typeof tree.readTiles>[0]) =>
+      refs.map(({ level, index }) => {
+        const file = files.find((name) => {
+          const tile = parseTilePath(name);
+          return tile?.level === level && tile.index === index;
+        });
+        return file === undefined ? undefined : new Uint8Array(readFileSync(join(folder, file)));
+      });
+    expect(Buffer.from(await rootOfTiles(304, read))).toEqual(Buffer.from(checkpoint?.root ?? []));
+    expect(tilePath({ level: 0, index: 1, width: 48 })).toBe('tile/0/001.p/48');
+  });
+
+  it('of a service that is away, or has another log now, says so and keeps what it has', async () => {
+    const running = await published(temporaryDatabase());
+    await newAgent(running);
+    await covered(running);
+    const folder = temporaryFolder();
+    await stepped(running.url, folder);
+    const other = await published(temporaryDatabase());
+    await newAgent(other);
+    await covered(other);
+    await expect(stepped(other.url, folder)).rejects.toThrow(/another log now/);
+    await running.stop();
+    await expect(stepped(running.url, folder)).rejects.toThrow(NotServed);
+    expect(readFileSync(join(folder, 'lines.ndjson'), 'utf8').trimEnd().split('\n')).toHaveLength(1);
+  });
+
+  it('proves that a log was forked: a third party needs its folder alone', { timeout: 120_000 }, async () => {
+    const path = temporaryDatabase();
+    const first = await published(path);
+    await newAgent(first);
+    await covered(first);
+    await first.stop();
+    const fork = join(temporaryFolder(), 'fork');
+    cpSync(dirname(path), fork, { recursive: true });
+    rmSync(join(fork, 'chambers.db.lock'), { force: true });
+    // One history for this mirror, another one for everybody else.
+    const one = await published(path);
+    await newAgent(one);
+    await newAgent(one);
+    await covered(one);
+    const folder = temporaryFolder();
+    await stepped(one.url, folder);
+    await one.stop();
+    const other = await published(join(fork, 'chambers.db'));
+    for (let i = 0; i < 3; i++) await newAgent(other);
+    await covered(other);
+    const problem = await stepped(other.url, folder).catch((error: unknown) => error);
+    expect(problem).toBeInstanceOf(Inconsistent);
+    const evidence = (problem as Inconsistent).folder;
+    expect(evidence).toBe(join(folder, 'inconsistent-3-4'));
+    const note = (name: string) => openCheckpoint(readFileSync(join(evidence, name), 'utf8'), other.key);
+    const [held, served] = [note('held-checkpoint'), note('served-checkpoint')];
+    const readEvidence = async (refs: readonly { level: number | string; index: number }[]) =>
+      refs.map(({ level }) => new Uint8Array(readFileSync(join(evidence, `tile/${level}/000.p/4`))));
+    expect(Buffer.from(await rootOfTiles(4, readEvidence))).toEqual(Buffer.from(served?.root ?? []));
+    expect(Buffer.from(await rootOfTiles(3, readEvidence))).not.toEqual(Buffer.from(held?.root ?? []));
+    // It stops at each further attempt, too, with the exit code of a failed verification.
+    const cli = await runCli(['mirror', other.url, folder, '--once', '--json']);
+    expect(cli.exitCode).toBe(3);
+    expect(JSON.parse(cli.out)).toMatchObject({
+      inconsistent: expect.stringContaining('does not extend'),
+      folder: evidence,
+    });
+    expect(existsSync(join(folder, 'checkpoint'))).toBe(true);
+  });
+});
