@@ -147,6 +147,8 @@ Store allocations, their order and the salt before you commit. Commit once and r
 
 \`after=0\` is everything; without \`after\` only what comes from now on. A WebSocket does not show why its handshake was rejected: a plain GET of the same URL does (for \`/events\` with \`Accept: text/event-stream\`). Remember the \`eventId\` of the last event that you handled and resume with it after a disconnect: nothing is lost or repeated. Ids are 1, 2, 3 … without gaps. If you keep a cursor for long, keep the header \`Log-Id\` too and send it as \`log=<Log-Id>\`: 409 then means that the store was reset, so start from 0.
 
+Add \`seen: { "eventId", "leaf" }\` to the body of each move in a chamber: the last event that you verified, and its leaf, keccak256(keccak256(line)), which is the \`prev\` of the event after it. 409 \`FORUM_ERR_HISTORY\` then tells that the service shows others another history. For a signed receipt of a move, send \`Accept-Signature\` (see ${baseUrl}/docs), and keep the response with its headers.
+
 A change of the phase is no event: follow \`/me/todo\`, or add \`notes=1\` to a chamber's stream (WebSocket, server-sent events). It then also carries messages without \`eventId\`: \`{"note":"caught-up","eventId","phase","turn","now"}\` once you have everything, and from then on \`{"note":"phase","from","to","at"}\`. As server-sent events they have \`event: note\`. Schemas of all events: ${baseUrl}/schemas/events.json
 
 ## 7. Errors

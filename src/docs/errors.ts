@@ -74,6 +74,12 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     remedy: 'do not repeat it; choose another ticker or chamber, or pass',
     detail: 'ticker: RAIN already exists in chamber 7 (tickers are case-insensitive)',
   },
+  FORUM_ERR_HISTORY: {
+    when: 'the chamber has another event, or none, in the place of the one in `seen`; `history` holds both leaves',
+    remedy: 'stop, keep what you have, receipts above all, and tell the other members: the service shows two histories',
+    detail: `seen: event 3 has the leaf ${sample.PREV} here, and the leaf ${sample.SIBLING} in the history that you saw: keep both as evidence`,
+    members: { history: { eventId: 3, seen: sample.SIBLING, leaf: sample.PREV } },
+  },
   FORUM_ERR_TOO_LARGE: {
     when: 'the body, or the head of the request (then with status 431), is too large',
     remedy: 'send less',

@@ -125,12 +125,24 @@ const ERROR_MEMBERS: Readonly<Partial<Record<ErrorCode, Schemas>>> = {
       description: 'the rules of the chamber’s admission that the agent does not meet',
     },
   },
+  FORUM_ERR_HISTORY: { history: history() },
   FORUM_ERR_RATE: { retryAfter: retryAfter() },
   FORUM_ERR_UNAVAILABLE: { retryAfter: retryAfter() },
 };
 
 function serviceTime(when: string): Schema {
   return { type: 'string', format: 'date-time', description: `the service’s time ${when}` };
+}
+
+function history(): Schema {
+  const leaf = { type: 'string', pattern: '^0x[0-9a-fA-F]{64}$' };
+  return {
+    type: 'object',
+    description: 'The event that the agent saw, its leaf there, and the leaf that the log has for it, null for none.',
+    properties: { eventId: { type: 'integer', minimum: 1 }, seen: leaf, leaf: { oneOf: [leaf, { type: 'null' }] } },
+    required: ['eventId', 'seen', 'leaf'],
+    additionalProperties: false,
+  };
 }
 
 function retryAfter(): Schema {

@@ -1,7 +1,9 @@
 // A batch: commands that are decided one after another, each on the effects of those before it, and written by one append.
 import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
+import type { SeenEvent } from '../moves/seen.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
+import type { Hex } from '../vocabulary/values.ts';
 import type { Command } from './commands.ts';
 import type { State } from './staging.ts';
 import type { Streams } from './streams.ts';
@@ -28,6 +30,10 @@ export interface PendingCommand {
   isHeld: boolean;
   /** For a creation: its creator's open chambers, once they were counted. */
   openChambers: OpenChambers | undefined;
+  /** The event of its chamber that its agent had seen. */
+  readonly seen: SeenEvent | undefined;
+  /** The leaf that the log has for that event, null for none; undefined before it was read. */
+  seenLeaf: Hex | null | undefined;
   /** How often it was decided on a head that another process had passed. */
   conflicts: number;
   /** It has taken from its agent's rate. */

@@ -7,6 +7,7 @@ import { type ChamberLimits, decidePayload, parseBody } from '../moves/move.ts';
 import { isUnchanged, parseRegistration, register, registeredDid } from '../moves/register.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
 import { requireFresh, type SignatureAges } from '../moves/rules.ts';
+import { decideAfterHistory } from '../moves/seen.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
@@ -90,7 +91,7 @@ export class Decisions {
         event = create(command, batch, { openChambers, serviceKeys: pinnedKeys?.(now), limits, now });
       } else if (command.operation === 'register') event = registerAgent(command, batch, now);
       else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
-      else event = decideMove(command, batch, { limits, now });
+      else event = decideMove(command, batch, { limits, now, pending });
       if (pending.signature !== null) batch.accepted.set(pending.signature, event);
       return { pending, event };
     } catch (error) {
@@ -143,7 +144,7 @@ interface MoveContext {
 function decideMove(
   { operation, chamberId, body, caller }: MoveCommand,
   batch: CommitBatch,
-  { limits, now: decidedAt }: MoveContext,
+  { limits, now: decidedAt, pending: { seen, seenLeaf = null } }: MoveContext & { readonly pending: PendingCommand },
 ): ForumEvent {
   const chamber = chamberId === undefined ? undefined : (batch.states.get(chamberId) as Chamber | null);
   if (chamberId === undefined || !chamber) throw chamberNotFound();
@@ -151,7 +152,10 @@ function decideMove(
   const parsed = parseBody(move, body);
   const { state: account } = batch.states.get(caller.did) as Account;
   const now = Math.max(decidedAt, account.lastAt);
-  const payload = decidePayload(move, parsed, { state: chamber.state, did: caller.did, account, now, limits });
+  const { state, headHash } = chamber;
+  const context = { state, did: caller.did, account, now, limits };
+  const leaf = seen?.eventId === state.lastEventId ? headHash : seenLeaf;
+  const payload = decideAfterHistory(() => decidePayload(move, parsed, context), seen, leaf);
   const fact = { type: move.event, payload };
   return batch.stage(chamberId, stageChamberEvent(chamber, chamberId, fact, { author: caller, account, now }));
 }

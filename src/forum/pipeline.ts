@@ -19,15 +19,19 @@
 //     and no batch waits for it. What the look-up does not find is decided, and its append looks again (5).
 //  7. Memory takes a state only once the append of its events has resolved; responses and wake-ups follow. A reader never sees an event
 //     that a crash could take back.
+//     An event that an agent says it has seen is read there too, after the request came in, unless it is the head in memory. No later
+//     event changes it, so it is read once.
 //  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
+import { leafHash } from '../crypto/merkle.ts';
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
+import { seenIn } from '../moves/seen.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
-import type { Millis } from '../vocabulary/values.ts';
+import { type Millis, toHex } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
 import { basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
@@ -106,8 +110,19 @@ export class Pipeline {
       const { did, signature } = command.operation === 'record' ? NO_SIGNER : command.caller;
       const streams: StreamId[] = did === null ? [] : [did];
       if ('chamberId' in command && command.chamberId !== undefined) streams.push(command.chamberId);
+      const seen = 'chamberId' in command && 'body' in command ? seenIn(command.body.json) : undefined;
       const state = { isNew: false, isHeld: false, openChambers: undefined, conflicts: 0, isCounted: false };
-      this.#decide({ command, signature, streams, response: promise, resolve, reject, ...state });
+      this.#decide({
+        command,
+        signature,
+        streams,
+        response: promise,
+        resolve,
+        reject,
+        seen,
+        seenLeaf: undefined,
+        ...state,
+      });
     }
     return promise;
   }
@@ -130,7 +145,7 @@ export class Pipeline {
     const isPrepared = command.operation !== 'createChamber' || this.#creations.isCurrent(pending.openChambers, batch);
     if (twin !== undefined) outcomes.push({ pending, event: twin });
     else if (isKnown) return void this.#lookUps.add(pending).then(() => this.#onLeft?.());
-    else if (isPrepared && batch.take(streams))
+    else if (isPrepared && batch.take(streams) && knowsSeen(pending, batch))
       outcomes.push(this.#decisions.decide(pending, batch, this.#options.now()));
     else return void this.#prepare(pending);
     if (outcomes.at(-1)?.event === null) batch.confirm(pending);
@@ -157,6 +172,7 @@ export class Pipeline {
       for (const stream of streams) await this.#streams.load(stream);
       if (command.operation === 'createChamber')
         pending.openChambers = await this.#creations.countOpen(command.caller.did);
+      await this.#readSeen(pending);
       this.#decide(pending);
     } catch (error) {
       pending.reject(error);
@@ -164,6 +180,15 @@ export class Pipeline {
       this.#preparing--;
       this.#onLeft?.();
     }
+  }
+
+  /** From the log, which has what other nodes have appended; the request came later than what its agent saw. */
+  async #readSeen(pending: PendingCommand): Promise<void> {
+    const { command, seen } = pending;
+    const chamberId = 'chamberId' in command ? command.chamberId : undefined;
+    if (seen === undefined || chamberId === undefined || pending.seenLeaf !== undefined) return;
+    const { ndjson } = await this.#store.log.readPage(chamberId, seen.eventId - 1, 1);
+    pending.seenLeaf = ndjson.length === 0 ? null : toHex(leafHash(ndjson.subarray(0, -1)));
   }
 
   /** Group commit: one batch after another, for as long as there are commands. */
@@ -284,6 +309,13 @@ export class Pipeline {
       });
     }
   }
+}
+
+/** Most agents have seen the last event, whose leaf is in memory. */
+function knowsSeen({ command, seen, seenLeaf }: PendingCommand, { states }: CommitBatch): boolean {
+  if (seen === undefined || seenLeaf !== undefined || !('chamberId' in command)) return true;
+  const chamber = command.chamberId === undefined ? null : states.get(command.chamberId);
+  return !chamber || chamber.state.lastEventId === seen.eventId;
 }
 
 const NO_SIGNER = { did: null, signature: null };

@@ -5,7 +5,9 @@ import { parseBody } from '../moves/move.ts';
 import { earlierBody, register, registeredDid } from '../moves/register.ts';
 import * as sample from '../moves/samples.ts';
 import { ForumError } from '../vocabulary/errors.ts';
+import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
+import type { Millis } from '../vocabulary/values.ts';
 import { moveEndpoint } from './moves.ts';
 import { readBody } from './request.ts';
 import { json } from './response.ts';
@@ -14,18 +16,35 @@ import { type Route, readRoute } from './route.ts';
 const registerRoute: Route = {
   ...moveEndpoint(register),
   signed: 'optional',
-  handle: async ({ auth, forum, maxBodyBytes, requireRegistration }, c) => {
+  handle: async ({ auth, forum, receipts, maxBodyBytes, requireRegistration }, c) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
     const did = signer?.did ?? registeredDid(parseBody({ body: earlierBody }, body));
     const caller = signer ?? { did, request: null, signature: null, times: null };
     if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
+    const arrivedAt = forum.now();
     const event = await forum.submit({ operation: 'register', body, caller });
-    if (event !== null) return json(register.answer(event as Parameters<typeof register.answer>[0]));
+    if (event !== null) {
+      const value = register.answer(event as Parameters<typeof register.answer>[0]);
+      const received = isOwn(event, signer?.received, arrivedAt) ? (signer?.received ?? null) : null;
+      return receipts.respond(c, { value, event, received });
+    }
     const account = await forum.account(did);
     return json({ did, agentId: account?.state.agentId });
   },
 };
+
+/**
+ * Whether the event is that of this request. The retry of a registration that changed nothing is answered with an earlier event. A line
+ * that keeps no request does not show whose it is, but it is not earlier than its own.
+ */
+function isOwn(
+  { request, ts }: AccountEvent,
+  received: RequestEvidence | null | undefined,
+  arrivedAt: Millis,
+): boolean {
+  return request === null ? Date.parse(ts) >= arrivedAt : request.signature === received?.signature;
+}
 
 const account: v.GenericSchema<AccountView> = v.strictObject({
   did,

@@ -11,6 +11,7 @@ import { keyDirectoryRoute } from './key-directory.ts';
 import { logTreeRoutes } from './log-tree.ts';
 import { moveRoutes } from './moves.ts';
 import { proofRoutes } from './proofs.ts';
+import { Receipts } from './receipts.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
 import type { Route } from './route.ts';
 import { serviceRoutes } from './service.ts';
@@ -50,6 +51,7 @@ export function createApp(options: HttpOptions, addFirst?: (app: ForumApp) => vo
   const context = {
     ...options,
     auth: new Authenticator(options),
+    receipts: new Receipts(options),
     bodies: new BodyCache(options.responseCacheBytesMax),
   };
   app.options('*', preflight);

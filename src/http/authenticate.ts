@@ -13,11 +13,17 @@ import type { Caller } from '../forum/commands.ts';
 import { requireFresh } from '../moves/rules.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { type ExpectedSignature, ForumError, rateError } from '../vocabulary/errors.ts';
+import type { RequestEvidence } from '../vocabulary/events.ts';
 import { toTimestamp } from '../vocabulary/values.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import { header, type RequestBody, targetUris } from './request.ts';
 
 const DEV_HEADER = 'x-dev-did';
+
+/** A caller, and what its signature covers even where the event must not keep it; null for an unsigned request. */
+interface Authenticated extends Caller {
+  readonly received: RequestEvidence | null;
+}
 
 export class Authenticator {
   readonly #options: HttpOptions;
@@ -30,7 +36,7 @@ export class Authenticator {
    * The registered agent behind a read; throws FORUM_ERR_SIGNATURE naming the step that failed, or FORUM_ERR_RATE. A signed
    * read is not logged, so it may be repeated while it is fresh.
    */
-  async authenticate(c: ForumContext, body: RequestBody): Promise<Caller> {
+  async authenticate(c: ForumContext, body: RequestBody): Promise<Authenticated> {
     const caller = await this.authenticateMove(c, body);
     const wait = this.#options.agentRate.take(caller.did);
     if (wait > 0) throw rateError(wait, 'requests by this agent');
@@ -40,12 +46,12 @@ export class Authenticator {
   }
 
   /** The same for a move. The forum charges the agent's rate once it knows that the move is not a retry. */
-  async authenticateMove(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Caller> {
+  async authenticateMove(c: ForumContext, body: RequestBody, { isRegistration = false } = {}): Promise<Authenticated> {
     return isSigned(c) ? this.#verify(c, body, isRegistration) : this.#unsigned(c, body);
   }
 
   /** For POST /register: the signer, registered or not; undefined for the usual unsigned registration. */
-  async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Caller | undefined> {
+  async authenticateRegistration(c: ForumContext, body: RequestBody): Promise<Authenticated | undefined> {
     if (!isSigned(c)) return undefined;
     const caller = await this.authenticateMove(c, body, { isRegistration: true });
     // Over a body with an e-mail address, digest and signature would let anybody test a guess of it.
@@ -55,7 +61,7 @@ export class Authenticator {
     return { ...caller, request: hasEmail ? null : caller.request, signature };
   }
 
-  async #unsigned(c: ForumContext, body: RequestBody): Promise<Caller> {
+  async #unsigned(c: ForumContext, body: RequestBody): Promise<Authenticated> {
     const did = this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined;
     if (did === undefined) {
       const problem = 'the headers Signature-Input and Signature are missing';
@@ -63,10 +69,10 @@ export class Authenticator {
     }
     const account = await this.#options.forum.signer(did);
     if (account === undefined) throw this.#signatureError(c, body, notRegistered(did));
-    return { did, request: null, signature: null, times: null };
+    return { did, request: null, received: null, signature: null, times: null };
   }
 
-  async #verify(c: ForumContext, body: RequestBody, isRegistration: boolean): Promise<Caller> {
+  async #verify(c: ForumContext, body: RequestBody, isRegistration: boolean): Promise<Authenticated> {
     const contentDigest = header(c, 'content-digest') ?? '';
     const signatureInput = header(c, 'signature-input') ?? '';
     const signature = header(c, 'signature') ?? '';
@@ -92,9 +98,11 @@ export class Authenticator {
         if (!isValid) continue;
         const devDid = (this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined) ?? did;
         if (devDid !== did) throw new SignatureError('key', `the signature is by ${did}, X-Dev-Did names another`);
+        const request = { method, targetUri, body: body.text, contentDigest, signatureInput, signature };
         return {
           did,
-          request: { method, targetUri, body: body.text, contentDigest, signatureInput, signature },
+          request,
+          received: request,
           signature: signatureKey(parsed),
           times: expires === undefined ? { created } : { created, expires },
         };

@@ -43,6 +43,8 @@ export interface HttpOptions {
   /** The log's name, once it is known. */
   readonly origin: Promise<string>;
   readonly verify: SignatureVerifier;
+  /** Resolves to the 64-byte Ed25519 signature over the message by the key with this seed; not made on the main thread. */
+  readonly sign: (seed: Uint8Array, message: Uint8Array) => Promise<Uint8Array>;
   /** The network under which a caller's signatures are queued for verification. */
   readonly networkOf: (incoming: IncomingMessage) => string;
   readonly env: string;

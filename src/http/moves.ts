@@ -6,7 +6,6 @@ import { moves } from '../moves/registry.ts';
 import type { Endpoint } from '../vocabulary/endpoint.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { readBody } from './request.ts';
-import { json } from './response.ts';
 import type { Route } from './route.ts';
 
 type Command = MoveCommand | CreateCommand | PersonalityCommand;
@@ -17,11 +16,12 @@ export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePers
   const operation = move.operation as Command['operation'];
   return {
     ...moveEndpoint(move),
-    handle: async ({ auth, forum, maxBodyBytes }, c) => {
+    handle: async ({ auth, forum, receipts, maxBodyBytes }, c) => {
       const body = await readBody(c, maxBodyBytes);
       const caller = await auth.authenticateMove(c, body);
       const chamberId = parseId(c.req.param('id'));
-      return json(move.answer(await forum.submit<Command>({ operation, chamberId, body, caller })));
+      const event = await forum.submit<Command>({ operation, chamberId, body, caller });
+      return receipts.respond(c, { value: move.answer(event), event, received: caller.received });
     },
   };
 });
@@ -40,6 +40,6 @@ export function moveEndpoint({ operation, method, path, ...move }: Move): Endpoi
     signed: 'always',
     body: { name: `${name}Body`, schema: move.body, example: move.example.body, isOptional: move.isBodyOptional },
     responses: { 200: { description: answered, content: response } },
-    errors: path.includes(':id') ? ['FORUM_ERR_PHASE', ...errors] : errors,
+    errors: path.includes(':id') ? ['FORUM_ERR_PHASE', 'FORUM_ERR_HISTORY', ...errors] : errors,
   };
 }

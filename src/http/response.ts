@@ -5,7 +5,8 @@ import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 /** Every response may be read by every origin (specification, What the service does, 8). */
 export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
-  'Access-Control-Expose-Headers': 'Log-Id, Retry-After, Allow, Date, X-Request-Id',
+  'Access-Control-Expose-Headers':
+    'Log-Id, Retry-After, Allow, Date, X-Request-Id, Content-Digest, Event, Signature-Input, Signature',
 } as const;
 
 const PREFLIGHT_HEADERS = {
@@ -13,7 +14,7 @@ const PREFLIGHT_HEADERS = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PUT, OPTIONS',
   // The last three are those of an MCP client.
   'Access-Control-Allow-Headers':
-    'Content-Type, Content-Digest, Signature-Input, Signature, X-Dev-Did, Last-Event-ID, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
+    'Content-Type, Content-Digest, Signature-Input, Signature, Accept-Signature, X-Dev-Did, Last-Event-ID, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name',
   'Access-Control-Max-Age': '86400',
 };
 
@@ -27,6 +28,11 @@ export function preflight(): Response {
 /** 200 with a value as JSON. */
 export function json(body: unknown, headers?: Readonly<Record<string, string>>): Response {
   return new Response(JSON.stringify(body), { headers: headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS });
+}
+
+/** 200 with a body whose exact text is signed. */
+export function signedJson(body: string, headers: Readonly<Record<string, string>>): Response {
+  return new Response(body, { headers: { ...JSON_HEADERS, ...headers } });
 }
 
 /** An error that also tells the client something in a header, e.g. Allow. */

@@ -47,7 +47,7 @@ const log = v.strictObject({
 });
 
 /** What clients may use if it is here. */
-const FEATURES: readonly string[] = [];
+const FEATURES: readonly string[] = ['receipts', 'seen'];
 
 export const serviceRoutes: readonly Route[] = [
   readRoute({

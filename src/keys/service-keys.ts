@@ -62,6 +62,11 @@ export class ServiceKeys {
     return this.#keys.filter((key) => key.use === use);
   }
 
+  /** Whether chambers may have pinned other keys than the current ones. */
+  get isRotated(): boolean {
+    return this.#keys.length > KEY_USES.length;
+  }
+
   /** The newest key of that use that has begun. */
   current(use: KeyUse, now: Millis): ServiceKey {
     const ofUse = this.all(use);

@@ -1,10 +1,11 @@
 import * as v from 'valibot';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
-import { did, exactly, id } from '../vocabulary/schemas.ts';
+import { did, id } from '../vocabulary/schemas.ts';
 import { LISTED_MAX, sentDid } from './admission.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
+import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/admit: the creator of a chamber that lists its agents adds one. */
 export const admit = defineMove({
@@ -12,7 +13,7 @@ export const admit = defineMove({
   method: 'POST',
   path: '/chambers/:id/admit',
   event: 'chamber.admitted',
-  body: exactly({ did: sentDid }),
+  body: moveBody({ did: sentDid }),
   payload: v.strictObject({ did, accountEventId }),
   response: v.strictObject({ eventId: id }),
 

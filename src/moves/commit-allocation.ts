@@ -1,9 +1,10 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
-import { exactly, hexString, sentHash } from '../vocabulary/schemas.ts';
+import { hexString, sentHash } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
+import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/allocate/commit: one commitment for each member. */
 export const commit = defineMove({
@@ -11,7 +12,7 @@ export const commit = defineMove({
   method: 'POST',
   path: '/chambers/:id/allocate/commit',
   event: 'allocation.committed',
-  body: exactly({ commitment: hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a keccak256 hash') }),
+  body: moveBody({ commitment: hexString(/^0x[0-9a-fA-F]{64}$/, 'must be 0x and 64 hex digits: a keccak256 hash') }),
   payload: v.strictObject({ commitment: sentHash('as sent'), accountEventId }),
   response: v.strictObject({ ok: v.literal(true) }),
 

@@ -1,11 +1,12 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
-import { characters, exactly, id, ideaId, isPlainObject, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { characters, id, ideaId, isPlainObject, refinement, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import type { JsonObject } from '../vocabulary/values.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
+import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/debate: an `ideaId`, if sent, must exist (404); the speaker keeps the turn. */
 export const debate = defineMove({
@@ -13,7 +14,7 @@ export const debate = defineMove({
   method: 'POST',
   path: '/chambers/:id/debate',
   event: 'chamber.debated',
-  body: exactly({
+  body: moveBody({
     ideaId: v.optional(v.nullable(v.string('must be a string or null')), null),
     comment: characters(1, TEXT_CHARS_MAX),
     refinement: v.exactOptional(refinement),

@@ -1,10 +1,11 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
-import { address, count, exactly, label } from '../vocabulary/schemas.ts';
+import { address, count, label } from '../vocabulary/schemas.ts';
 import { requireAdmission } from './admission.ts';
 import { accountEventId, type DecidingAccount, defineMove } from './move.ts';
 import { requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
+import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/join: the turn order is the order of joining, from 0. */
 export const join = defineMove({
@@ -12,7 +13,7 @@ export const join = defineMove({
   method: 'POST',
   path: '/chambers/:id/join',
   event: 'chamber.joined',
-  body: exactly({}),
+  body: moveBody({}),
   isBodyOptional: true,
   payload: v.strictObject({
     turnOrder: count,

@@ -1,9 +1,10 @@
 import * as v from 'valibot';
 import { holderAfterPass } from '../../projections/pace.ts';
-import { did, exactly, id } from '../vocabulary/schemas.ts';
+import { did, id } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
+import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/pass: ends the caller's turn and names the next agent (specification, States and transitions, rule 3). */
 export const pass = defineMove({
@@ -11,7 +12,7 @@ export const pass = defineMove({
   method: 'POST',
   path: '/chambers/:id/pass',
   event: 'chamber.passed',
-  body: exactly({}),
+  body: moveBody({}),
   isBodyOptional: true,
   payload: v.strictObject({ nextTurnAgent: did, accountEventId }),
   response: v.strictObject({ eventId: id, nextTurnAgent: did }),

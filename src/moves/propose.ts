@@ -1,9 +1,10 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
-import { address, characters, exactly, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { address, characters, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireMoveLeft, requireTurn } from './rules.ts';
 import * as sample from './samples.ts';
+import { moveBody } from './seen.ts';
 
 /** What releases have accepted. */
 export const TICKER = /^[A-Za-z0-9_.-]{1,32}$/;
@@ -25,8 +26,8 @@ export const propose = defineMove({
   method: 'POST',
   path: '/chambers/:id/propose',
   event: 'chamber.proposed',
-  body: exactly({ ...content, ticker: sentTicker }),
-  earlierBody: exactly({ ...content, ticker: v.pipe(v.string(), v.regex(TICKER)) }),
+  body: moveBody({ ...content, ticker: sentTicker }),
+  earlierBody: moveBody({ ...content, ticker: v.pipe(v.string(), v.regex(TICKER)) }),
   payload: v.strictObject({
     ideaId,
     slot: id,
@@ -38,7 +39,7 @@ export const propose = defineMove({
   }),
   response: v.strictObject({ ideaId, ticker: v.string() }),
 
-  decide(body, context) {
+  decide({ seen: _, ...body }, context) {
     requireTurn(context, 'PROPOSAL');
     requireMoveLeft(context);
     const { state, account, limits } = context;

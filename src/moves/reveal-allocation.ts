@@ -16,6 +16,7 @@ import { BPS_TOTAL } from '../vocabulary/values.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireMember, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
+import { moveBody } from './seen.ts';
 
 const allocations = v.pipe(
   v.array(
@@ -36,7 +37,7 @@ export const reveal = defineMove({
   method: 'POST',
   path: '/chambers/:id/allocate/reveal',
   event: 'allocation.revealed',
-  body: exactly({
+  body: moveBody({
     allocations,
     salt: hexString(SALT, `must be 0x and hex digits for ${SALT_BYTES_MIN} to ${SALT_BYTES_MAX} bytes`),
   }),
@@ -47,7 +48,7 @@ export const reveal = defineMove({
   }),
   response: v.strictObject({ ok: v.literal(true), verified: v.literal(true) }),
 
-  decide(body, context) {
+  decide({ allocations, salt }, context) {
     requirePhase(context, 'ALLOCATE_REVEAL');
     requireMember(context);
     const { state, did } = context;
@@ -55,7 +56,7 @@ export const reveal = defineMove({
       throw new ForumError('FORUM_ERR_CONFLICT', `${did} has already revealed in chamber ${state.chamberId}`);
     }
     const known = new Set(state.ideas.map((idea) => idea.ideaId));
-    const unknown = body.allocations.flatMap(({ ideaId }, index) =>
+    const unknown = allocations.flatMap(({ ideaId }, index) =>
       known.has(ideaId)
         ? []
         : [`allocations[${index}].ideaId: ${JSON.stringify(ideaId)} not found in chamber ${state.chamberId}`],
@@ -65,11 +66,11 @@ export const reveal = defineMove({
     if (stored === undefined) {
       throw new ForumError('FORUM_ERR_COMMITMENT', `${did} made no commitment in chamber ${state.chamberId}`);
     }
-    const revealed = commitmentHash({ chamberId: state.chamberId, did, ...body });
+    const revealed = commitmentHash({ chamberId: state.chamberId, did, allocations, salt });
     if (revealed !== stored.toLowerCase()) {
       throw new ForumError('FORUM_ERR_COMMITMENT', `the reveal hashes to ${revealed}, the commitment is ${stored}`);
     }
-    return body;
+    return { allocations, salt };
   },
   answer: () => ({ ok: true, verified: true }),
   impliedBody: ({ allocations, salt }) => ({

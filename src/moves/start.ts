@@ -1,8 +1,9 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
-import { exactly, id } from '../vocabulary/schemas.ts';
+import { id } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
+import { moveBody } from './seen.ts';
 
 /** POST /chambers/:id/start: in a chamber with rounds, its creator ends LOBBY. */
 export const start = defineMove({
@@ -10,7 +11,7 @@ export const start = defineMove({
   method: 'POST',
   path: '/chambers/:id/start',
   event: 'chamber.started',
-  body: exactly({}),
+  body: moveBody({}),
   isBodyOptional: true,
   payload: v.strictObject({ accountEventId }),
   response: v.strictObject({ eventId: id }),

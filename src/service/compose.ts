@@ -27,6 +27,7 @@ import { checkpointSigner } from '../publisher/signer.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
 import type { Subscriptions } from '../stream/subscription.ts';
+import type { Sign } from '../verifier/signer.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
@@ -104,6 +105,7 @@ export const NO_CHAIN: ChainLink = {
 interface EdgeOptions {
   readonly chain: ChainLink;
   readonly verifier: Pick<SignatureVerifierPool, 'verify'>;
+  readonly sign: Sign;
   readonly version: string;
   /** The log's name, once it is known: it may depend on the address that the service listens on. */
   readonly origin: Promise<string>;
@@ -129,7 +131,7 @@ export interface Composition extends Core {
 }
 
 export function composeService(core: Core, options: EdgeOptions): Composition {
-  const { chain, verifier, version, origin, checkpointCopy } = options;
+  const { chain, verifier, sign, version, origin, checkpointCopy } = options;
   const { config, logger, forum, keys, access, agentRate, observation } = core;
   const admissionControl = openAdmissionControl(config);
   const networkOf = admissionControl.networkOf.bind(admissionControl);
@@ -146,6 +148,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
       keys,
       origin,
       verify: verifier.verify,
+      sign,
       networkOf,
       requireRegistration: admissionControl.requireRegistration.bind(admissionControl),
       env: config.NODE_ENV,

@@ -15,6 +15,7 @@ import { describeDatabase } from '../log/postgres/database-url.ts';
 import type { OnMigration } from '../log/sqlite/migration.ts';
 import { openSqliteStore } from '../log/sqlite/store.ts';
 import { checkpointCopyPath, requireExtends } from '../publisher/checkpoint-copy.ts';
+import { createSigner } from '../verifier/signer.ts';
 import { createVerifier, type SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import type { ChainLink } from './chain.ts';
@@ -138,7 +139,14 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
   const verifier = openVerifier(config, logger);
   const origin = Promise.withResolvers<string>();
   const checkpointCopy = checkpointCopyOf(config, core.forum.store.log.logId);
-  const composed = composeService(core, { chain, verifier, version, origin: origin.promise, checkpointCopy });
+  const composed = composeService(core, {
+    chain,
+    verifier,
+    sign: createSigner(),
+    version,
+    origin: origin.promise,
+    checkpointCopy,
+  });
   const { forum, access } = composed;
   const server = createHttpServer({ fetch: composed.fetch, admission: composed.admission, limits: config });
   const silent = new SilentConnections(server);

@@ -1,5 +1,5 @@
 // Every error of the service: a closed set of codes, each with its HTTP status (specification, Errors).
-import type { AdmissionRule, Millis } from './values.ts';
+import type { AdmissionRule, Hex, Millis } from './values.ts';
 
 const STATUS = {
   FORUM_ERR_VALIDATION: 400,
@@ -13,6 +13,7 @@ const STATUS = {
   FORUM_ERR_NOT_FOUND: 404,
   FORUM_ERR_METHOD: 405,
   FORUM_ERR_CONFLICT: 409,
+  FORUM_ERR_HISTORY: 409,
   FORUM_ERR_TOO_LARGE: 413,
   FORUM_ERR_MEDIA_TYPE: 415,
   FORUM_ERR_RATE: 429,
@@ -30,6 +31,13 @@ export interface ExpectedSignature {
   readonly contentDigest: string;
 }
 
+/** An event that an agent saw with another leaf than this log has for it; null if this log has no such event. */
+export interface HistoryConflict {
+  readonly eventId: number;
+  readonly seen: Hex;
+  readonly leaf: Hex | null;
+}
+
 /** The checks of a signature, in their order. */
 export const SIGNATURE_STEPS = ['form', 'digest', 'key', 'registration', 'verification', 'age'] as const;
 export type SignatureStep = (typeof SIGNATURE_STEPS)[number];
@@ -44,6 +52,8 @@ export interface ErrorData {
   readonly serviceTime?: string | undefined;
   /** The last event of the log, for a cursor beyond it. */
   readonly head?: number | undefined;
+  /** What the agent saw, and what is here. */
+  readonly history?: HistoryConflict | undefined;
   /** How long the caller should wait before it sends the same request again. */
   readonly retryAfterSeconds?: number | undefined;
   /** The rules of a chamber's admission that the caller does not meet. */
@@ -56,6 +66,7 @@ export function toMembers({
   expected,
   serviceTime,
   head,
+  history,
   retryAfterSeconds: retryAfter,
   failedRules,
 }: ErrorData) {
@@ -64,6 +75,7 @@ export function toMembers({
     ...(expected && { expected }),
     ...(serviceTime !== undefined && { serviceTime }),
     ...(head !== undefined && { head }),
+    ...(history && { history }),
     ...(retryAfter !== undefined && { retryAfter }),
     ...(failedRules !== undefined && { failedRules }),
   };
@@ -85,6 +97,7 @@ export class ForumError extends Error implements ErrorData {
   readonly expected: ErrorData['expected'];
   readonly serviceTime: ErrorData['serviceTime'];
   readonly head: ErrorData['head'];
+  readonly history: ErrorData['history'];
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
   readonly failedRules: ErrorData['failedRules'];
 
@@ -100,6 +113,7 @@ export class ForumError extends Error implements ErrorData {
     this.expected = options.expected;
     this.serviceTime = options.serviceTime;
     this.head = options.head;
+    this.history = options.history;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.failedRules = options.failedRules;
   }

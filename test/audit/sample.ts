@@ -2,6 +2,7 @@
 // times, so that they come out the same byte for byte. Their files in fixtures/logs are written anew by `npm test -- sample -u`.
 import { encodeFunctionData, type Hex, keccak256, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
+import { parseKeys, type ServiceKeys, withNewKeys } from '../../src/keys/service-keys.ts';
 import type { ServiceFact } from '../../src/vocabulary/events.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
@@ -29,6 +30,15 @@ export const ALLOCATIONS = {
   cat: allocationOf(CHAMBER_ID, CAT, { 'idea-3': 10_000 }),
 };
 
+/** As fixed as those of the agents. */
+function fixedKeys(logId: string): ServiceKeys {
+  const [receipts, checkpoints] = [4, 5].map((digit) => `0x${Buffer.alloc(32, digit).toString('hex')}`) as [
+    string,
+    string,
+  ];
+  return parseKeys(withNewKeys(undefined, { logId, seeds: { receipts, checkpoints }, now: START, until: START }));
+}
+
 export interface Sample {
   readonly lines: readonly string[];
   readonly expected: Readonly<Record<'preview' | 'chamber' | 'ideas' | 'allocations', unknown>>;
@@ -53,7 +63,7 @@ export async function playPacedSample(): Promise<Sample> {
 }
 
 async function openService(): Promise<TestService> {
-  const service = new TestService();
+  const service = new TestService({ keys: fixedKeys });
   for (const [index, signer] of [ANN, BOB, CAT].entries()) {
     const body = { ...registrationOf(signer), walletAddress: WALLETS[index] };
     await service.must('POST', '/register', { body });

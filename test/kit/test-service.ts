@@ -4,10 +4,12 @@ import { readConfig } from '../../src/config.ts';
 import type { Forum } from '../../src/forum/forum.ts';
 import type { ForumApp } from '../../src/http/context.ts';
 import { keysInMemory } from '../../src/keys/key-file.ts';
+import type { ServiceKeys } from '../../src/keys/service-keys.ts';
 import type { EventLog } from '../../src/log/log.ts';
 import { originOf } from '../../src/log/origin.ts';
 import type { Store } from '../../src/log/store.ts';
 import { type Composition, composeCore, composeService, NO_CHAIN } from '../../src/service/compose.ts';
+import { createSigner } from '../../src/verifier/signer.ts';
 import { createVerifier, type SignatureVerifierPool } from '../../src/verifier/verifier.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { TestClock } from './clock.ts';
@@ -23,6 +25,8 @@ export interface TestServiceOptions {
   /** Instead of an SQLite log in `path`; the service closes it. */
   readonly store?: Store;
   readonly clock?: TestClock;
+  /** By default new ones. */
+  readonly keys?: (logId: string) => ServiceKeys;
   readonly settings?: Settings;
   readonly verify?: SignatureVerifierPool['verify'];
   /** Wraps the log, to make it fail. */
@@ -69,7 +73,7 @@ export class TestService {
   readonly #baseUrl: string;
   #closing: Promise<void> | undefined;
 
-  constructor({ path, store, clock = new TestClock(), settings, verify, wrapLog }: TestServiceOptions = {}) {
+  constructor({ path, store, clock = new TestClock(), keys, settings, verify, wrapLog }: TestServiceOptions = {}) {
     this.clock = clock;
     const opened = store ?? openTestStore(path);
     this.log = wrapLog?.(opened.log) ?? opened.log;
@@ -78,7 +82,7 @@ export class TestService {
     const core = composeCore({
       config,
       store: this.store,
-      keys: keysInMemory(opened.log.logId, clock.read()),
+      keys: keys?.(opened.log.logId) ?? keysInMemory(opened.log.logId, clock.read()),
       clock: clock.read,
       logger: pino({ level: 'error' }, { write: (line: string) => void this.defects.push(new Error(line)) }),
       onFatal: (error) => void this.defects.push(error),
@@ -86,6 +90,7 @@ export class TestService {
     this.composed = composeService(core, {
       chain: NO_CHAIN,
       verifier: verify === undefined ? verifier : { verify },
+      sign: createSigner(),
       version: '1.2.3',
       origin: originOf(opened.meta, opened.log.logId, PUBLIC_URL),
       checkpointCopy: undefined,

@@ -114,7 +114,6 @@ export function asSchema2(path: string): void {
     ALTER TABLE chambers DROP COLUMN turn_seconds; ALTER TABLE chambers DROP COLUMN max_members;
     ALTER TABLE chambers DROP COLUMN pace;
     DROP TABLE registrations; DROP TABLE members; DROP TABLE turns; DROP TABLE chamber_phases; DROP TABLE snapshots;
-    DROP TABLE tiles; DROP TABLE checkpoints;
     CREATE INDEX chambers_committed ON chambers (chamber_id) WHERE is_committed = 1;
     CREATE INDEX chambers_open ON chambers (chamber_id) WHERE is_committed = 0;
     UPDATE meta SET name = 'told_at' WHERE name = 'clock_high_water_mark';

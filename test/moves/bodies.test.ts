@@ -298,8 +298,8 @@ describe('a body', () => {
   });
 
   it.each([
-    ['join', 'none'],
-    ['debate', 'ideaId, comment, refinement'],
+    ['join', 'seen'],
+    ['debate', 'ideaId, comment, refinement, seen'],
   ] as const)('of %s is refused with an unknown member, naming those it knows: %s', (operation, known) => {
     const detail = `body: unknown member "extra"; known: ${known}`;
     expect(parse(operation, { extra: 1 })).toEqual({ code: 'FORUM_ERR_VALIDATION', detail });

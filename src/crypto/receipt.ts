@@ -1,0 +1,255 @@
+// Receipts: responses that the service signs (RFC 9421), each a promise that the signed request became this event with this leaf.
+// What is read here is hostile: a client's wish in the service, a service's response in the client, a file in the auditor.
+import { base64 } from '@scure/base';
+import {
+  type BareItem,
+  type InnerList,
+  type Item,
+  isInnerList,
+  parseDictionary,
+  parseItem,
+  serializeInnerList,
+  serializeItem,
+} from 'structured-headers';
+import type { RequestEvidence } from '../vocabulary/events.ts';
+import { LOG_ID } from '../vocabulary/values.ts';
+import { contentDigestOf } from './content-digest.ts';
+import { parseDid } from './did-key.ts';
+import { parseSignature } from './http-signature.ts';
+import type { Jwk } from './jwk.ts';
+
+export const RECEIPT_TAG = 'chamber-receipt';
+
+/** What a receipt covers: all of it, in any order, and nothing else. */
+const COMPONENTS = [
+  '"@status"',
+  '"content-digest"',
+  '"event"',
+  '"log-id"',
+  '"@method";req',
+  '"@target-uri";req',
+  '"content-digest";req',
+  '"signature-input";req;key="sig1"',
+  '"signature";req;key="sig1"',
+] as const;
+type Component = (typeof COMPONENTS)[number];
+
+const COVERED = `(${COMPONENTS.join(' ')})`;
+const LEAF_BYTES = 32;
+const SIGNATURE_BYTES = 64;
+
+/** What a client asks for in `Accept-Signature` (RFC 9421, 5.1). */
+export interface ReceiptWish {
+  readonly label: string;
+  /** The components in the client's order. */
+  readonly covered: string;
+  readonly components: readonly Component[];
+  readonly nonce: string | undefined;
+  readonly keyid: string | undefined;
+}
+
+/** The value of Accept-Signature that asks for a receipt; the nonce is of letters and digits. */
+export function acceptReceipt(nonce: string): string {
+  return `receipt=${COVERED};created;nonce="${nonce}";tag="${RECEIPT_TAG}"`;
+}
+
+// The form that the client of this package sends, parsed by one expression in a small part of the time.
+const USUAL_WISH = new RegExp(
+  `^receipt=${COVERED.replace(/[()]/g, '\\$&')};created;nonce="([ !#-[\\]-~]*)";tag="${RECEIPT_TAG}"$`,
+);
+
+/** The first wish for a receipt; undefined for a header that asks for none, or for something else besides, or is malformed. */
+export function receiptWish(header: string): ReceiptWish | undefined {
+  const [, usualNonce] = USUAL_WISH.exec(header) ?? [];
+  if (usualNonce !== undefined) {
+    return { label: 'receipt', covered: COVERED, components: COMPONENTS, nonce: usualNonce, keyid: undefined };
+  }
+  for (const [label, member] of dictionaryOf(header)) {
+    const wish = isInnerList(member) ? toWish(label, member) : undefined;
+    if (wish !== undefined) return wish;
+  }
+  return undefined;
+}
+
+function dictionaryOf(header: string): ReturnType<typeof parseDictionary> {
+  try {
+    return parseDictionary(header);
+  } catch {
+    return new Map();
+  }
+}
+
+function toWish(label: string, [items, parameters]: InnerList): ReceiptWish | undefined {
+  const components = componentsOf(items);
+  const { created = true, alg = 'ed25519', tag, nonce, keyid, ...others } = Object.fromEntries(parameters);
+  const isFulfilled = created === true && alg === 'ed25519' && tag === RECEIPT_TAG && Object.keys(others).length === 0;
+  if (components === undefined || !isFulfilled || !isOptionalText(nonce) || !isOptionalText(keyid)) return undefined;
+  return { label, covered: serializeInnerList([items, new Map()]), components, nonce, keyid };
+}
+
+function isOptionalText(value: BareItem | undefined): value is string | undefined {
+  return value === undefined || typeof value === 'string';
+}
+
+/** The components of a receipt; undefined for other ones, or not all of them, or one twice. */
+function componentsOf(items: readonly Item[]): readonly Component[] | undefined {
+  const components = items.map(componentOf);
+  const isWhole = components.length === COMPONENTS.length && COMPONENTS.every((each) => components.includes(each));
+  return isWhole ? (components as readonly Component[]) : undefined;
+}
+
+/** Parameters of a component are in any order. */
+function componentOf([name, parameters]: Item): string {
+  const { req, key, ...others } = Object.fromEntries(parameters);
+  const isKnown = typeof name === 'string' && Object.keys(others).length === 0;
+  if (!isKnown || !(req === undefined || req === true)) return '';
+  return `"${name}"${req === undefined ? '' : ';req'}${key === undefined ? '' : `;key=${JSON.stringify(key)}`}`;
+}
+
+/** The signed request, as the line of its event keeps it. */
+export type ReceiptRequest = Omit<RequestEvidence, 'body'>;
+
+export interface ReceiptResponse {
+  readonly status: number;
+  readonly contentDigest: string;
+  /** The value of the header `Event`. */
+  readonly event: string;
+  readonly logId: string;
+}
+
+export interface Terms {
+  /** Seconds since 1970-01-01T00:00:00Z. */
+  readonly created: number;
+  /** The thumbprint of the service's key. */
+  readonly keyid: string;
+}
+
+/** The value of "@signature-params". */
+export function receiptParams({ covered, nonce }: ReceiptWish, { created, keyid }: Terms): string {
+  const echoed = nonce === undefined ? '' : `;nonce=${serializeItem(nonce)}`;
+  return `${covered};created=${created};keyid="${keyid}";alg="ed25519"${echoed};tag="${RECEIPT_TAG}"`;
+}
+
+const LINE_BREAK = /[\r\n]/;
+
+/** The text that the service signs (RFC 9421, 2.5). Throws for a request that has no signature `sig1`, or a line break in it. */
+export function receiptBase(
+  components: readonly Component[],
+  params: string,
+  { request, response }: { readonly request: ReceiptRequest; readonly response: ReceiptResponse },
+): string {
+  const signed = parseSignature(request);
+  const values: Readonly<Record<Component, string>> = {
+    '"@status"': String(response.status),
+    '"content-digest"': response.contentDigest,
+    '"event"': response.event,
+    '"log-id"': response.logId,
+    '"@method";req': request.method,
+    '"@target-uri";req': request.targetUri,
+    '"content-digest";req': request.contentDigest.trim(),
+    '"signature-input";req;key="sig1"': signed.params,
+    '"signature";req;key="sig1"': `:${base64.encode(signed.signature)}:`,
+  };
+  let base = '';
+  const [, inner = ''] = /^\((.*?)\)(?:;|$)/.exec(params) ?? [];
+  const identifiers = inner.split(' ');
+  for (const [index, component] of components.entries()) {
+    const value = values[component];
+    if (LINE_BREAK.test(value)) throw new Error(`${component} must not hold a line break`);
+    base += `${identifiers[index]}: ${value}\n`;
+  }
+  return `${base}"@signature-params": ${params}`;
+}
+
+/** What a receipt promises. */
+export interface ReceiptedEvent {
+  /** A chamber's id, or a DID. */
+  readonly stream: number | string;
+  readonly eventId: number;
+  /** 32 bytes. */
+  readonly leaf: Uint8Array;
+}
+
+/** The value of the header `Event`: an item of RFC 8941. */
+export function eventField({ stream, eventId, leaf }: ReceiptedEvent): string {
+  return `${typeof stream === 'number' ? stream : `"${stream}"`};id=${eventId};leaf=:${base64.encode(leaf)}:`;
+}
+
+/** Undefined for anything but what eventField makes. */
+export function parseEventField(text: string): ReceiptedEvent | undefined {
+  try {
+    const [stream, parameters] = parseItem(text);
+    const { id, leaf } = Object.fromEntries(parameters);
+    const isStream = typeof stream === 'number' ? isPositive(stream) : typeof stream === 'string' && isDid(stream);
+    if (!isStream || !isPositive(id) || !(leaf instanceof ArrayBuffer) || leaf.byteLength !== LEAF_BYTES) {
+      return undefined;
+    }
+    const event = { stream: stream as number | string, eventId: id, leaf: new Uint8Array(leaf) };
+    return eventField(event) === text ? event : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isPositive(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+function isDid(text: string): boolean {
+  return parseDid(text) !== undefined;
+}
+
+/** A signed response with the request that it answers: all that a third party needs to verify it, but the service's key. */
+export interface Receipt {
+  readonly request: ReceiptRequest;
+  readonly response: ReceiptResponse & {
+    readonly body: string;
+    readonly signatureInput: string;
+    readonly signature: string;
+  };
+}
+
+/** With the key that it names, so that it can be verified without the service. */
+export interface KeptReceipt extends Receipt {
+  readonly key: Jwk;
+}
+
+export interface ParsedReceipt extends Terms, ReceiptedEvent {
+  readonly logId: string;
+  readonly nonce: string | undefined;
+  /** 64 bytes. */
+  readonly signature: Uint8Array;
+  /** What it signs. */
+  readonly base: Uint8Array;
+}
+
+/** Everything in a receipt but whether its signature verifies under the key that `keyid` names; throws an Error that says what is wrong. */
+export function parseReceipt(receipt: Receipt): ParsedReceipt {
+  const { request, response } = receipt;
+  for (const [label, member] of parseDictionary(response.signatureInput)) {
+    if (!isInnerList(member)) continue;
+    const [items, parameters] = member;
+    const { created, keyid, alg, nonce, tag, ...others } = Object.fromEntries(parameters);
+    if (tag !== RECEIPT_TAG) continue;
+    const components = componentsOf(items);
+    if (components === undefined) throw new Error('it does not cover what a receipt covers');
+    const isTyped = isPositive(created) && typeof keyid === 'string' && alg === 'ed25519' && isOptionalText(nonce);
+    if (!isTyped || Object.keys(others).length > 0) throw new Error('its parameters are not those of a receipt');
+    if (response.status !== 200) throw new Error(`its status is ${response.status}`);
+    const event = parseEventField(response.event);
+    if (event === undefined) throw new Error('its header Event names no event');
+    if (response.contentDigest !== contentDigestOf(new TextEncoder().encode(response.body)))
+      throw new Error('its Content-Digest is not that of its body');
+    if (!LOG_ID.test(response.logId)) throw new Error('its header Log-Id is no logId');
+    const base = new TextEncoder().encode(receiptBase(components, serializeInnerList(member), receipt));
+    return { ...event, created, keyid, nonce, logId: response.logId, signature: signatureOf(response, label), base };
+  }
+  throw new Error(`it has no signature with the tag ${RECEIPT_TAG}, over ${request.method} ${request.targetUri}`);
+}
+
+function signatureOf({ signature }: Receipt['response'], label: string): Uint8Array {
+  const member = parseDictionary(signature).get(label);
+  const value = member === undefined || isInnerList(member) ? undefined : member[0];
+  if (value instanceof ArrayBuffer && value.byteLength === SIGNATURE_BYTES) return new Uint8Array(value);
+  throw new Error(`its header Signature holds no signature ${label} of ${SIGNATURE_BYTES} bytes`);
+}

@@ -1,0 +1,188 @@
+// Receipts (RFC 9421): the service signs that a request became an event, for those who ask.
+import { describe, expect, it } from 'vitest';
+import { leafHash } from '../../src/crypto/merkle.ts';
+import { parseReceipt, type Receipt } from '../../src/crypto/receipt.ts';
+import { isSignedBy, toVerifyingKey } from '../../src/crypto/verify.ts';
+import { openChamber } from '../kit/chambers.ts';
+import { ACCEPT_RECEIPT, isValidReceipt, receiptOf } from '../kit/receipts.ts';
+import { type Prepared, PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
+
+const HEADERS = { 'accept-signature': ACCEPT_RECEIPT };
+
+async function keysOf(service: TestService) {
+  return (await service.must('GET', '/.well-known/http-message-signatures-directory')).keys;
+}
+
+async function joined(headers: Readonly<Record<string, string>> = HEADERS) {
+  const service = new TestService();
+  const by = await service.agent();
+  const chamberId = await openChamber(service, []);
+  const prepared = service.prepare('POST', `/chambers/${chamberId}/join`, { by, headers });
+  const answer = await service.send(prepared);
+  return { service, by, chamberId, prepared, answer, receipt: receiptOf(prepared, answer, PUBLIC_URL) };
+}
+
+async function lineOf(service: TestService, stream: number | string, eventId: number): Promise<Buffer> {
+  const { ndjson } = await service.log.readPage(stream, eventId - 1, 1);
+  return ndjson.subarray(0, -1);
+}
+
+describe('a receipt', () => {
+  it('verifies with an independent library, and names the event with the leaf of its line', async () => {
+    const { service, chamberId, answer, receipt } = await joined();
+    expect(answer.status).toBe(200);
+    expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
+    const leaf = Buffer.from(leafHash(await lineOf(service, chamberId, 2))).toString('base64');
+    expect(receipt.response).toMatchObject({ event: `${chamberId};id=2;leaf=:${leaf}:`, logId: service.log.logId });
+    expect(answer.headers.get('cache-control')).toBe('no-transform');
+    expect(answer.headers.get('access-control-expose-headers')).toMatch(
+      /Content-Digest, Event, Signature-Input, Signature/,
+    );
+    const { receipts } = JSON.parse(String(await lineOf(service, chamberId, 1))).payload.serviceKeys;
+    expect(receipt.response.signatureInput).toContain(
+      `;keyid="${receipts}";alg="ed25519";nonce="n-1";tag="chamber-receipt"`,
+    );
+  });
+
+  it.each<[string, (receipt: Receipt) => Receipt]>([
+    ['body', (receipt) => withResponse(receipt, { body: '{"ok":true,"turnOrder":1}' })],
+    ['status', (receipt) => withResponse(receipt, { status: 201 })],
+    ['event', (receipt) => withResponse(receipt, { event: receipt.response.event.replace(';id=2', ';id=3') })],
+    ['leaf', (receipt) => withResponse(receipt, { event: receipt.response.event.replace(/leaf=:..../, 'leaf=:AAAA') })],
+    ['log', (receipt) => withResponse(receipt, { logId: 'ab'.repeat(16) })],
+    ['method', (receipt) => withRequest(receipt, { method: 'PUT' })],
+    ['target', (receipt) => withRequest(receipt, { targetUri: `${PUBLIC_URL}/chambers/2/join` })],
+    ['request body', (receipt) => withRequest(receipt, { contentDigest: `sha-256=:${'A'.repeat(43)}=:` })],
+    ['nonce of the request', (receipt) => edited(receipt, 'signatureInput', /nonce="./, 'nonce="-')],
+    ['signature of the request', (receipt) => edited(receipt, 'signature', /=:...../, '=:AAAAA')],
+  ])('is refused for another %s, by the library and by ours', async (_what, change) => {
+    const { service, receipt } = await joined();
+    const keys = await keysOf(service);
+    expect(await isValidReceipt(change(receipt), keys)).toBe(false);
+    expect(isValidByOurs(receipt, keys)).toBe(true);
+    expect(isValidByOurs(change(receipt), keys)).toBe(false);
+  });
+
+  it('comes again with each retry, for the line as it was written', async () => {
+    const { service, prepared, answer, receipt } = await joined();
+    service.clock.advance(600_000);
+    const again = await service.send(prepared);
+    expect(again.body).toEqual(answer.body);
+    const second = receiptOf(prepared, again, PUBLIC_URL);
+    expect(second.response.event).toBe(receipt.response.event);
+    expect(second.response.signatureInput).not.toBe(receipt.response.signatureInput);
+    expect(await isValidReceipt(second, await keysOf(service))).toBe(true);
+  });
+
+  it('is given for a chamber, and for an account, which the DID names', async () => {
+    const { service, by } = await joined();
+    const patch = service.prepare('PUT', '/personality', { by, body: { patch: { style: 'dry' } }, headers: HEADERS });
+    const receipt = receiptOf(patch, await service.send(patch), PUBLIC_URL);
+    expect(receipt.response.event).toMatch(new RegExp(`^"${by.did}";id=2;leaf=:`));
+    expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
+  });
+
+  it('is given for a signed registration, but not where it changed nothing, nor for its retry', async () => {
+    const { service, by } = await joined();
+    const prepare = (walletAddress: string) =>
+      service.prepare('POST', '/register', { by, body: { ...registrationOf(by), walletAddress }, headers: HEADERS });
+    const other = prepare(`0x${'cd'.repeat(20)}`);
+    const receipt = receiptOf(other, await service.send(other), PUBLIC_URL);
+    expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
+    service.clock.advance(1_000);
+    const same = prepare(`0x${'cd'.repeat(20)}`);
+    for (const _ of [1, 2]) expect(await isUnsigned(service, same)).toBe(true);
+  });
+
+  it('is not given for a rejection', async () => {
+    const { service, by, chamberId } = await joined();
+    const again = service.prepare('POST', `/chambers/${chamberId}/join`, { by, headers: HEADERS });
+    const { status, headers } = await service.send(again);
+    expect([status, headers.get('signature')]).toEqual([409, null]);
+  });
+});
+
+describe('the wish for a receipt', () => {
+  it.each<[string, string]>([
+    ['with another label', ACCEPT_RECEIPT.replace('receipt=', 'r2=')],
+    [
+      'with the components in another order',
+      ACCEPT_RECEIPT.replace('"@status" "content-digest"', '"content-digest" "@status"'),
+    ],
+    [
+      'with the parameters of a component in another order',
+      ACCEPT_RECEIPT.replaceAll(';req;key="sig1"', ';key="sig1";req'),
+    ],
+    ['without a nonce', ACCEPT_RECEIPT.replace(';nonce="n-1"', '')],
+    ['without created', ACCEPT_RECEIPT.replace(';created', '')],
+    ['with the algorithm', `${ACCEPT_RECEIPT};alg="ed25519"`],
+    ['beside other wishes', `other=("@status");tag="x", ${ACCEPT_RECEIPT}`],
+  ])('is fulfilled %s', async (_what, wish) => {
+    const { service, receipt } = await joined({ 'accept-signature': wish });
+    expect(await isValidReceipt(receipt, await keysOf(service))).toBe(true);
+    expect(isValidByOurs(receipt, await keysOf(service))).toBe(true);
+  });
+
+  it.each<[string, string]>([
+    ['malformed', 'receipt=('],
+    ['of another tag', ACCEPT_RECEIPT.replace('chamber-receipt', 'other')],
+    ['without a tag', ACCEPT_RECEIPT.replace(';tag="chamber-receipt"', '')],
+    ['with a component less', ACCEPT_RECEIPT.replace('"event" ', '')],
+    ['with a component more', ACCEPT_RECEIPT.replace('"event" ', '"event" "date" ')],
+    ['with a component twice', ACCEPT_RECEIPT.replace('"event" ', '"event" "event" ')],
+    [
+      'with a component of the response in place of the request’s',
+      ACCEPT_RECEIPT.replace('"@method";req', '"@method"'),
+    ],
+    ['of another signature of the request', ACCEPT_RECEIPT.replaceAll('key="sig1"', 'key="sig2"')],
+    ['with an expiry', `${ACCEPT_RECEIPT};expires`],
+    ['with a time of its own', ACCEPT_RECEIPT.replace(';created', ';created=1')],
+    ['with another algorithm', `${ACCEPT_RECEIPT};alg="rsa-pss-sha512"`],
+    ['with an unknown key', `${ACCEPT_RECEIPT};keyid="other"`],
+    ['with a nonce that is no string', ACCEPT_RECEIPT.replace('nonce="n-1"', 'nonce=1')],
+    ['that is no list of components', 'receipt="@status";tag="chamber-receipt"'],
+    ['empty', ''],
+  ])('%s is ignored: the move is accepted, the response unsigned', async (_what, wish) => {
+    const { answer } = await joined({ 'accept-signature': wish });
+    expect(answer.status).toBe(200);
+    expect([answer.headers.get('signature'), answer.headers.get('event')]).toEqual([null, null]);
+  });
+
+  it('of an unsigned request is ignored', async () => {
+    const service = new TestService({ settings: { DEV_ALLOW_UNSIGNED: 'true' } });
+    const { did } = await service.agent();
+    const prepared = service.prepare('PUT', '/personality', {
+      body: { patch: { style: 'dry' } },
+      headers: { ...HEADERS, 'x-dev-did': did },
+    });
+    expect(await isUnsigned(service, prepared)).toBe(true);
+  });
+});
+
+async function isUnsigned(service: TestService, prepared: Prepared): Promise<boolean> {
+  const { status, headers } = await service.send(prepared);
+  expect(status).toBe(200);
+  return headers.get('signature') === null;
+}
+
+function isValidByOurs(receipt: Receipt, keys: Awaited<ReturnType<typeof keysOf>>): boolean {
+  try {
+    const { base, signature, keyid } = parseReceipt(receipt);
+    const { x } = keys.find(({ kid }: { kid: string }) => kid === keyid);
+    return isSignedBy(toVerifyingKey(Buffer.from(x, 'base64url')), base, signature);
+  } catch {
+    return false;
+  }
+}
+
+function withResponse({ request, response }: Receipt, change: Partial<Receipt['response']>): Receipt {
+  return { request, response: { ...response, ...change } };
+}
+
+function withRequest({ request, response }: Receipt, change: Partial<Receipt['request']>): Receipt {
+  return { request: { ...request, ...change }, response };
+}
+
+function edited(receipt: Receipt, member: 'signatureInput' | 'signature', from: RegExp, to: string): Receipt {
+  return withRequest(receipt, { [member]: receipt.request[member].replace(from, to) });
+}

@@ -1,0 +1,76 @@
+// Receipts as an agent gets them, and their verification by a library that knows nothing of this service.
+import { createHash, createPublicKey, verify } from 'node:crypto';
+import { httpbis } from 'http-message-signatures';
+import type { Receipt } from '../../src/crypto/receipt.ts';
+import type { PublishedKey } from '../../src/keys/service-keys.ts';
+import type { Answer, Prepared } from './test-service.ts';
+
+/** The value of Accept-Signature, written out as the specification has it. */
+export const ACCEPT_RECEIPT =
+  'receipt=("@status" "content-digest" "event" "log-id" "@method";req "@target-uri";req "content-digest";req ' +
+  '"signature-input";req;key="sig1" "signature";req;key="sig1");created;nonce="n-1";tag="chamber-receipt"';
+
+export function receiptOf(
+  { method, path, headers: sent }: Prepared,
+  { status, body, headers }: Answer,
+  base: string,
+): Receipt {
+  const received = (name: string) => headers.get(name) ?? '';
+  return {
+    request: {
+      method,
+      targetUri: base + path,
+      contentDigest: sent['content-digest'] ?? '',
+      signatureInput: sent['signature-input'] ?? '',
+      signature: sent['signature'] ?? '',
+    },
+    response: {
+      status,
+      body: JSON.stringify(body),
+      contentDigest: received('content-digest'),
+      event: received('event'),
+      logId: received('log-id'),
+      signatureInput: received('signature-input'),
+      signature: received('signature'),
+    },
+  };
+}
+
+/** By http-message-signatures, node:crypto and the key directory; the library never looks at the body. */
+export async function isValidReceipt({ request, response }: Receipt, keys: readonly PublishedKey[]): Promise<boolean> {
+  const digest = createHash('sha256').update(response.body).digest('base64');
+  if (response.contentDigest !== `sha-256=:${digest}:`) return false;
+  const isVerified = await httpbis.verifyMessage(
+    {
+      notAfter: Number.MAX_SAFE_INTEGER,
+      requiredParams: ['created', 'keyid', 'alg', 'tag'],
+      keyLookup: async ({ keyid, tag }) => {
+        const key = keys.find(({ kid, purpose }) => kid === keyid && purpose === 'receipts');
+        if (key === undefined || tag !== 'chamber-receipt') return null;
+        const { kty, crv, x } = key;
+        const publicKey = createPublicKey({ key: { kty, crv, x }, format: 'jwk' });
+        return { algs: ['ed25519'], verify: async (data, signature) => verify(null, data, publicKey, signature) };
+      },
+    },
+    {
+      status: response.status,
+      headers: {
+        'content-digest': response.contentDigest,
+        event: response.event,
+        'log-id': response.logId,
+        'signature-input': response.signatureInput,
+        signature: response.signature,
+      },
+    },
+    {
+      method: request.method,
+      url: request.targetUri,
+      headers: {
+        'content-digest': request.contentDigest,
+        'signature-input': request.signatureInput,
+        signature: request.signature,
+      },
+    },
+  );
+  return isVerified === true;
+}
