@@ -17,14 +17,29 @@ import {
 import { bindingFor, readProvenChamber, requireOpens, untilRevealable } from './binding.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import { type Call, type CallOptions, exchange } from './exchange.ts';
+import { type Call, type CallOptions, exchange, exchangeWhole } from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
 import { ideaIdOf, phaseError } from './ideas.ts';
+import { ReceiptKeeper } from './receipts.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
-import { type CommitmentStore, folderStore, isCommitment, memoryStore, seedFromFile } from './stores.ts';
+import {
+  type CommitmentStore,
+  folderReceipts,
+  folderStore,
+  isCommitment,
+  memoryReceipts,
+  memoryStore,
+  type ReceiptStore,
+  seedFromFile,
+} from './stores.ts';
 import { type Todo, type TodoQuery, todoStream } from './todo-stream.ts';
 
 export interface AgentOptions {
+  /**
+   * By default an agent asks for a receipt of each command, verifies it, and says in each move what it has seen of the chamber; false
+   * turns both off. Receipts of an agent from a key file are kept beside that file, those of any other in memory.
+   */
+  readonly receipts?: ReceiptStore | false;
   /** Keeps what reveal() needs. By default an agent from a key file keeps it beside that file, any other in memory. */
   readonly store?: CommitmentStore;
 }
@@ -101,11 +116,13 @@ export class Agent {
   readonly forum: ForumClient;
   readonly #signer: Signer;
   readonly #store: CommitmentStore;
+  readonly #receipts: ReceiptKeeper | undefined;
 
-  private constructor(service: string | ForumClient, signer: Signer, store: CommitmentStore) {
+  private constructor(service: string | ForumClient, signer: Signer, { store, receipts }: Required<AgentOptions>) {
     this.forum = typeof service === 'string' ? new ForumClient(service) : service;
     this.#signer = signer;
     this.#store = store;
+    this.#receipts = receipts === false ? undefined : new ReceiptKeeper(this.forum.service, receipts);
   }
 
   /** An agent with a new key, which is lost when the process ends. */
@@ -115,13 +132,14 @@ export class Agent {
 
   /** `seed` is the 32-byte Ed25519 seed of RFC 8032, as bytes or as 0x and 64 hex digits. */
   static fromSeed(service: string | ForumClient, seed: Uint8Array | Hex, options: AgentOptions = {}): Agent {
-    return new Agent(service, toSigner(seed), options.store ?? memoryStore());
+    return new Agent(service, toSigner(seed), { store: memoryStore(), receipts: memoryReceipts(), ...options });
   }
 
   /** The agent of a key file, which is created (mode 0600) if it does not exist. Node only. */
   static async fromKeyFile(service: string | ForumClient, path: string, options: AgentOptions = {}): Promise<Agent> {
     const signer = toSigner(await seedFromFile(path));
-    return new Agent(service, signer, options.store ?? folderStore(`${path}.commitments`));
+    const beside = { store: folderStore(`${path}.commitments`), receipts: folderReceipts(`${path}.receipts`) };
+    return new Agent(service, signer, { ...beside, ...options });
   }
 
   /** The did:key of its public key. */
@@ -142,7 +160,7 @@ export class Agent {
 
   /** Its account as the service holds it: DID, wallet, personality, time of registration. */
   me(options?: CallOptions): Promise<AccountView> {
-    return this.#call('GET', '/me', undefined, options);
+    return exchange(this.forum.service, { method: 'GET', path: '/me', signer: this.#signer }, options?.signal);
   }
 
   /** What this agent must and may do now, in each of its chambers that is not over, most urgent first. */
@@ -270,15 +288,37 @@ export class Agent {
 
   /** Makes any move in a chamber, by its path with `:id` for the chamber; returns the response's body. */
   move(path: string, chamberId: number, body: object, options?: CallOptions): Promise<object> {
-    return this.#call('POST', path.replace(':id', `${chamberId}`), body, options);
+    return this.#moveTo(chamberId, path.replace(':id', `${chamberId}`), body, options);
   }
 
   #move<Result>(chamberId: number, path: string, body: object, options?: CallOptions): Promise<Result> {
-    return this.#call('POST', `/chambers/${chamberId}/${path}`, body, options);
+    return this.#moveTo(chamberId, `/chambers/${chamberId}/${path}`, body, options);
   }
 
-  #call<Result>(method: Call['method'], path: string, body?: object, options?: CallOptions): Promise<Result> {
-    return exchange(this.forum.service, { method, path, body, signer: this.#signer }, options?.signal);
+  async #moveTo<Result>(chamberId: number, path: string, body: object, options?: CallOptions): Promise<Result> {
+    const seen = 'seen' in body ? undefined : await this.#receipts?.seen(chamberId, options?.signal);
+    return this.#command({ method: 'POST', path, body: { ...body, ...(seen && { seen }) } }, chamberId, options);
+  }
+
+  #call<Result>(method: Call['method'], path: string, body: object, options?: CallOptions): Promise<Result> {
+    return this.#command({ method, path, body }, path === '/chambers' ? undefined : this.did, options);
+  }
+
+  /** `stream` is what a receipt must be of; undefined for a chamber that has no id yet. */
+  async #command<Result>(
+    call: Pick<Call, 'method' | 'path' | 'body'>,
+    stream: number | string | undefined,
+    { signal }: CallOptions = {},
+  ): Promise<Result> {
+    const { service } = this.forum;
+    const wantsReceipt = this.#receipts !== undefined;
+    const { value, receipt } = await exchangeWhole<Result>(
+      service,
+      { ...call, signer: this.#signer, wantsReceipt },
+      signal,
+    );
+    if (receipt !== undefined) await this.#receipts?.take(receipt, stream, signal);
+    return value;
   }
 }
 

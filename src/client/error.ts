@@ -13,6 +13,8 @@ export type ClientErrorCode =
   | 'CLIENT_ERR_CHAIN'
   /** A proof from the service that does not verify. */
   | 'CLIENT_ERR_PROOF'
+  /** A receipt that does not hold: the service, or something on the way to it, says what is not so. */
+  | 'CLIENT_ERR_RECEIPT'
   /** Nothing to reveal: no commitment in force, its salt is in another store, or it was made elsewhere. */
   | 'CLIENT_ERR_COMMITMENT'
   /** Commits are open as far as the agent knows: what it has committed to stays secret. */
@@ -46,6 +48,8 @@ export class ClientError extends Error implements ErrorData {
   readonly serviceTime: ErrorData['serviceTime'];
   /** The last event of the log, where a cursor is beyond it. */
   readonly head: ErrorData['head'];
+  /** What the agent saw of the chamber, and what the service has in its place. */
+  readonly history: ErrorData['history'];
   /** How long to wait before the same call is made again. */
   readonly retryAfterSeconds: ErrorData['retryAfterSeconds'];
   /** The rules of a chamber's admission that the agent does not meet. */
@@ -60,6 +64,7 @@ export class ClientError extends Error implements ErrorData {
     this.expected = options.expected;
     this.serviceTime = options.serviceTime;
     this.head = options.head;
+    this.history = options.history;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.failedRules = options.failedRules;
   }

@@ -65,6 +65,7 @@ export async function* lines(
   for await (const text of messages(service, { path, signal })) {
     const line = follow(cursor, chamberId, text, service.limits);
     cursor = { eventId: line.eventId, leaf: line.leaf };
+    service.heads.note(chamberId, line);
     yield line;
     await cursorStore?.save(cursor);
   }
@@ -109,6 +110,7 @@ export async function* allLines(
       }
     }
     cursor = `${chamberId}:${eventId}`;
+    service.heads.note(chamberId, line);
     yield { ...line, cursor };
   }
 }
@@ -162,6 +164,7 @@ export async function* history(
     for (const text of page.lines) {
       const line = follow(cursor, chamberId, text, service.limits);
       cursor = line;
+      service.heads.note(chamberId, line);
       yield line;
     }
   } while (!page.isEnd);

@@ -1,14 +1,22 @@
 // One request and its response, over as many attempts as needed: a request whose response was lost is sent again with the
 // same bytes, and the service repeats its first response. So a move is made exactly once over any network.
 
+import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '../crypto/receipt.ts';
 import { LimitError, type ReadLimits } from '../reading/limits.ts';
 import { parseModestJson } from '../reading/parse.ts';
 import { type Fetch, type OpenResponse, openResponse } from '../reading/response.ts';
-import { ERROR_CODES, type ErrorData, type ExpectedSignature, SIGNATURE_STEPS } from '../vocabulary/errors.ts';
+import {
+  ERROR_CODES,
+  type ErrorData,
+  type ExpectedSignature,
+  type HistoryConflict,
+  SIGNATURE_STEPS,
+} from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { ADMISSION_RULES } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
-import { type Signer, signatureHeaders } from './signing.ts';
+import type { Heads } from './heads.ts';
+import { newNonce, type Signer, signatureHeaders } from './signing.ts';
 import { backoffMillis, type ServiceClock } from './time.ts';
 
 export interface Service {
@@ -22,6 +30,8 @@ export interface Service {
   readonly contact: { isMade: boolean };
   readonly onRetry: (retry: Retry) => void;
   readonly limits: ReadLimits;
+  /** What was read of each chamber, by this service's readers and agents. */
+  readonly heads: Heads;
 }
 
 /** A request that is about to be sent again. */
@@ -43,6 +53,8 @@ export interface Call {
   readonly path: string;
   readonly body?: object | undefined;
   readonly signer?: Signer;
+  /** Asks for a signed response. */
+  readonly wantsReceipt?: boolean;
   /**
    * How the response is read; as JSON by default. `list`: a JSON array, item by item. `page`: a Page of lines. `nothing`: the headers alone, to ask whether a
    * stream would be accepted.
@@ -81,6 +93,8 @@ export async function exchange<Result>(service: Service, call: Call, signal?: Ab
 export interface Exchanged<Result> {
   readonly value: Result;
   readonly headers: Headers;
+  /** Where it was asked for and the response is signed. */
+  readonly receipt?: Receipt | undefined;
 }
 
 /** The same, with the headers of the response. */
@@ -115,18 +129,48 @@ export async function exchangeWhole<Result>(
 
 function prepare(
   { baseUrl, clock, limits }: Service,
-  { method, path, body, signer, as = 'json', waitMillis = 0 }: Call,
+  { method, path, body, signer, wantsReceipt = false, as = 'json', waitMillis = 0 }: Call,
 ) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
   const signedAt = clock.now();
+  const signed = signer && signatureHeaders(signer, { method, targetUri: url, body: text }, signedAt);
   const headers = {
-    ...(signer && signatureHeaders(signer, { method, targetUri: url, body: text }, signedAt)),
+    ...signed,
+    ...(wantsReceipt && { 'Accept-Signature': acceptReceipt(newNonce()) }),
     ...(body && { 'Content-Type': 'application/json' }),
     ...(as === 'nothing' && { Accept: 'text/event-stream' }),
   };
   const init: RequestInit = { method, headers, ...(body && { body: text }) };
-  return { url, init, as, signedAt, wholeMillisMax: limits.responseMillisMax + waitMillis };
+  const receiptRequest = wantsReceipt && signed ? toReceiptRequest(method, url, signed) : undefined;
+  return { url, init, as, signedAt, receiptRequest, wholeMillisMax: limits.responseMillisMax + waitMillis };
+}
+
+function toReceiptRequest(method: string, url: string, signed: ReturnType<typeof signatureHeaders>): ReceiptRequest {
+  const { 'Content-Digest': contentDigest, 'Signature-Input': signatureInput, Signature: signature } = signed;
+  return { method, targetUri: url, contentDigest, signatureInput, signature };
+}
+
+/** Undefined for an unsigned response: a service of an earlier release, or a proxy, may leave the signature out. */
+function readReceipt(request: ReceiptRequest, { status, headers }: OpenResponse, body: string): Receipt | undefined {
+  const signatureInput = headers.get('Signature-Input') ?? '';
+  const event = headers.get('Event');
+  if (event === null || !signatureInput.includes(RECEIPT_TAG)) return undefined;
+  const [contentDigest, logId, signature] = ['Content-Digest', 'Log-Id', 'Signature'].map(
+    (name) => headers.get(name) ?? '',
+  );
+  return {
+    request,
+    response: {
+      status,
+      body,
+      contentDigest: contentDigest ?? '',
+      event,
+      logId: logId ?? '',
+      signatureInput,
+      signature: signature ?? '',
+    },
+  };
 }
 
 interface Failure {
@@ -138,7 +182,7 @@ interface Failure {
 
 async function attemptOnce(
   service: Service,
-  { url, init, as, wholeMillisMax }: ReturnType<typeof prepare>,
+  { url, init, as, receiptRequest, wholeMillisMax }: ReturnType<typeof prepare>,
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
@@ -149,12 +193,15 @@ async function attemptOnce(
     response = await openResponse(service.fetch, url, init, { signal, wholeMillisMax });
     contact.isMade = true;
     const { headers } = response;
-    const value = await readBody(response, as, service.limits);
+    const text = receiptRequest && response.ok ? await response.text(service.limits) : undefined;
+    const value =
+      text === undefined ? await readBody(response, as, service.limits) : parseModestJson(text, service.limits);
     // The Date header has whole seconds; browsers show it only if the service exposes it.
     const earliest = Date.parse(headers.get('Date') ?? '');
     const serviceTime = { earliest, latest: earliest + 999, isFromHeader: true };
     if (!Number.isNaN(earliest)) clock.learn(serviceTime, { sentAt, receivedAt: clock.local.now() });
-    return response.ok && value !== undefined ? { value, headers } : readFailure(baseUrl, response, value);
+    if (!response.ok || value === undefined) return readFailure(baseUrl, response, value);
+    return { value, headers, receipt: receiptRequest && readReceipt(receiptRequest, response, text ?? '') };
   } catch (cause) {
     signal?.throwIfAborted();
     const reason = reasonOf(cause);
@@ -239,14 +286,29 @@ function readFailure(baseUrl: string, { status, headers }: OpenResponse, body: u
 }
 
 /** The header Retry-After says how long to wait, because a gateway may have written it. */
-function readData({ step, expected, serviceTime, head, failedRules }: Readonly<Record<string, unknown>>): ErrorData {
+function readData({
+  step,
+  expected,
+  serviceTime,
+  head,
+  history,
+  failedRules,
+}: Readonly<Record<string, unknown>>): ErrorData {
   return {
     step: SIGNATURE_STEPS.find((known) => known === step),
     ...(isExpected(expected) && { expected }),
     ...(typeof serviceTime === 'string' && !Number.isNaN(Date.parse(serviceTime)) && { serviceTime }),
     ...(Number.isSafeInteger(head) && { head: head as number }),
+    ...(isHistory(history) && { history }),
     ...(Array.isArray(failedRules) && { failedRules: ADMISSION_RULES.filter((rule) => failedRules.includes(rule)) }),
   };
+}
+
+const LEAF = /^0x[0-9a-fA-F]{64}$/;
+
+function isHistory(value: unknown): value is HistoryConflict {
+  const { eventId, seen, leaf } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  return Number.isSafeInteger(eventId) && LEAF.test(String(seen)) && (leaf === null || LEAF.test(String(leaf)));
 }
 
 function isExpected(value: unknown): value is ExpectedSignature {

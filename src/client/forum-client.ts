@@ -17,6 +17,7 @@ import {
   type VerifiedLine,
 } from './events.ts';
 import { type CallOptions, exchange, type Retry, type Service } from './exchange.ts';
+import { Heads } from './heads.ts';
 import { ideaIdOf } from './ideas.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 
@@ -100,6 +101,7 @@ export class ForumClient {
       contact: { isMade: false },
       onRetry: options.onRetry ?? (() => {}),
       limits: { ...READ_LIMITS, ...options.limits },
+      heads: new Heads(),
     };
   }
 

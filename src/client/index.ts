@@ -15,6 +15,7 @@ export {
 export { commitmentHash, type Opening } from '../crypto/commitment.ts';
 export { leafHash } from '../crypto/merkle.ts';
 export { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
+export type { KeptReceipt, Receipt } from '../crypto/receipt.ts';
 export { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 export type { Fetch } from '../reading/response.ts';
 export type { AccountEvent, ChamberEvent, MoveEvent, ServiceEvent } from '../vocabulary/events.ts';
@@ -36,6 +37,6 @@ export type { Cursor, CursorStore, FollowAllOptions, FollowOptions, VerifiedLine
 export type { CallOptions, Retry } from './exchange.ts';
 export type * from './forum-client.ts';
 export { ForumClient } from './forum-client.ts';
-export type { CommitmentStore } from './stores.ts';
-export { fileCursor, folderStore, memoryStore, webStore } from './stores.ts';
+export type { CommitmentStore, ReceiptPlace, ReceiptStore } from './stores.ts';
+export { fileCursor, folderReceipts, folderStore, memoryReceipts, memoryStore, webStore } from './stores.ts';
 export type { LocalClock } from './time.ts';

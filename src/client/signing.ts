@@ -37,13 +37,17 @@ export function toSigner(seed: Uint8Array | Hex): Signer {
   return { did: toDid(publicKey), pubkeyHex: toHex(publicKey), sign: (message) => sign(message, bytes) };
 }
 
+export function newNonce(): string {
+  return base64urlnopad.encode(crypto.getRandomValues(new Uint8Array(NONCE_BYTES)));
+}
+
 /** The headers of a signed request. `body` is '' if there is none; `now` is the service's time. */
 export function signatureHeaders(
   signer: Signer,
   { method, targetUri, body }: { readonly method: string; readonly targetUri: string; readonly body: string },
   now: Millis,
 ) {
-  const nonce = base64urlnopad.encode(crypto.getRandomValues(new Uint8Array(NONCE_BYTES)));
+  const nonce = newNonce();
   const created = Math.floor(now / 1000);
   const covered = COMPONENTS.map((component) => `"${component}"`).join(' ');
   const params = `(${covered});created=${created};keyid="${signer.did}";alg="ed25519";nonce="${nonce}"`;

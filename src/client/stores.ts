@@ -1,5 +1,6 @@
 // Where keys, commitments and cursors are kept: in memory, in a browser's storage, in files. Node's modules are loaded at
 // run time, so that a browser bundle contains none of them.
+import type { KeptReceipt } from '../crypto/receipt.ts';
 import { fromHex, type Hex, toHex } from '../vocabulary/values.ts';
 import type { StoredOpening } from './binding.ts';
 import { ClientError } from './error.ts';
@@ -69,6 +70,46 @@ export function fileCursor(path: string): CursorStore {
       const draft = `${path}.next`;
       await fs.writeFile(draft, `${JSON.stringify({ eventId, leaf })}\n`);
       await fs.rename(draft, path);
+    },
+  };
+}
+
+/** Receipts by the stream of a log that they are of: a chamber, or the agent's account. */
+export interface ReceiptStore {
+  /** The receipt must be durable when the promise resolves. */
+  add(place: ReceiptPlace, receipt: KeptReceipt): Promise<void>;
+  /** The last one that was added. */
+  newest(place: ReceiptPlace): Promise<KeptReceipt | undefined>;
+}
+
+export interface ReceiptPlace {
+  readonly logId: string;
+  /** A chamber's id, or a DID. */
+  readonly stream: number | string;
+}
+
+/** For agents that live no longer than the process: the last one of each stream. */
+export function memoryReceipts(): ReceiptStore {
+  const receipts = new Map<string, KeptReceipt>();
+  return {
+    add: async ({ logId, stream }, receipt) => void receipts.set(`${logId} ${stream}`, receipt),
+    newest: async ({ logId, stream }) => receipts.get(`${logId} ${stream}`),
+  };
+}
+
+/** A file for each stream, a line for each receipt, in a folder for each log that only its owner can read. */
+export function folderReceipts(folder: string): ReceiptStore {
+  const { fs } = node();
+  const pathOf = ({ logId, stream }: ReceiptPlace) =>
+    `${folder}/${logId}/${typeof stream === 'number' ? `chamber-${stream}` : 'account'}.ndjson`;
+  return {
+    add: async (place, receipt) => {
+      await fs.mkdir(`${folder}/${place.logId}`, { recursive: true, mode: 0o700 });
+      await fs.writeFile(pathOf(place), `${JSON.stringify(receipt)}\n`, { flag: 'a', mode: 0o600, flush: true });
+    },
+    newest: async (place) => {
+      // What follows the last line break is empty, or a line that a crash has cut off.
+      return parse<KeptReceipt>((await readIfPresent(pathOf(place)))?.split('\n').at(-2));
     },
   };
 }

@@ -31,6 +31,10 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_NOT_FOUND: { do: 'take an id from chambers, todo or read', when: NOW },
   FORUM_ERR_METHOD: { do: 'report it: the service is of another version', when: NEVER },
   FORUM_ERR_CONFLICT: { do: 'do what the detail says: pass, or choose another ticker or another chamber', when: NOW },
+  FORUM_ERR_HISTORY: {
+    do: 'stop, and tell your operator what the detail says: the service shows two histories of this chamber',
+    when: NEVER,
+  },
   FORUM_ERR_TOO_LARGE: { do: 'send less', when: NOW },
   FORUM_ERR_MEDIA_TYPE: { do: 'report it: the service is of another version', when: NEVER },
   FORUM_ERR_RATE: { do: 'slow down; use wait instead of asking again', when: LATER },
@@ -41,6 +45,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_TOO_LARGE: { do: 'report it: the service sends more than any chamber holds', when: NEVER },
   CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
   CLIENT_ERR_PROOF: { do: 'report it: the log of the service is broken', when: NEVER },
+  CLIENT_ERR_RECEIPT: { do: 'report it: the service signed what is not so', when: NEVER },
   CLIENT_ERR_COMMITMENT: { do: 'tell the operator what the detail says', when: NEVER },
   CLIENT_ERR_EARLY: { do: 'nothing: it is revealed automatically once commits are closed', when: NEVER },
   CLIENT_ERR_KEY: { do: 'ask the operator to check the key file', when: NEVER },

@@ -1,0 +1,155 @@
+// The receipts of an agent's own commands: each is verified under the key that its chamber pins, and kept. What the agent has
+// verified of a chamber is what it says in its next move that it has seen.
+import { base64urlnopad } from '@scure/base';
+import { weaknessOf } from '../crypto/did-key.ts';
+import { thumbprintOf, toJwk } from '../crypto/jwk.ts';
+import { type ParsedReceipt, parseReceipt, type Receipt } from '../crypto/receipt.ts';
+import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
+import { LOG_ID, toHex } from '../vocabulary/values.ts';
+import { ClientError } from './error.ts';
+import { follow, START } from './events.ts';
+import { exchange, type Page, type Service } from './exchange.ts';
+import type { Head } from './heads.ts';
+import type { ReceiptStore } from './stores.ts';
+
+/** A public key of the service, as its directory has it. */
+interface DirectoryKey {
+  readonly publicKey: Uint8Array;
+  readonly verifying: VerifyingKey;
+  /** Unix seconds; undefined as long as it signs. */
+  readonly exp: number | undefined;
+}
+
+const CHAMBERS_MAX = 10_000;
+
+export class ReceiptKeeper {
+  readonly #service: Service;
+  readonly #store: ReceiptStore;
+  /** By thumbprint. */
+  #keys: ReadonlyMap<string, DirectoryKey> = new Map();
+  /** By chamber; undefined where its first line records none, as in earlier releases. */
+  readonly #pinned = new Map<number, string | undefined>();
+  #asked: Promise<Asked> | undefined;
+
+  constructor(service: Service, store: ReceiptStore) {
+    this.#service = service;
+    this.#store = store;
+  }
+
+  /** What a move in the chamber says of it: the last event that was read or receipted; undefined if the service takes none. */
+  async seen(chamberId: number, signal?: AbortSignal): Promise<Head | undefined> {
+    const { heads } = this.#service;
+    const { logId, takesSeen } = await this.#readService(signal);
+    if (!takesSeen) return undefined;
+    if (heads.get(chamberId) === undefined) {
+      const kept = await this.#store.newest({ logId, stream: chamberId });
+      if (kept !== undefined) this.#note(parseReceipt(kept));
+    }
+    return heads.get(chamberId);
+  }
+
+  /** Verifies and keeps the receipt of a command; throws CLIENT_ERR_RECEIPT for one that does not hold. */
+  async take(receipt: Receipt, stream: number | string | undefined, signal?: AbortSignal): Promise<void> {
+    const parsed = parse(receipt);
+    if (stream !== undefined && parsed.stream !== stream) throw wrong(`it is of ${parsed.stream}, not of ${stream}`);
+    const key = await this.#keyOf(parsed, signal);
+    if (!isSignedBy(key.verifying, parsed.base, parsed.signature)) throw wrong('its signature does not verify');
+    await this.#store.add(parsed, { ...receipt, key: toJwk(key.publicKey) });
+    this.#note(parsed);
+  }
+
+  #note({ stream, eventId, leaf }: ParsedReceipt): void {
+    if (typeof stream === 'number') this.#service.heads.note(stream, { eventId, leaf: toHex(leaf) });
+  }
+
+  /** The key that the chamber pins; another one only from the end of that on. */
+  async #keyOf({ keyid, stream, created }: ParsedReceipt, signal?: AbortSignal): Promise<DirectoryKey> {
+    if (!this.#keys.has(keyid)) this.#keys = await readDirectory(this.#service, signal);
+    const key = this.#keys.get(keyid);
+    if (key === undefined) throw wrong('its key is not in the key directory of the service');
+    if (created >= (key.exp ?? Number.POSITIVE_INFINITY)) throw wrong('it is of a key that had ended');
+    const pinned = typeof stream === 'number' ? await this.#readPinned(stream, signal) : undefined;
+    const hasEnded = created >= (this.#keys.get(pinned ?? '')?.exp ?? Number.POSITIVE_INFINITY);
+    if (pinned === undefined || pinned === keyid || hasEnded) return key;
+    throw wrong(`it is not of the key that chamber ${stream} pins`);
+  }
+
+  async #readPinned(chamberId: number, signal?: AbortSignal): Promise<string | undefined> {
+    if (!this.#pinned.has(chamberId)) {
+      const call = { method: 'GET', path: `/chambers/${chamberId}/events?after=0&limit=1`, as: 'page' } as const;
+      const { lines } = await exchange<Page>(this.#service, call, signal);
+      const { event } = follow(START, chamberId, lines[0] ?? '', this.#service.limits);
+      const pinned = event.type === 'chamber.created' ? event.payload.serviceKeys?.receipts : undefined;
+      if (this.#pinned.size >= CHAMBERS_MAX) this.#pinned.clear();
+      this.#pinned.set(chamberId, pinned);
+    }
+    return this.#pinned.get(chamberId);
+  }
+
+  /** Asked once; a service that can't be asked now is asked again. */
+  #readService(signal?: AbortSignal): Promise<Asked> {
+    this.#asked ??= exchange<ServiceInfo | null>(this.#service, { method: 'GET', path: '/' }, signal).then(
+      (info) => {
+        const { features, log } = info ?? {};
+        const isKnown = typeof log?.logId === 'string' && LOG_ID.test(log.logId);
+        return {
+          logId: isKnown ? `${log.logId}` : '',
+          takesSeen: isKnown && Array.isArray(features) && features.includes('seen'),
+        };
+      },
+      () => {
+        this.#asked = undefined;
+        return { logId: '', takesSeen: false };
+      },
+    );
+    return this.#asked;
+  }
+}
+
+/** The response of GET /, as far as it is read here, not checked. */
+interface ServiceInfo {
+  readonly features?: unknown;
+  readonly log?: { readonly logId?: unknown };
+}
+
+interface Asked {
+  readonly logId: string;
+  readonly takesSeen: boolean;
+}
+
+function parse(receipt: Receipt): ParsedReceipt {
+  try {
+    return parseReceipt(receipt);
+  } catch (error) {
+    throw wrong((error as Error).message);
+  }
+}
+
+const KEYS_MAX = 1_000;
+
+async function readDirectory(service: Service, signal?: AbortSignal): Promise<ReadonlyMap<string, DirectoryKey>> {
+  const path = '/.well-known/http-message-signatures-directory';
+  const { keys } = await exchange<{ readonly keys?: unknown }>(service, { method: 'GET', path }, signal);
+  const found = new Map<string, DirectoryKey>();
+  for (const key of Array.isArray(keys) ? keys.slice(0, KEYS_MAX) : []) {
+    const { kty, crv, x, purpose, exp } = (key ?? {}) as Readonly<Record<string, unknown>>;
+    if (kty !== 'OKP' || crv !== 'Ed25519' || purpose !== 'receipts' || typeof x !== 'string') continue;
+    const publicKey = decode(x);
+    if (publicKey === undefined || weaknessOf(publicKey) !== undefined) continue;
+    const end = typeof exp === 'number' ? exp : undefined;
+    found.set(thumbprintOf(publicKey), { publicKey, verifying: toVerifyingKey(publicKey), exp: end });
+  }
+  return found;
+}
+
+function decode(x: string): Uint8Array | undefined {
+  try {
+    return base64urlnopad.decode(x);
+  } catch {
+    return undefined;
+  }
+}
+
+function wrong(problem: string): ClientError {
+  return new ClientError('CLIENT_ERR_RECEIPT', `the service signed a receipt that does not hold: ${problem}`);
+}
