@@ -40,7 +40,7 @@ beforeEach(async () => {
 });
 
 function verdicts(report: ChamberReport | undefined) {
-  const names = ['transactions', 'contract', 'receipts'];
+  const names = ['transactions', 'contract', 'claims'];
   return names.map((name) => report?.checks.find((check) => check.name === name)?.verdict);
 }
 

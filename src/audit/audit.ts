@@ -167,7 +167,7 @@ async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditR
 /** What asks a chain is loaded only for one: it takes 30 MB. */
 async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
   if (chain === undefined)
-    return audit.findings.notEvaluated('use --rpc and --registry to ask the chain', 'contract', 'receipts');
+    return audit.findings.notEvaluated('use --rpc and --registry to ask the chain', 'contract', 'claims');
   const { compareChain } = await import('./chain/claims.ts');
   await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
 }

@@ -57,11 +57,11 @@ async function linesOf(chamberId: number): Promise<readonly Line[]> {
   return parse(text.trimEnd().split('\n'));
 }
 
-/** The check `receipts` of the lines as given, with numbers and hashes set right. */
-async function receipts(lines: readonly Line[], policy: AuditPolicy = {}) {
+/** The check `claims` of the lines as given, with numbers and hashes set right. */
+async function claims(lines: readonly Line[], policy: AuditPolicy = {}) {
   const audit = await auditLines(toText(rechained(lines)), policy);
   await compareChain(audit, chain, audit.decisions.state?.chamberId);
-  const result = audit.findings.results().find(({ name }) => name === 'receipts');
+  const result = audit.findings.results().find(({ name }) => name === 'claims');
   return [result?.verdict, result?.findings[0]?.sentence ?? result?.note ?? ''];
 }
 
@@ -94,39 +94,36 @@ function altered(type: string, changes: Line): Line[] {
 
 describe('what happened', () => {
   test('a token is verified', async () => {
-    expect(await receipts(deployed)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
+    expect(await claims(deployed)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
   });
 
   test('a deployment that failed is verified, with its factory named', async () => {
     const policy = { factories: [info.factoryAddress] };
     expect(payloadOf(failed, 'idea.deploy_failed')).toMatchObject({ txHash: null });
-    expect(await receipts(failed, policy)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
+    expect(await claims(failed, policy)).toEqual(['verified', `factory ${info.factoryAddress.toLowerCase()}`]);
   });
 });
 
 describe('a service that denies an idea its token is caught', () => {
   test('with the transaction that succeeded', async () => {
     const { txHash = '' } = payloadOf(deployed, 'idea.deployed');
-    const [verdict, sentence] = await receipts(denied(txHash));
+    const [verdict, sentence] = await claims(denied(txHash));
     expect([verdict, sentence]).toEqual(['broken', expect.stringContaining(`transaction ${txHash} succeeded`)]);
   });
 
   test('without a transaction', async () => {
-    const [verdict, sentence] = await receipts(denied(null));
+    const [verdict, sentence] = await claims(denied(null));
     expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('the factory deployed IDEA at 0x')]);
   });
 
   test('with a transaction that the chain does not know', async () => {
-    expect(await receipts(denied(`0x${'12'.repeat(32)}`))).toEqual([
-      'broken',
-      expect.stringContaining('does not know'),
-    ]);
+    expect(await claims(denied(`0x${'12'.repeat(32)}`))).toEqual(['broken', expect.stringContaining('does not know')]);
   });
 
   test('without a trace of the factory, once that is named', async () => {
     const lines = denied(null).filter((line) => !typeIs('relay.deploy_submitted')(line));
-    expect(await receipts(lines)).toEqual(['not evaluated', expect.stringContaining('use --factory')]);
-    const [verdict] = await receipts(lines, { factories: [info.factoryAddress] });
+    expect(await claims(lines)).toEqual(['not evaluated', expect.stringContaining('use --factory')]);
+    const [verdict] = await claims(lines, { factories: [info.factoryAddress] });
     expect(verdict).toBe('broken');
   });
 
@@ -135,7 +132,7 @@ describe('a service that denies an idea its token is caught', () => {
     const lines = failed.map((line) =>
       typeIs('chamber.proposed')(line) ? withPayload(line, { creatorWallet: wallet }) : line,
     );
-    const [verdict, sentence] = await receipts(lines, { factories: [info.factoryAddress] });
+    const [verdict, sentence] = await claims(lines, { factories: [info.factoryAddress] });
     expect([verdict, sentence]).toEqual(['broken', expect.stringMatching(/its call succeeds in block \d+$/)]);
   });
 
@@ -164,13 +161,13 @@ describe('a service that denies an idea its token is caught', () => {
       const lines = denying().map((line) =>
         typeIs('idea.deploy_failed')(line) ? withPayload(line, { txHash }) : line,
       );
-      expect(await receipts(lines, policy())).toEqual(succeeds);
+      expect(await claims(lines, policy())).toEqual(succeeds);
     });
 
     test('with a transaction of another account in the log', async () => {
       const payload = { ideaId: 'idea-1', ...(await signed(info.factoryAddress, data(), { nonce: 0, fee: 1n })) };
       const lines = denying({ type: 'relay.deploy_submitted', payload });
-      expect(await receipts(lines, policy())).toEqual(succeeds);
+      expect(await claims(lines, policy())).toEqual(succeeds);
     });
   });
 });
@@ -178,7 +175,7 @@ describe('a service that denies an idea its token is caught', () => {
 describe('a token', () => {
   test('for another creator than the proposer is named', async () => {
     const lines = altered('chamber.proposed', { creatorWallet: `0x${'22'.repeat(20)}` });
-    expect(await receipts(lines)).toEqual([
+    expect(await claims(lines)).toEqual([
       'broken',
       expect.stringMatching(/^event \d+ .*the creator of 0x\w+ is 0x1{40}/),
     ]);
@@ -189,17 +186,17 @@ describe('a token', () => {
     const lines = altered('chamber.proposed', { [member]: 'Other' })
       .filter((line) => !typeIs('relay.deploy_submitted')(line))
       .map((line) => (typeIs('chamber.proposed')(line) ? { ...line, request: null } : line));
-    const [verdict, sentence] = await receipts(lines);
+    const [verdict, sentence] = await claims(lines);
     expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('deployed something else than idea-1')]);
   });
 
   test('of another address is named', async () => {
     const lines = altered('idea.deployed', { tokenAddress: `0x${'22'.repeat(20)}` });
-    expect(await receipts(lines)).toEqual(['broken', expect.stringContaining(`did not deploy 0x${'22'.repeat(20)}`)]);
+    expect(await claims(lines)).toEqual(['broken', expect.stringContaining(`did not deploy 0x${'22'.repeat(20)}`)]);
   });
 
   test('of another factory than those named is named', async () => {
-    const [verdict, sentence] = await receipts(deployed, { factories: [info.registryAddress] });
+    const [verdict, sentence] = await claims(deployed, { factories: [info.registryAddress] });
     expect([verdict, sentence]).toEqual(['broken', expect.stringContaining('which is not one of the factories named')]);
   });
 });

@@ -101,7 +101,7 @@ describe('an honest service', () => {
     const path = join(folder, 'chamber.ndjson');
     writeFileSync(path, await (await fetch(`${live.baseUrl}/chambers/1/events`)).text());
     expect(await run({ target: path, ...ofChain() })).toBe(0);
-    expect(['contract', 'receipts'].map(verdictOf)).toEqual(['verified', 'verified']);
+    expect(['contract', 'claims'].map(verdictOf)).toEqual(['verified', 'verified']);
   });
 });
 
@@ -239,7 +239,7 @@ describe('exported lines', () => {
     expect(await run({ target: path })).toBe(4);
     expect(verdictOf('transactions')).toBe('undecided');
     expect(await run({ target: path, ...ofChain() })).toBe(0);
-    expect(verdictOf('receipts')).toBe('verified');
+    expect(verdictOf('claims')).toBe('verified');
   });
 
   test('with an open question end with exit code 4, and its answer with 0 or 3', async () => {
@@ -301,15 +301,15 @@ describe('a log that is not what the chain holds', () => {
     const text = await (await fetch(`${live.baseUrl}/chambers/1/events`)).text();
     writeFileSync(path, text.replace(from, to));
     expect([3, 4]).toContain(await run({ target: path, ...ofChain() }));
-    expect(verdictOf('receipts')).toBe('undecided');
+    expect(verdictOf('claims')).toBe('undecided');
     printed = '';
     await run({ target: path, ...ofChain(), allowReorganized: true });
-    expect(verdictOf('receipts')).toBe('verified');
+    expect(verdictOf('claims')).toBe('verified');
   });
 
   test('is caught when its root is another', async () => {
     expect(await run({ target: SAMPLE, ...ofChain() })).toBe(3);
-    expect(['contract', 'receipts'].map(verdictOf)).toEqual(['broken', 'broken']);
+    expect(['contract', 'claims'].map(verdictOf)).toEqual(['broken', 'broken']);
   });
 });
 

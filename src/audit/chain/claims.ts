@@ -14,11 +14,11 @@ type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'moves' | 'decisions'
 
 export async function compareChain(audit: Compared, chain: AuditedChain, chamberId?: number): Promise<void> {
   const { findings, claims, context } = audit;
-  if (chamberId === undefined) return findings.notEvaluated('the chamber is unknown', 'contract', 'receipts');
+  if (chamberId === undefined) return findings.notEvaluated('the chamber is unknown', 'contract', 'claims');
   await compareRoot(audit, chain, chamberId);
   const comparison = new ClaimComparison(audit, chain, chamberId);
   for (const claim of claims) await comparison.judge(claim);
-  if (context.factories.all.length > 0) findings.note('receipts', `factory ${context.factories.list}`);
+  if (context.factories.all.length > 0) findings.note('claims', `factory ${context.factories.list}`);
 }
 
 async function compareRoot(audit: Compared, chain: AuditedChain, chamberId: number) {
@@ -57,10 +57,9 @@ class ClaimComparison {
     const { findings } = this.#audit;
     const problem = await this.#problemOf(event);
     const named = `event ${eventId} (${event.type})`;
-    if (typeof problem === 'object' && 'open' in problem)
-      findings.notEvaluated(`${named}: ${problem.open}`, 'receipts');
-    else if (typeof problem === 'object') findings.undecided('receipts', `${named}: ${problem.doubt}`);
-    else findings.judge('receipts', [eventId], problem && `${named}: ${problem}`);
+    if (typeof problem === 'object' && 'open' in problem) findings.notEvaluated(`${named}: ${problem.open}`, 'claims');
+    else if (typeof problem === 'object') findings.undecided('claims', `${named}: ${problem.doubt}`);
+    else findings.judge('claims', [eventId], problem && `${named}: ${problem}`);
   }
 
   async #problemOf(event: Claim['event']): Promise<Problem> {
@@ -117,7 +116,7 @@ class ClaimComparison {
     const { factories } = this.#audit.context;
     const isKnown = factories.take(lowerCase(deployed.address));
     if (!isKnown) return `${tokenAddress} was deployed by ${deployed.address}, which is not one of the factories named`;
-    if (factories.doubt !== undefined) this.#audit.findings.undecided('receipts', factories.doubt);
+    if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
     // Name and description are in the call alone.
     if (lowerCase(transaction.to ?? '') !== lowerCase(deployed.address))
       return { open: `${transaction.to} deployed ${tokenAddress}, and not the relayer itself` };
@@ -168,7 +167,7 @@ class ClaimComparison {
   /** An idea that has its token did not fail. */
   async #problemOfEmission({ ticker }: Idea): Promise<Problem> {
     const { factories } = this.#audit.context;
-    if (factories.doubt !== undefined) this.#audit.findings.undecided('receipts', factories.doubt);
+    if (factories.doubt !== undefined) this.#audit.findings.undecided('claims', factories.doubt);
     if (factories.all.length === 0) return { open: 'the log names no factory: use --factory' };
     const fromBlock = this.#committed?.blockNumber ?? 0n;
     const deployed = await this.#chain.deployments(factories.all, this.#chamberId, fromBlock);

@@ -59,7 +59,7 @@ export class ServiceEventChecks {
     if (isTreeKnown || event.type !== 'relay.commit_submitted') await this.#checkTransaction(event, eventId, state);
   }
 
-  /** With `asksChain` the check of the receipts decides on what the lines leave to the chain. */
+  /** With `asksChain` the check `claims` decides on what the lines leave to the chain. */
   conclude(asksChain: boolean): void {
     for (const { check, problem } of this.#forChain) {
       if (asksChain) this.#findings.notEvaluated(`${problem}: the chain is asked`, check);

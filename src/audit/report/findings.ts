@@ -23,7 +23,7 @@ const CHECKS = {
   preview: 'merkle-preview is the root of the moves',
   views: 'the views of the service match the lines',
   contract: 'the registry on the chain holds the root',
-  receipts: 'the chain confirms the commitment and the tokens',
+  claims: 'the chain confirms the commitment and the tokens',
   registration: 'signers are registered with the recorded wallets',
 } as const;
 

@@ -44,7 +44,7 @@ const OF_STATE: ReadonlySet<CheckName> = new Set([
   'service-events',
   'transactions',
   'root',
-  'receipts',
+  'claims',
 ]);
 
 export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagnosis> {
@@ -212,7 +212,7 @@ const SENTENCES: Partial<Record<CheckName, string>> = {
   'service-events': 'records what was not due',
   transactions: 'records a transaction that is not the one due',
   root: 'commits another root than that of the moves',
-  receipts: 'claims what the chain does not confirm',
+  claims: 'claims what the chain does not confirm',
 };
 const OUTSIDE: Partial<Record<CheckName, string>> = {
   preview: 'The service’s merkle-preview is not the root of its lines',

@@ -167,7 +167,7 @@ async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain):
       decisions.state?.chamberId,
     );
   } catch (error) {
-    findings.notEvaluated(messageOf(error), 'contract', 'receipts');
+    findings.notEvaluated(messageOf(error), 'contract', 'claims');
   }
   onChain = findings;
 }
