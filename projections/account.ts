@@ -1,5 +1,5 @@
 // An agent as a fold of its account stream.
-import type { AccountEvent } from '../src/vocabulary/events.ts';
+import type { AccountEvent, AccountPayloads } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
 import type { Hex, Millis, Personality } from '../src/vocabulary/values.ts';
 
@@ -8,8 +8,12 @@ export interface AccountState {
   readonly agentId: string;
   readonly pubkeyHex: Hex;
   readonly walletAddress: string;
-  /** Whether the last registration holds a proof that the wallet is that of the key's holder. */
+  /** Whether the wallet has signed for the key, in the registration that bound it or in a later one. */
   readonly walletProven: boolean;
+  /** Every wallet that ever signed for the key, in lower case: each may retire it. */
+  readonly provenWallets: readonly string[];
+  /** Nothing of the key is accepted any more. */
+  readonly retirement: Retirement | null;
   readonly personality: Personality;
   readonly label: string | null;
   /** Of the last registration; a repeated registration is compared with it. */
@@ -26,16 +30,26 @@ export interface AccountState {
   readonly lastAt: Millis;
 }
 
+export interface Retirement {
+  readonly eventId: number;
+  /** ISO 8601 UTC timestamp. */
+  readonly at: string;
+  /** The signature of the wallet that asked for it; null where the key did. */
+  readonly walletSignature: Hex | null;
+}
+
 /** Folds one event into the state; null is the state before the first registration. */
 export function evolveAccount(state: AccountState | null, event: AccountEvent): AccountState {
   const common = { did: event.did, lastEventId: event.eventId, lastAt: Date.parse(event.ts) };
   switch (event.type) {
     case 'agent.registered': {
-      const { payload, eventId, request } = event;
+      const { eventId, request } = event;
+      const { walletProof: _, ...payload } = event.payload;
       return {
         ...payload,
         ...common,
-        walletProven: false,
+        ...provenWallets(state, event.payload),
+        retirement: null,
         label: payload.label ?? null,
         registeredPersonality: payload.personality,
         registrationEventId: eventId,
@@ -47,7 +61,26 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
     case 'agent.personality_changed':
       if (state === null) throw new Error(`account ${event.did} starts with ${event.type}`);
       return { ...state, ...common, personality: event.payload.personality };
+    case 'agent.retired': {
+      if (state === null) throw new Error(`account ${event.did} starts with ${event.type}`);
+      const { payload, eventId, ts: at } = event;
+      const walletSignature = payload.by === 'wallet' ? payload.walletProof.signature : null;
+      return { ...state, ...common, retirement: { eventId, at, walletSignature } };
+    }
     default:
       return unreachable(event);
   }
+}
+
+/** A registration with another wallet drops the earlier proof, unless it brings one of its own. */
+function provenWallets(
+  state: AccountState | null,
+  { walletAddress, walletProof }: AccountPayloads['agent.registered'],
+): Pick<AccountState, 'walletProven' | 'provenWallets'> {
+  const wallet = walletAddress.toLowerCase();
+  const { walletProven = false, provenWallets = [] } = state ?? {};
+  if (walletProof === undefined) {
+    return { walletProven: walletProven && state?.walletAddress.toLowerCase() === wallet, provenWallets };
+  }
+  return { walletProven: true, provenWallets: [...new Set([...provenWallets, wallet])] };
 }

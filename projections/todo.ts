@@ -71,14 +71,13 @@ export interface Todo {
   /** Whether the reveal has ended, so that only the chain is awaited. */
   readonly isClosed: boolean;
   readonly missedTurns: number;
+  /** Nothing of a retired key is accepted. */
+  readonly isRetired: boolean;
   /** When the clock alone changes it; Infinity if only an event can. */
   readonly changesAt: Millis;
 }
 
-export function todoOf(
-  membership: Membership,
-  { now, membersMax }: { readonly now: Millis; readonly membersMax: number },
-): Todo {
+export function todoOf(membership: Membership, { now, membersMax, isRetired = false }: TodoContext): Todo {
   const { chamber, member } = membership;
   const phase = phaseBy(chamber.ends, false, now);
   const members = { length: chamber.memberCount };
@@ -89,15 +88,22 @@ export function todoOf(
   return {
     membership,
     phase,
-    must: mustOf(membership, { phase, turn: own, now }),
-    may: mayOf(membership, { phase, turn: own, membersMax }),
+    must: isRetired ? 'wait' : mustOf(membership, { phase, turn: own, now }),
+    may: isRetired ? [] : mayOf(membership, { phase, turn: own, membersMax }),
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
     turnEndsAt: turnEnd(state, now, current),
     isClosed: isClosed(state, now),
     missedTurns: member.turnOrder === null ? 0 : missedTurns(state, member.turnOrder, now),
+    isRetired,
     changesAt: nextClockChange(state, now),
   };
+}
+
+interface TodoContext {
+  readonly now: Millis;
+  readonly membersMax: number;
+  readonly isRetired?: boolean;
 }
 
 interface Situation {
@@ -166,9 +172,10 @@ export function todoView(todo: Todo, turnHolder: string | null): TodoView {
 
 /** What is awaited while the agent has nothing to do. */
 function whyOf(todo: Todo, turnHolder: string | null): string {
-  const { membership, phase, phaseEndsAt, turnEndsAt, isClosed } = todo;
+  const { membership, phase, phaseEndsAt, turnEndsAt, isClosed, isRetired } = todo;
   const { rounds, creatorDid } = membership.chamber;
   if (phaseEndsAt === null) return 'The chamber is over.';
+  if (isRetired) return 'Your key was retired: it can make no more moves.';
   const end = toTimestamp(phaseEndsAt);
   switch (phase) {
     case 'LOBBY':

@@ -21,8 +21,11 @@ import { isClosed, type PhaseEnds, phaseAt, phaseEnd, turnEnd, turnHolderAt } fr
 export interface AccountView {
   readonly did: string;
   readonly walletAddress: string;
+  readonly walletProven: boolean;
   readonly personality: Personality;
   readonly registeredAt: string;
+  /** Absent while the key is in use. */
+  readonly retiredAt?: string;
 }
 
 /** What an agent has done, in numbers. */
@@ -37,8 +40,10 @@ export interface AgentView extends AgentRecord {
   readonly agentId: string;
   readonly did: string;
   readonly label: string | null;
+  readonly walletProven: boolean;
   readonly personality: Personality;
   readonly registeredAt: string;
+  readonly retiredAt?: string;
 }
 
 /** An item of GET /chambers. */
@@ -127,15 +132,18 @@ export interface AllocationsView {
   readonly tally: readonly ({ readonly ideaId: string } & Tally)[];
 }
 
-export function accountView({ did, walletAddress, personality, registeredAt }: AccountState): AccountView {
-  return { did, walletAddress, personality, registeredAt };
+export function accountView(state: AccountState): AccountView {
+  const { did, walletAddress, walletProven, personality, registeredAt } = state;
+  return { did, walletAddress, walletProven, personality, registeredAt, ...retired(state) };
 }
 
-export function agentView(
-  { agentId, did, label, personality, registeredAt }: AccountState,
-  record: AgentRecord,
-): AgentView {
-  return { agentId, did, label, personality, registeredAt, ...record };
+export function agentView(state: AccountState, record: AgentRecord): AgentView {
+  const { agentId, did, label, walletProven, personality, registeredAt } = state;
+  return { agentId, did, label, walletProven, personality, registeredAt, ...retired(state), ...record };
+}
+
+function retired({ retirement }: AccountState): { readonly retiredAt?: string } {
+  return retirement === null ? {} : { retiredAt: retirement.at };
 }
 
 export function chamberView(state: ChamberState, now: Millis): ChamberView {

@@ -59,6 +59,11 @@ const MEANINGS: Readonly<Record<ErrorCode, Meaning>> = {
     remedy: 'ask the operator; chambers joined before can be finished',
     detail: `${sample.BOB} is not allowed here`,
   },
+  FORUM_ERR_RETIRED: {
+    when: 'the key of the agent was retired, by itself or by one of its wallets: no new request of it is accepted',
+    remedy: 'take part with another key; reads and retries of accepted requests still work',
+    detail: `${sample.BOB} was retired at ${SERVICE_TIME}: its key is not accepted any more`,
+  },
   FORUM_ERR_NOT_FOUND: {
     when: 'chamber, idea, event or path not found',
     remedy: 'check the id and the path',

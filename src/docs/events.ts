@@ -7,6 +7,7 @@ import type { Move } from '../moves/move.ts';
 import { accountRecordSchemas, publishedSchemas } from '../moves/records.ts';
 import { register } from '../moves/register.ts';
 import { moves } from '../moves/registry.ts';
+import { retire } from '../moves/retire.ts';
 import * as sample from '../moves/samples.ts';
 import { type AccountEvent, type ChamberEvent, fromLine, toLine } from '../vocabulary/events.ts';
 import type { ServicePayloads } from '../vocabulary/service-payloads.ts';
@@ -76,7 +77,7 @@ function serviceExamples(): readonly ChamberEvent[] {
 
 /** A registration without an e-mail address, so that its line holds its request, and a change. */
 function accountExamples(): readonly AccountEvent[] {
-  return [register, changePersonality].map(({ event: type, method, path, example }, index) => {
+  return [register, changePersonality, retire].map(({ event: type, method, path, example }, index) => {
     const body = { ...(example.body as object), operatorEmail: undefined };
     const request = evidenceOf(method, path, JSON.stringify(body));
     return exampleOf(index + 1, { type, payload: example.payload, did: sample.ALICE, request, chamberId: null });

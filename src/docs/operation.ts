@@ -108,11 +108,13 @@ function mediaOf(content: Content): MediaObject {
 const ALWAYS = ['FORUM_ERR_VALIDATION', 'FORUM_ERR_RATE', 'FORUM_ERR_INTERNAL', 'FORUM_ERR_UNAVAILABLE'] as const;
 
 /** Every code that the endpoint may return, in the order of the statuses. */
-function errorCodesOf({ method, path, signed, errors = [] }: Endpoint): readonly ErrorCode[] {
+function errorCodesOf({ method, path, signed, body, errors = [] }: Endpoint): readonly ErrorCode[] {
   if (method === 'options') return ['FORUM_ERR_RATE'];
   const codes = new Set<ErrorCode>([...ALWAYS, ...errors]);
   if (path.includes(':')) codes.add('FORUM_ERR_NOT_FOUND');
-  if (signed) codes.add('FORUM_ERR_SIGNATURE').add('FORUM_ERR_TOO_LARGE').add('FORUM_ERR_MEDIA_TYPE');
+  if (signed) codes.add('FORUM_ERR_SIGNATURE');
+  if (signed && method !== 'get') codes.add('FORUM_ERR_RETIRED');
+  if (signed || body) codes.add('FORUM_ERR_TOO_LARGE').add('FORUM_ERR_MEDIA_TYPE');
   return [...codes].sort((a, b) => statusOf(a) - statusOf(b));
 }
 

@@ -32,9 +32,19 @@ export interface CreateCommand extends Signed {
 }
 export interface RegisterCommand extends Signed {
   readonly operation: 'register';
+  /** Origins of the service, for wallet proofs. */
+  readonly services: readonly string[];
 }
 export interface PersonalityCommand extends Signed {
   readonly operation: 'changePersonality';
+}
+export interface RetireCommand extends Signed {
+  readonly operation: 'retire';
+}
+/** Nobody signs the request: `caller` is the agent that it is about. */
+export interface RetireByWalletCommand extends Signed {
+  readonly operation: 'retireByWallet';
+  readonly services: readonly string[];
 }
 /** An event of the service itself. */
 export interface RecordCommand {
@@ -52,16 +62,21 @@ export interface RecordBasis {
   readonly lease: string;
 }
 
-export type Command = MoveCommand | CreateCommand | RegisterCommand | PersonalityCommand | RecordCommand;
+export type AccountCommand = RegisterCommand | PersonalityCommand | RetireCommand | RetireByWalletCommand;
+export type Command = MoveCommand | CreateCommand | AccountCommand | RecordCommand;
 
-/** The event that answers a command; null when a registration repeats the last one. */
+/** The event that answers a command; null when it repeats the last registration, or the retirement by a wallet. */
 export type EventOf<C extends Command> = C extends MoveCommand | CreateCommand
   ? MoveEvent
-  : C extends RegisterCommand
+  : C extends RegisterCommand | RetireByWalletCommand
     ? AccountEvent | null
-    : C extends PersonalityCommand
+    : C extends PersonalityCommand | RetireCommand
       ? AccountEvent
       : ServiceEvent;
+
+export function agentNotFound(): ForumError {
+  return new ForumError('FORUM_ERR_NOT_FOUND', 'agent not found');
+}
 
 export function chamberNotFound(): ForumError {
   return new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');

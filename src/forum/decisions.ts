@@ -1,19 +1,30 @@
 // Decides one command on the states in a batch, and stages the event there. Synchronous and without a look at the log: whether the
 // states were heads, and whether the signature was new, is for the append to say.
+import type { AccountState } from '../../projections/account.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
 import { type ChamberLimits, decidePayload, parseBody } from '../moves/move.ts';
-import { isUnchanged, parseRegistration, register, registeredDid } from '../moves/register.ts';
+import {
+  isUnchanged,
+  parseRegistration,
+  proofClaim,
+  register,
+  registeredDid,
+  repeatsRegistration,
+} from '../moves/register.ts';
 import { type AnyChamberMove, chamberMoves } from '../moves/registry.ts';
+import { isRetiredBy, requireActive, retire, retireByWallet, retirementClaim } from '../moves/retire.ts';
 import { requireFresh, type SignatureAges } from '../moves/rules.ts';
 import { decideAfterHistory } from '../moves/seen.ts';
 import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.ts';
+import { type ProofTime, requireFreshProof, requireProof } from '../moves/wallet-proof.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import { type Millis, type PinnedKeys, SIGNATURE_AGES, toHex } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
 import {
+  agentNotFound,
   basisPassed,
   type Command,
   type CreateCommand,
@@ -22,6 +33,8 @@ import {
   type PersonalityCommand,
   type RecordCommand,
   type RegisterCommand,
+  type RetireByWalletCommand,
+  type RetireCommand,
 } from './commands.ts';
 import { type Account, type Author, type Chamber, stageAccountEvent, stageChamberEvent } from './staging.ts';
 
@@ -50,6 +63,9 @@ export interface DecisionOptions {
 
 /** The operations that a ban prevents. A banned member may finish its chambers. */
 const NEED_PERMISSION: ReadonlySet<Command['operation']> = new Set(['register', 'createChamber', 'join']);
+
+/** Anybody may send these: they must not use up the rate of the agent that they are about. */
+const UNSIGNED: ReadonlySet<Command['operation']> = new Set(['register', 'retireByWallet']);
 
 const SERVICE: Author = { did: null, request: null, signature: null };
 
@@ -84,13 +100,16 @@ export class Decisions {
     const { limits, pinnedKeys } = this.#options;
     try {
       if (command.operation === 'record') return { pending, event: recordFact(command, batch, now) };
-      this.#requireAllowed(pending, command, now);
+      this.#requireAllowed(pending, command, { batch, now });
       let event: ForumEvent | null;
       if (command.operation === 'createChamber') {
         const openChambers = pending.openChambers?.count ?? 0;
         event = create(command, batch, { openChambers, serviceKeys: pinnedKeys?.(now), limits, now });
-      } else if (command.operation === 'register') event = registerAgent(command, batch, now);
+      } else if (command.operation === 'register') event = registerAgent(command, batch, this.#proofTime(now));
       else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
+      else if (command.operation === 'retire') event = retireAgent(command, batch, now);
+      else if (command.operation === 'retireByWallet')
+        event = retireAgentByWallet(command, batch, this.#proofTime(now));
       else event = decideMove(command, batch, { limits, now, pending });
       if (pending.signature !== null) batch.accepted.set(pending.signature, event);
       return { pending, event };
@@ -99,13 +118,29 @@ export class Decisions {
     }
   }
 
+  /** A wallet's proof is as old as the wall clock says, and auditors compare it with `ts`. */
+  #proofTime(now: Millis): ProofContext {
+    return {
+      now,
+      times: [
+        { clock: this.#options.clock(), ages: this.#options.ages },
+        { clock: now, ages: SIGNATURE_AGES.caps },
+      ],
+    };
+  }
+
   /**
-   * What does not depend on any stream. Retries are not charged: signed requests are public in the log, and replaying them must not use up
+   * What does not depend on any chamber. Retries are not charged: signed requests are public in the log, and replaying them must not use up
    * the agent's rate. Nor are unsigned registrations, which anybody can send.
    */
-  #requireAllowed(pending: PendingCommand, { operation, caller }: AgentCommand, now: Millis): void {
+  #requireAllowed(
+    pending: PendingCommand,
+    command: AgentCommand,
+    { batch, now }: { readonly batch: CommitBatch; readonly now: Millis },
+  ): void {
+    const { operation, caller } = command;
     const { did, signature, times } = caller;
-    if (!pending.isCounted && !(operation === 'register' && signature === null)) {
+    if (!pending.isCounted && !(signature === null && UNSIGNED.has(operation))) {
       const rates = this.#ratesOf.get(operation) ?? this.#rates;
       for (const [index, { rate, what }] of rates.entries()) {
         const wait = rate?.take(did) ?? 0;
@@ -118,6 +153,8 @@ export class Decisions {
     if (NEED_PERMISSION.has(operation) && !this.#options.permits(did)) {
       throw new ForumError('FORUM_ERR_FORBIDDEN', `${did} is not allowed here`);
     }
+    const account = (batch.states.get(did) ?? undefined) as Account | undefined;
+    if (account !== undefined) requireActiveFor(command, account.state);
     if (times === null) return;
     requireFresh(times, this.#options.clock(), this.#options.ages);
     // The line's `ts` may be ahead of the wall clock, and auditors compare with `ts`.
@@ -135,6 +172,19 @@ export class Decisions {
 }
 
 type AgentCommand = Exclude<Command, RecordCommand>;
+
+interface ProofContext {
+  readonly now: Millis;
+  readonly times: readonly ProofTime[];
+}
+
+/** A retirement that is asked for again is answered by its own rule; an unsigned registration that changes nothing is a retry. */
+function requireActiveFor(command: AgentCommand, state: AccountState): void {
+  const { operation, body, caller } = command;
+  if (operation === 'retire' || operation === 'retireByWallet') return;
+  if (operation === 'register' && caller.signature === null && repeatsRegistration(body, state)) return;
+  requireActive(state);
+}
 
 interface MoveContext {
   readonly limits: ChamberLimits;
@@ -179,18 +229,25 @@ function create(
   return batch.stage(chamberId, stageChamberEvent(undefined, chamberId, fact, { author: caller, account, now }));
 }
 
-function registerAgent({ body, caller }: RegisterCommand, batch: CommitBatch, now: Millis): ForumEvent | null {
+function registerAgent(
+  { body, caller, services }: RegisterCommand,
+  batch: CommitBatch,
+  { now, times }: ProofContext,
+): ForumEvent | null {
   const { did, signature } = caller;
   const account = (batch.states.get(did) ?? undefined) as Account | undefined;
   const { state = null } = account ?? {};
-  const context = { state, isSigned: signature !== null };
+  const context = { state, isSigned: signature !== null, services };
   const parsed = parseRegistration(body, context);
   const registered = registeredDid(parsed);
   if (registered !== did) {
     throw new ForumError('FORUM_ERR_SIGNATURE', `key: the registration of ${registered} is signed by ${did}`);
   }
   const { operatorEmail } = parsed;
+  const claim = proofClaim(parsed, services);
+  if (claim !== undefined) for (const time of times) requireFreshProof(claim, time);
   if (state !== null && isUnchanged(parsed, context)) {
+    if (claim !== undefined) requireProof(claim);
     // This signature is remembered too: the request, sent again after a change, must not undo the change.
     const eventId = state.registrationEventId;
     const unchangedAt = batch.touched.has(did) ? undefined : state.lastEventId;
@@ -208,6 +265,27 @@ function changeAgent({ body, caller }: PersonalityCommand, batch: CommitBatch, n
   const account = batch.states.get(caller.did) as Account;
   const fact = { type: changePersonality.event, payload: changePersonality.decide(patch, account) };
   return batch.stage(caller.did, stageAccountEvent(account, fact, caller, { now }));
+}
+
+function retireAgent({ body, caller }: RetireCommand, batch: CommitBatch, now: Millis): ForumEvent {
+  const account = batch.states.get(caller.did) as Account;
+  const fact = { type: retire.event, payload: retire.decide(parseBody(retire, body), account) };
+  return batch.stage(caller.did, stageAccountEvent(account, fact, caller, { now }));
+}
+
+function retireAgentByWallet(
+  { body, caller, services }: RetireByWalletCommand,
+  batch: CommitBatch,
+  { now, times }: ProofContext,
+): ForumEvent | null {
+  const account = batch.states.get(caller.did) as Account | null;
+  if (!account) throw agentNotFound();
+  const sent = parseBody(retireByWallet, body);
+  if (isRetiredBy(account.state, sent)) return null;
+  const payload = retireByWallet.decide(sent, { state: account.state, services });
+  const claim = retirementClaim(sent, caller.did, services);
+  for (const time of times) requireFreshProof(claim, time);
+  return batch.stage(caller.did, stageAccountEvent(account, { type: retireByWallet.event, payload }, caller, { now }));
 }
 
 function recordFact({ chamberId, fact, basis }: RecordCommand, batch: CommitBatch, now: Millis): ForumEvent {

@@ -33,7 +33,7 @@ import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Millis, toHex } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
-import { basisPassed, type Command } from './commands.ts';
+import { type AccountCommand, basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
 import { Gathering } from './gathering.ts';
@@ -319,7 +319,12 @@ function knowsSeen({ command, seen, seenLeaf }: PendingCommand, { states }: Comm
 }
 
 const NO_SIGNER = { did: null, signature: null };
-const CHANGE_ACCOUNT: ReadonlySet<Command['operation']> = new Set(['register', 'changePersonality']);
+const CHANGE_ACCOUNT: ReadonlySet<Command['operation']> = new Set<AccountCommand['operation']>([
+  'register',
+  'changePersonality',
+  'retire',
+  'retireByWallet',
+]);
 
 function unavailable(detail: string): ForumError {
   return new ForumError('FORUM_ERR_UNAVAILABLE', detail, { retryAfterSeconds: 1 });

@@ -25,17 +25,20 @@ export interface TodoList {
 export class TodoLists {
   readonly #lists: ReadModel;
   readonly #limits: ChamberLimits;
+  readonly #isRetired: (did: string) => Promise<boolean>;
 
-  constructor(lists: ReadModel, limits: ChamberLimits) {
+  constructor(lists: ReadModel, limits: ChamberLimits, isRetired: (did: string) => Promise<boolean>) {
     this.#lists = lists;
     this.#limits = limits;
+    this.#isRetired = isRetired;
   }
 
   /** The chambers of the agent that are not committed. */
   async of(did: string, now: Millis): Promise<TodoList> {
     const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
+    const isRetired = await this.#isRetired(did);
     const { membersMax } = this.#limits;
-    const items = memberships.map((membership) => todoOf(membership, { now, membersMax })).sort(byUrgency);
+    const items = memberships.map((membership) => todoOf(membership, { now, membersMax, isRetired })).sort(byUrgency);
     const validUntil = Math.min(...items.map(({ changesAt }) => changesAt));
     return { now, items, version: versionOf(items), validUntil };
   }
@@ -50,10 +53,10 @@ export class TodoLists {
   }
 }
 
-/** Each event of a chamber raises its lastEventId; the rest is what the clock alone changes. */
+/** Each event of a chamber raises its lastEventId; the rest is what the clock, or the agent's retirement, changes. */
 function versionOf(items: readonly Todo[]): string {
-  const parts = items.map(({ membership: { chamber, lastEventId }, phase, must, turnEndsAt, isClosed }) => {
-    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed}`;
+  const parts = items.map(({ membership: { chamber, lastEventId }, phase, must, turnEndsAt, isClosed, isRetired }) => {
+    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed} ${isRetired}`;
   });
   return hash('sha256', parts.join(), 'base64url').slice(0, VERSION_CHARS);
 }

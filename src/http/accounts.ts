@@ -1,29 +1,30 @@
 // POST /register and GET /me (specification, Endpoints, Accounts).
 import * as v from 'valibot';
 import { type AccountView, type AgentView, accountView, agentView } from '../../projections/views.ts';
+import { agentNotFound } from '../forum/commands.ts';
 import { parseBody } from '../moves/move.ts';
-import { earlierBody, register, registeredDid } from '../moves/register.ts';
+import { register, registeredDid, unsignedBody } from '../moves/register.ts';
+import { isRetiredBy, retireByWallet } from '../moves/retire.ts';
 import * as sample from '../moves/samples.ts';
-import { ForumError } from '../vocabulary/errors.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { moveEndpoint } from './moves.ts';
-import { readBody } from './request.ts';
+import { origins, readBody } from './request.ts';
 import { json } from './response.ts';
 import { type Route, readRoute } from './route.ts';
 
 const registerRoute: Route = {
   ...moveEndpoint(register),
   signed: 'optional',
-  handle: async ({ auth, forum, receipts, maxBodyBytes, requireRegistration }, c) => {
+  handle: async ({ auth, forum, receipts, maxBodyBytes, publicUrls, requireRegistration }, c) => {
     const body = await readBody(c, maxBodyBytes);
     const signer = await auth.authenticateRegistration(c, body);
-    const did = signer?.did ?? registeredDid(parseBody({ body: earlierBody }, body));
+    const did = signer?.did ?? registeredDid(parseBody({ body: unsignedBody }, body));
     const caller = signer ?? { did, request: null, signature: null, times: null };
     if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
     const arrivedAt = forum.now();
-    const event = await forum.submit({ operation: 'register', body, caller });
+    const event = await forum.submit({ operation: 'register', body, caller, services: origins(c, publicUrls) });
     if (event !== null) {
       const value = register.answer(event as Parameters<typeof register.answer>[0]);
       const received = isOwn(event, signer?.received, arrivedAt) ? (signer?.received ?? null) : null;
@@ -49,8 +50,10 @@ function isOwn(
 const account: v.GenericSchema<AccountView> = v.strictObject({
   did,
   walletAddress: address,
+  walletProven,
   personality,
   registeredAt: timestamp,
+  retiredAt,
 });
 
 const meRoute = readRoute({
@@ -66,6 +69,7 @@ const meRoute = readRoute({
   example: {
     did: sample.ALICE,
     walletAddress: sample.WALLET,
+    walletProven: true,
     personality: sample.PERSONALITY,
     registeredAt: '2030-01-01T11:58:12.041Z',
   },
@@ -80,8 +84,10 @@ const agent: v.GenericSchema<AgentView> = v.strictObject({
   agentId: v.string(),
   did,
   label: v.pipe(v.nullable(v.string()), v.description('a name that the agent chose for itself')),
+  walletProven,
   personality,
   registeredAt: timestamp,
+  retiredAt,
   chambers: v.pipe(
     v.strictObject({ count, newest: v.nullable(id) }),
     v.description('those that it joined, and the newest of them'),
@@ -102,6 +108,7 @@ const agentRoute = readRoute({
     agentId: sample.ALICE.replace('did:key:', 'agent-'),
     did: sample.ALICE,
     label: null,
+    walletProven: true,
     personality: sample.PERSONALITY,
     registeredAt: '2030-01-01T11:58:12.041Z',
     chambers: { count: 1, newest: sample.CHAMBER_ID },
@@ -110,9 +117,9 @@ const agentRoute = readRoute({
   },
   handle: async ({ forum }, c) => {
     const account = await forum.account(c.req.param('did') ?? '');
-    if (account === undefined) throw new ForumError('FORUM_ERR_NOT_FOUND', 'agent not found');
+    if (account === undefined) throw agentNotFound();
     return json(agentView(account.state, await forum.store.lists.agentRecord(account.state.did)));
   },
 });
 
-export const accountRoutes: readonly Route[] = [registerRoute, meRoute, agentRoute];
+export const accountRoutes: readonly Route[] = [registerRoute, meRoute, agentRoute, retireByWalletRoute];

@@ -1,17 +1,18 @@
 // The signed moves as routes, made from their slices.
-import type { CreateCommand, MoveCommand, PersonalityCommand } from '../forum/commands.ts';
+import type { CreateCommand, MoveCommand, PersonalityCommand, RetireCommand } from '../forum/commands.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import type { Move } from '../moves/move.ts';
 import { moves } from '../moves/registry.ts';
+import { retire } from '../moves/retire.ts';
 import type { Endpoint } from '../vocabulary/endpoint.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { readBody } from './request.ts';
 import type { Route } from './route.ts';
 
-type Command = MoveCommand | CreateCommand | PersonalityCommand;
+type Command = MoveCommand | CreateCommand | PersonalityCommand | RetireCommand;
 
 /** Every move whose caller is registered. */
-export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePersonality }).map((move: Move) => {
+export const moveRoutes: readonly Route[] = Object.values({ ...moves, changePersonality, retire }).map((move: Move) => {
   // A slice has the name of its command, which its type can't express.
   const operation = move.operation as Command['operation'];
   return {

@@ -30,6 +30,11 @@ export function targetUris(c: ForumContext, publicUrls: readonly string[]): read
   return [...new Set([...likely, ...publicUrls])].map((url) => url + target);
 }
 
+/** Origins of the service, the one that the client used first: those of its public addresses, else that of the request. */
+export function origins(c: ForumContext, publicUrls: readonly string[]): readonly string[] {
+  return [...new Set(targetUris(c, publicUrls).map((uri) => new URL(uri).origin))];
+}
+
 export interface RequestBody {
   readonly bytes: Uint8Array;
   /** '' for a request without a body. */

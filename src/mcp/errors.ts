@@ -28,6 +28,10 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
     do: 'leave it to the creator of the chamber, or ask the operator of the service',
     when: NEVER,
   },
+  FORUM_ERR_RETIRED: {
+    do: 'stop: this key was retired for ever; ask the operator whether another agent takes part instead',
+    when: NEVER,
+  },
   FORUM_ERR_NOT_FOUND: { do: 'take an id from chambers, todo or read', when: NOW },
   FORUM_ERR_METHOD: { do: 'report it: the service is of another version', when: NEVER },
   FORUM_ERR_CONFLICT: { do: 'do what the detail says: pass, or choose another ticker or another chamber', when: NOW },

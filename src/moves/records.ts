@@ -7,6 +7,7 @@ import { changePersonality } from './change-personality.ts';
 import type { Move } from './move.ts';
 import { register } from './register.ts';
 import { moves } from './registry.ts';
+import { retire } from './retire.ts';
 
 const evidence = v.pipe(
   v.strictObject({
@@ -82,7 +83,7 @@ function recordSchemas(did: v.GenericSchema<string>, evidence: v.GenericSchema):
 
 /** Of account events, by type. The body is null in lines of an earlier release. */
 export const accountRecordSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
-  [register, changePersonality].map(({ event, payload }) => {
+  [register, changePersonality, retire].map(({ event, payload }) => {
     const request = v.nullable(v.strictObject({ ...evidence.pipe[0].entries, body: v.nullable(v.string()) }));
     const [type, record] = recordOf(event, payload, { did, request });
     return [type, v.strictObject({ ...record.entries, chamberId: v.null() })];

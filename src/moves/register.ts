@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import type { AccountState } from '../../projections/account.ts';
 import { toDid, weaknessOf } from '../crypto/did-key.ts';
-import { ForumError } from '../vocabulary/errors.ts';
+import { walletProofText } from '../crypto/wallet-texts.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { canonicalJson } from '../vocabulary/json.ts';
 import {
   address,
@@ -19,6 +20,14 @@ import {
 import { fromHex, type Hex } from '../vocabulary/values.ts';
 import { type Move, parseBody, type SentBody } from './move.ts';
 import * as sample from './samples.ts';
+import {
+  issuedAt,
+  type ProofClaim,
+  requireProof,
+  sentWalletSignature,
+  walletProof,
+  wrongProof,
+} from './wallet-proof.ts';
 
 export const EMAIL_CHARS_MAX = 254;
 /** What rfcEmail, HTML's definition, does not check: the local part has no empty label, and the domain ends in a TLD. */
@@ -44,10 +53,22 @@ const content = {
   personality: sentPersonality,
   label: v.exactOptional(v.pipe(characters(1, LABEL_CHARS_MAX), v.description('a name of your choice, for people'))),
 };
-const body = exactly({ ...content, operatorEmail: v.exactOptional(operatorEmail) });
-const bodyWithEmail = exactly({ ...content, operatorEmail });
+const proof = {
+  walletSignature: v.exactOptional(
+    v.pipe(
+      sentWalletSignature,
+      v.description('of the wallet over the wallet proof (EIP-191), in a signed registration without operatorEmail'),
+    ),
+  ),
+  issuedAt: v.exactOptional(issuedAt),
+};
+const body = exactly({ ...content, ...proof, operatorEmail: v.exactOptional(operatorEmail) });
+const bodyWithEmail = exactly({ ...content, ...proof, operatorEmail });
 /** What earlier releases accepted: a personality without limits. */
-export const earlierBody = exactly({ ...content, operatorEmail, personality });
+const earlierContent = { ...content, operatorEmail, personality };
+const earlierBody = exactly(earlierContent);
+/** The same of an unsigned request, so that one with a wallet's proof is told what is wrong with that. */
+export const unsignedBody = exactly({ ...earlierContent, ...proof });
 export type RegisterBody = v.InferOutput<typeof body>;
 
 export interface RegisterContext {
@@ -55,6 +76,8 @@ export interface RegisterContext {
   readonly state: AccountState | null;
   /** Whether the request carries a valid signature by the key that is registered. */
   readonly isSigned: boolean;
+  /** Origins of the service, for wallet proofs. */
+  readonly services: readonly string[];
 }
 
 /**
@@ -73,10 +96,12 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
     walletAddress: address,
     personality,
     label: v.exactOptional(label),
+    walletProof: v.exactOptional(walletProof),
   }) as v.GenericSchema as Move<'agent.registered'>['payload'],
   response: v.strictObject({ did, agentId: v.string() }),
 
-  decide({ pubkeyHex, walletAddress, personality, label }, { state, isSigned }) {
+  decide(body, { state, isSigned, services }) {
+    const { pubkeyHex, walletAddress, personality, label } = body;
     const did = registeredDid({ pubkeyHex });
     if (state !== null && !isSigned) {
       throw new ForumError(
@@ -84,12 +109,24 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
         `${did} is already registered with other content; sign the registration with its key to change it`,
       );
     }
-    const named = label === undefined ? {} : { label };
-    return { agentId: agentIdOf(did), pubkeyHex: pubkeyHex.toLowerCase() as Hex, walletAddress, personality, ...named };
+    const claim = proofClaim(body, services);
+    return {
+      agentId: agentIdOf(did),
+      pubkeyHex: pubkeyHex.toLowerCase() as Hex,
+      walletAddress,
+      personality,
+      ...(label !== undefined && { label }),
+      ...(claim !== undefined && { walletProof: requireProof(claim) }),
+    };
   },
   answer: ({ did, payload }) => ({ did, agentId: payload.agentId }),
-  impliedBody: ({ agentId: _, ...body }) => ({ ...body, personality: { ...body.personality } }),
-  narrate: ({ walletAddress }) => `registers with the wallet ${walletAddress}`,
+  impliedBody: ({ agentId: _, walletProof, ...body }) => ({
+    ...body,
+    personality: { ...body.personality },
+    ...(walletProof && { walletSignature: walletProof.signature, issuedAt: walletProof.issuedAt }),
+  }),
+  narrate: ({ walletAddress, walletProof }) =>
+    `registers with the wallet ${walletAddress}${walletProof === undefined ? '' : ', which signed for the key'}`,
 
   texts: {
     tag: 'Accounts',
@@ -135,7 +172,38 @@ export function parseRegistration(sent: SentBody, context: RegisterContext): Reg
     const earlier = v.safeParse(earlierBody, sent.json, { abortPipeEarly: true });
     if (earlier.success && isUnchanged(earlier.output, context)) return earlier.output;
   }
-  return parseBody({ body: state !== null && isSigned ? body : bodyWithEmail }, sent);
+  const parsed = parseBody({ body: state !== null && isSigned ? body : bodyWithEmail }, sent);
+  requireProofInPlace(parsed, context);
+  return parsed;
+}
+
+/** Whether an unsigned registration only repeats the last one, so that it gets the same response whatever has happened since. */
+export function repeatsRegistration({ json }: SentBody, state: AccountState): boolean {
+  const sent = v.safeParse(earlierBody, json, { abortPipeEarly: true });
+  return sent.success && isUnchanged(sent.output, { state, isSigned: false, services: [] });
+}
+
+/** Only the key's holder may claim a wallet, in a request that is kept whole. */
+function requireProofInPlace(sent: RegisterBody, { state, isSigned, services }: RegisterContext): void {
+  const { walletSignature, issuedAt, operatorEmail } = sent;
+  if (walletSignature === undefined && issuedAt === undefined) return;
+  if (issuedAt === undefined) throw invalid('issuedAt: is required with walletSignature');
+  if (walletSignature === undefined) throw invalid('walletSignature: is required with issuedAt');
+  if (state !== null && isSigned && operatorEmail === undefined) return;
+  const problem = 'is accepted in a registration without operatorEmail, signed by a key that is registered';
+  throw wrongProof(
+    problem,
+    walletProofText(sent.walletAddress, { did: registeredDid(sent), service: services[0] ?? '', issuedAt }),
+  );
+}
+
+/** What a registration says of its wallet's proof; undefined without one. */
+export function proofClaim(sent: RegisterBody, services: readonly string[]): ProofClaim | undefined {
+  const { walletAddress, walletSignature: signature, issuedAt } = sent;
+  if (signature === undefined || issuedAt === undefined) return undefined;
+  const did = registeredDid(sent);
+  const textFor = (service: string) => walletProofText(walletAddress, { did, service, issuedAt });
+  return { walletAddress, signature, issuedAt, services, textFor };
 }
 
 /**
@@ -146,6 +214,7 @@ export function isUnchanged(sent: RegisterBody, { state, isSigned }: RegisterCon
   return (
     state !== null &&
     (!isSigned || sent.operatorEmail !== undefined || state.isAttested) &&
+    (sent.walletSignature === undefined || state.walletProven) &&
     sent.walletAddress.toLowerCase() === state.walletAddress.toLowerCase() &&
     canonicalJson(sent.personality) === canonicalJson(state.registeredPersonality) &&
     (sent.label ?? null) === state.label

@@ -72,14 +72,17 @@ export interface SignatureTimes {
 
 /** Rejects a signature that is too old, from the future or expired at `now`; throws FORUM_ERR_SIGNATURE. */
 export function requireFresh({ created, expires }: SignatureTimes, now: Millis, ages: SignatureAges): void {
-  const age = now - created * 1000;
-  if (age > ages.maxAgeSeconds * 1000) {
-    throw stale(`created is ${age / 1000} s old, at most ${ages.maxAgeSeconds} s are accepted`, now);
-  }
-  if (-age > ages.maxSkewSeconds * 1000) {
-    throw stale(`created is ${-age / 1000} s ahead, at most ${ages.maxSkewSeconds} s are accepted`, now);
-  }
+  const problem = ageProblem(created * 1000, now, ages);
+  if (problem !== undefined) throw stale(`created ${problem}`, now);
   if (expires !== undefined && now >= expires * 1000) throw stale('the signature has expired', now);
+}
+
+/** Why something signed at that time is not accepted at `now`. */
+export function ageProblem(signedAt: Millis, now: Millis, ages: SignatureAges): string | undefined {
+  const age = now - signedAt;
+  if (age > ages.maxAgeSeconds * 1000) return `is ${age / 1000} s old, at most ${ages.maxAgeSeconds} s are accepted`;
+  if (-age <= ages.maxSkewSeconds * 1000) return undefined;
+  return `is ${-age / 1000} s ahead, at most ${ages.maxSkewSeconds} s are accepted`;
 }
 
 function stale(reason: string, now: Millis): ForumError {

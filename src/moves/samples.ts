@@ -10,6 +10,9 @@ export const BOB = 'did:key:z6MkiaMbhXHNA4eJVCCj8dbzKzTgYDKf6crKgHVHid1F1WCT';
 
 export const CHAMBER_ID = 7;
 export const WALLET = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+export const SERVICE = 'https://chambers.example.org';
+export const ISSUED_AT = '2030-01-01T12:00:00.000Z';
+export const WALLET_SIGNATURE: Hex = `0x${'3e'.repeat(64)}1b`;
 export const TOKEN = '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359';
 export const TX_HASH: Hex = `0x${'5c'.repeat(32)}`;
 export const RAW_TRANSACTION: Hex = `0x02f8${'a1'.repeat(40)}`;

@@ -14,6 +14,15 @@ export interface RequestEvidence {
   readonly signature: string;
 }
 
+/** That a wallet signed a text about a key (src/crypto/wallet-texts.ts). */
+export interface WalletProof {
+  readonly signature: Hex;
+  /** As sent. */
+  readonly issuedAt: string;
+  /** The origin of the service that the text names. */
+  readonly service: string;
+}
+
 export interface AccountPayloads {
   'agent.registered': {
     readonly agentId: string;
@@ -21,9 +30,14 @@ export interface AccountPayloads {
     readonly walletAddress: string;
     readonly personality: Personality;
     readonly label?: string;
+    readonly walletProof?: WalletProof;
   };
   /** `personality` is the complete personality after the patch. */
   'agent.personality_changed': { readonly patch: Personality; readonly personality: Personality };
+  /** By the key itself, whose request is kept, or by a wallet that was proven for it. Nothing of the key follows. */
+  'agent.retired':
+    | { readonly by: 'key' }
+    | { readonly by: 'wallet'; readonly walletAddress: string; readonly walletProof: WalletProof };
 }
 
 /** What each signed move of a chamber records of itself. */

@@ -1,7 +1,6 @@
 // Valibot schemas of the values that bodies, payloads and responses share. Each message completes "<path>: ".
-import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import * as v from 'valibot';
+import { toChecksumAddress } from './checksum-address.ts';
 import { suggestion } from './suggestion.ts';
 import {
   BPS_TOTAL,
@@ -77,8 +76,8 @@ const DATE_TIME_MESSAGE =
 const DATE_MESSAGE = 'must be a real calendar date and time; second 60 is not accepted';
 const YEAR_9999_END = Date.UTC(10_000, 0);
 
-/** A timestamp as sent: RFC 3339 with any offset and any number of fraction digits; the output is UTC, cut to milliseconds. */
-export const sentTimestamp = v.pipe(
+/** A timestamp as sent: RFC 3339 with any offset and any number of fraction digits. */
+export const sentDateTime = v.pipe(
   v.string(DATE_TIME_MESSAGE),
   v.regex(DATE_TIME, DATE_TIME_MESSAGE),
   v.check(isCalendarDate, DATE_MESSAGE),
@@ -87,6 +86,10 @@ export const sentTimestamp = v.pipe(
     'must be in the years 1970 to 9999 in UTC',
   ),
   v.metadata({ format: 'date-time' }),
+);
+/** The same in UTC, cut to milliseconds. */
+export const sentTimestamp = v.pipe(
+  sentDateTime,
   v.transform((text) => toTimestamp(instantOf(text))),
 );
 
@@ -112,16 +115,7 @@ export function isWalletAddress(text: string): text is Hex {
   if (!ADDRESS.test(text)) return false;
   const digits = text.slice(2);
   const isOneCase = digits === digits.toLowerCase() || digits === digits.toUpperCase();
-  return isOneCase || hasChecksum(digits);
-}
-
-/** A letter is a capital where the same digit of the hash of the address is 8 or more. */
-function hasChecksum(digits: string): boolean {
-  const hash = bytesToHex(keccak_256(utf8ToBytes(digits.toLowerCase())));
-  return [...digits].every((digit, index) => {
-    const isCapital = Number.parseInt(hash.charAt(index), 16) >= 8;
-    return digit === (isCapital ? digit.toUpperCase() : digit.toLowerCase());
-  });
+  return isOneCase || text === toChecksumAddress(text);
 }
 
 export const PERSONALITY_STRINGS_MAX = 64;

@@ -244,7 +244,7 @@ describe('the pipeline', () => {
     const register = (at: TestService, style: string, signature: string) => {
       const json = { ...registrationOf(by), personality: { style } };
       const caller = { did: by.did, request: null, signature, times: null };
-      return at.forum.submit({ operation: 'register', body: { json }, caller });
+      return at.forum.submit({ operation: 'register', body: { json }, caller, services: [] });
     };
     const [first, second, unchanged] = ['a', 'b', 'c'].map((letter) => letter.repeat(32)) as [string, string, string];
     const [dry, wet] = [await register(service, 'dry', first), await register(other, 'wet', second)];

@@ -189,6 +189,7 @@ describe('GET /me', () => {
     expect(await service.must('GET', '/me', { by })).toEqual({
       did: by.did,
       walletAddress: `0x${'ab'.repeat(20)}`,
+      walletProven: false,
       personality: { loves: ['proofs'] },
       registeredAt: '2030-01-01T00:00:00.000Z',
     });

@@ -216,6 +216,7 @@ describe('GET /agents/:did', () => {
     const view = await service.must('GET', `/agents/${ann.did}`);
     expect(view).toEqual({
       agentId: ann.did.replace('did:key:', 'agent-'),
+      walletProven: false,
       did: ann.did,
       label: null,
       personality: expect.any(Object),

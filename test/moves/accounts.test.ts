@@ -35,7 +35,7 @@ function account(...facts: readonly AccountFact[]): AccountState {
 }
 
 function register(body: typeof BODY, { isSigned = false, state = account(REGISTERED) as AccountState | null } = {}) {
-  const context = { state, isSigned };
+  const context = { state, isSigned, services: [] };
   if (isUnchanged(body, context)) return null;
   return outcomeOf(() => ({ type: registration.event, payload: registration.decide(body, context) }));
 }
@@ -88,7 +88,7 @@ describe('registering', () => {
 describe('an e-mail address', () => {
   const { operatorEmail: _, ...withoutEmail } = BODY;
   const parse = (state: AccountState | null, isSigned: boolean) =>
-    outcomeOf(() => parseRegistration({ json: withoutEmail }, { state, isSigned }));
+    outcomeOf(() => parseRegistration({ json: withoutEmail }, { state, isSigned, services: [] }));
 
   it.each([
     ['an unsigned registration', account(REGISTERED), false],

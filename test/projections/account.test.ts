@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { evolveAccount } from '../../projections/account.ts';
+import { type AccountState, evolveAccount } from '../../projections/account.ts';
 import { accountView } from '../../projections/views.ts';
 import type { AccountEvent, AccountFact } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
@@ -38,6 +38,7 @@ describe('an account', () => {
       agentId: ANN,
       pubkeyHex: REGISTERED.pubkeyHex,
       walletAddress: REGISTERED.walletAddress,
+      walletProven: false,
       personality: { style: 'dry' },
       registeredPersonality: { style: 'dry' },
       registeredAt: toTimestamp(START + HOUR),
@@ -71,10 +72,42 @@ describe('an account', () => {
     });
   });
 
+  it('has a proven wallet until another one is registered without a proof, and remembers every wallet that was proven', () => {
+    const proven = (eventId: number, walletAddress: string) =>
+      registered(eventId, { walletAddress, walletProof: { signature: '0x', issuedAt: '', service: '' } });
+    const [mine, theirs] = [`0x${'AB'.repeat(20)}`, `0x${'cd'.repeat(20)}`];
+    const states: boolean[] = [];
+    const state = [
+      proven(1, mine),
+      registered(2, { walletAddress: mine.toLowerCase() }),
+      registered(3, { walletAddress: theirs }),
+      registered(4, { walletAddress: mine }),
+      proven(5, theirs),
+      proven(6, mine),
+    ].reduce<AccountState | null>((before, next) => {
+      const after = evolveAccount(before, next);
+      states.push(after.walletProven);
+      return after;
+    }, null);
+    expect(states).toEqual([true, true, false, false, true, true]);
+    expect(state).toMatchObject({ walletAddress: mine, provenWallets: [mine.toLowerCase(), theirs] });
+    expect(state).not.toHaveProperty('walletProof');
+  });
+
+  it('is retired by an event of its own, and stays what it was', () => {
+    const before = evolveAccount(null, registered(1));
+    const at = toTimestamp(START + 2 * HOUR);
+    const after = evolveAccount(before, event(2, { type: 'agent.retired', payload: { by: 'key' } }));
+    const retirement = { eventId: 2, at, walletSignature: null };
+    expect(after).toEqual({ ...before, lastEventId: 2, lastAt: Date.parse(at), retirement });
+    expect(accountView(after)).toEqual({ ...accountView(before), retiredAt: at });
+  });
+
   it('shows its owner what was registered, and nothing of the e-mail address', () => {
     expect(accountView(evolveAccount(null, registered(1)))).toEqual({
       did: ANN,
       walletAddress: REGISTERED.walletAddress,
+      walletProven: false,
       personality: { style: 'dry' },
       registeredAt: toTimestamp(START + HOUR),
     });

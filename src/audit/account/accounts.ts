@@ -6,11 +6,13 @@ import { type ParsedSignature, SignatureError } from '../../crypto/http-signatur
 import { changePersonality } from '../../moves/change-personality.ts';
 import { parseBody } from '../../moves/move.ts';
 import { agentIdOf, register, registeredDid } from '../../moves/register.ts';
+import { retire, retirementClaim } from '../../moves/retire.ts';
+import { requireProof } from '../../moves/wallet-proof.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
-import type { AccountEvent, RequestEvidence } from '../../vocabulary/events.ts';
+import type { AccountEvent, AccountPayloads, RequestEvidence, WalletProof } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
-import { type Hex, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import { type Hex, instantOf, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import { leafOf } from '../chamber/sequence.ts';
 import type { AuditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
@@ -30,6 +32,7 @@ export interface AccountEntry {
   readonly label: string | null;
   /** Whether the last registration holds its whole signed request. */
   readonly isSigned: boolean;
+  readonly isRetirement: boolean;
 }
 
 /** One agent's account, line by line. */
@@ -66,12 +69,14 @@ export class AccountLog {
     if (event.type === 'agent.registered' || this.#state !== null) this.#state = evolveAccount(this.#state, event);
     this.#leaf = toHex(leafOf(bytes));
     const { walletAddress, walletProven = false, label = null, isAttested: isSigned = false } = this.#state ?? {};
-    this.entries.push({ at: Date.parse(event.ts), walletAddress, walletProven, label, isSigned });
+    const isRetirement = event.type === retire.event;
+    this.entries.push({ at: Date.parse(event.ts), walletAddress, walletProven, label, isSigned, isRetirement });
   }
 
   #problemOfPlace({ eventId, prev, ts, did, type }: AccountEvent): string | undefined {
     const last = this.entries.at(-1);
     if (did !== this.#did) return `belongs to ${did}`;
+    if (last?.isRetirement) return 'comes after the retirement of the key';
     if (last === undefined) {
       this.firstEventId = eventId;
       if (eventId > 1) return undefined;
@@ -87,7 +92,11 @@ export class AccountLog {
   async #problemOfEvidence(event: AccountEvent, verification: Verification | undefined): Promise<string | undefined> {
     const { request } = event;
     if (event.type === register.event && !isOwnRegistration(event)) return 'registers another key';
+    if (event.type === retire.event && event.payload.by === 'wallet')
+      return this.#problemOfRetirement(event, event.payload);
     if (request === null || request.body === null || verification === undefined) {
+      if (event.type === register.event && event.payload.walletProof !== undefined)
+        return 'holds the proof of a wallet, but not the request that brought it';
       const isAllowed = event.type === register.event || this.#context.policy.allowUnsigned;
       return isAllowed
         ? undefined
@@ -107,7 +116,9 @@ export class AccountLog {
   }
 
   #problemOfRequest(event: AccountEvent, request: RequestEvidence, body: string): string | undefined {
-    const slice = event.type === register.event ? register : changePersonality;
+    const slice = { [register.event]: register, [changePersonality.event]: changePersonality, [retire.event]: retire }[
+      event.type
+    ];
     const digest = digestProblem(request.contentDigest, contentDigestOf(new TextEncoder().encode(body)));
     if (digest !== undefined) return `has another body than was signed: ${digest}`;
     const origin = baseOf(request.targetUri, slice.path);
@@ -129,12 +140,52 @@ export class AccountLog {
     const json = body === '' ? undefined : parseJson(body, READ_LIMITS.jsonValuesMax);
     let due: unknown;
     if (event.type === register.event) {
-      due = register.decide(parseBody(register, { json }), { state: null, isSigned: true });
-    } else if (this.#state !== null) {
-      due = changePersonality.decide(parseBody(changePersonality, { json }), { state: this.#state });
-    } else return undefined;
+      const { walletProof } = event.payload;
+      const sent = parseBody(register, { json });
+      if (sent.walletSignature !== undefined && walletProof === undefined)
+        return 'lacks the proof of a wallet that its request brought';
+      due = register.decide(sent, { state: null, isSigned: true, services: [walletProof?.service ?? ''] });
+      const problem = walletProof && this.#problemOfProof(walletProof, event);
+      if (problem !== undefined) return problem;
+    } else if (this.#state === null) return undefined;
+    else if (event.type === retire.event) due = retire.decide(parseBody(retire, { json }), { state: this.#state });
+    else due = changePersonality.decide(parseBody(changePersonality, { json }), { state: this.#state });
     return canonicalJson(due) === canonicalJson(event.payload) ? undefined : 'does not match its request';
   }
+
+  /** Nobody signed the request: the wallet signed the retirement, and a registration before it proves the wallet. */
+  #problemOfRetirement(event: AccountEvent, { walletAddress, walletProof }: RetirementByWallet): string | undefined {
+    if (event.request !== null) return 'is a retirement by a wallet with the request of a key';
+    if (!this.#state?.provenWallets.includes(walletAddress.toLowerCase()))
+      return `is a retirement by ${walletAddress}, which was never proven for the key`;
+    const { signature: walletSignature, issuedAt, service } = walletProof;
+    try {
+      requireProof(retirementClaim({ walletAddress, walletSignature, issuedAt }, this.#did, [service]));
+    } catch (error) {
+      if (!(error instanceof ForumError)) throw error;
+      return `is a retirement that ${walletAddress} did not sign`;
+    }
+    return this.#problemOfProof(walletProof, event);
+  }
+
+  /** The text names the service, one for which the agent signed its requests, and the time. */
+  #problemOfProof({ issuedAt, service }: WalletProof, event: AccountEvent): string | undefined {
+    const { policy } = this.#context;
+    const named = `event ${event.eventId} of the account of ${this.#did}`;
+    if (!originsOf(policy.origins?.length ? policy.origins : [...this.origins]).includes(service)) {
+      if (policy.origins?.length) return `holds what a wallet signed for ${service}, which is not named`;
+      this.doubt ??= `${named} holds what a wallet signed for ${service}: say with --origin which are the service’s`;
+    }
+    const { verdict, sentence } = judgeAge({ created: instantOf(issuedAt) / 1000 }, Date.parse(event.ts), policy);
+    if (verdict === 'undecided') this.doubt ??= `${named} holds what a wallet signed: it ${sentence}`;
+    return verdict === 'broken' ? `holds what a wallet signed: it ${sentence}` : undefined;
+  }
+}
+
+type RetirementByWallet = Extract<AccountPayloads['agent.retired'], { readonly by: 'wallet' }>;
+
+function originsOf(addresses: readonly string[]): readonly string[] {
+  return addresses.map((address) => (URL.canParse(address) ? new URL(address).origin : address));
 }
 
 function isOwnRegistration({ did, payload }: Extract<AccountEvent, { type: 'agent.registered' }>): boolean {

@@ -18,9 +18,14 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
   const unsigned = new Set<string>();
   for (const reference of accountReferences) {
     const { eventId, lastEventId, did, accountEventId } = reference;
+    const account = await accounts.of(did);
+    const retired = account && problemOfRetirement(reference, account);
+    if (retired !== undefined) {
+      findings.judge('registration', [lastEventId], `event ${lastEventId}: ${retired}`);
+      continue;
+    }
     // Earlier releases named no account line there; whether this one should have is found without accounts.
     if (accountEventId === undefined && !isOfNamingType(reference)) continue;
-    const account = await accounts.of(did);
     if (accountEventId === undefined) {
       const foreign = account && foreignWallet(reference, account);
       if (foreign !== undefined) findings.judge('registration', [eventId], `event ${eventId}: ${foreign}`);
@@ -47,6 +52,20 @@ function foreignWallet({ at, recorded }: AccountReference, account: AccountLog):
   const wallet = walletIn(recorded);
   if (wallet === undefined || past.some(({ walletAddress }) => walletAddress === wallet)) return undefined;
   return `creatorWallet is ${wallet}, which its account did not bind before`;
+}
+
+/** A retired key makes no moves, whichever line of its account they name. */
+function problemOfRetirement(
+  { did, lastAt, accountEventId = 0 }: AccountReference,
+  account: AccountLog,
+): string | undefined {
+  const retirement = account.entries.at(-1);
+  if (retirement === undefined || !retirement.isRetirement) return undefined;
+  const eventId = account.firstEventId + account.entries.length - 1;
+  const named = `event ${eventId} of the account of ${did}`;
+  if (accountEventId >= eventId) return `it names ${named}, which retired the key`;
+  const late = lastAt - retirement.at;
+  return late > LAG_MILLIS ? `it is ${late / 1000} s younger than ${named}, which retired the key` : undefined;
 }
 
 type Named = AccountReference & { readonly accountEventId: number };

@@ -26,7 +26,7 @@ export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author] {
     personality: { style: 'brief' },
   };
   const command = parseBody(register, { json: body });
-  const payload = register.decide(command, { state: null, isSigned: false });
+  const payload = register.decide(command, { state: null, isSigned: false, services: [] });
   return [
     { type: register.event, payload },
     { did, request: null, signature: null },

@@ -68,6 +68,10 @@ export function personality(signature: string, agent: Agent, style: string): Ask
   return { operation: 'changePersonality', chamberId: null, did: agent.did, body, signature, created: CREATED };
 }
 
+export function retirement(signature: string, agent: Agent): AskedCommand {
+  return { operation: 'retire', chamberId: null, did: agent.did, body: {}, signature, created: CREATED };
+}
+
 export function proposal(ticker: string): JsonValue {
   return { name: ticker, ticker, description: '' };
 }

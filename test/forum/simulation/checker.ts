@@ -496,6 +496,7 @@ function nameOf({ event }: Pick<Folded, 'event'>): string {
 function operationOf(event: ForumEvent): string {
   if (event.type === 'agent.registered') return 'register';
   if (event.type === 'agent.personality_changed') return 'changePersonality';
+  if (event.type === 'agent.retired') return 'retire';
   return isMove(event) ? moveOfEvent[(event as MoveEvent).type].operation : 'record';
 }
 

@@ -7,7 +7,7 @@ import type { Hex, JsonValue, Millis } from '../../../src/vocabulary/values.ts';
 export type Stream = number | string;
 
 export interface AskedCommand {
-  /** Of a move, `register`, `changePersonality`, or `record` for an event of the service. */
+  /** Of a move, `register`, `changePersonality`, `retire`, or `record` for an event of the service. */
   readonly operation: string;
   /** Null for those outside of a chamber. */
   readonly chamberId: number | null;

@@ -8,7 +8,17 @@ import { fromHex, type JsonValue, toHex } from '../../../src/vocabulary/values.t
 import { allocationOf } from '../../kit/chambers.ts';
 import { START } from '../../kit/clock.ts';
 import { Random } from '../../kit/random.ts';
-import { type Agent, agentsNamed, creation, LIMITS, move, personality, proposal, registration } from './cast.ts';
+import {
+  type Agent,
+  agentsNamed,
+  creation,
+  LIMITS,
+  move,
+  personality,
+  proposal,
+  registration,
+  retirement,
+} from './cast.ts';
 import { Checker } from './checker.ts';
 import type { AskedCommand, AskedRead, Stream } from './history.ts';
 import { MemoryDatabase } from './memory-database.ts';
@@ -198,6 +208,7 @@ class Simulation {
 
   #accountCommand(signature: string, agent: Agent): AskedCommand {
     const created = this.#seconds;
+    if (this.#random.chance(0.02)) return { ...retirement(signature, agent), created };
     if (this.#random.chance(0.5)) return { ...personality(signature, agent, `${this.#random.below(3)}`), created };
     const binding = { wallet: this.#random.pick(['a', 'b']), isHidden: this.#random.chance(0.7) };
     return { ...registration(this.#random.chance(0.8) ? signature : null, agent, binding), created };

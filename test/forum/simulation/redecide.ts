@@ -4,8 +4,9 @@ import type { ChamberState } from '../../../projections/chamber.ts';
 import { changePersonality } from '../../../src/moves/change-personality.ts';
 import { createChamber } from '../../../src/moves/create-chamber.ts';
 import { type ChamberLimits, decidePayload, parseBody } from '../../../src/moves/move.ts';
-import { isUnchanged, parseRegistration, register } from '../../../src/moves/register.ts';
+import { isUnchanged, parseRegistration, register, repeatsRegistration } from '../../../src/moves/register.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../../src/moves/registry.ts';
+import { requireActive, retire } from '../../../src/moves/retire.ts';
 import { type ErrorCode, ForumError } from '../../../src/vocabulary/errors.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
 import type { AskedCommand } from './history.ts';
@@ -34,8 +35,11 @@ export function redecide(asked: AskedCommand, situation: Situation): Decision {
 
 function decide({ operation, body: json, did, signature }: AskedCommand, situation: Situation): Decision {
   const { chamber, account, openChambers, now, limits } = situation;
+  const isRetry = operation === 'register' && signature === null && account !== null;
+  if (operation !== 'retire' && account !== null && !(isRetry && repeatsRegistration({ json }, account)))
+    requireActive(account);
   if (operation === 'register') {
-    const context = { state: account, isSigned: signature !== null };
+    const context = { state: account, isSigned: signature !== null, services: [] };
     const parsed = parseRegistration({ json }, context);
     if (isUnchanged(parsed, context)) return { is: 'unchanged' };
     return { is: 'event', payload: register.decide(parsed, context) };
@@ -46,6 +50,7 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
     const payload = changePersonality.decide(parseBody(changePersonality, { json }), { state: account });
     return { is: 'event', payload };
   }
+  if (operation === 'retire') return { is: 'event', payload: retire.decide({}, { state: account }) };
   if (operation === 'createChamber') {
     const context = { now, account, openChambers, limits };
     return { is: 'event', payload: decidePayload(createChamber, parseBody(createChamber, { json }), context) };

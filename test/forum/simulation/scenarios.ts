@@ -1,7 +1,7 @@
 // Small scenarios that together meet every invariant of the pipeline: two nodes, four commands or reads, one or two streams.
 import { allocationOf } from '../../kit/chambers.ts';
 import { HOUR, START } from '../../kit/clock.ts';
-import { agentsNamed, creation, move, personality, proposal, registration } from './cast.ts';
+import { agentsNamed, creation, move, personality, proposal, registration, retirement } from './cast.ts';
 import type { AskedCommand, Stream } from './history.ts';
 import type { Sent } from './world.ts';
 
@@ -86,6 +86,16 @@ export const scenarios: readonly Scenario[] = [
       at(A, 'ann proposes at A', move('propose', 's1', ANN, 1, proposal('SUN'))),
       at(B, 'ann changes', personality('s2', ANN, 'warm')),
       at(B, 'ann proposes at B', move('propose', 's3', ANN, 2, proposal('SEA'))),
+    ],
+  },
+  {
+    name: 'a key is retired while its agent moves',
+    warm: [...WARM, 2],
+    sends: [
+      at(A, 'ann retires', retirement('s1', ANN)),
+      at(A, 'ann proposes at A', move('propose', 's2', ANN, 1, proposal('SUN'))),
+      at(B, 'ann changes', personality('s3', ANN, 'warm')),
+      at(B, 'ann proposes at B', move('propose', 's4', ANN, 2, proposal('SEA'))),
     ],
   },
   {

@@ -1,0 +1,137 @@
+// The end of a key: nothing of it is accepted any more. Its holder asks for it, or, when the key is lost or stolen, a wallet that was
+// once proven for it.
+import * as v from 'valibot';
+import type { AccountState } from '../../projections/account.ts';
+import { retirementText } from '../crypto/wallet-texts.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { address, exactly, id, walletAddress } from '../vocabulary/schemas.ts';
+import type { Move } from './move.ts';
+import * as sample from './samples.ts';
+import {
+  issuedAt,
+  type ProofClaim,
+  requireProof,
+  sentWalletSignature,
+  walletProof,
+  wrongProof,
+} from './wallet-proof.ts';
+
+const payload = v.variant('by', [
+  v.strictObject({ by: v.literal('key') }),
+  v.strictObject({ by: v.literal('wallet'), walletAddress: address, walletProof }),
+]) as v.GenericSchema as Move<'agent.retired'>['payload'];
+const response = v.strictObject({ eventId: v.pipe(id, v.description("the last event of the agent's account")) });
+
+/** POST /me/retire. */
+export const retire: Move<'agent.retired', object, { readonly state: AccountState }> = {
+  operation: 'retire',
+  method: 'POST',
+  path: '/me/retire',
+  event: 'agent.retired',
+  body: exactly({}),
+  isBodyOptional: true,
+  payload,
+  response,
+
+  decide(_body, { state }) {
+    requireNoRetirement(state);
+    return { by: 'key' };
+  },
+  answer: ({ eventId }) => ({ eventId }),
+  impliedBody: () => ({}),
+  narrate: () => 'retires its key',
+
+  texts: {
+    tag: 'Accounts',
+    summary: 'Retire your key, for ever',
+    description:
+      'From then on every new request of the key is 403 FORUM_ERR_RETIRED, a registration too. Its seats stay, and its turns run out by turnSeconds. Nothing undoes it.',
+    answered: 'The key is retired.',
+    errors: ['FORUM_ERR_CONFLICT'],
+  },
+  example: { body: {}, payload: { by: 'key' }, answer: { eventId: 3 } },
+};
+
+const body = exactly({ walletAddress, walletSignature: sentWalletSignature, issuedAt });
+export type WalletRetirement = v.InferOutput<typeof body>;
+
+export interface WalletRetirementContext {
+  readonly state: AccountState;
+  /** Origins of the service. */
+  readonly services: readonly string[];
+}
+
+/** POST /agents/:did/retire: nobody signs the request, the wallet signs the retirement. */
+export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetirementContext> = {
+  operation: 'retireByWallet',
+  method: 'POST',
+  path: '/agents/:did/retire',
+  event: 'agent.retired',
+  body,
+  payload,
+  response,
+
+  decide(sent, { state, services }) {
+    requireNoRetirement(state);
+    const { walletAddress } = sent;
+    const claim = retirementClaim(sent, state.did, services);
+    if (!state.provenWallets.includes(walletAddress.toLowerCase())) {
+      throw wrongProof(
+        `is by ${walletAddress}, which was never proven for ${state.did}`,
+        claim.textFor(services[0] ?? ''),
+      );
+    }
+    return { by: 'wallet', walletAddress, walletProof: requireProof(claim) };
+  },
+  answer: ({ eventId }) => ({ eventId }),
+  impliedBody: (payload) =>
+    payload.by === 'key'
+      ? {}
+      : {
+          walletAddress: payload.walletAddress,
+          walletSignature: payload.walletProof.signature,
+          issuedAt: payload.walletProof.issuedAt,
+        },
+  narrate: (payload) =>
+    payload.by === 'key' ? 'retires its key' : `is retired by its wallet ${payload.walletAddress}`,
+
+  texts: {
+    tag: 'Accounts',
+    summary: 'Retire a lost or stolen key by its wallet, for ever',
+    description:
+      'Any wallet that was ever proven for the key may: it signs (EIP-191, personal_sign) the four lines `Chamber Coordination Service key retirement`, `agent: <did>`, `service: <origin>`, `issued: <issuedAt>`. The request itself is not signed.',
+    answered: 'The key is retired.',
+    errors: ['FORUM_ERR_CONFLICT'],
+  },
+  example: {
+    body: { walletAddress: sample.WALLET, walletSignature: sample.WALLET_SIGNATURE, issuedAt: sample.ISSUED_AT },
+    payload: {
+      by: 'wallet',
+      walletAddress: sample.WALLET,
+      walletProof: { signature: sample.WALLET_SIGNATURE, issuedAt: sample.ISSUED_AT, service: sample.SERVICE },
+    },
+    answer: { eventId: 3 },
+  },
+};
+
+export function retirementClaim(sent: WalletRetirement, did: string, services: readonly string[]): ProofClaim {
+  const { walletAddress, walletSignature: signature, issuedAt } = sent;
+  const textFor = (service: string) => retirementText({ did, service, issuedAt });
+  return { walletAddress, signature, issuedAt, services, textFor };
+}
+
+/** Whether the wallet's request is the one that retired the key. */
+export function isRetiredBy({ retirement }: AccountState, { walletSignature }: WalletRetirement): boolean {
+  return retirement?.walletSignature?.toLowerCase() === walletSignature.toLowerCase();
+}
+
+function requireNoRetirement({ did, retirement }: AccountState): void {
+  if (retirement === null) return;
+  throw new ForumError('FORUM_ERR_CONFLICT', `${did} was retired at ${retirement.at}`);
+}
+
+/** Throws FORUM_ERR_RETIRED. */
+export function requireActive({ did, retirement }: AccountState): void {
+  if (retirement === null) return;
+  throw new ForumError('FORUM_ERR_RETIRED', `${did} was retired at ${retirement.at}: its key is not accepted any more`);
+}

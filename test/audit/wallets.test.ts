@@ -1,0 +1,207 @@
+// Proofs of wallets and retirements, found again from the lines alone, and what a service may have made of them.
+import { beforeEach, describe, expect, test } from 'vitest';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import type { Signer } from '../kit/signer.ts';
+import { PUBLIC_URL, TestService } from '../kit/test-service.ts';
+import { agentWith, proofBy, provenRegistration, retirementBy, walletOf } from '../kit/wallets.ts';
+import { audit, type Line, parse, rechained, toText } from './forge.ts';
+
+const [WALLET, OTHER] = [walletOf(0), walletOf(1)];
+
+let service: TestService;
+let ann: Signer;
+let moves: Line[];
+let account: Line[];
+
+async function accountOf({ did }: Signer): Promise<Line[]> {
+  const { ndjson } = await service.log.readPage(did, 0, 100);
+  return parse(ndjson.toString().trimEnd().split('\n'));
+}
+
+/** ANN proves her wallet, joins and proposes; a minute later she retires. */
+beforeEach(async () => {
+  service = new TestService();
+  ann = await agentWith(service, WALLET);
+  await openChamber(service, [ann]);
+  await enterPhase(service, 1, 'PROPOSAL');
+  await service.must('POST', '/chambers/1/propose', { by: ann, body: { name: 'N', ticker: 'T' } });
+  moves = parse(await service.lines(1));
+  service.clock.advance(60_000);
+});
+
+async function retired(by: 'key' | 'wallet'): Promise<void> {
+  if (by === 'key') await service.must('POST', '/me/retire', { by: ann });
+  else {
+    const body = await retirementBy(WALLET, ann.did, { issuedAt: new Date(service.clock.read()).toISOString() });
+    await service.must('POST', `/agents/${ann.did}/retire`, { body });
+  }
+  account = await accountOf(ann);
+}
+
+const PROOF = 2;
+const RETIREMENT = 3;
+const PROPOSAL = 3;
+
+interface Changes {
+  readonly moves?: Line[];
+  readonly account?: Line[];
+  readonly origins?: readonly string[];
+}
+
+async function registration({ moves: lines = moves, account: entries = account, origins }: Changes = {}) {
+  const accounts = toText(rechained(entries));
+  const { broken, check } = await audit(toText(rechained(lines)), { accounts, ...(origins && { origins }) });
+  const { verdict, findings, note } = check('registration');
+  return { broken, verdict, sentence: findings[0]?.sentence, note };
+}
+
+/** Other members of the line, or of its payload. */
+function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
+  const before = lines[eventId - 1] as Line;
+  return lines.with(eventId - 1, {
+    ...before,
+    ...members,
+    payload: { ...(before['payload'] as Line), ...payload },
+  }) as Line[];
+}
+
+function payloadOf(lines: readonly Line[], eventId: number): Line {
+  return (lines[eventId - 1] as Line)['payload'] as Line;
+}
+
+function proofIn(eventId: number): Line {
+  return payloadOf(account, eventId)['walletProof'] as Line;
+}
+
+test.each(['key', 'wallet'] as const)('a proven wallet and a retirement by the %s are verified', async (by) => {
+  await retired(by);
+  expect(account.map(({ type }) => type)).toEqual(['agent.registered', 'agent.registered', 'agent.retired']);
+  expect(await registration()).toMatchObject({ broken: [], verdict: 'verified' });
+  expect(await registration({ origins: [PUBLIC_URL] })).toMatchObject({ broken: [], verdict: 'verified' });
+});
+
+describe('a proof is broken that', () => {
+  beforeEach(() => retired('key'));
+
+  test('was stripped from its line', async () => {
+    const { walletProof: _, ...payload } = payloadOf(account, PROOF);
+    const forged = account.with(PROOF - 1, { ...account[PROOF - 1], payload }) as Line[];
+    expect(await registration({ account: forged })).toMatchObject({
+      broken: ['registration'],
+      sentence: expect.stringContaining('lacks the proof of a wallet that its request brought'),
+    });
+  });
+
+  test('was moved to a line without it', async () => {
+    const forged = altered(account, 1, { walletProof: proofIn(PROOF) });
+    expect((await registration({ account: forged })).sentence).toContain('but not the request that brought it');
+  });
+
+  test('was moved to the account of another agent', async () => {
+    const bob = await service.agent();
+    const body = await provenRegistration(service, bob, OTHER);
+    await service.must('POST', '/register', { by: bob, body });
+    await openChamber(service, [bob]);
+    const theirs = altered(await accountOf(bob), PROOF, { walletAddress: WALLET.address, walletProof: proofIn(PROOF) });
+    const found = await registration({ moves: parse(await service.lines(2)), account: theirs });
+    expect(found).toMatchObject({ broken: ['registration'] });
+  });
+
+  test.each([
+    ['signature', { signature: `0x${'11'.repeat(64)}1b` }],
+    ['time', { issuedAt: '2030-01-01T00:00:01.000Z' }],
+    ['service', { service: 'https://evil.test' }],
+  ])('has another %s', async (_what, changes) => {
+    const forged = altered(account, PROOF, { walletProof: { ...proofIn(PROOF), ...changes } });
+    expect(await registration({ account: forged })).toMatchObject({ broken: ['registration'] });
+  });
+
+  test('is missing, although the join says that the wallet was proven', async () => {
+    const forged = altered(moves, 2, { accountEventId: 1 });
+    const { sentence } = await registration({ moves: forged, account: account.slice(0, 1) });
+    expect(sentence).toContain('although event 1 named event 2 before');
+    const later = altered(altered(altered(moves, 1, { accountEventId: 1 }), 2, { accountEventId: 1 }), PROPOSAL, {
+      accountEventId: 1,
+    });
+    expect((await registration({ moves: later, account: account.slice(0, 1) })).sentence).toMatch(
+      /event 2: wallet(Address|Proven) is /,
+    );
+  });
+});
+
+test('a proof for an origin of the service other than that of its request is left to the caller', async () => {
+  service = new TestService({ settings: { PUBLIC_URL: `${PUBLIC_URL},https://other.test` } });
+  ann = await service.agent({ walletAddress: WALLET.address });
+  const issuedAt = new Date(service.clock.read()).toISOString();
+  const body = {
+    ...(await provenRegistration(service, ann, WALLET)),
+    ...(await proofBy(WALLET, ann.did, { issuedAt, service: 'https://other.test' })),
+  };
+  await service.must('POST', '/register', { by: ann, body });
+  await openChamber(service, [ann]);
+  const lines = parse(await service.lines(1));
+  account = await accountOf(ann);
+  expect(await registration({ moves: lines })).toMatchObject({
+    verdict: 'undecided',
+    note: expect.stringContaining('--origin'),
+  });
+  const both = [PUBLIC_URL, 'https://other.test'];
+  expect(await registration({ moves: lines, origins: both })).toMatchObject({ verdict: 'verified' });
+  expect(await registration({ moves: lines, origins: [PUBLIC_URL] })).toMatchObject({ broken: ['registration'] });
+});
+
+describe('a retirement is broken', () => {
+  test('that nobody asked for', async () => {
+    await retired('key');
+    const forged = altered(account, RETIREMENT, {}, { request: null });
+    expect((await registration({ account: forged })).sentence).toContain('has no signature');
+  });
+
+  test('by a wallet that was never proven, or did not sign it', async () => {
+    await retired('wallet');
+    const never = altered(account, RETIREMENT, { walletAddress: OTHER.address });
+    expect((await registration({ account: never })).sentence).toContain(`by ${OTHER.address}, which was never proven`);
+    const { walletSignature: signature } = await retirementBy(OTHER, ann.did, {
+      issuedAt: String(proofIn(RETIREMENT)['issuedAt']),
+    });
+    const forged = altered(account, RETIREMENT, { walletProof: { ...proofIn(RETIREMENT), signature } });
+    expect((await registration({ account: forged })).sentence).toContain(`${WALLET.address} did not sign`);
+    const late = altered(account, RETIREMENT, {}, { ts: '2030-02-01T00:00:00.000Z' });
+    expect((await registration({ account: late })).sentence).toContain('what a wallet signed: it was signed');
+  });
+
+  test('that another line follows', async () => {
+    await retired('key');
+    const [first] = account;
+    const forged = [...account, { ...first, ts: account.at(-1)?.['ts'] as string } as Line];
+    expect((await registration({ account: forged })).sentence).toContain('comes after the retirement');
+  });
+
+  test.each([1, PROPOSAL])('if a move names it: event %i', async (eventId) => {
+    await retired('key');
+    const { broken, sentence } = await registration({ moves: altered(moves, eventId, { accountEventId: RETIREMENT }) });
+    expect(broken).toContain('registration');
+    expect(sentence).toMatch(/although event|which retired the key/);
+  });
+
+  test.each([
+    [5_000, 'verified'],
+    [5_001, 'broken'],
+  ])('if a move is more than 5 s younger, whatever line it names: %i ms', async (millis, verdict) => {
+    await retired('key');
+    const at = Date.parse(String(account[RETIREMENT - 1]?.['ts'])) + millis;
+    // Its signature is as young, so that nothing else is wrong with it.
+    const line = moves[PROPOSAL - 1] as Line;
+    const url = `${PUBLIC_URL}/chambers/1/propose`;
+    const body = (line['request'] as Line)['body'] as string;
+    const headers = ann.sign({ method: 'POST', url, body, created: Math.floor(at / 1_000) });
+    const request = {
+      ...(line['request'] as Line),
+      contentDigest: headers['content-digest'],
+      signatureInput: headers['signature-input'],
+      signature: headers.signature,
+    };
+    const later = moves.with(PROPOSAL - 1, { ...line, request, ts: new Date(at).toISOString() });
+    expect((await registration({ moves: later })).verdict).toBe(verdict);
+  });
+});

@@ -1,0 +1,241 @@
+// Whose wallet it is (POST /register with a wallet's signature): given, missing, wrong, foreign, replayed.
+import { secp256k1 } from '@noble/curves/secp256k1.js';
+import { describe, expect, it } from 'vitest';
+import { Signer } from '../kit/signer.ts';
+import { PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
+import { agentWith, type Proof, proofBy, provenRegistration, walletOf } from '../kit/wallets.ts';
+
+const [WALLET, OTHER] = [walletOf(0), walletOf(1)];
+
+async function open() {
+  const service = new TestService();
+  const by = await service.agent({ walletAddress: WALLET.address });
+  const body = await provenRegistration(service, by, WALLET);
+  return { service, by, body };
+}
+
+async function linesOf(service: TestService, { did }: Signer) {
+  const { ndjson } = await service.log.readPage(did, 0, 100);
+  return ndjson
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+const isProven = async (service: TestService, by: Signer) => {
+  const { walletProven } = await service.must('GET', '/me', { by });
+  expect((await service.must('GET', `/agents/${by.did}`)).walletProven).toBe(walletProven);
+  return walletProven;
+};
+
+describe('a proof', () => {
+  it('is kept whole in the line of the account, and shown', async () => {
+    const { service, by, body } = await open();
+    expect(await isProven(service, by)).toBe(false);
+    await service.must('POST', '/register', { by, body });
+    expect(await isProven(service, by)).toBe(true);
+    const [, { payload, request }] = await linesOf(service, by);
+    const { walletSignature: signature, issuedAt } = body;
+    expect(payload).toMatchObject({ walletProof: { signature, issuedAt, service: PUBLIC_URL } });
+    expect(request.body).toBe(JSON.stringify(body));
+  });
+
+  it('takes an address in any case, an offset of the time, and any origin of the service', async () => {
+    const settings = { PUBLIC_URL: `${PUBLIC_URL},https://other.test/api` };
+    const service = new TestService({ settings });
+    const by = await service.agent();
+    const issuedAt = new Date(service.clock.read() + 3_600_000).toISOString().replace('Z', '999+01:00');
+    const proof = await proofBy(WALLET, by.did, { service: 'https://other.test', issuedAt });
+    const { operatorEmail: _, ...content } = registrationOf(by);
+    const body = { ...content, walletAddress: WALLET.address.toLowerCase(), ...proof };
+    await service.must('POST', '/register', { by, body });
+    expect((await linesOf(service, by))[1].payload.walletProof.service).toBe('https://other.test');
+  });
+
+  it('stays with the same wallet, and goes with another one unless that brings its own', async () => {
+    const { service, by, body } = await open();
+    const { walletSignature: _, issuedAt: __, ...plain } = body;
+    const provenAfter = async (next: object) => {
+      service.clock.advance(1_000);
+      await service.must('POST', '/register', { by, body: next });
+      return isProven(service, by);
+    };
+    expect(await provenAfter(body)).toBe(true);
+    expect(await provenAfter({ ...plain, personality: { style: 'dry' } })).toBe(true);
+    expect(await provenAfter({ ...plain, walletAddress: OTHER.address })).toBe(false);
+    expect(await provenAfter(plain)).toBe(false);
+    expect(await provenAfter(await provenRegistration(service, by, OTHER))).toBe(true);
+    const { state } = (await service.forum.account(by.did)) ?? {};
+    expect(state?.provenWallets).toEqual([WALLET, OTHER].map(({ address }) => address.toLowerCase()));
+  });
+
+  it('adds no line where the wallet is proven already, but must be right', async () => {
+    const { service, by, body } = await open();
+    await service.must('POST', '/register', { by, body });
+    service.clock.advance(1_000);
+    const again = await provenRegistration(service, by, WALLET);
+    await service.must('POST', '/register', { by, body: again });
+    const wrong = { ...again, walletSignature: (await provenRegistration(service, by, OTHER)).walletSignature };
+    expect(await service.request('POST', '/register', { by, body: wrong })).toMatchObject({ status: 400 });
+    expect(await linesOf(service, by)).toHaveLength(2);
+  });
+
+  it('is answered as at first when it is sent again, however old it is by then', async () => {
+    const { service, by, body } = await open();
+    const request = service.prepare('POST', '/register', { by, body });
+    const first = await service.send(request);
+    service.clock.advance(86_400_000 * 2);
+    expect((await service.send(request)).body).toEqual(first.body);
+    expect(await linesOf(service, by)).toHaveLength(2);
+  });
+
+  it('is recorded with the seat, and with the label', async () => {
+    const service = new TestService();
+    const by = await service.agent({ label: 'Ann' });
+    const body = { ...(await provenRegistration(service, by, WALLET)), label: 'Ann' };
+    await service.must('POST', '/register', { by, body });
+    const deadlines = ['lobby', 'proposal', 'debate', 'allocateCommit', 'allocateReveal'].map((name, hour) => [
+      `${name}Deadline`,
+      new Date(service.clock.read() + (hour + 1) * 3_600_000).toISOString(),
+    ]);
+    await service.must('POST', '/chambers', { by, body: { name: 'C', ...Object.fromEntries(deadlines) } });
+    await service.must('POST', '/chambers/1/join', { by });
+    expect((await service.events(1))[1]).toMatchObject({
+      type: 'chamber.joined',
+      payload: { turnOrder: 0, walletAddress: WALLET.address, walletProven: true, label: 'Ann', accountEventId: 2 },
+    });
+  });
+});
+
+/** The same point on the curve with the other s: valid for lenient verifiers. */
+function withHighS(signature: string): string {
+  const { n } = secp256k1.CURVE;
+  const s = (n - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
+  return `${signature.slice(0, 66)}${s}${signature.endsWith('1b') ? '1c' : '1b'}`;
+}
+
+const changed = (change: (signature: string) => string) => async (_: TestService, __: Signer, proof: Proof) => ({
+  ...proof,
+  walletSignature: change(proof.walletSignature),
+});
+
+type Change = (service: TestService, by: Signer, proof: Proof) => Promise<object>;
+
+const WRONG: readonly (readonly [title: string, change: Change, problem: string])[] = [
+  ['a high s', changed(withHighS), 'has an s in the upper half'],
+  ['v 29', changed((signature) => `${signature.slice(0, -2)}1d`), 'has v 29'],
+  ['v 0', changed((signature) => `${signature.slice(0, -2)}00`), 'has v 0'],
+  ['64 bytes (EIP-2098)', changed((signature) => signature.slice(0, -2)), 'has 64 bytes'],
+  ['no bytes', changed(() => '0x'), 'has 0 bytes'],
+  ['r that is no point', changed((signature) => `0x${'00'.repeat(32)}${signature.slice(66)}`), 'is not a point'],
+  [
+    'another wallet',
+    async (_, by, { issuedAt }) => proofBy(OTHER, by.did, { issuedAt, address: WALLET.address }),
+    `is not by ${WALLET.address}`,
+  ],
+  ['another agent', async (_, __, { issuedAt }) => proofBy(WALLET, new Signer().did, { issuedAt }), 'is not by'],
+  [
+    'another service',
+    async (_, by, { issuedAt }) => proofBy(WALLET, by.did, { issuedAt, service: 'https://evil.test' }),
+    'is not by',
+  ],
+  [
+    'another time than was sent',
+    async (_, __, proof) => ({ ...proof, issuedAt: proof.issuedAt.replace('Z', '+00:00') }),
+    'is not by',
+  ],
+  [
+    'an address without its checksum in the text',
+    async (_, by, { issuedAt }) => proofBy(WALLET, by.did, { issuedAt, address: WALLET.address.toLowerCase() }),
+    'is not by',
+  ],
+];
+
+const AGES: readonly (readonly [title: string, seconds: number, problem: string | undefined])[] = [
+  ['301 s old', -301, 'issuedAt is 301 s old, at most 300 s are accepted'],
+  ['300 s old', -300, undefined],
+  ['60 s ahead', 60, undefined],
+  ['61 s ahead', 61, 'issuedAt is 61 s ahead, at most 60 s are accepted'],
+];
+
+describe('refuses, with the text to sign,', () => {
+  const textOf = ({ did }: Signer, issuedAt: string) =>
+    `Chamber Coordination Service wallet proof\nagent: ${did}\nwallet: ${WALLET.address}\nservice: ${PUBLIC_URL}\nissued: ${issuedAt}`;
+
+  it.each(WRONG)('a signature with, or by, or for, %s', async (_title, change, problem) => {
+    const { service, by, body } = await open();
+    const sent = { ...body, ...(await change(service, by, body)) };
+    const { status, body: answer } = await service.request('POST', '/register', { by, body: sent });
+    expect([status, answer.error]).toEqual([400, 'FORUM_ERR_VALIDATION']);
+    expect(answer.detail).toContain(`walletSignature: ${problem}`);
+    expect(answer.detail).toContain(textOf(by, sent.issuedAt));
+    expect(await linesOf(service, by)).toHaveLength(1);
+  });
+
+  it.each(AGES)('one that is too old or from the future: %s', async (_title, seconds, problem) => {
+    const { service, by, body } = await open();
+    const issuedAt = new Date(service.clock.read() + seconds * 1_000).toISOString();
+    const sent = { ...body, ...(await proofBy(WALLET, by.did, { issuedAt })) };
+    const { status, body: answer } = await service.request('POST', '/register', { by, body: sent });
+    expect(status).toBe(problem === undefined ? 200 : 400);
+    if (problem !== undefined) expect(answer.detail).toContain(problem);
+    if (problem !== undefined) expect(answer.detail).toContain(textOf(by, issuedAt));
+  });
+
+  it.each(['unsigned', 'with an e-mail address', 'of a key that is new'])('one in a registration %s', async (what) => {
+    const { service, by, body } = await open();
+    const email = { operatorEmail: 'op@example.org' };
+    const newcomer = new Signer();
+    const [signer, sent] = {
+      unsigned: [undefined, { ...body, ...email }],
+      'with an e-mail address': [by, { ...body, ...email }],
+      'of a key that is new': [newcomer, { ...(await provenRegistration(service, newcomer, WALLET)), ...email }],
+    }[what] as [Signer | undefined, typeof body];
+    const { status, body: answer } = await service.request('POST', '/register', { by: signer, body: sent });
+    expect(status).toBe(400);
+    expect(answer.detail).toContain('walletSignature: is accepted in a registration without operatorEmail');
+    expect(answer.detail).toContain(textOf(signer === newcomer ? newcomer : by, sent.issuedAt));
+  });
+
+  it('one without its time, a time without one, more than 8 KiB, and what is not hex, by name', async () => {
+    const { service, by, body } = await open();
+    const { walletSignature, issuedAt, ...plain } = body;
+    for (const [more, detail] of [
+      [{ walletSignature }, 'issuedAt: is required with walletSignature'],
+      [{ issuedAt }, 'walletSignature: is required with issuedAt'],
+      [{ issuedAt, walletSignature: `0x${'00'.repeat(8_193)}` }, 'walletSignature: must have at most 8192 bytes'],
+      [{ issuedAt, walletSignature: 'abc' }, 'walletSignature: must be 0x and hex digits'],
+      [{ issuedAt: '2030-01-01', walletSignature }, 'issuedAt: must be an RFC 3339 date-time'],
+    ] as const) {
+      const answer = await service.request('POST', '/register', { by, body: { ...plain, ...more } });
+      expect(answer).toMatchObject({ status: 400, body: { detail: expect.stringContaining(detail) } });
+    }
+  });
+});
+
+describe('nobody but the holder of the key', () => {
+  it('binds a wallet to it: a stranger with his own wallet and proof is refused', async () => {
+    const { service, by, body } = await open();
+    await service.must('POST', '/register', { by, body });
+    const theirs = await provenRegistration(service, by, OTHER);
+    const stranger = await service.agent();
+    for (const call of [{ body: theirs }, { body: theirs, by: stranger }]) {
+      expect((await service.request('POST', '/register', call)).status).toBeGreaterThanOrEqual(400);
+    }
+    expect(await isProven(service, by)).toBe(true);
+    expect((await service.must('GET', '/me', { by })).walletAddress).toBe(WALLET.address);
+  });
+
+  it('uses a proof once more for another agent', async () => {
+    const service = new TestService();
+    const by = await agentWith(service, WALLET);
+    const [, { payload }] = await linesOf(service, by);
+    const other = await service.agent();
+    const { operatorEmail: _, ...content } = registrationOf(other);
+    const { signature: walletSignature, issuedAt } = payload.walletProof;
+    const body = { ...content, walletAddress: WALLET.address, walletSignature, issuedAt };
+    expect(await service.request('POST', '/register', { by: other, body })).toMatchObject({ status: 400 });
+    expect(await isProven(service, other)).toBe(false);
+  });
+});

@@ -1,0 +1,53 @@
+// Wallets as a person's software has them: viem signs the text of the specification, which is written out here once more.
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import type { Signer } from './signer.ts';
+import { PUBLIC_URL, registrationOf, type TestService } from './test-service.ts';
+
+/** Accounts 0, 1, 2 …, always the same. */
+export function walletOf(index: number): PrivateKeyAccount {
+  return privateKeyToAccount(`0x${(index + 1).toString(16).padStart(64, '0')}`);
+}
+
+export interface Proof {
+  readonly walletSignature: `0x${string}`;
+  readonly issuedAt: string;
+}
+
+interface ProofOptions {
+  readonly service?: string;
+  readonly issuedAt: string;
+  /** In the text; the signer's by default. */
+  readonly address?: string;
+}
+
+export async function proofBy(
+  wallet: PrivateKeyAccount,
+  did: string,
+  { service = PUBLIC_URL, issuedAt, address = wallet.address }: ProofOptions,
+): Promise<Proof> {
+  const message = `Chamber Coordination Service wallet proof\nagent: ${did}\nwallet: ${address}\nservice: ${service}\nissued: ${issuedAt}`;
+  return { walletSignature: await wallet.signMessage({ message }), issuedAt };
+}
+
+export async function retirementBy(
+  wallet: PrivateKeyAccount,
+  did: string,
+  { service = PUBLIC_URL, issuedAt }: ProofOptions,
+): Promise<Proof & { readonly walletAddress: string }> {
+  const message = `Chamber Coordination Service key retirement\nagent: ${did}\nservice: ${service}\nissued: ${issuedAt}`;
+  return { walletAddress: wallet.address, walletSignature: await wallet.signMessage({ message }), issuedAt };
+}
+
+/** The body of a registration that brings the proof of this wallet. */
+export async function provenRegistration(service: TestService, by: Signer, wallet: PrivateKeyAccount) {
+  const { operatorEmail: _, ...content } = registrationOf(by);
+  const proof = await proofBy(wallet, by.did, { issuedAt: new Date(service.clock.read()).toISOString() });
+  return { ...content, walletAddress: wallet.address as string, ...proof };
+}
+
+/** An agent whose wallet is proven. */
+export async function agentWith(service: TestService, wallet: PrivateKeyAccount): Promise<Signer> {
+  const by = await service.agent();
+  await service.must('POST', '/register', { by, body: await provenRegistration(service, by, wallet) });
+  return by;
+}
