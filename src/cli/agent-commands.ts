@@ -8,6 +8,7 @@ import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION 
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
 import { CommandError, print, printMembers, printNotice, table } from './output.ts';
 import { play } from './play.ts';
+import { walletOf } from './private-key.ts';
 import { leftUntil, nextCommand } from './summary.ts';
 import { toOptionalInteger } from './values.ts';
 import { isRegularFile } from './write-whole.ts';
@@ -23,11 +24,12 @@ export const agentCommands: readonly CommandSpec[] = [
   {
     name: 'agent register',
     summary: 'Registers the agent; run again with different content, it changes the binding',
-    required: {
-      '--wallet <address>': "the agent's EVM address",
-      '--email <email>': "the operator's e-mail address, never published",
-    },
+    usage: '(--wallet <address> | --wallet-key-file <file>) --email <email> [options]',
+    required: { '--email <email>': "the operator's e-mail address, never published" },
     options: {
+      '--wallet <address>': "the agent's EVM address",
+      '--wallet-key-file <file>':
+        "instead: file with the wallet's private key, which signs that the wallet is the agent's",
       '--loves <list>': 'what it loves, separated by commas',
       '--hates <list>': 'what it hates, separated by commas',
       '--expertise <list>': 'what it knows, separated by commas',
@@ -36,8 +38,26 @@ export const agentCommands: readonly CommandSpec[] = [
       ...URL_OPTION,
       ...KEY_OPTION,
     },
-    examples: [`agent register --wallet=0x${'11'.repeat(20)} --email=ada@example.org --loves=proofs,tea --style=dry`],
+    examples: [
+      `agent register --wallet=0x${'11'.repeat(20)} --email=ada@example.org --loves=proofs,tea --style=dry`,
+      'agent register --wallet-key-file=wallet.key --email=ada@example.org',
+    ],
     run: register,
+  },
+  {
+    name: 'agent retire',
+    summary: "Ends the agent's key for ever: the service accepts nothing of it any more",
+    args: { '[did]': 'the agent, if its key was lost or stolen; needs --wallet-key-file' },
+    options: {
+      '--wallet-key-file <file>': 'file with the private key of a wallet that was once proven for the agent',
+      ...URL_OPTION,
+      ...KEY_OPTION,
+    },
+    examples: [
+      'agent retire',
+      'agent retire did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp --wallet-key-file=wallet.key',
+    ],
+    run: retire,
   },
   {
     name: 'agent show',
@@ -137,9 +157,26 @@ async function createKey(input: Input): Promise<void> {
 }
 
 async function register(input: Input): Promise<void> {
-  const { wallet = '', email = '', loves, hates, expertise, style, label } = input.options;
+  const { wallet, 'wallet-key-file': keyFile, email = '', loves, hates, expertise, style, label } = input.options;
+  if ((wallet === undefined) === (keyFile === undefined)) {
+    throw new CommandError('usage', 'set either --wallet or --wallet-key-file');
+  }
   const toList = (text?: string) => text?.split(',').flatMap((part) => part.trim() || []);
   const personality = { loves: toList(loves), hates: toList(hates), expertise: toList(expertise), style };
-  const registration = { walletAddress: wallet, operatorEmail: email, personality, label };
+  const binding = keyFile === undefined ? { walletAddress: wallet ?? '' } : { wallet: await walletOf(keyFile) };
+  const registration = { ...binding, operatorEmail: email, personality, label };
   printMembers(input.isJson, await signedCall(input, (agent, options) => agent.register(registration, options)));
+}
+
+async function retire(input: Input): Promise<void> {
+  const { 'wallet-key-file': keyFile } = input.options;
+  const [did] = input.args;
+  if (keyFile === undefined) {
+    if (did !== undefined) throw new CommandError('usage', `${did} is retired by a wallet: set --wallet-key-file`);
+    printMembers(input.isJson, await signedCall(input, (agent, options) => agent.retire(options)));
+    return;
+  }
+  const forum = forumOf(input);
+  const wallet = await walletOf(keyFile);
+  printMembers(input.isJson, await forum.retire(did ?? (await agentOf(input)).did, wallet));
 }

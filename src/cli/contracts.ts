@@ -1,5 +1,4 @@
 // What the commands for the owner of the contracts do. Keys and RPC URLs are never printed.
-import { readFile } from 'node:fs/promises';
 import { readConfigured, VARIABLES } from '../config.ts';
 import { readChainId } from '../relayer/chain-client.ts';
 import { probeChain } from '../relayer/identity.ts';
@@ -10,7 +9,7 @@ import { configuredContracts } from '../service/chain.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import type { Input } from './command.ts';
 import { CommandError, print, printMembers, printNotice } from './output.ts';
-import { isRegularFile } from './write-whole.ts';
+import { readKeyFile } from './private-key.ts';
 
 export const deploy = onChain(async (rpc, input) => {
   const [kind, relayer] = [kindOf(input), relayerOf(input)];
@@ -140,10 +139,7 @@ async function readKey(path: string | undefined): Promise<readonly [name: string
     if (!OWNER_PRIVATE_KEY) throw new CommandError('usage', 'set --key-file or OWNER_PRIVATE_KEY');
     return ['OWNER_PRIVATE_KEY', OWNER_PRIVATE_KEY];
   }
-  if (/^(0x)?[0-9a-f]{64}$/i.test(path))
-    throw new CommandError('usage', '--key-file takes the path of a file, not the key');
-  if (!(await isRegularFile(path))) throw new CommandError('usage', `--key-file: ${path} not found`);
-  return [`--key-file: the key in ${path}`, (await readFile(path, 'utf8')).trim()];
+  return [`--key-file: the key in ${path}`, await readKeyFile('--key-file', path)];
 }
 
 async function requireChainId(rpc: Rpc): Promise<number> {

@@ -31,6 +31,7 @@ const EXIT_OF: Partial<Record<ClientErrorCode, number>> = {
   CLIENT_ERR_CHAIN: EXIT.verification,
   CLIENT_ERR_PROOF: EXIT.verification,
   FORUM_ERR_SIGNATURE: EXIT.authentication,
+  FORUM_ERR_RETIRED: EXIT.authentication,
   CLIENT_ERR_KEY: EXIT.authentication,
   FORUM_ERR_PHASE: EXIT.conflict,
   CLIENT_ERR_EARLY: EXIT.conflict,

@@ -2,6 +2,7 @@
 import { hasTurns } from '../../projections/phase.ts';
 import type { AccountView } from '../../projections/views.ts';
 import { commitmentHash } from '../crypto/commitment.ts';
+import { type SignedText, walletProofText } from '../crypto/wallet-texts.ts';
 import {
   type Admission,
   type Allocation,
@@ -33,6 +34,7 @@ import {
   seedFromFile,
 } from './stores.ts';
 import { type Todo, type TodoQuery, todoStream } from './todo-stream.ts';
+import { sendSigned, type WalletSigner } from './wallet.ts';
 
 export interface AgentOptions {
   /**
@@ -44,9 +46,16 @@ export interface AgentOptions {
   readonly store?: CommitmentStore;
 }
 
-export interface Registration {
+/** With `wallet` in place of its address, the wallet signs for the key, so that everybody can see whose it is. */
+export type Registration = RegistrationContent &
+  (
+    | { readonly walletAddress: string; readonly wallet?: undefined }
+    | { readonly wallet: WalletSigner; readonly walletAddress?: undefined }
+  );
+
+interface RegistrationContent {
   /** An EVM address; if mixed-case, with a valid EIP-55 checksum. */
-  readonly walletAddress: string;
+  readonly walletAddress?: string | undefined;
   readonly operatorEmail: string;
   readonly personality?: { readonly [Member in keyof Personality]: Personality[Member] | undefined };
   /** A name of your choice, for people. */
@@ -149,13 +158,23 @@ export class Agent {
 
   /**
    * Repeating it with the same content changes nothing; different content replaces the binding. The second request, without the
-   * e-mail address, is kept in the log: evidence that this key asked for the binding.
+   * e-mail address, is kept in the log: evidence that this key asked for the binding, and that the wallet, if it signs, is its own.
    */
   async register(registration: Registration, options?: CallOptions): Promise<Registered> {
-    const { walletAddress, operatorEmail, personality = {}, label } = registration;
+    const { wallet, operatorEmail, personality = {}, label } = registration;
+    const { address: walletAddress } = wallet ?? { address: registration.walletAddress };
     const content = { pubkeyHex: this.#signer.pubkeyHex, walletAddress, personality, label };
     await this.#call('POST', '/register', { ...content, operatorEmail }, options);
-    return await this.#call('POST', '/register', content, options);
+    if (wallet === undefined) return await this.#call('POST', '/register', content, options);
+    const textOf = (about: Omit<SignedText, 'did'>) => walletProofText(wallet.address, { did: this.did, ...about });
+    return await sendSigned([wallet, this.forum.service, textOf], (proof) =>
+      this.#call('POST', '/register', { ...content, ...proof }, options),
+    );
+  }
+
+  /** Ends the key for ever: the service accepts nothing of it any more. ForumClient.retire ends a key that was lost or stolen. */
+  retire(options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+    return this.#call('POST', '/me/retire', {}, options);
   }
 
   /** Its account as the service holds it: DID, wallet, personality, time of registration. */

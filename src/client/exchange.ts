@@ -113,7 +113,8 @@ export async function exchangeWhole<Result>(
     if ('value' in outcome) return outcome as Exchanged<Result>;
     const { error, waitMillis = backoffMillis(attempt) } = outcome;
     if (!error.retryable) {
-      if (isResigned || call.signer === undefined || !learnTime(clock, error, request.signedAt)) throw error;
+      const isOfSignature = error.code === 'FORUM_ERR_SIGNATURE' && call.signer !== undefined;
+      if (isResigned || !isOfSignature || !learnTime(clock, error, request.signedAt)) throw error;
       request = prepare(service, call);
       isResigned = true;
       continue;
@@ -326,9 +327,8 @@ function reasonOf(error: unknown): string {
   return String(code ?? message ?? error);
 }
 
-/** Whether a signature error names a service time so far from ours that a new signature may be accepted. */
-function learnTime(clock: ServiceClock, { code, serviceTime = '' }: ClientError, signedAt: Millis): boolean {
-  if (code !== 'FORUM_ERR_SIGNATURE') return false;
+/** Whether an error names a service time so far from ours that a new signature may be accepted. */
+export function learnTime(clock: ServiceClock, { serviceTime = '' }: ClientError, signedAt: Millis): boolean {
   const at = Date.parse(serviceTime);
   // Compared with the signature's time: another request may have learned the difference meanwhile.
   if (Number.isNaN(at) || Math.abs(at - signedAt) < CLOCK_TOLERANCE_MILLIS) return false;

@@ -1,6 +1,7 @@
 // Reads from a service, which need no key. Proofs are verified before they are returned.
 import type { AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
+import { retirementText } from '../crypto/wallet-texts.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import type { Fetch } from '../reading/response.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
@@ -20,6 +21,7 @@ import { type CallOptions, exchange, type Retry, type Service } from './exchange
 import { Heads } from './heads.ts';
 import { ideaIdOf } from './ideas.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
+import { sendSigned, type WalletSigner } from './wallet.ts';
 
 export interface ForumClientOptions {
   /**
@@ -128,6 +130,16 @@ export class ForumClient {
   ): Promise<string> {
     const call = { method: 'GET', path: `/chambers/${chamberId}/transcript${toQuery(query)}`, as: 'text' } as const;
     return exchange(this.service, call, options?.signal);
+  }
+
+  /**
+   * Ends the key of an agent for ever, which was lost or stolen: the wallet, one that was ever proven for the key, signs the retirement.
+   */
+  async retire(did: string, wallet: WalletSigner, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+    return await sendSigned([wallet, this.service, (about) => retirementText({ did, ...about })], (proof) => {
+      const body = { walletAddress: wallet.address, ...proof };
+      return exchange(this.service, { method: 'POST', path: `/agents/${did}/retire`, body }, options?.signal);
+    });
   }
 
   /** Newest first. */

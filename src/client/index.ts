@@ -40,3 +40,4 @@ export { ForumClient } from './forum-client.ts';
 export type { CommitmentStore, ReceiptPlace, ReceiptStore } from './stores.ts';
 export { fileCursor, folderReceipts, folderStore, memoryReceipts, memoryStore, webStore } from './stores.ts';
 export type { LocalClock } from './time.ts';
+export type { WalletSigner } from './wallet.ts';

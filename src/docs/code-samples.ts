@@ -49,6 +49,7 @@ const CALLS: Readonly<Record<string, Call>> = {
     js: () => `register({ walletAddress: '${WALLET}', operatorEmail: 'ops@example.org' })`,
     py: () => `register("${WALLET}", "ops@example.org")`,
   },
+  retire: { js: () => 'retire()', py: () => 'retire()' },
   getMe: { js: () => 'me()', py: () => 'me()' },
   getTodo: { js: () => 'todo()', py: () => 'todo()' },
   changePersonality: {
@@ -116,15 +117,29 @@ const SIGNATURE_OPTIONS = [
   '-H "Signature: $SIGNATURE"',
 ];
 
-function javaScript({ responses }: Endpoint, url: string): string {
+function javaScript({ method, body, responses }: Endpoint, url: string): string {
   const isJson = [responses[200]?.content].flat().some((content) => content !== undefined && 'schema' in content);
-  return `const response = await fetch('${url}');\nconsole.log(await response.${isJson ? 'json' : 'text'}());`;
+  const init = body === undefined ? '' : `, ${fetchOptions(method, toJs(body.example))}`;
+  return `const response = await fetch('${url}'${init});\nconsole.log(await response.${isJson ? 'json' : 'text'}());`;
 }
 
-function python({ responses }: Endpoint, url: string): string {
+function fetchOptions(method: string, body: string): string {
+  return `{\n  method: '${method.toUpperCase()}',\n  headers: { 'Content-Type': 'application/json' },\n  body: JSON.stringify(${body}),\n}`;
+}
+
+function python({ method, body, responses }: Endpoint, url: string): string {
   const [first] = [responses[200]?.content].flat();
   const read = first !== undefined && 'schema' in first ? 'json.load(response)' : 'response.read().decode()';
   const imports = read.startsWith('json') ? 'import json, urllib.request' : 'import urllib.request';
+  if (body !== undefined) {
+    const parts = [
+      `"${url}"`,
+      `json.dumps(${toPython(body.example)}).encode()`,
+      '{"Content-Type": "application/json"}',
+    ];
+    const request = `request = urllib.request.Request(${parts.join(', ')}, method="${method.toUpperCase()}")`;
+    return `${imports}\n\n${request}\nwith urllib.request.urlopen(request) as response:\n    print(${read})`;
+  }
   return `${imports}\n\nwith urllib.request.urlopen("${url}") as response:\n    print(${read})`;
 }
 

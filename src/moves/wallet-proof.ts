@@ -1,7 +1,7 @@
 // A wallet's signature about a key, in a registration or a retirement: how it is sent, what is kept of it, and whether it is right.
 import * as v from 'valibot';
 import { recoverSigner } from '../crypto/wallet-signature.ts';
-import { type ForumError, invalid } from '../vocabulary/errors.ts';
+import { type ErrorData, type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { WalletProof } from '../vocabulary/events.ts';
 import { described, hexString, sentDateTime } from '../vocabulary/schemas.ts';
 import { type Hex, instantOf, type Millis, toTimestamp } from '../vocabulary/values.ts';
@@ -59,9 +59,10 @@ export interface ProofTime {
 export function requireFreshProof({ issuedAt, services, textFor }: ProofClaim, { clock, ages }: ProofTime): void {
   const problem = ageProblem(instantOf(issuedAt), clock, ages);
   if (problem === undefined) return;
-  throw wrongProof(`issuedAt ${problem} (service time ${toTimestamp(clock)})`, textFor(services[0] ?? ''));
+  const serviceTime = toTimestamp(clock);
+  throw wrongProof(`issuedAt ${problem} (service time ${serviceTime})`, textFor(services[0] ?? ''), { serviceTime });
 }
 
-export function wrongProof(problem: string, text: string): ForumError {
-  return invalid(`walletSignature: ${problem}; the text to sign is:\n${text}`);
+export function wrongProof(problem: string, text: string, data: ErrorData = {}): ForumError {
+  return invalid(`walletSignature: ${problem}; the text to sign is:\n${text}`, data);
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type LiveService, newAgent, newChamber, openLiveService, WALLET } from '../client/live-service.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
+import { walletOf } from '../kit/wallets.ts';
 import { type Run, run } from './run.ts';
 
 const MINUTE_MILLIS = 60_000;
@@ -93,6 +94,52 @@ describe('the command line', () => {
     expect((await chambers(`export 1 --out=${path}`)).exitCode).toBe(0);
     const response = await fetch(`${live.baseUrl}/chambers/1/events`);
     expect(await readFile(path, 'utf8')).toBe(await response.text());
+  });
+});
+
+describe('the wallet of an agent', () => {
+  it('signs for the key at the registration, and retires a key that is lost', async () => {
+    const keyFile = join(folder, 'wallet.key');
+    await writeFile(keyFile, `0x${'1'.padStart(64, '0')}\n`);
+    const { did } = (await json('agent new', 'eve')) as { did: string };
+    await json(`agent register --wallet-key-file=${keyFile} --email=e@example.org`, 'eve');
+    expect(await json('agent show', 'eve')).toMatchObject({
+      did,
+      walletAddress: walletOf(0).address,
+      walletProven: true,
+    });
+    expect(await json(`agent retire ${did} --wallet-key-file=${keyFile}`, 'nobody')).toEqual({ eventId: 3 });
+    const failed = await chambers('chamber create --name=X --json', 'eve');
+    expect(failed).toMatchObject({ exitCode: 4, err: expect.stringContaining('FORUM_ERR_RETIRED') });
+  });
+
+  it('is not needed where the key retires itself', async () => {
+    await json('agent new', 'fay');
+    await json(`agent register --wallet=${WALLET} --email=f@example.org`, 'fay');
+    expect(await json('agent retire', 'fay')).toEqual({ eventId: 3 });
+    expect(await json('agent show', 'fay')).toMatchObject({ retiredAt: expect.any(String) });
+  });
+
+  it.each([
+    ['both', `agent register --wallet=${WALLET} --wallet-key-file=x --email=a@example.org`, 'either --wallet or'],
+    ['neither', 'agent register --email=a@example.org', 'either --wallet or'],
+    ['a key for a path', `agent register --wallet-key-file=${'11'.repeat(32)} --email=a@example.org`, 'not the key'],
+    ['a file that is missing', 'agent register --wallet-key-file=none --email=a@example.org', 'none not found'],
+    ['an agent without its wallet', 'agent retire did:key:x', 'is retired by a wallet'],
+  ])('is given once: %s', async (_what, words, problem) => {
+    const failed = await chambers(`${words} --json`);
+    expect(failed).toMatchObject({ exitCode: 2, err: expect.stringContaining(problem) });
+  });
+
+  it('needs a private key in its file, which is not shown', async () => {
+    const path = join(folder, 'no.key');
+    await writeFile(path, 'secret words');
+    const failed = await chambers(`agent register --wallet-key-file=${path} --email=a@example.org --json`);
+    expect(failed).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('does not hold a secp256k1 private key'),
+    });
+    expect(failed.err).not.toContain('secret');
   });
 });
 

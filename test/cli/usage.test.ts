@@ -14,7 +14,7 @@ describe('wrong usage', () => {
     ['an unknown group', ['chambr', 'list'], "unknown command 'chambr': did you mean chamber?"],
     ['an unknown command of a group', ['move', 'propos'], "unknown command 'propos': did you mean propose?"],
     ['a command that is near to none', ['frobnicate'], "unknown command 'frobnicate'; see chambers --help"],
-    ['a group without a command', ['agent'], 'chambers agent needs a command: new, register, show'],
+    ['a group without a command', ['agent'], 'chambers agent needs a command: new, register, retire, show'],
     ['an unknown option', ['chamber', 'list', '--phse=debate'], "'--phse': did you mean --phase?"],
     ['an option that is near to none', ['chamber', 'list', '--frobnicate'], '; see chambers chamber list --help'],
     ['an unknown short option', ['chamber', 'list', '-l'], "unknown option '-l'"],
@@ -106,7 +106,7 @@ describe('help', () => {
   });
 
   it.each([
-    ['agent register', '--wallet <address> --email <email> [options]'],
+    ['agent register', '(--wallet <address> | --wallet-key-file <file>) --email <email> [options]'],
     ['chamber create', '--name <name> [options]'],
     ['chamber tail', '<id> [options]'],
     ['move propose', '<id> --name <name> --ticker <ticker> [options]'],

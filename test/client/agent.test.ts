@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent, ClientError, type CommitmentStore, ForumClient, memoryStore } from '../../src/client/index.ts';
 import { fetchWithoutDate } from '../kit/fetch-without-date.ts';
+import { walletOf } from '../kit/wallets.ts';
 import {
   type LiveService,
   newAgent,
@@ -54,6 +55,32 @@ describe('an agent', () => {
     const walletAddress = `0x${'22'.repeat(20)}`;
     await agent.register({ ...REGISTRATION, walletAddress });
     expect(await agent.me()).toMatchObject({ walletAddress });
+  });
+
+  it('registers and proves its wallet in one call, with an account of viem', async () => {
+    const agent = Agent.generate(live.baseUrl);
+    const { operatorEmail } = REGISTRATION;
+    await agent.register({ wallet: walletOf(0), operatorEmail });
+    expect(await agent.me()).toMatchObject({ walletAddress: walletOf(0).address, walletProven: true });
+    await agent.register({ ...REGISTRATION, operatorEmail });
+    expect(await agent.me()).toMatchObject({ walletAddress: WALLET, walletProven: false });
+  });
+
+  it('retires its key, after which nothing of it is accepted', async () => {
+    const agent = await newAgent(live);
+    expect(await agent.retire()).toEqual({ eventId: 3 });
+    const refused = { code: 'FORUM_ERR_RETIRED', status: 403, retryable: false };
+    await expect(agent.createChamber(newChamber(live.now()))).rejects.toMatchObject(refused);
+    expect(await agent.me()).toMatchObject({ retiredAt: expect.any(String) });
+  });
+
+  it('is retired by its wallet, which anybody may bring to the service', async () => {
+    const agent = Agent.generate(live.baseUrl);
+    await agent.register({ wallet: walletOf(0), operatorEmail: REGISTRATION.operatorEmail });
+    const reader = new ForumClient(live.baseUrl);
+    await expect(reader.retire(agent.did, walletOf(1))).rejects.toMatchObject({ code: 'FORUM_ERR_VALIDATION' });
+    expect(await reader.retire(agent.did, walletOf(0))).toEqual({ eventId: 3 });
+    await expect(agent.retire()).rejects.toMatchObject({ code: 'FORUM_ERR_CONFLICT' });
   });
 
   it('throws an error with code, status and detail, not retryable', async () => {

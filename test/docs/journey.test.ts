@@ -8,6 +8,7 @@ import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
+import { proofBy, retirementBy, walletOf } from '../kit/wallets.ts';
 import { type LiveService, startLive } from './live-service.ts';
 
 const ann = new Signer();
@@ -42,6 +43,7 @@ test('a journey through every endpoint is as the document says', { timeout: 180_
   await readEvents(id, await webSocket.close());
   await readLists(id);
   await startWithRounds();
+  await retire();
   await failByHttp(id);
   expect(unseen()).toEqual([]);
 });
@@ -273,6 +275,22 @@ async function startWithRounds() {
   expect(view).toMatchObject({ phase: 'DEBATE', rounds: pace.rounds, movesPerTurn: 1 });
   const { body: log } = await live.call('GET', `/chambers/${chamberId}/events`);
   expect(String(log).trimEnd().split('\n').flatMap(live.described.problemsOfEvent)).toEqual([]);
+}
+
+async function retire() {
+  await live.call('POST', '/me/retire', { by: bob, body: {} });
+  await live.call('PUT', '/personality', { by: bob, body: { patch: {} }, failsWith: 'FORUM_ERR_RETIRED' });
+  const cyd = new Signer();
+  await live.call('POST', '/register', { body: registration(cyd) });
+  const issuedAt = new Date(live.now()).toISOString();
+  const service = new URL(live.url).origin;
+  const { operatorEmail: _, ...content } = registration(cyd);
+  const proof = await proofBy(walletOf(0), cyd.did, { service, issuedAt });
+  await live.call('POST', '/register', { by: cyd, body: { ...content, walletAddress: walletOf(0).address, ...proof } });
+  const body = await retirementBy(walletOf(0), cyd.did, { service, issuedAt });
+  await live.call('POST', `/agents/${cyd.did}/retire`, { body });
+  const { body: lines } = await live.call('GET', `/agents/${cyd.did}/events`);
+  expect(String(lines).trimEnd().split('\n').flatMap(live.described.problemsOfEvent)).toEqual([]);
 }
 
 async function failByHttp(id: number) {

@@ -276,6 +276,10 @@ class Agent(Reader):
         self.call("POST", "/register", {**content, "operatorEmail": operator_email})
         return self.call("POST", "/register", content)
 
+    def retire(self) -> dict:
+        """Ends the key for ever: the service accepts nothing of it any more."""
+        return self.call("POST", "/me/retire", {})
+
     def me(self) -> dict:
         return self.call("GET", "/me")
 

@@ -1,0 +1,30 @@
+// Private keys of wallets, which the command line takes in files only: arguments are visible to every program of the machine.
+import { readFile } from 'node:fs/promises';
+import type { WalletSigner } from '../client/wallet.ts';
+import type { Hex } from '../vocabulary/values.ts';
+import { CommandError } from './output.ts';
+import { isRegularFile } from './write-whole.ts';
+
+/** The wallet whose private key is in the file that --wallet-key-file names. */
+export async function walletOf(path: string): Promise<WalletSigner> {
+  // Loaded only here: it would slow every other command.
+  const { privateKeyToAccount } = await import('viem/accounts');
+  const key = await readKeyFile('--wallet-key-file', path);
+  try {
+    return privateKeyToAccount(key as Hex);
+  } catch {
+    throw new CommandError(
+      'usage',
+      `--wallet-key-file: ${path} does not hold a secp256k1 private key: 0x and 64 hex digits`,
+    );
+  }
+}
+
+/** The text of the file that the option names. */
+export async function readKeyFile(option: string, path: string): Promise<string> {
+  if (/^(0x)?[0-9a-f]{64}$/i.test(path)) {
+    throw new CommandError('usage', `${option} takes the path of a file, not the key`);
+  }
+  if (!(await isRegularFile(path))) throw new CommandError('usage', `${option}: ${path} not found`);
+  return (await readFile(path, 'utf8')).trim();
+}

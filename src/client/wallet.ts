@@ -1,0 +1,39 @@
+// What wallets sign for this client: a text that names the service and the time.
+import type { SignedText } from '../crypto/wallet-texts.ts';
+import { type Hex, toTimestamp } from '../vocabulary/values.ts';
+import { ClientError } from './error.ts';
+import { learnTime, type Service } from './exchange.ts';
+
+/** A wallet that signs messages (EIP-191, personal_sign), such as an account of viem. */
+export interface WalletSigner {
+  readonly address: string;
+  signMessage(parts: { readonly message: string }): Promise<Hex>;
+}
+
+/**
+ * Sends what the wallet has signed, and once more with another signature if the service says that this machine's clock is wrong.
+ */
+export async function sendSigned<Result>(
+  parts: Parameters<typeof signedBy>,
+  send: (proof: Awaited<ReturnType<typeof signedBy>>) => Promise<Result>,
+): Promise<Result> {
+  const proof = await signedBy(...parts);
+  try {
+    return await send(proof);
+  } catch (error) {
+    const [, { clock }] = parts;
+    if (!(error instanceof ClientError) || !learnTime(clock, error, Date.parse(proof.issuedAt))) throw error;
+    return await send(await signedBy(...parts));
+  }
+}
+
+/** The members of a body that show the wallet's signature over the text. */
+async function signedBy(
+  wallet: WalletSigner,
+  { baseUrl, clock }: Service,
+  textOf: (about: Omit<SignedText, 'did'>) => string,
+): Promise<{ readonly walletSignature: Hex; readonly issuedAt: string }> {
+  const issuedAt = toTimestamp(clock.now());
+  const message = textOf({ service: new URL(baseUrl).origin, issuedAt });
+  return { walletSignature: await wallet.signMessage({ message }), issuedAt };
+}
