@@ -47,6 +47,29 @@ function isOwn(
   return request === null ? Date.parse(ts) >= arrivedAt : request.signature === received?.signature;
 }
 
+const { signed: _, ...retireByWalletEndpoint } = moveEndpoint(retireByWallet);
+
+/** POST /agents/:did/retire. What a wallet has not signed is rejected before it takes part in a batch: anybody may send it. */
+const retireByWalletRoute: Route = {
+  ...retireByWalletEndpoint,
+  handle: async ({ forum, maxBodyBytes, publicUrls }, c) => {
+    const body = await readBody(c, maxBodyBytes);
+    const did = c.req.param('did') ?? '';
+    const services = origins(c, publicUrls);
+    const account = await forum.account(did);
+    if (account === undefined) throw agentNotFound();
+    const sent = parseBody(retireByWallet, body);
+    if (!isRetiredBy(account.state, sent)) retireByWallet.decide(sent, { state: account.state, services });
+    const caller = { did, request: null, signature: null, times: null };
+    const event = await forum.submit({ operation: 'retireByWallet', body, caller, services });
+    const { eventId } = event ?? (await forum.account(did))?.state.retirement ?? {};
+    return json({ eventId });
+  },
+};
+
+const retiredAt = v.exactOptional(v.pipe(timestamp, v.description('when the key was retired, if it was')));
+const walletProven = v.pipe(v.boolean(), v.description('whether the wallet has signed for the key'));
+
 const account: v.GenericSchema<AccountView> = v.strictObject({
   did,
   walletAddress: address,

@@ -80,7 +80,7 @@ describe('a key is retired at one node while its agent moves at the others', () 
         shuffled.map(([, { method, path, ...call }]) => random.pick(nodes).request(method, path, call)),
       );
       for (const [index, { status, body }] of answers.entries()) {
-        const { path } = shuffled[index]?.[1] as Asked;
+        const [, { path }] = shuffled[index] as readonly [number, Asked];
         if (path.endsWith('/retire'))
           expect([path, status, body]).toEqual([path, 200, { eventId: expect.any(Number) }]);
         else
