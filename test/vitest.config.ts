@@ -13,7 +13,7 @@ const WORKERS = availableParallelism() + 2;
 const KEEPS_MODULES = { isolate: false };
 
 const LONG = [
-  'test/simulation.test.ts',
+  'test/{outcomes,simulation}.test.ts',
   'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
   'test/forum/{memory,simulation,snapshots}.test.ts',
   'test/page/bounded.test.ts',
@@ -24,7 +24,7 @@ const SERVICE = [
   'test/{cli,deploy,durability,hostile,packages,stream,verifier}/**/*.test.ts',
   'test/client/{agent,browser,cost,events,examples,exchange,hostile,python,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
-  'test/http/{ideas,limits,raw-requests,read-gate,todo-streams}.test.ts',
+  'test/http/{ideas,limits,raw-requests,read-gate,signing-proxy,todo-streams}.test.ts',
   'test/page/{browser,hostile,paced,verify,waiting}.test.ts',
   'test/docs/{journey,pages}.test.ts',
   'test/log/{damage,old-release}.test.ts',
@@ -57,7 +57,7 @@ const JUDGED = ['test/judges/*.test.ts', 'test/docs/journey.test.ts'];
 
 /** Left to `npm run test:postgres`, as `npm test` is to end within minutes. */
 const LONG_ON_POSTGRES = [
-  'test/log/postgres/{copy,faults,maintenance,ready,relayers,same-lines,stop}.test.ts',
+  'test/log/postgres/{copy,faults,maintenance,outcomes,ready,relayers,same-lines,stop}.test.ts',
   'test/nodes/*.test.ts',
 ];
 const ALL_ON_POSTGRES = ['test/{log/postgres,nodes}/*.test.ts', ...ON_BOTH_STORES];

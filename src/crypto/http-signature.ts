@@ -1,4 +1,5 @@
-// The service's profile of HTTP message signatures (RFC 9421): one signature `sig1` over method, URL and body digest.
+// The service's profile of HTTP message signatures (RFC 9421): a signature `sig1` over method, URL and body digest. Signatures of other
+// labels, such as a proxy's, may stand beside it and are not looked at.
 // The headers are hostile input: anything outside this profile is rejected, with a message that says what to fix.
 import { sha256 } from '@noble/hashes/sha2.js';
 import {
@@ -9,11 +10,12 @@ import {
   serializeDictionary,
 } from 'structured-headers';
 import type { SignatureStep } from '../vocabulary/errors.ts';
+import { dictionaryMembers } from './dictionary-field.ts';
 
 const COMPONENTS = ['@method', '@target-uri', 'content-digest'] as const;
 type Component = (typeof COMPONENTS)[number];
 
-/** Both header values as received; several lines of one header arrive joined by a comma and are rejected. */
+/** Both header values as received; several lines of one header arrive joined by a comma, which is what they mean. */
 export interface SignatureHeaders {
   readonly signatureInput: string;
   readonly signature: string;
@@ -84,7 +86,8 @@ const USUAL_INPUT =
   /^sig1=(\("@method" "@target-uri" "content-digest"\);created=(0|[1-9]\d{0,14});keyid="([ !#-[\]-~]*)";alg="ed25519"(?:;nonce="([ !#-[\]-~]*)")?(?:;expires=(0|[1-9]\d{0,14}))?)$/;
 
 /** Throws a SignatureError of step `form` for anything outside the profile. */
-export function parseSignature({ signatureInput, signature: header }: SignatureHeaders): ParsedSignature {
+export function parseSignature(headers: SignatureHeaders): ParsedSignature {
+  const { signatureInput, signature: header } = ownMembers(headers);
   const [, params, created, keyid, nonce, expires] = USUAL_INPUT.exec(signatureInput) ?? [];
   const input =
     params === undefined || keyid === undefined
@@ -98,8 +101,7 @@ export function parseSignature({ signatureInput, signature: header }: SignatureH
           ...(expires !== undefined && { expires: Number(expires) }),
         };
   const [, base64] = SIGNATURE.exec(header) ?? [];
-  if (base64 === undefined)
-    throw new SignatureError('form', 'Signature must be sig1=:<base64>: and hold one signature only');
+  if (base64 === undefined) throw new SignatureError('form', 'Signature must hold sig1=:<base64>: without parameters');
   if (!BASE64_OF_64_BYTES.test(base64))
     throw new SignatureError('form', 'Signature must hold 64 bytes in base64: standard alphabet, 86 digits and ==');
   // This runs for every request, and a library's decoder takes four times as long.
@@ -107,6 +109,58 @@ export function parseSignature({ signatureInput, signature: header }: SignatureH
   const signature = new Uint8Array(SIGNATURE_BYTES);
   for (let at = 0; at < SIGNATURE_BYTES; at++) signature[at] = characters.charCodeAt(at);
   return { ...input, signature };
+}
+
+export const LABEL = 'sig1';
+export const FOREIGN_LABELS_MAX = 4;
+/** In each of the two fields: the log keeps what others signed with the request. */
+export const FOREIGN_CHARS_MAX = 4_096;
+
+/** Both fields without the labels of others; what is sig1's stays exactly as it was sent. */
+function ownMembers(headers: SignatureHeaders): SignatureHeaders {
+  // Most requests have one signature, and no comma in it.
+  if (!headers.signatureInput.includes(',') && !headers.signature.includes(',')) return headers;
+  const { inputs, signatures } = membersOf(headers);
+  if (inputs.size === 1 && signatures.size === 1) return headers;
+  const problem = foreignProblem(headers, { inputs, signatures });
+  if (problem !== undefined) throw inputError(problem);
+  const [signatureInput, signature] = [inputs.get(LABEL), signatures.get(LABEL)];
+  if (signatureInput === undefined || signature === undefined) throw inputError(`must hold the label ${LABEL}`);
+  return { signatureInput, signature };
+}
+
+/** Whether the fields hold signatures by others alone, within the limits. Such a request has no signature of its agent's. */
+export function isForeignOnly(headers: SignatureHeaders): boolean {
+  if (headers.signatureInput.includes(`${LABEL}=`) || headers.signature.includes(`${LABEL}=`)) return false;
+  const [inputs, signatures] = [dictionaryMembers(headers.signatureInput), dictionaryMembers(headers.signature)];
+  if (inputs === undefined || signatures === undefined || inputs.size === 0) return false;
+  return foreignProblem(headers, { inputs, signatures }) === undefined;
+}
+
+type Members = Readonly<Record<'inputs' | 'signatures', ReadonlyMap<string, string>>>;
+
+function membersOf({ signatureInput, signature }: SignatureHeaders): Members {
+  const inputs = dictionaryMembers(signatureInput);
+  if (inputs === undefined) throw inputError(NO_DICTIONARY);
+  const signatures = dictionaryMembers(signature);
+  if (signatures === undefined) throw new SignatureError('form', `Signature ${NO_DICTIONARY}`);
+  return { inputs, signatures };
+}
+
+const NO_DICTIONARY = 'must be a dictionary (RFC 8941) in which each label occurs once';
+
+function foreignProblem({ signatureInput, signature }: SignatureHeaders, { inputs, signatures }: Members) {
+  const labels = [...inputs.keys()];
+  if (labels.length !== signatures.size || !labels.every((label) => signatures.has(label)))
+    return 'and Signature must hold the same labels';
+  if (labels.filter((label) => label !== LABEL).length > FOREIGN_LABELS_MAX)
+    return `must hold at most ${FOREIGN_LABELS_MAX} labels beside ${LABEL}`;
+  const foreignChars = Math.max(
+    signatureInput.length - (inputs.get(LABEL)?.length ?? 0),
+    signature.length - (signatures.get(LABEL)?.length ?? 0),
+  );
+  if (foreignChars <= FOREIGN_CHARS_MAX) return undefined;
+  return `and Signature may hold at most ${FOREIGN_CHARS_MAX} characters beside those of ${LABEL}`;
 }
 
 const LINE_BREAK = /[\r\n]/;
@@ -191,9 +245,7 @@ function parseList(header: string): { readonly params: string; readonly paramete
   if (dictionary.size === 1 && header.replaceAll(' ', '') === canonical.replaceAll(' ', ''))
     return { params: canonical.slice('sig1='.length), parameters };
   const repeated = Object.keys(TYPES).find((name) => (header.match(new RegExp(`; *${name}=`, 'g'))?.length ?? 0) > 1);
-  throw repeated === undefined
-    ? malformed('not canonical')
-    : inputError(`must hold one signature only and not repeat the parameter ${repeated}`);
+  throw repeated === undefined ? malformed('not canonical') : inputError(`must not repeat the parameter ${repeated}`);
 }
 
 function requireParameter(name: string, value: BareItem): void {
@@ -209,7 +261,7 @@ function requireParameter(name: string, value: BareItem): void {
 
 function malformed(problem: string): SignatureError {
   return inputError(
-    `must hold one signature only, with parameters ;name="string" or ;name=integer (0 or more, up to 15 digits): ${problem}`,
+    `must have parameters of the form ;name="string" or ;name=integer (0 or more, up to 15 digits): ${problem}`,
   );
 }
 

@@ -199,7 +199,7 @@ const securitySchemes = {
   contentDigest: signatureHeader('Content-Digest', 'RFC 9530: `sha-256=:<base64>:` of the body'),
   signatureInput: signatureHeader(
     'Signature-Input',
-    'RFC 9421: `sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"`',
+    'RFC 9421: `sig1=("@method" "@target-uri" "content-digest");created=<unix seconds>;keyid="<did:key>";alg="ed25519";nonce="<random>"`. Up to 4 labels of others, such as a proxy’s, may stand beside it',
   ),
   signature: signatureHeader('Signature', 'RFC 9421: `sig1=:<base64>:`, Ed25519 over the signature base'),
 };
@@ -213,6 +213,11 @@ const headers = {
     description: 'The identity of the log: it changes when the store is reset. Send it as `log` with a cursor.',
     schema: LOG_ID_SCHEMA,
   },
+  'Cache-Control': {
+    description: '`public, max-age=31536000, immutable` on what never changes.',
+    schema: { type: 'string' },
+  },
+  ETag: { description: 'Stands for the body: `If-None-Match` with it is 304.', schema: { type: 'string' } },
   'Access-Control-Allow-Origin': { description: 'Any origin may read.', schema: { type: 'string', const: '*' } },
   'Retry-After': { description: 'seconds to wait', schema: NATURAL },
 } as const;

@@ -4,6 +4,7 @@ import { digestProblem } from '../crypto/content-digest.ts';
 import { parseDid, weaknessOf } from '../crypto/did-key.ts';
 import {
   hiddenSignatureKey,
+  isForeignOnly,
   parseSignature,
   SignatureError,
   signatureBase,
@@ -64,7 +65,7 @@ export class Authenticator {
   async #unsigned(c: ForumContext, body: RequestBody): Promise<Authenticated> {
     const did = this.#options.allowUnsigned ? header(c, DEV_HEADER) : undefined;
     if (did === undefined) {
-      const problem = 'the headers Signature-Input and Signature are missing';
+      const problem = 'the headers Signature-Input and Signature are missing, or hold no sig1';
       throw this.#signatureError(c, body, new SignatureError('form', problem));
     }
     const account = await this.#options.forum.signer(did);
@@ -142,8 +143,11 @@ function digestOf({ bytes }: RequestBody): string {
   return `sha-256=:${hash('sha256', bytes, 'base64')}:`;
 }
 
+/** Signatures that a proxy added do not make a request its agent's. */
 function isSigned(c: ForumContext): boolean {
-  return header(c, 'signature') !== undefined || header(c, 'signature-input') !== undefined;
+  const [signatureInput, signature] = [header(c, 'signature-input'), header(c, 'signature')];
+  if (signatureInput === undefined || signature === undefined) return (signatureInput ?? signature) !== undefined;
+  return !isForeignOnly({ signatureInput, signature });
 }
 
 /** What the service would have verified, made from the caller's own input alone: it shows how to fix a signer. */

@@ -20,15 +20,15 @@ const evidence = v.pipe(
   }),
   v.description('the signed request, exactly as received'),
 );
-/** What the headers of a verified signature look like. */
+/** What the headers of a verified signature look like. Labels of others may stand beside sig1, separated by commas. */
 const verifiedEvidence = v.pipe(
   v.strictObject({
     ...evidence.pipe[0].entries,
     method: v.literal('POST'),
     targetUri: v.pipe(v.string(), v.regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@\\]+\/[^\s#\\]*$/)),
     contentDigest: v.pipe(v.string(), v.regex(/sha-256=:[A-Za-z0-9+/]{43}=:/)),
-    signatureInput: v.pipe(v.string(), v.regex(/^ *sig1=\(/)),
-    signature: v.pipe(v.string(), v.regex(/^ *sig1=:[A-Za-z0-9+/]{85}[AQgw]==: *$/)),
+    signatureInput: v.pipe(v.string(), v.regex(/(?:^ *|,[ \t]*)sig1=\(/)),
+    signature: v.pipe(v.string(), v.regex(/(?:^ *|,[ \t]*)sig1=:[A-Za-z0-9+/]{85}[AQgw]==:(?: *$|[ \t]*,)/)),
   }),
   v.description('the signed request, exactly as received'),
 );

@@ -7,6 +7,9 @@ import vectors from '../../fixtures/vectors/http-signature.json' with { type: 'j
 import { contentDigestOf } from '../../src/crypto/content-digest.ts';
 import { toDid } from '../../src/crypto/did-key.ts';
 import {
+  FOREIGN_CHARS_MAX,
+  FOREIGN_LABELS_MAX,
+  isForeignOnly,
   type ParsedSignature,
   parseSignature,
   SignatureError,
@@ -99,6 +102,84 @@ describe('a signed request', () => {
     expect(parsed).toMatchObject({ created: 1_767_225_600, expires: 1_767_225_660, nonce: 'n "1"', keyid: DID });
     const base = signatureBase(parsed, { method: 'POST', targetUri: url, contentDigest });
     expect(isSignedBy(Buffer.from(X, 'base64url'), base, parsed.signature)).toBe(true);
+  });
+});
+
+describe('signatures of others beside sig1', () => {
+  const own = vectors.accepted[0] as (typeof vectors.accepted)[number];
+  const foreign = (count: number, more = '') => {
+    const labels = Array.from({ length: count }, (_, index) => `proxy-${index}`);
+    const inputs = labels.map((label) => `${label}=("@authority" "signature";key="sig1");keyid="a, \\"b\\""${more}`);
+    return { inputs, signatures: labels.map((label) => `${label}=:AAAA:`) };
+  };
+  const beside = ({ inputs, signatures }: ReturnType<typeof foreign>) => ({
+    signatureInput: [...inputs, own.signatureInput].join(', '),
+    signature: [own.signature, ...signatures].join(',\t'),
+  });
+
+  it.each(vectors.accepted)('change nothing of sig1: $comment', ({ signatureInput, signature }) => {
+    const alone = parseSignature({ signatureInput, signature });
+    for (let count = 1; count <= FOREIGN_LABELS_MAX; count++) {
+      const { inputs, signatures } = foreign(count);
+      const behind = [signatureInput, ...inputs].join(',');
+      expect(parseSignature({ signatureInput: behind, signature: [signature, ...signatures].join(' , ') })).toEqual(
+        alone,
+      );
+      const inFront = [...inputs, signatureInput].join(' ,\t');
+      expect(parseSignature({ signatureInput: inFront, signature: [...signatures, signature].join(',') })).toEqual(
+        alone,
+      );
+    }
+  });
+
+  it.each([
+    ['that covers nothing', 'proxy=()', 'proxy=:AAAA:'],
+    ['of no list and no bytes', 'proxy=1', 'proxy'],
+    ['with a string like sig1', 'proxy=("a");tag="x, sig1=()"', 'proxy="sig1=:AAAA:"'],
+  ])('may be one %s', (_, input, bytes) => {
+    const headers = { signatureInput: `${input}, ${own.signatureInput}`, signature: `${own.signature}, ${bytes}` };
+    expect(parseSignature(headers)).toEqual(parseSignature(own));
+  });
+
+  it.each(vectors.refused)('do not let pass what is refused alone: $comment', ({ signatureInput, signature }) => {
+    const { inputs, signatures } = foreign(1);
+    const headers = {
+      signatureInput: [signatureInput, ...inputs].join(', '),
+      signature: [signature, ...signatures].join(', '),
+    };
+    // A dictionary may have tabs and spaces around its members.
+    if (/^\t|\n$/.test(signatureInput)) return;
+    expect(refusalOf(() => parseSignature(headers)).step).toBe('form');
+  });
+
+  it.each<[string, ReturnType<typeof foreign>, string]>([
+    ['more than four', foreign(FOREIGN_LABELS_MAX + 1), 'at most 4 labels beside sig1'],
+    ['one twice', { inputs: ['p=()', 'p=()'], signatures: ['p=:AAAA:'] }, 'each label occurs once'],
+    ['a signature twice', { inputs: ['p=()'], signatures: ['p=:AAAA:', 'p=:AAAA:'] }, 'each label occurs once'],
+    ['sig1 twice', { inputs: [own.signatureInput], signatures: [own.signature] }, 'each label occurs once'],
+    ['one in Signature-Input alone', { inputs: ['p=()'], signatures: [] }, 'same labels'],
+    ['one in Signature alone', { inputs: [], signatures: ['p=:AAAA:'] }, 'same labels'],
+    ['two of different labels', { inputs: ['p=()'], signatures: ['q=:AAAA:'] }, 'same labels'],
+    ['one that is no member', { inputs: ['P=()'], signatures: ['p=:AAAA:'] }, 'dictionary'],
+    ['an empty one', { inputs: [''], signatures: ['p=:AAAA:'] }, 'dictionary'],
+    ['one that does not end', { inputs: ['p=("a'], signatures: ['p=:AAAA:'] }, 'dictionary'],
+    ['bytes that do not end', { inputs: ['p=()'], signatures: ['p=:AAAA'] }, 'dictionary'],
+    ['too many characters', foreign(1, `;tag="${'x'.repeat(FOREIGN_CHARS_MAX)}"`), 'at most 4096 characters'],
+  ])('are refused: %s', (_, members, mentions) => {
+    const refusal = refusalOf(() => parseSignature(beside(members)));
+    expect(refusal.step).toBe('form');
+    expect(refusal.message).toContain(mentions);
+  });
+
+  it('alone are no signature of the agent', () => {
+    const { inputs, signatures } = foreign(FOREIGN_LABELS_MAX);
+    const headers = { signatureInput: inputs.join(', '), signature: signatures.join(', ') };
+    expect(isForeignOnly(headers)).toBe(true);
+    expect(isForeignOnly({ ...headers, signature: signatures.slice(1).join(', ') })).toBe(false);
+    expect(isForeignOnly(beside(foreign(1)))).toBe(false);
+    expect(isForeignOnly(own)).toBe(false);
+    expect(isForeignOnly({ signatureInput: '', signature: '' })).toBe(false);
+    expect(refusalOf(() => parseSignature(headers)).message).toContain('must hold the label sig1');
   });
 });
 

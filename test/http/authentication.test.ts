@@ -4,7 +4,7 @@ import { httpbis } from 'http-message-signatures';
 import { describe, expect, it } from 'vitest';
 import { openChamber } from '../kit/chambers.ts';
 import { digestOf, Signer } from '../kit/signer.ts';
-import { type Answer, PUBLIC_URL, TestService } from '../kit/test-service.ts';
+import { type Answer, PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
 
 interface Parts {
   readonly method: string;
@@ -112,6 +112,25 @@ describe('a signed request', () => {
       status: 401,
       body: { error: 'FORUM_ERR_SIGNATURE', detail, serviceTime: '2030-01-01T00:00:00.000Z' },
     });
+  });
+
+  it.each([
+    ['GET', '/me', undefined],
+    ['POST', '/chambers', {}],
+  ])('is missing where only a proxy signed: %s %s', async (method, path, body) => {
+    const service = new TestService();
+    const headers = { 'signature-input': 'proxy=("@authority")', signature: 'proxy=:AAAA:' };
+    const { status, body: answer } = await service.request(method, path, { headers, body });
+    expect([status, answer.step, answer.detail]).toEqual([401, 'form', expect.stringContaining('hold no sig1')]);
+  });
+
+  it('is not needed where only a proxy signed a registration', async () => {
+    const headers = { 'signature-input': 'proxy=("@authority")', signature: 'proxy=:AAAA:' };
+    const service = new TestService();
+    const body = registrationOf(new Signer());
+    expect(await service.request('POST', '/register', { headers, body })).toMatchObject({ status: 200 });
+    const torn = { ...headers, signature: 'other=:AAAA:' };
+    expect(await service.request('POST', '/register', { headers: torn, body })).toMatchObject({ status: 401 });
   });
 
   it.each(['content-digest', 'signature-input', 'signature'])('is refused without the header %s', async (name) => {

@@ -31,6 +31,25 @@ describe('the same request again', () => {
     expect(await service.lines(id)).toHaveLength(4);
   });
 
+  it("gets it with a proxy's signature beside it, without it, and with another's", async () => {
+    const { service, id, debate } = await inDebate();
+    const withLabel = (label: string): Prepared => {
+      const { 'signature-input': input, signature } = debate.headers;
+      const added = {
+        'signature-input': `${label}=("@authority"), ${input}`,
+        signature: `${signature}, ${label}=:AAAA:`,
+      };
+      return { ...debate, headers: { ...debate.headers, ...added } };
+    };
+    const first = await service.send(withLabel('proxy'));
+    for (const request of [debate, withLabel('other'), withLabel('proxy')]) {
+      expect(await service.send(request)).toMatchObject({ status: 200, body: first.body });
+    }
+    const events = await service.events(id);
+    expect(events).toHaveLength(4);
+    expect(events[3]?.request?.signatureInput).toMatch(/^proxy=\("@authority"\), sig1=/);
+  });
+
   it('gets it when the signature is old and the phase has passed', async () => {
     const { service, debate } = await inDebate();
     await service.send(debate);

@@ -1,0 +1,39 @@
+// A dictionary of structured fields (RFC 8941, 3.2) as text: each member exactly as it was sent.
+import { parseDictionary } from 'structured-headers';
+
+/** By key, in the order sent, without the spaces around; undefined for a field that is no dictionary, or in which a key occurs twice. */
+export function dictionaryMembers(field: string): ReadonlyMap<string, string> | undefined {
+  const texts = splitAtCommas(field);
+  const keys = keysOf(field);
+  if (keys.length !== texts.length) return undefined;
+  const members = new Map(keys.map((key, index) => [key, texts[index] as string]));
+  // Members are split without the library that parsed them: both must have met the same ones.
+  for (const [key, text] of members)
+    if (!text.startsWith(key) || !/^(?:[=;]|$)/.test(text.slice(key.length))) return undefined;
+  return members;
+}
+
+function keysOf(field: string): readonly string[] {
+  try {
+    return [...parseDictionary(field).keys()];
+  } catch {
+    return [];
+  }
+}
+
+/** At the commas outside strings: nothing else in a dictionary may hold one. */
+function splitAtCommas(field: string): readonly string[] {
+  const texts: string[] = [];
+  let start = 0;
+  let isString = false;
+  for (let at = 0; at < field.length; at++) {
+    const character = field.charAt(at);
+    if (character === '"') isString = !isString;
+    else if (character === '\\' && isString) at++;
+    else if (character === ',' && !isString) {
+      texts.push(field.slice(start, at));
+      start = at + 1;
+    }
+  }
+  return [...texts, field.slice(start)].map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ''));
+}
