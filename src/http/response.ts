@@ -6,7 +6,7 @@ import { type ErrorCode, ForumError } from '../vocabulary/errors.ts';
 export const CORS_HEADERS = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
-    'Log-Id, Retry-After, Allow, Date, X-Request-Id, Content-Digest, Event, Signature-Input, Signature',
+    'Log-Id, ETag, Stream-End, Retry-After, Allow, Date, X-Request-Id, Content-Digest, Event, Signature-Input, Signature',
 } as const;
 
 const PREFLIGHT_HEADERS = {

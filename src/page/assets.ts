@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
+import { IMMUTABLE } from '../vocabulary/endpoint.ts';
 
 const PACKAGE = createRequire(import.meta.url).resolve('#package');
 export const ASSETS_FOLDER = join(dirname(PACKAGE), 'dist/page');
@@ -46,7 +47,7 @@ export class Assets {
       headers: {
         ...headers,
         'Content-Type': type,
-        'Cache-Control': 'public, max-age=31536000, immutable',
+        'Cache-Control': IMMUTABLE,
         Vary: 'Accept-Encoding',
         ...(encoding && { 'Content-Encoding': encoding.name }),
       },

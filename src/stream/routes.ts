@@ -15,7 +15,7 @@ import { readAllPages, readPages } from '../log/pages.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
-import { EVENTS_LIMIT } from '../vocabulary/endpoint.ts';
+import { EVENTS_LIMIT, IMMUTABLE } from '../vocabulary/endpoint.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { parseCursor, parseId, parseInteger, requireQuery, requireWithin } from '../vocabulary/parameters.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -77,8 +77,9 @@ export function streamRoutes(
   });
 
   app.get('/chambers/:id/events', async (c) => {
-    const { chamberId, lastEventId } = (await forum.findChamber(c.req.param('id'))).state;
-    return respondPage(c, chamberId, { first: 0, lastEventId });
+    const { state } = await forum.findChamber(c.req.param('id'));
+    const { chamberId, lastEventId } = state;
+    return respondPage(c, chamberId, { first: 0, lastEventId, isSettled: () => isSettled(state) });
   });
 
   app.get('/agents/:did/events', async (c) => {
@@ -119,15 +120,19 @@ export function streamRoutes(
     return response;
   }
 
-  /** `first` is the event before the first one that is published. */
-  function respondPage(c: Context, stream: StreamId, { first, lastEventId }: Record<'first' | 'lastEventId', number>) {
+  function respondPage(c: Context, stream: StreamId, { first, lastEventId, isSettled }: Published): Response {
     const after = Math.max(readCursor(c, { logId, lastEventId, known: ['after', 'limit', 'log'] }) ?? 0, first);
-    const until = Math.min(lastEventId, after + limitOf(c));
-    return lines(c, readPages(log, { stream, after, until, lane: laneOf(until - after) }));
+    const limit = limitOf(c);
+    const until = Math.min(lastEventId, after + limit);
+    const isShared = isSettled !== undefined && c.req.query('log') !== undefined && isSharedPage(after, limit);
+    const caching = isShared
+      ? cachingOf({ isFull: until === after + limit, isLast: until === lastEventId, isSettled })
+      : {};
+    return lines(c, readPages(log, { stream, after, until, lane: laneOf(until - after) }), caching);
   }
 
-  function lines(c: Context, pages: AsyncGenerator<Page>): Response {
-    const headers = { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8' };
+  function lines(c: Context, pages: AsyncGenerator<Page>, more: Readonly<Record<string, string>> = {}): Response {
+    const headers = { ...logHeaders, 'Content-Type': 'application/x-ndjson; charset=utf-8', ...more };
     return new Response(storedLines(pages, solvencyOf(c)), { headers });
   }
 
@@ -237,6 +242,32 @@ function endsWhenSettled(c: Context): boolean {
 async function settledAt(forum: Forum, chamberId: number): Promise<number | undefined> {
   const chamber = await forum.chamber(chamberId);
   return chamber !== undefined && isSettled(chamber.state) ? chamber.state.lastEventId : undefined;
+}
+
+interface Published {
+  /** The event before the first one that is published. */
+  readonly first: number;
+  readonly lastEventId: number;
+  /** Of a chamber: whether no event will follow the last one. */
+  readonly isSettled?: () => boolean;
+}
+
+/** One of the pages into which every reader divides a log alike, so that they share what a cache holds. */
+function isSharedPage(after: number, limit: number): boolean {
+  return limit === EVENTS_LIMIT.fallback && after % limit === 0;
+}
+
+interface SharedPage extends Required<Pick<Published, 'isSettled'>> {
+  readonly isFull: boolean;
+  /** Whether it ends with the last event. */
+  readonly isLast: boolean;
+}
+
+/** The log in the query and the cursor name lines that never change; more can follow them only on a page that is not full. */
+function cachingOf({ isFull, isLast, isSettled }: SharedPage): Readonly<Record<string, string>> {
+  const isEnd = isLast && isSettled();
+  if (!isFull && !isEnd) return {};
+  return { 'Cache-Control': IMMUTABLE, ...(isEnd && { 'Stream-End': 'true' }) };
 }
 
 function limitOf(c: Context): number {

@@ -37,7 +37,7 @@ export interface Parameter {
 export interface ResponseDescription {
   readonly description: string;
   /** In addition to Access-Control-Allow-Origin, which every response has. */
-  readonly headers?: readonly 'Log-Id'[] | undefined;
+  readonly headers?: readonly ('Log-Id' | 'Cache-Control' | 'ETag')[] | undefined;
   /** Absent for a response without a body; several when the client's Accept header chooses. */
   readonly content?: Content | readonly Content[];
 }
@@ -66,6 +66,9 @@ interface TextContent {
   /** Built from a line of a log. */
   readonly example: (line: string) => string;
 }
+
+/** Cache-Control of what never changes (RFC 8246): any cache may keep it for a year. */
+export const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 /** Ids and counts go beyond the 32 bits that typed languages take for an integer without a format. */
 export const NATURAL = { type: 'integer', format: 'int64', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;

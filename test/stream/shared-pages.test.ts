@@ -1,0 +1,94 @@
+// The pages of history that all readers have in common: immutable when nothing can follow their lines on the same page.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { deadlinesFrom, recordCommit } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
+import { appendDebates } from '../kit/debates.ts';
+import { call, debating, newAgent, type Running, run } from '../kit/service.ts';
+
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+
+let running: Running;
+
+beforeEach(async () => {
+  running = await run();
+});
+
+/** A chamber in DEBATE with so many events. */
+async function chamberOf(events: number): Promise<{ readonly id: number; readonly path: string }> {
+  const { by, id } = await debating(running);
+  await appendDebates(running, { did: by.did, chamberId: id, count: events - 2 });
+  return { id, path: `/chambers/${id}/events?log=${running.service.forum.store.log.logId}` };
+}
+
+async function settle(id: number): Promise<void> {
+  running.clock.advance(5 * HOUR);
+  await recordCommit(running.service.forum, id);
+}
+
+async function page(path: string) {
+  const response = await fetch(running.url + path);
+  const lines = (await response.text()).split('\n').length - 1;
+  const { headers, status } = response;
+  return { status, lines, caching: headers.get('cache-control'), end: headers.get('stream-end') };
+}
+
+describe('a page of history that all readers have in common', () => {
+  it('is immutable once it is full', async () => {
+    const { path } = await chamberOf(2_500);
+    const full = { status: 200, lines: 1_000, caching: IMMUTABLE, end: null };
+    expect(await page(`${path}&after=0&limit=1000`)).toEqual(full);
+    expect(await page(`${path}&after=1000&limit=1000`)).toEqual(full);
+    expect(await page(path)).toEqual(full);
+    expect(await page(`${path}&after=2000&limit=1000`)).toEqual({ ...full, lines: 500, caching: null });
+  });
+
+  it('is immutable in every chamber that is over, and the last one says that it is', async () => {
+    const { id, path } = await chamberOf(1_500);
+    await settle(id);
+    const first = { status: 200, lines: 1_000, caching: IMMUTABLE, end: null };
+    expect(await page(`${path}&after=0&limit=1000`)).toEqual(first);
+    expect(await page(`${path}&after=1000&limit=1000`)).toEqual({ ...first, lines: 501, end: 'true' });
+  });
+
+  it('is the last one of a chamber that is over although it is full', async () => {
+    const { id, path } = await chamberOf(999);
+    await settle(id);
+    expect(await page(`${path}&after=0&limit=1000`)).toMatchObject({ lines: 1_000, caching: IMMUTABLE, end: 'true' });
+    expect(await page(`${path}&after=1000&limit=1000`)).toMatchObject({ lines: 0, caching: IMMUTABLE, end: 'true' });
+  });
+
+  it('is not immutable until the root is on the chain', async () => {
+    const by = await newAgent(running);
+    const body = { name: 'Test', ...deadlinesFrom(running.clock.read()) };
+    const { chamberId: id } = await call(running, by, ['POST', '/chambers', body]);
+    const path = `/chambers/${id}/events?log=${running.service.forum.store.log.logId}&after=0&limit=1000`;
+    expect(await page(path)).toMatchObject({ lines: 1, caching: null, end: null });
+    running.clock.advance(6 * HOUR);
+    expect(await page(path)).toMatchObject({ lines: 1, caching: null, end: null });
+    await recordCommit(running.service.forum, id);
+    expect(await page(path)).toMatchObject({ lines: 2, caching: IMMUTABLE, end: 'true' });
+  });
+
+  it.each([
+    ['without the log', (path: string) => `${path.replace(/log=\w+/, '')}&after=0&limit=1000`.replace('?&', '?')],
+    ['of another limit', (path: string) => `${path}&after=0&limit=999`],
+    ['of a larger limit', (path: string) => `${path}&after=0&limit=2000`],
+    ['after another event', (path: string) => `${path}&after=1&limit=1000`],
+  ])('is not a page %s', async (_, change) => {
+    const { id, path } = await chamberOf(1_999);
+    await settle(id);
+    expect(await page(change(path))).toMatchObject({ status: 200, caching: null, end: null });
+  });
+
+  it('of another log is 409, and no cache keeps that', async () => {
+    const { path } = await chamberOf(10);
+    expect(await page(path.replace(/log=\w+/, `log=${'0'.repeat(32)}`))).toMatchObject({ status: 409, caching: null });
+  });
+
+  it('is none of an account', async () => {
+    const by = await newAgent(running);
+    const { logId } = running.service.forum.store.log;
+    const path = `/agents/${by.did}/events?log=${logId}&after=0&limit=1000`;
+    expect(await page(path)).toMatchObject({ status: 200, caching: null, end: null });
+  });
+});
