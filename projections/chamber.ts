@@ -29,6 +29,13 @@ export interface Reveal {
   readonly salt: Hex;
 }
 
+/** What a member's account said when it joined; null where a line of an earlier release does not say it. */
+export interface Seat {
+  readonly label: string | null;
+  readonly wallet: string | null;
+  readonly walletProven: boolean | null;
+}
+
 export interface ChamberState extends PaceState {
   readonly name: string;
   readonly creatorDid: string;
@@ -36,6 +43,8 @@ export interface ChamberState extends PaceState {
   readonly topic: string | null;
   /** Who may join, with the agents that were added; null: everybody. */
   readonly admission: Admission | null;
+  /** In turn order, as `members`. */
+  readonly seats: readonly Seat[];
   /** By slot, which starts at 1. */
   readonly ideas: readonly Idea[];
   /** Commitment by DID. */
@@ -61,7 +70,7 @@ function withFact(state: ChamberState, event: Exclude<ChamberEvent, Created>): C
       return { ...next, admission: { ...state.admission, dids } };
     }
     case 'chamber.joined':
-      return { ...next, members: [...state.members, event.did] };
+      return { ...next, members: [...state.members, event.did], seats: [...state.seats, seatOf(event.payload)] };
     case 'chamber.proposed': {
       const { accountEventId: _, ...idea } = event.payload;
       return { ...next, ideas: [...state.ideas, { ...idea, creatorDid: event.did, proposedAt: next.lastAt }] };
@@ -89,6 +98,10 @@ function withFact(state: ChamberState, event: Exclude<ChamberEvent, Created>): C
   }
 }
 
+function seatOf({ label, walletAddress, walletProven }: Joined): Seat {
+  return { label: label ?? null, wallet: walletAddress ?? null, walletProven: walletProven ?? null };
+}
+
 /** Written out instead of spread: it runs for every move, and is several times faster. */
 function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): ChamberState {
   const at = Date.parse(event.ts);
@@ -107,6 +120,7 @@ function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): Ch
     rounds: state.rounds,
     movesPerTurn: state.movesPerTurn,
     members: state.members,
+    seats: state.seats,
     ideas: state.ideas,
     turns: turnsAfter(state, event.type, at),
     commitments: state.commitments,
@@ -124,6 +138,7 @@ function turnsAfter(state: ChamberState, type: ChamberEvent['type'], at: Millis)
 }
 
 type Created = Extract<MoveEvent, { type: 'chamber.created' }>;
+type Joined = Extract<MoveEvent, { type: 'chamber.joined' }>['payload'];
 
 function created(event: Created): ChamberState {
   const { name, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
@@ -145,6 +160,7 @@ function created(event: Created): ChamberState {
     rounds,
     movesPerTurn,
     members: [],
+    seats: [],
     ideas: [],
     turns: NO_TURNS,
     commitments: new Map(),

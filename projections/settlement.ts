@@ -18,9 +18,16 @@ export interface Settlement {
   readonly committed: Committed | null;
   /** By ideaId. */
   readonly deployments: ReadonlyMap<string, Deployment>;
+  /** The last event about what the chain holds. A chamber that is settled gets no other, but a transaction may be sent again. */
+  readonly lastResultEventId: number | null;
 }
 
-export const NOT_SETTLED: Settlement = { commitSubmitted: [], committed: null, deployments: new Map() };
+export const NOT_SETTLED: Settlement = {
+  commitSubmitted: [],
+  committed: null,
+  deployments: new Map(),
+  lastResultEventId: null,
+};
 
 const NOT_DEPLOYED: Deployment = { submitted: [], outcome: null };
 
@@ -29,7 +36,7 @@ export function evolveSettlement(state: Settlement, event: ServiceEvent): Settle
     case 'relay.commit_submitted':
       return { ...state, commitSubmitted: [...state.commitSubmitted, event.payload] };
     case 'chamber.committed':
-      return { ...state, committed: event.payload };
+      return { ...state, committed: event.payload, lastResultEventId: event.eventId };
     case 'relay.deploy_submitted': {
       const { ideaId, ...transaction } = event.payload;
       const before = deploymentOf(state, ideaId);
@@ -38,7 +45,8 @@ export function evolveSettlement(state: Settlement, event: ServiceEvent): Settle
     case 'idea.deployed':
     case 'idea.deploy_failed': {
       const { ideaId } = event.payload;
-      return withDeployment(state, ideaId, { ...deploymentOf(state, ideaId), outcome: event.payload });
+      const after = withDeployment(state, ideaId, { ...deploymentOf(state, ideaId), outcome: event.payload });
+      return { ...after, lastResultEventId: event.eventId };
     }
     default:
       return unreachable(event);

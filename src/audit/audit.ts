@@ -36,6 +36,8 @@ export interface AuditRequest {
   readonly limits?: Partial<InputLimits> | undefined;
   /** A file of account lines; a service is asked for them without one. */
   readonly accounts?: string | undefined;
+  /** Whether the report is to have the chamber's outcome. */
+  readonly asksOutcome?: boolean | undefined;
   /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
 }
@@ -149,7 +151,7 @@ async function readChamber(source: Source, request: AuditRequest, context: Audit
 
 /** What chain and accounts say of the chamber that was read, and which findings are causes: further passes show that. */
 async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditRequest, accounts?: Accounts) {
-  const { chain, policy } = request;
+  const { chain, policy, asksOutcome = false } = request;
   await askChain(audit, source, chain);
   await compareAccounts(audit, accounts);
   const readAgain = async (aside: SetAside) => {
@@ -161,7 +163,7 @@ async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditR
     source.isRepeatable() ? await readAgain(aside).catch(noReport) : undefined,
   );
   const { name, chamberId = null } = source;
-  return toReport(audit, { source: name, chamberId, logId: source.logId(), diagnosis, now: Date.now() });
+  return toReport(audit, { source: name, chamberId, logId: source.logId(), diagnosis, now: Date.now(), asksOutcome });
 }
 
 /** What asks a chain is loaded only for one: it takes 30 MB. */

@@ -1,8 +1,9 @@
 // The auditor as a command, `chambers audit`: its options, its output and its exit codes.
 import { setFlagsFromString } from 'node:v8';
+import { outcomeText } from '../../projections/outcome.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
-import { visibleJson, visibleLine } from '../vocabulary/visible.ts';
+import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
 import { auditFile, auditService } from './audit.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { type InputLimits, Unreachable, UnusableInput } from './line/input.ts';
@@ -24,6 +25,8 @@ export interface AuditArguments extends AuditPolicy {
   readonly json: boolean;
   /** Every check of every chamber. */
   readonly verbose?: boolean | undefined;
+  /** Prints the chamber's outcome on standard output, and only the verdict, on standard error, of the report. */
+  readonly outcome?: boolean | undefined;
   /** Is given the report before it is printed. */
   readonly keep?: ((report: AuditReport) => Promise<void>) | undefined;
 }
@@ -37,15 +40,17 @@ export async function auditMain(args: AuditArguments): Promise<number> {
   // and an old space of several times what is kept, as by default, takes 40 MB and saves none.
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=50');
-  const { target, json, chamber: chamberId, accounts } = args;
+  const { target, json, chamber: chamberId, accounts, outcome: asksOutcome = false } = args;
   const progress = new Progress();
   try {
+    if (asksOutcome && isUrl(target) && chamberId === undefined) throw new UnusableInput('--outcome needs --chamber');
     const request = {
       chamberId,
       accounts,
       policy: checkedPolicy(args),
       chain: await toChain(args),
       limits: args.limits,
+      asksOutcome,
       onProgress: progress.update,
     };
     const audited = isUrl(target)
@@ -54,7 +59,8 @@ export async function auditMain(args: AuditArguments): Promise<number> {
     progress.clear();
     const report = toAuditReport(target, audited);
     await args.keep?.(report);
-    console.log(json ? visibleJson(report) : toText(report, args.verbose === true));
+    if (asksOutcome) printOutcome(report, json);
+    else console.log(json ? visibleJson(report) : toText(report, args.verbose === true));
     return AUDIT_EXIT[report.verdict];
   } catch (error) {
     progress.clear();
@@ -66,6 +72,16 @@ export async function auditMain(args: AuditArguments): Promise<number> {
     );
     return exitCode;
   }
+}
+
+/** The bytes of GET /chambers/:id/outcome; nothing of lines that are broken. Throws UnusableInput for a chamber that is not over. */
+function printOutcome({ verdict, sentence, chambers: [chamber] }: AuditReport, json: boolean): void {
+  const { chamberId, outcome = null } = chamber ?? {};
+  if (verdict !== 'verified') console.error(json ? visibleJson({ verdict, sentence }) : visibleLine(sentence));
+  if (verdict === 'broken' || outcome === null) return;
+  if ('waitsFor' in outcome) throw new UnusableInput(`chamber ${chamberId} waits for ${outcome.waitsFor}`);
+  const text = outcomeText(outcome.view);
+  process.stdout.write(process.stdout.isTTY ? `${escapeInvisible(text)}\n` : text);
 }
 
 function isUrl(target: string): boolean {

@@ -24,6 +24,7 @@ export const auditCommand = {
     '--max-account-lines <count>': 'of an account (default: 100,000)',
     '--max-line-bytes <count>': 'of a line (default: 4,194,304)',
     '--max-response-bytes <count>': 'of any other response (default: 2,097,152)',
+    '--outcome': "print the chamber's outcome instead of the report, in the bytes of GET /chambers/:id/outcome",
     '--verbose': 'print every check of every chamber',
     '--report <file>': 'write the report of --json to a file, with version, time and options',
     '--force': 'replace the file if it exists',
@@ -40,13 +41,17 @@ export const auditCommand = {
     '4  something is undecided: an option named in the report decides it',
     '6  the service or the chain is unreachable',
   ],
-  examples: ['audit chamber-1.ndjson --accounts=accounts-1.ndjson', 'audit http://127.0.0.1:8787 --chamber=1 --json'],
+  examples: [
+    'audit chamber-1.ndjson --accounts=accounts-1.ndjson',
+    'audit http://127.0.0.1:8787 --chamber=1 --json',
+    'audit chamber-1.ndjson --outcome',
+  ],
   run: audit,
 } as const satisfies CommandSpec;
 
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
-  const { chamber, rpc, accounts, origin, registry, factory, verbose, report, force } = options;
+  const { chamber, rpc, accounts, origin, registry, factory, verbose, report, force, outcome } = options;
   if (report !== undefined) await requireWritable(report, force !== undefined);
   return await auditMain({
     target,
@@ -63,6 +68,7 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
     limits: limitsOf(options),
     json: isJson,
     verbose: verbose !== undefined,
+    outcome: outcome !== undefined,
     keep: report === undefined ? undefined : (value) => keep(value, options),
   });
 }

@@ -11,6 +11,7 @@ import { logCommands } from './log-commands.ts';
 import { mirrorCommand } from './mirror-command.ts';
 import { moveCommands } from './move-commands.ts';
 import { newLogCommand } from './new-log.ts';
+import { outcomeCommand } from './outcome-command.ts';
 import { EXIT, printError } from './output.ts';
 import { serviceCommands } from './service-commands.ts';
 import { checkVariables } from './variables.ts';
@@ -24,6 +25,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...agentCommands,
   ...chamberCommands,
   ...moveCommands,
+  outcomeCommand,
   ...logCommands,
   mirrorCommand,
 ];

@@ -73,6 +73,11 @@ export function toPrintedLine(line: string): string {
   return process.stdout.isTTY ? escapeInvisible(line) : line;
 }
 
+/** Exactly these characters; on a terminal a line whose invisible ones are escaped. */
+export function printBytes(text: string): void {
+  process.stdout.write(process.stdout.isTTY ? `${escapeInvisible(text)}\n` : text);
+}
+
 export function printMembers(isJson: boolean, value: object): void {
   print(isJson, value, members(value));
 }

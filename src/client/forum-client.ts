@@ -1,4 +1,5 @@
 // Reads from a service, which need no key. Proofs are verified before they are returned.
+import type { OutcomeView } from '../../projections/outcome.ts';
 import type { AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
@@ -180,6 +181,11 @@ export class ForumClient {
   /** Who committed; from ALLOCATE_REVEAL on also the reveals and the tally. */
   allocations(chamberId: number, options?: CallOptions): Promise<AllocationsView> {
     return this.#get(`/chambers/${chamberId}/allocations`, options);
+  }
+
+  /** What the chamber came to. Until it is over it rejects with FORUM_ERR_CONFLICT, whose detail says what it waits for. */
+  outcome(chamberId: number, options?: CallOptions): Promise<OutcomeView> {
+    return this.#get(`/chambers/${chamberId}/outcome`, options);
   }
 
   /** The root over the chamber's moves so far. */

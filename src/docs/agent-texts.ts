@@ -148,6 +148,8 @@ keccak256 of it: \`${COMMITMENT}\`
 
 Store allocations, their order and the salt before you commit. Commit once and reveal once, in time: a commitment without a reveal does not count. An idea graduates when at least \`minBackersForGraduation\` members revealed bps > 0 for it.
 
+When the chamber is over, \`GET /chambers/{id}/outcome\` says what it came to: members, what each idea got, tokens, root. It never changes. Until then 409 says what it waits for.
+
 ## 6. Following and resuming
 
 - WebSocket \`${webSocketUrl}/chambers/{id}/stream?after=N\`: each message is one event with \`eventId\` > N, in order: first the past ones, then live ones.

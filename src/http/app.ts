@@ -10,6 +10,7 @@ import { ideaRoutes } from './ideas.ts';
 import { keyDirectoryRoute } from './key-directory.ts';
 import { logTreeRoutes } from './log-tree.ts';
 import { moveRoutes } from './moves.ts';
+import { outcomeRoutes } from './outcome.ts';
 import { proofRoutes } from './proofs.ts';
 import { Receipts } from './receipts.ts';
 import { errorResponse, HttpError, preflight, requestIdOf } from './response.ts';
@@ -36,6 +37,7 @@ export const httpRoutes: readonly Route[] = [
   ...accountRoutes,
   ...todoRoutes,
   ...chamberRoutes,
+  ...outcomeRoutes,
   ...moveRoutes,
   preflightRoute,
   ...ideaRoutes,

@@ -7,9 +7,11 @@ import { brotliCompress, createGzip, gzip } from 'node:zlib';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { LRUCache } from 'lru-cache';
-import { acceptedEncoding } from '../vocabulary/accept.ts';
+import { acceptedEncoding, type Encoding } from '../vocabulary/accept.ts';
 
 const DOCUMENTS = ['/openapi.json', '/schemas/events.json', '/docs', '/agent-guide', '/llms.txt'];
+/** Made for one chamber, and small: they do not take the documents' places, and are not worth Brotli's time. */
+const OUTCOME = '/chambers/:id/outcome';
 const HISTORY = ['/events', '/chambers/:id/events', '/agents/:did/events', '/chambers/:id/transcript'];
 /** Everything else is short, or a stream. */
 const STREAMED_TYPES = /^(?:text\/markdown|application\/x-ndjson);/;
@@ -18,6 +20,7 @@ const STREAMED_TYPES = /^(?:text\/markdown|application\/x-ndjson);/;
 export function compressionRoutes(app: Hono<{ Bindings: Partial<HttpBindings> }>): void {
   const document = documents();
   for (const path of DOCUMENTS) app.get(path, document);
+  app.get(OUTCOME, documents(['gzip']));
   for (const path of HISTORY) app.get(path, streamed);
 }
 
@@ -25,7 +28,7 @@ const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 /** Above the number of documents; /agent-guide and /llms.txt have one for each base URL. */
 const DOCUMENTS_KEPT_MAX = 32;
 /** The route gives a document its ETag, which stands for its text. */
-function documents(): MiddlewareHandler {
+function documents(encodings?: readonly Encoding[]): MiddlewareHandler {
   /** By ETag and encoding. */
   const kept = new LRUCache<string, Promise<Buffer>>({ max: DOCUMENTS_KEPT_MAX });
   return async (c, next) => {
@@ -38,7 +41,7 @@ function documents(): MiddlewareHandler {
       replace(c, new Response(null, { status: 304, headers }));
       return;
     }
-    const encoding = acceptedEncoding(c.req.header('accept-encoding'));
+    const encoding = acceptedEncoding(c.req.header('accept-encoding'), encodings);
     if (encoding === undefined) return;
     headers.set('Content-Encoding', encoding);
     const key = `${encoding} ${etag}`;
@@ -48,9 +51,10 @@ function documents(): MiddlewareHandler {
   };
 }
 
-/** Whether an If-None-Match header names the tag (RFC 9110, 13.1.2). Tags of ours hold no comma. */
+/** Whether an If-None-Match header names the tag, weak or strong (RFC 9110, 13.1.2). Tags of ours hold no comma. */
 function namesTag(header: string | undefined, etag: string): boolean {
-  return header?.split(',').some((item) => item.trim() === etag) ?? false;
+  const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
+  return header?.split(',').some((item) => item.trim() === '*' || opaque(item) === opaque(etag)) ?? false;
 }
 
 /** Hono would read the body of the response before, to merge the two. */

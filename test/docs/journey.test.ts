@@ -192,6 +192,7 @@ async function reveal(id: number) {
 
 /** Until the relayer has brought root and token onto the chain. */
 async function settle(id: number) {
+  await live.call('GET', `/chambers/${id}/outcome`, { failsWith: 'FORUM_ERR_CONFLICT' });
   for (const [ticker, deployStatus] of [
     ['RAIN', 'deployed'],
     ['sun', 'failed'],
@@ -202,6 +203,7 @@ async function settle(id: number) {
   }
   await live.call('GET', `/chambers/${id}`);
   await live.call('GET', `/chambers/${id}/ideas`);
+  await live.call('GET', `/chambers/${id}/outcome`);
   await live.call('GET', '/health');
 }
 

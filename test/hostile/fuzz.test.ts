@@ -26,6 +26,7 @@ const CHAMBER_PATHS = [
   '/events',
   '/stream',
   '/allocations',
+  '/outcome',
   '/consistency',
   '/events/1/proof',
 ];

@@ -97,7 +97,7 @@ describe('an unknown path or id', () => {
     '%00',
     '%ff',
   ];
-  const reads = ['', '/ideas', '/allocations', '/merkle-preview', '/events/1/proof'];
+  const reads = ['', '/ideas', '/allocations', '/outcome', '/merkle-preview', '/events/1/proof'];
 
   it.each(ids)('is 404 for the chamber id %s on every read', async (id) => {
     const service = new TestService();

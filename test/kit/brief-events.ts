@@ -16,6 +16,7 @@ export const DEADLINES_HOURLY: Deadlines = {
   allocateRevealDeadline: toTimestamp(HOURS.end),
 };
 
+type Joined = Extract<MoveFact, { type: 'chamber.joined' }>['payload'];
 export type Created = Extract<MoveFact, { type: 'chamber.created' }>['payload'];
 
 export function created(changes: Partial<Created> = {}): BriefEvent {
@@ -25,6 +26,11 @@ export function created(changes: Partial<Created> = {}): BriefEvent {
 
 export function joined(...dids: readonly string[]): readonly BriefEvent[] {
   return dids.map((did, turnOrder) => [HOURS.lobby, did, { type: 'chamber.joined', payload: { turnOrder } }]);
+}
+
+/** With what an account said. */
+export function joinedWith(did: string, payload: Joined): BriefEvent {
+  return [HOURS.lobby, did, { type: 'chamber.joined', payload }];
 }
 
 export function proposed(did: string, slot: number, ticker: string): BriefEvent {

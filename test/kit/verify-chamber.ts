@@ -1,6 +1,7 @@
 // Compares all that a service shows with what its lines alone say: a fresh fold, a root of merkletreejs, a chain of hashes.
 import { expect } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import { outcomeOf } from '../../projections/outcome.ts';
 import { allocationsView, chamberView, type IdeaView, ideaViews } from '../../projections/views.ts';
 import { type ChamberEvent, isMove } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../src/vocabulary/values.ts';
@@ -25,6 +26,12 @@ export async function verifyChamber(service: TestService, chamberId: number): Pr
   expect(await service.must('GET', path)).toEqual(chamberView(state, now));
   expect(await service.must('GET', `${path}/ideas`)).toEqual(ideaViews(state));
   expect(await service.must('GET', `${path}/allocations`)).toEqual(allocationsView(state, now));
+  const outcome = outcomeOf(state, now);
+  expect(await service.request('GET', `${path}/outcome`)).toMatchObject(
+    'view' in outcome
+      ? { status: 200, body: outcome.view }
+      : { status: 409, body: { detail: `chamber ${chamberId} waits for ${outcome.waitsFor}` } },
+  );
   expect(await service.must('GET', `${path}/merkle-preview`)).toEqual({
     root: merkleRootOf(moves),
     eventCount: moves.length,

@@ -26,7 +26,7 @@ async function write(finish: (path: string) => void) {
 type Written = Awaited<ReturnType<typeof write>>;
 
 function paths(id: number): readonly string[] {
-  const tails = ['', '/events', '/events?after=9&limit=3', '/ideas', '/allocations', '/merkle-preview'];
+  const tails = ['', '/events', '/events?after=9&limit=3', '/ideas', '/allocations', '/outcome', '/merkle-preview'];
   return [...tails, '/events/7/proof', `/consistency?from=7&to=${DEBATES + 2}`].map((tail) => `/chambers/${id}${tail}`);
 }
 

@@ -51,7 +51,7 @@ async function lived(path: string) {
   const other = await openChamber(service, [bob]);
   await send(bob, 'PUT', '/personality', { patch: { style: 'terse' } });
   const chamber = (n: number) =>
-    ['', '/ideas', '/allocations', '/merkle-preview', '/consistency?from=1&to=2', '/events/1/proof'].map(
+    ['', '/ideas', '/allocations', '/outcome', '/merkle-preview', '/consistency?from=1&to=2', '/events/1/proof'].map(
       (tail) => `/chambers/${n}${tail}`,
     );
   const paths = [
@@ -66,7 +66,7 @@ async function lived(path: string) {
   /** As text: the order of members counts, too. */
   const answers = async (where: TestService) => {
     const texts: Record<string, string> = {};
-    for (const target of paths) texts[target] = JSON.stringify(await where.must('GET', target));
+    for (const target of paths) texts[target] = JSON.stringify((await where.request('GET', target)).body);
     for (const by of [ann, bob]) texts[`/me of ${by.did}`] = JSON.stringify(await where.must('GET', '/me', { by }));
     return { ...texts, lines: (await where.lines(id)).join('\n') };
   };

@@ -4,11 +4,25 @@ import { afterPass } from '../../projections/phase.ts';
 import { evolveSettlement, isDeployed, NOT_SETTLED } from '../../projections/settlement.ts';
 import type { ChamberEvent, ServiceEvent } from '../../src/vocabulary/events.ts';
 import { toTimestamp } from '../../src/vocabulary/values.ts';
-import { ANN, BOB, committed, created, joined, passed, proposed, revealed, settled } from '../kit/brief-events.ts';
+import {
+  ANN,
+  BOB,
+  committed,
+  created,
+  joined,
+  joinedWith,
+  passed,
+  proposed,
+  revealed,
+  settled,
+} from '../kit/brief-events.ts';
 import { eventsOf, fold, HOURS } from '../kit/given.ts';
 
 const HASH = `0x${'33'.repeat(32)}` as const;
 const TRANSACTION = { chainId: 1, nonce: 4, txHash: HASH, rawTransaction: '0x00' } as const;
+
+/** As in lines of an earlier release. */
+const NOTHING_SAID = { label: null, wallet: null, walletProven: null };
 
 describe('a chamber', () => {
   it('is the fold of its events', () => {
@@ -48,6 +62,7 @@ describe('a chamber', () => {
       movesPerTurn: null,
       admission: null,
       members: [ANN, BOB],
+      seats: [NOTHING_SAID, NOTHING_SAID],
       ideas: [
         {
           ideaId: 'idea-1',
@@ -63,12 +78,18 @@ describe('a chamber', () => {
       turns: { phase: 'DEBATE', count: 1, since: HOURS.debate, silent: 0, spoken: null, missed: [30, 30] },
       commitments: new Map([[ANN, HASH]]),
       reveals: new Map([[ANN, { allocations: [{ ideaId: 'idea-1', bps: 6_000 }], salt: `0x${'aa'.repeat(16)}` }]]),
-      settlement: { ...NOT_SETTLED, committed: settled[2].payload },
+      settlement: { ...NOT_SETTLED, committed: settled[2].payload, lastResultEventId: 8 },
       // The commitment on the chain is no move.
       moveCount: 7,
       lastEventId: 8,
       lastAt: HOURS.end,
     });
+  });
+
+  it('has in the seat of a member what its account said when it joined', () => {
+    const said = { walletAddress: '0x1', walletProven: true, label: 'Ann' };
+    const events = [created(), joinedWith(ANN, { turnOrder: 0, ...said }), joinedWith(BOB, { turnOrder: 1 })];
+    expect(fold(events).seats).toEqual([{ label: 'Ann', wallet: '0x1', walletProven: true }, NOTHING_SAID]);
   });
 
   it('has had no turn, no settlement and one move when it is created', () => {

@@ -1,5 +1,6 @@
 // The outcome of an audit, as report.schema.json describes it to other programs: members are only ever added. Types alone: the
 // package publishes them without the libraries behind the rest.
+import type { Outcome } from '../../../projections/outcome.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { CheckResult, Finding, Verdict } from './findings.ts';
 
@@ -28,6 +29,8 @@ export interface ChamberReport {
   /** What everything else that is broken follows from, in the order of the log. */
   readonly causes: readonly { readonly eventIds: readonly number[]; readonly sentence: string }[];
   readonly checks: readonly ReportedCheck[];
+  /** What the lines say that the chamber came to, or waits for; only where it was asked for, and null where they do not say it. */
+  readonly outcome?: Outcome | null;
 }
 
 export interface ReportedCheck extends CheckResult {

@@ -1,6 +1,7 @@
 // The outcome of an audit as a value for programs, with its verdict in one sentence.
 import { graduates } from '../../../projections/allocations.ts';
 import type { ChamberState } from '../../../projections/chamber.ts';
+import { outcomeOf } from '../../../projections/outcome.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
@@ -40,9 +41,13 @@ const SOUND = 'Sound.';
 interface Origin extends Pick<ChamberReport, 'source' | 'chamberId' | 'logId'> {
   readonly diagnosis: Diagnosis;
   readonly now: Millis;
+  readonly asksOutcome?: boolean;
 }
 
-export function toReport(audit: ChamberAudit, { source, chamberId, logId, diagnosis, now }: Origin): ChamberReport {
+export function toReport(
+  audit: ChamberAudit,
+  { source, chamberId, logId, diagnosis, now, asksOutcome = false }: Origin,
+): ChamberReport {
   const told = tell(diagnosis);
   const checks = audit.findings.results().map((check) => shared(withCauses(check, told), audit.context));
   const count = (verdict: Verdict) => checks.filter((check) => check.verdict === verdict).length;
@@ -69,7 +74,13 @@ export function toReport(audit: ChamberAudit, { source, chamberId, logId, diagno
     sentence: verdictOf(audit, checks, { diagnosis, now, logId }),
     causes: diagnosis.causes.map(({ eventIds, sentence }) => ({ eventIds, sentence })),
     checks,
+    ...(asksOutcome && { outcome: outcomeIn(audit, now) }),
   };
+}
+
+/** null where an event that it depends on is lost. */
+function outcomeIn({ decisions: { state, lostEventId } }: ChamberAudit, now: Millis) {
+  return state === null || lostEventId !== undefined ? null : outcomeOf(state, now);
 }
 
 type Told = Pick<ReportedFinding, 'cause' | 'isConsequence'>;

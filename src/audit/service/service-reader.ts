@@ -43,6 +43,16 @@ export interface JsonResponse {
   readonly at: Millis;
 }
 
+/** A response other than 200. */
+export class Rejected extends UnusableInput {
+  readonly status: number;
+
+  constructor(problem: string, status: number) {
+    super(problem);
+    this.status = status;
+  }
+}
+
 export class AuditedService {
   /** The log that the lines belong to, as far as the service says. */
   logId: string | null = null;
@@ -159,7 +169,7 @@ export class AuditedService {
         : text;
       const problem = `GET ${path} returned ${status}: ${detail}`;
       if (!BUSY.includes(status) || attempt === ATTEMPTS_MAX)
-        throw status >= SERVER_ERROR ? new Unreachable(problem) : new UnusableInput(problem);
+        throw status >= SERVER_ERROR ? new Unreachable(problem) : new Rejected(problem, status);
       const seconds = Number(headers.get('retry-after') ?? 1) || 1;
       await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(seconds, 1), WAIT_SECONDS_MAX) * 1_000));
     }

@@ -1,11 +1,12 @@
 // Compares the responses of a service with its lines: only this shows a service with right lines and wrong views.
 import type { ChamberState } from '../../../projections/chamber.ts';
+import { outcomeOf } from '../../../projections/outcome.ts';
 import { allocationsView, chamberView, ideaViews } from '../../../projections/views.ts';
 import type { Millis } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import { UnusableInput } from '../line/input.ts';
 import { differences } from '../report/findings.ts';
-import type { AuditedService, JsonResponse } from './service-reader.ts';
+import { type AuditedService, type JsonResponse, Rejected } from './service-reader.ts';
 
 const ATTEMPTS_MAX = 5;
 
@@ -17,7 +18,7 @@ export async function compareViews(audit: ChamberAudit, service: AuditedService,
     try {
       for await (const line of service.lines(chamberId, before)) await audit.take(line);
     } catch (error) {
-      const problem = `the service returns no lines after the last one: ${messageOf(error)}`;
+      const problem = `the service returns no lines after the last one: ${problemOf(error).message}`;
       audit.findings.judge('views', [], problem);
     }
     if (audit.lineCount === before) return compare(audit, responses);
@@ -32,31 +33,41 @@ type Response = Responses['chamber'];
 async function readResponses(service: AuditedService, chamberPath: string, state: ChamberState | null) {
   const read = async (path: string, expected?: object | null) => {
     const { length } = JSON.stringify(expected ?? null);
-    return { path, json: await service.readView(path, length).catch(messageOf) };
+    return { path, json: await service.readView(path, length).catch(problemOf) };
   };
   const now = Date.now();
-  const [chamber, ideas, allocations, preview] = await Promise.all([
+  const outcome = state && outcomeOf(state, now);
+  const [chamber, ideas, allocations, preview, settled] = await Promise.all([
     read(chamberPath, state && chamberView(state, now)),
     read(`${chamberPath}/ideas`, state && ideaViews(state)),
     read(`${chamberPath}/allocations`, state && allocationsView(state, Number.POSITIVE_INFINITY)),
     read(`${chamberPath}/merkle-preview`),
+    outcome && 'view' in outcome ? read(`${chamberPath}/outcome`, outcome.view) : undefined,
   ]);
-  return { chamber, ideas, allocations, preview };
+  return { chamber, ideas, allocations, preview, settled };
 }
 
 /** Rethrows anything but a response that is not the one due. */
-function messageOf(error: unknown): string {
-  if (error instanceof UnusableInput) return error.message;
+function problemOf(error: unknown): UnusableInput {
+  if (error instanceof UnusableInput) return error;
   throw error;
 }
 
-function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview }: Responses): void {
+const NOT_FOUND = 404;
+
+/** A service of an earlier release has the chamber, and no such path. */
+function isOfEarlierRelease({ json }: Response): boolean {
+  return json instanceof Rejected && json.status === NOT_FOUND;
+}
+
+function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview, settled }: Responses): void {
   const { findings, moves } = audit;
   const { state, lostEventId } = audit.decisions;
   // A service's time never falls: after its clock was set back it is ahead of the Date header, but never behind.
-  const stated = typeof chamber.json === 'string' ? Number.NaN : statedTime(chamber.json.body);
+  const stated = chamber.json instanceof UnusableInput ? Number.NaN : statedTime(chamber.json.body);
   const judge = (name: 'preview' | 'views', { path, json }: Response, viewAt: (now: Millis) => object) => {
-    const differing = typeof json === 'string' ? [json] : leastDifferences(viewAt, { state, stated }, json);
+    const differing =
+      json instanceof UnusableInput ? [json.message] : leastDifferences(viewAt, { state, stated }, json);
     const problem = `GET ${path} does not match the lines: ${differing.join(', ')}`;
     findings.judge(name, [], differing.length > 0 && problem);
   };
@@ -69,6 +80,10 @@ function compare(audit: ChamberAudit, { chamber, ideas, allocations, preview }: 
   judge('views', chamber, (now) => chamberView(state, now));
   judge('views', ideas, () => ideaViews(state));
   judge('views', allocations, (now) => allocationsView(state, now));
+  const outcome = outcomeOf(state, Date.now());
+  if (settled !== undefined && 'view' in outcome && !isOfEarlierRelease(settled)) {
+    judge('views', settled, () => outcome.view);
+  }
 }
 
 const STEP_MILLIS = 250;

@@ -1,0 +1,116 @@
+// What a chamber came to, for whoever pays, plots or quotes it afterwards (GET /chambers/:id/outcome): a pure function of its lines.
+// Everybody who has the lines makes the same text, byte for byte.
+import { canonicalJson } from '../src/vocabulary/json.ts';
+import { BPS_TOTAL, type Hex, type Millis, toTimestamp } from '../src/vocabulary/values.ts';
+import { graduates, tallies } from './allocations.ts';
+import type { ChamberState, Seat } from './chamber.ts';
+import { isClosed, phaseAt } from './phase.ts';
+import { type Committed, deploymentOf, isDeployed } from './settlement.ts';
+
+export interface OutcomeView {
+  readonly chamberId: number;
+  readonly name: string;
+  readonly topic: string | null;
+  readonly createdBy: string;
+  /** In turn order. What lines of an earlier release do not say is null. */
+  readonly members: readonly OutcomeMember[];
+  /** By slot. */
+  readonly ideas: readonly OutcomeIdea[];
+  /** What the members who revealed gave to no idea. */
+  readonly abstainedBps: number;
+  /** How many members committed an allocation, and how many of them revealed it. */
+  readonly committed: number;
+  readonly revealed: number;
+  readonly merkleRoot: Hex;
+  readonly committedTxHash: Hex;
+  /** The time of the block that holds the root. */
+  readonly endedAt: string;
+  /** The event that settled the chamber. */
+  readonly lastEventId: number;
+}
+
+export interface OutcomeMember extends Seat {
+  readonly did: string;
+}
+
+export interface OutcomeIdea {
+  readonly ideaId: string;
+  readonly ticker: string;
+  readonly name: string;
+  readonly proposer: string;
+  readonly backers: number;
+  readonly totalBps: number;
+  readonly graduated: boolean;
+  readonly tokenAddress: string | null;
+  /** Why a graduate has no token. */
+  readonly failure: string | null;
+}
+
+/** The outcome, or what it waits for: the object of a sentence. */
+export type Outcome = { readonly view: OutcomeView } | { readonly waitsFor: string };
+
+/** Once there is a view it stays as it is. `now` is for those words alone. */
+export function outcomeOf(state: ChamberState, now: Millis): Outcome {
+  const { committed } = state.settlement;
+  if (committed === null) return { waitsFor: untilCommitted(state, now) };
+  const graduated = new Set(graduates(state).map(({ ideaId }) => ideaId));
+  const pending = state.ideas.filter(
+    ({ ideaId }) => graduated.has(ideaId) && deploymentOf(state.settlement, ideaId).outcome === null,
+  );
+  if (pending.length > 0) return { waitsFor: `the deployment of ${listed(pending)}` };
+  return { view: viewOf(state, committed, graduated) };
+}
+
+/** Canonical JSON (RFC 8785): the bytes that service, client and auditor agree on. */
+export function outcomeText(view: OutcomeView): string {
+  return canonicalJson(view);
+}
+
+function untilCommitted(state: ChamberState, now: Millis): string {
+  if (isClosed(state, now)) return 'its root on the chain';
+  const latest = toTimestamp(state.ends.allocateRevealDeadline);
+  return `the end of the reveals, at ${latest} at the latest (it is in ${phaseAt(state, now)})`;
+}
+
+const NAMED_MAX = 5;
+
+function listed(ideas: readonly { readonly ticker: string }[]): string {
+  const names = ideas.slice(0, NAMED_MAX).map(({ ticker }) => ticker);
+  const more = ideas.length - names.length;
+  return more === 0 ? names.join(', ') : `${names.join(', ')} and ${more} more`;
+}
+
+function viewOf(state: ChamberState, committed: Committed, graduated: ReadonlySet<string>): OutcomeView {
+  const byIdea = tallies(state);
+  const ideas = state.ideas.map(({ ideaId, ticker, name, creatorDid }): OutcomeIdea => {
+    const { backers = 0, totalBps = 0 } = byIdea.get(ideaId) ?? {};
+    const { outcome } = deploymentOf(state.settlement, ideaId);
+    return {
+      ideaId,
+      ticker,
+      name,
+      proposer: creatorDid,
+      backers,
+      totalBps,
+      graduated: graduated.has(ideaId),
+      tokenAddress: isDeployed(outcome) ? outcome.tokenAddress : null,
+      failure: outcome === null || isDeployed(outcome) ? null : outcome.reason,
+    };
+  });
+  const givenBps = ideas.reduce((sum, { totalBps }) => sum + totalBps, 0);
+  return {
+    chamberId: state.chamberId,
+    name: state.name,
+    topic: state.topic,
+    createdBy: state.creatorDid,
+    members: state.members.map((did, turnOrder) => ({ did, ...(state.seats[turnOrder] as Seat) })),
+    ideas,
+    abstainedBps: BPS_TOTAL * state.reveals.size - givenBps,
+    committed: state.commitments.size,
+    revealed: state.reveals.size,
+    merkleRoot: committed.merkleRoot,
+    committedTxHash: committed.txHash,
+    endedAt: committed.committedAt,
+    lastEventId: state.settlement.lastResultEventId ?? state.lastEventId,
+  };
+}

@@ -1,0 +1,50 @@
+// `chambers outcome`: what a chamber came to, as a table for people, or in the bytes of the service.
+import { type OutcomeView, outcomeText } from '../../projections/outcome.ts';
+import { paint } from '../process/terminal.ts';
+import { BPS_TOTAL } from '../vocabulary/values.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
+import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
+import { forumOf } from './environment.ts';
+import { shortAgent } from './narrate.ts';
+import { members, printBytes, table } from './output.ts';
+import { toChamberId } from './values.ts';
+
+export const outcomeCommand: CommandSpec = {
+  name: 'outcome',
+  summary: 'Shows what a chamber came to: allocations, graduates, tokens, root',
+  args: CHAMBER_ARGUMENT,
+  options: URL_OPTION,
+  examples: ['outcome 1', 'outcome 1 --json > outcome-1.json'],
+  run: outcome,
+};
+
+async function outcome(input: Input): Promise<void> {
+  const view = await forumOf(input).outcome(toChamberId(input.args[0]));
+  if (input.isJson) printBytes(outcomeText(view));
+  else console.log(forPeople(view).join('\n'));
+}
+
+function forPeople(view: OutcomeView): readonly string[] {
+  const { chamberId, name, committed, revealed, abstainedBps, merkleRoot, committedTxHash, endedAt } = view;
+  const share = (bps: number) => (revealed === 0 ? '–' : `${((100 * bps) / (BPS_TOTAL * revealed)).toFixed(1)} %`);
+  const ideas = view.ideas.map(({ ideaId, ticker, backers, totalBps, name, ...idea }) => [
+    ideaId,
+    ticker,
+    backers,
+    totalBps,
+    share(totalBps),
+    idea.tokenAddress ?? (idea.graduated ? `none: ${idea.failure}` : null),
+    name,
+  ]);
+  const seats = view.members.map(({ did, label, wallet }, turn) => [turn, label ?? shortAgent(did), did, wallet]);
+  return [
+    paint('bold', visibleLine(`Chamber ${chamberId}: ${name}`)),
+    `${committed} of ${view.members.length} members committed, ${revealed} revealed`,
+    '',
+    ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'SHARE', 'TOKEN', 'NAME'], ideas, 'No ideas.'),
+    '',
+    ...table(['TURN', 'MEMBER', 'DID', 'WALLET'], seats, 'No members.'),
+    '',
+    ...members({ abstainedBps, merkleRoot, committedTxHash, endedAt }),
+  ];
+}

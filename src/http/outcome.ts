@@ -1,0 +1,109 @@
+// GET /chambers/:id/outcome (extension): what a chamber came to, in the bytes that everybody can make from its lines.
+import { hash as hashOf } from 'node:crypto';
+import * as v from 'valibot';
+import { type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
+import * as sample from '../moves/samples.ts';
+import { IMMUTABLE } from '../vocabulary/endpoint.ts';
+import { ForumError } from '../vocabulary/errors.ts';
+import { address, count, did, hash, id, ideaId, timestamp } from '../vocabulary/schemas.ts';
+import { JSON_HEADERS } from './response.ts';
+import { type Route, readRoute } from './route.ts';
+
+const outcome: v.GenericSchema<OutcomeView> = v.strictObject({
+  chamberId: id,
+  name: v.string(),
+  topic: v.pipe(v.nullable(v.string()), v.description('what the chamber was about')),
+  createdBy: did,
+  members: v.pipe(
+    v.array(
+      v.strictObject({
+        did,
+        label: v.nullable(v.string()),
+        wallet: v.nullable(address),
+        walletProven: v.nullable(v.boolean()),
+      }),
+    ),
+    v.description('in turn order, as they joined; null: the lines do not say it'),
+  ),
+  ideas: v.pipe(
+    v.array(
+      v.strictObject({
+        ideaId,
+        ticker: v.string(),
+        name: v.string(),
+        proposer: did,
+        backers: v.pipe(count, v.description('members who revealed bps > 0 for it')),
+        totalBps: v.pipe(count, v.description('sum of the bps that members revealed for it')),
+        graduated: v.boolean(),
+        tokenAddress: v.pipe(v.nullable(address), v.description('null without a token')),
+        failure: v.pipe(v.nullable(v.string()), v.description('why a graduate has no token')),
+      }),
+    ),
+    v.description('by slot'),
+  ),
+  abstainedBps: v.pipe(v.number(), v.integer(), v.description('10000 × revealed − the sum of all totalBps')),
+  committed: v.pipe(count, v.description('members who committed an allocation')),
+  revealed: v.pipe(count, v.description('members who revealed it')),
+  merkleRoot: hash('root over the moves of the chamber'),
+  committedTxHash: hash('transaction that committed the root'),
+  endedAt: v.pipe(timestamp, v.description('time of its block')),
+  lastEventId: v.pipe(id, v.description('the event that settled the chamber')),
+});
+
+export const outcomeRoutes: readonly Route[] = [
+  readRoute({
+    path: '/chambers/:id/outcome',
+    operationId: 'getOutcome',
+    tag: 'Chambers',
+    summary: 'What a chamber came to: allocations, graduates, tokens, root',
+    description:
+      'Canonical JSON (RFC 8785), a function of the chamber’s lines alone: `chambers audit LINES --outcome` prints the same bytes. Until the root is on the chain and each graduate has its token or a failure, 409 says what it waits for; then it never changes.',
+    returns: 'The outcome.',
+    headers: ['Log-Id', 'Cache-Control', 'ETag'],
+    name: 'Outcome',
+    schema: outcome,
+    example: {
+      chamberId: sample.CHAMBER_ID,
+      name: 'Weather desk',
+      topic: null,
+      createdBy: sample.ALICE,
+      members: [{ did: sample.ALICE, label: 'Ada', wallet: sample.WALLET, walletProven: true }],
+      ideas: [
+        {
+          ideaId: 'idea-1',
+          ticker: sample.IDEA.ticker,
+          name: sample.IDEA.name,
+          proposer: sample.ALICE,
+          backers: 1,
+          totalBps: 6000,
+          graduated: true,
+          tokenAddress: sample.TOKEN,
+          failure: null,
+        },
+      ],
+      abstainedBps: 4000,
+      committed: 1,
+      revealed: 1,
+      merkleRoot: sample.ROOT,
+      committedTxHash: sample.TX_HASH,
+      endedAt: '2030-01-01T12:50:03.000Z',
+      lastEventId: 13,
+    },
+    errors: ['FORUM_ERR_CONFLICT'],
+    handle: async ({ forum, bodies }, c) => {
+      const { state } = await forum.findChamber(c.req.param('id'));
+      const { chamberId, settlement } = state;
+      const body = await bodies.body(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
+        const outcome = outcomeOf(state, forum.now());
+        if ('view' in outcome) return outcomeText(outcome.view);
+        throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${chamberId} waits for ${outcome.waitsFor}`);
+      });
+      const headers = {
+        'Log-Id': forum.store.log.logId,
+        'Cache-Control': IMMUTABLE,
+        ETag: `W/"${hashOf('sha256', body, 'base64url')}"`,
+      };
+      return new Response(body, { headers: { ...JSON_HEADERS, ...headers } });
+    },
+  }),
+];
