@@ -1,14 +1,8 @@
 // A chamber's state as a fold of its events: immutable, and derived from the lines alone.
 import { type ChamberEvent, isMove, type MoveEvent } from '../src/vocabulary/events.ts';
 import { unreachable } from '../src/vocabulary/unreachable.ts';
-import {
-  type Admission,
-  type Allocation,
-  DEADLINES,
-  type DeadlineName,
-  type Hex,
-  type Millis,
-} from '../src/vocabulary/values.ts';
+import { type Allocation, DEADLINES, type DeadlineName, type Hex, type Millis } from '../src/vocabulary/values.ts';
+import type { AdmissionState } from './admission.ts';
 import { endsAfter, type PaceState } from './pace.ts';
 import { afterPass, afterSpeech, NO_TURNS, type Turns } from './phase.ts';
 import { evolveSettlement, NOT_SETTLED } from './settlement.ts';
@@ -36,14 +30,10 @@ export interface Seat {
   readonly walletProven: boolean | null;
 }
 
-export interface ChamberState extends PaceState {
+export interface ChamberState extends PaceState, AdmissionState {
   readonly name: string;
-  readonly creatorDid: string;
   readonly minBackersForGraduation: number;
   readonly topic: string | null;
-  /** Who may join, with the agents that were added; null: everybody. */
-  readonly admission: Admission | null;
-  /** In turn order, as `members`. */
   readonly seats: readonly Seat[];
   /** By slot, which starts at 1. */
   readonly ideas: readonly Idea[];
@@ -115,6 +105,7 @@ function advance(state: ChamberState, event: Exclude<ChamberEvent, Created>): Ch
     minBackersForGraduation: state.minBackersForGraduation,
     topic: state.topic,
     admission: state.admission,
+    tokenChain: state.tokenChain,
     maxMembers: state.maxMembers,
     turnSeconds: state.turnSeconds,
     rounds: state.rounds,
@@ -142,7 +133,7 @@ type Joined = Extract<MoveEvent, { type: 'chamber.joined' }>['payload'];
 
 function created(event: Created): ChamberState {
   const { name, minBackersForGraduation, turnSeconds, topic = null, maxMembers = null } = event.payload;
-  const { rounds = null, movesPerTurn = null, admission = null } = event.payload;
+  const { rounds = null, movesPerTurn = null, admission = null, token = null } = event.payload;
   const millis = DEADLINES.map((deadline) => [deadline, Date.parse(event.payload.deadlines[deadline])]);
   const deadlines = Object.fromEntries(millis) as Record<DeadlineName, Millis>;
   return {
@@ -155,6 +146,7 @@ function created(event: Created): ChamberState {
     minBackersForGraduation,
     topic,
     admission,
+    tokenChain: token,
     maxMembers,
     turnSeconds,
     rounds,

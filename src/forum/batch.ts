@@ -4,6 +4,7 @@ import type { StreamId } from '../log/stream-id.ts';
 import type { SeenEvent } from '../moves/seen.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import type { Hex } from '../vocabulary/values.ts';
+import type { ChainReading } from './chain-readings.ts';
 import type { Command } from './commands.ts';
 import type { State } from './staging.ts';
 import type { Streams } from './streams.ts';
@@ -34,6 +35,8 @@ export interface PendingCommand {
   readonly seen: SeenEvent | undefined;
   /** The leaf that the log has for that event, null for none; undefined before it was read. */
   seenLeaf: Hex | null | undefined;
+  /** What the chain answered to the question of its decision. */
+  reading: ChainReading | undefined;
   /** How often it was decided on a head that another process had passed. */
   conflicts: number;
   /** It has taken from its agent's rate. */

@@ -2,6 +2,7 @@
 // states were heads, and whether the signature was new, is for the append to say.
 import type { AccountState } from '../../projections/account.ts';
 import { rootOf } from '../crypto/merkle.ts';
+import type { ReadChain } from '../moves/chain-question.ts';
 import { changePersonality } from '../moves/change-personality.ts';
 import { createChamber } from '../moves/create-chamber.ts';
 import { type ChamberLimits, decidePayload, parseBody } from '../moves/move.ts';
@@ -23,6 +24,7 @@ import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import { type Millis, type PinnedKeys, SIGNATURE_AGES, toHex } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
+import { readChainFor } from './chain-readings.ts';
 import {
   agentNotFound,
   basisPassed,
@@ -93,7 +95,7 @@ export class Decisions {
 
   /**
    * The event that answers the command, staged, or none when it changes nothing; or the error that rejects it, a ForumError unless the
-   * service has a defect, with nothing staged.
+   * service has a defect, with nothing staged. NeedsChain is no response: the chain has to be asked first.
    */
   decide(pending: PendingCommand, batch: CommitBatch, now: Millis): Outcome {
     const { command } = pending;
@@ -101,16 +103,17 @@ export class Decisions {
     try {
       if (command.operation === 'record') return { pending, event: recordFact(command, batch, now) };
       this.#requireAllowed(pending, command, { batch, now });
+      const readChain = readChainFor(pending);
       let event: ForumEvent | null;
       if (command.operation === 'createChamber') {
         const openChambers = pending.openChambers?.count ?? 0;
-        event = create(command, batch, { openChambers, serviceKeys: pinnedKeys?.(now), limits, now });
+        event = create(command, batch, { openChambers, serviceKeys: pinnedKeys?.(now), limits, now, readChain });
       } else if (command.operation === 'register') event = registerAgent(command, batch, this.#proofTime(now));
       else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
       else if (command.operation === 'retire') event = retireAgent(command, batch, now);
       else if (command.operation === 'retireByWallet')
         event = retireAgentByWallet(command, batch, this.#proofTime(now));
-      else event = decideMove(command, batch, { limits, now, pending });
+      else event = decideMove(command, batch, { limits, now, readChain, pending });
       if (pending.signature !== null) batch.accepted.set(pending.signature, event);
       return { pending, event };
     } catch (error) {
@@ -189,12 +192,18 @@ function requireActiveFor(command: AgentCommand, state: AccountState): void {
 interface MoveContext {
   readonly limits: ChamberLimits;
   readonly now: Millis;
+  readonly readChain: ReadChain;
 }
 
 function decideMove(
   { operation, chamberId, body, caller }: MoveCommand,
   batch: CommitBatch,
-  { limits, now: decidedAt, pending: { seen, seenLeaf = null } }: MoveContext & { readonly pending: PendingCommand },
+  {
+    limits,
+    now: decidedAt,
+    readChain,
+    pending: { seen, seenLeaf = null },
+  }: MoveContext & { readonly pending: PendingCommand },
 ): ForumEvent {
   const chamber = chamberId === undefined ? undefined : (batch.states.get(chamberId) as Chamber | null);
   if (chamberId === undefined || !chamber) throw chamberNotFound();
@@ -203,7 +212,7 @@ function decideMove(
   const { state: account } = batch.states.get(caller.did) as Account;
   const now = Math.max(decidedAt, account.lastAt);
   const { state, headHash } = chamber;
-  const context = { state, did: caller.did, account, now, limits };
+  const context = { state, did: caller.did, account, now, limits, readChain };
   const leaf = seen?.eventId === state.lastEventId ? headHash : seenLeaf;
   const payload = decideAfterHistory(() => decidePayload(move, parsed, context), seen, leaf);
   const fact = { type: move.event, payload };

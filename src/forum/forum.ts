@@ -5,6 +5,7 @@ import type { ChamberItemView } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
+import type { ChainReader } from '../moves/chain-question.ts';
 import type { SignatureAges } from '../moves/rules.ts';
 import { parseId } from '../vocabulary/parameters.ts';
 import { type Hex, type Millis, type Phase, toHex } from '../vocabulary/values.ts';
@@ -75,6 +76,11 @@ export class Forum {
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
   submit<C extends Command>(command: C): Promise<EventOf<C>> {
     return this.#pipeline.submit(command) as Promise<EventOf<C>>;
+  }
+
+  /** Rules that need a chain ask this one; without one they can't be set. */
+  useChain(reader: ChainReader): void {
+    this.#pipeline.useChain(reader);
   }
 
   /** Rejects new commands with FORUM_ERR_UNAVAILABLE; resolves when those accepted are on disk and answered. */

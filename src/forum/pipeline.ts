@@ -23,16 +23,20 @@
 //     event changes it, so it is read once.
 //  8. An agent's creations are prepared one after another, each after the one before has its response, and its open chambers are counted
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
+//  9. A command whose decision needs the chain leaves the batch with nothing staged, is looked up (5), and is decided again with what the
+//     chain answered. So no batch waits for a chain, a retry costs it no call, and what is written was decided on heads as in 3.
 import { leafHash } from '../crypto/merkle.ts';
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
+import type { ChainReader } from '../moves/chain-question.ts';
 import { seenIn } from '../moves/seen.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Millis, toHex } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
+import { ChainReadings, NeedsChain } from './chain-readings.ts';
 import { type AccountCommand, basisPassed, type Command } from './commands.ts';
 import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
@@ -84,6 +88,7 @@ export class Pipeline {
   #open: CommitBatch;
   #running: Promise<void> | undefined;
   readonly #creations: Creations;
+  #chain = new ChainReadings();
   readonly #gathering = new Gathering();
   #closing: Promise<void> | undefined;
   /** Once it is closed: called when a command may have been the last one. */
@@ -99,6 +104,11 @@ export class Pipeline {
     this.#open = new CommitBatch(options.streams);
   }
 
+  /** Rules that need a chain ask this one; without one they can't be set. */
+  useChain(reader: ChainReader): void {
+    this.#chain = new ChainReadings(reader);
+  }
+
   /** Resolves with the event once it is on disk; rejects with ForumError. A signature in the log returns its first event. */
   submit(command: Command): Promise<ForumEvent | null> {
     const { promise, resolve, reject } = Promise.withResolvers<ForumEvent | null>();
@@ -111,7 +121,14 @@ export class Pipeline {
       const streams: StreamId[] = did === null ? [] : [did];
       if ('chamberId' in command && command.chamberId !== undefined) streams.push(command.chamberId);
       const seen = 'chamberId' in command && 'body' in command ? seenIn(command.body.json) : undefined;
-      const state = { isNew: false, isHeld: false, openChambers: undefined, conflicts: 0, isCounted: false };
+      const state = {
+        isNew: false,
+        isHeld: false,
+        openChambers: undefined,
+        reading: undefined,
+        conflicts: 0,
+        isCounted: false,
+      };
       this.#decide({
         command,
         signature,
@@ -145,9 +162,11 @@ export class Pipeline {
     const isPrepared = command.operation !== 'createChamber' || this.#creations.isCurrent(pending.openChambers, batch);
     if (twin !== undefined) outcomes.push({ pending, event: twin });
     else if (isKnown) return void this.#lookUps.add(pending).then(() => this.#onLeft?.());
-    else if (isPrepared && batch.take(streams) && knowsSeen(pending, batch))
-      outcomes.push(this.#decisions.decide(pending, batch, this.#options.now()));
-    else return void this.#prepare(pending);
+    else if (isPrepared && batch.take(streams) && knowsSeen(pending, batch)) {
+      const outcome = this.#decisions.decide(pending, batch, this.#options.now());
+      if (outcome.error instanceof NeedsChain) return void this.#readChain(pending, outcome.error);
+      outcomes.push(outcome);
+    } else return void this.#prepare(pending);
     if (outcomes.at(-1)?.event === null) batch.confirm(pending);
     this.#running ??= this.#run();
     this.#gathering.noteSize(outcomes.length);
@@ -189,6 +208,24 @@ export class Pipeline {
     if (seen === undefined || chamberId === undefined || pending.seenLeaf !== undefined) return;
     const { ndjson } = await this.#store.log.readPage(chamberId, seen.eventId - 1, 1);
     pending.seenLeaf = ndjson.length === 0 ? null : toHex(leafHash(ndjson.subarray(0, -1)));
+  }
+
+  /** A retry gets its first response before the chain is asked. */
+  async #readChain(pending: PendingCommand, { question }: NeedsChain): Promise<void> {
+    const { signature } = pending;
+    this.#preparing++;
+    try {
+      const found = signature === null ? undefined : await this.#store.log.find([signature]);
+      const line = found?.get(signature ?? '');
+      if (line !== undefined) return this.#respondFromLog(pending, line);
+      pending.reading = await this.#chain.read(question);
+      this.#decide(pending);
+    } catch (error) {
+      pending.reject(error);
+    } finally {
+      this.#preparing--;
+      this.#onLeft?.();
+    }
   }
 
   /** Group commit: one batch after another, for as long as there are commands. */

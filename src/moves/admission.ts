@@ -1,15 +1,24 @@
 // The rules by which a chamber decides who takes part: as they are sent at its creation, and as a join is judged by them.
 import * as v from 'valibot';
-import { toSentence, unmetRules } from '../../projections/admission.ts';
+import {
+  needsProvenWallet,
+  seatOfWallet,
+  tokenRemedy,
+  type UnmetRule,
+  unmetRules,
+} from '../../projections/admission.ts';
 import { parseDid } from '../crypto/did-key.ts';
 import { ForumError } from '../vocabulary/errors.ts';
-import { did, exactly } from '../vocabulary/schemas.ts';
-import type { Admission } from '../vocabulary/values.ts';
+import type { MovePayloads } from '../vocabulary/events.ts';
+import { address, count, did, exactly, hash, id, walletAddress } from '../vocabulary/schemas.ts';
+import type { Admission, BlockReference } from '../vocabulary/values.ts';
+import type { ReadChain } from './chain-question.ts';
 import type { DecisionContext } from './move.ts';
 
 const LISTED_AT_CREATION_MAX = 256;
 /** With those that the creator adds. */
 export const LISTED_MAX = 1_024;
+const BALANCE_MAX = 2n ** 256n - 1n;
 
 const DID_MESSAGE = 'must be a did:key of an Ed25519 key';
 export const sentDid = v.pipe(
@@ -17,6 +26,18 @@ export const sentDid = v.pipe(
   v.check((text) => parseDid(text) !== undefined, DID_MESSAGE),
   v.description('did:key of an Ed25519 public key'),
 );
+
+const BALANCE_MESSAGE = 'must be an integer from 1 to 2^256 - 1, as a number or as a string of decimal digits';
+const sentBalance = v.pipe(
+  v.union([v.number(BALANCE_MESSAGE), v.string(BALANCE_MESSAGE)], BALANCE_MESSAGE),
+  v.check(isBalance, BALANCE_MESSAGE),
+  v.transform(String),
+);
+
+function isBalance(sent: number | string): boolean {
+  const isExact = typeof sent === 'string' ? /^[1-9]\d{0,77}$/.test(sent) : Number.isSafeInteger(sent) && sent > 0;
+  return isExact && BigInt(sent) <= BALANCE_MAX;
+}
 
 export const sentAdmission = v.pipe(
   exactly({
@@ -28,17 +49,95 @@ export const sentAdmission = v.pipe(
         v.description('only these agents may join; the creator adds more in LOBBY'),
       ),
     ),
+    provenWallets: v.exactOptional(
+      v.pipe(
+        v.literal(true, 'must be true, or left out'),
+        v.description('only agents with a proven wallet may join, one for each wallet'),
+      ),
+    ),
+    token: v.exactOptional(
+      v.pipe(
+        exactly({
+          address: walletAddress,
+          minBalance: sentBalance,
+          at: v.optional(v.picklist(['join', 'creation'], 'must be join or creation'), 'join'),
+        }),
+        v.description('the proven wallet must hold so much of an ERC-20 or ERC-721 of the service’s chain'),
+      ),
+    ),
   }),
   v.description('who may join: all rules given must hold'),
 );
 
+const decimal = v.pipe(v.string(), v.regex(/^(0|[1-9]\d{0,77})$/), v.description('decimal integer'));
+
 /** In events and views. */
-export const admission: v.GenericSchema<Admission> = v.strictObject({ dids: v.exactOptional(v.array(did)) });
+export const admission: v.GenericSchema<Admission> = v.strictObject({
+  dids: v.exactOptional(v.array(did)),
+  provenWallets: v.exactOptional(v.literal(true)),
+  token: v.exactOptional(v.strictObject({ address, minBalance: decimal, at: v.picklist(['join', 'creation']) })),
+});
+
+const block = { blockNumber: count, blockHash: hash('of the block') };
+
+/** In `chamber.created`: the chain of the token and, where the balances of the creation count, their block. */
+export const tokenChain = v.strictObject({
+  chainId: id,
+  blockNumber: v.exactOptional(block.blockNumber),
+  blockHash: v.exactOptional(block.blockHash),
+});
+
+/** In `chamber.joined`: what the wallet held, and in which block. */
+export const tokenBalance = v.strictObject({ ...block, balance: decimal });
 
 /** Throws FORUM_ERR_ADMISSION, whose detail names each rule that failed and what would satisfy it. */
-export function requireAdmission({ state, did }: DecisionContext): void {
+export function requireAdmission({ state, did, account }: DecisionContext): void {
   if (state.admission === null) return;
-  const unmet = unmetRules(state, { did });
+  const unmet = unmetRules(state, { did, walletProven: account.walletProven });
   if (unmet.length === 0) return;
-  throw new ForumError('FORUM_ERR_ADMISSION', toSentence(unmet), { failedRules: unmet.map(({ rule }) => rule) });
+  const { token } = state.admission;
+  const isTokenAskedLast = token !== undefined && unmet.every(({ rule }) => rule !== 'token');
+  const next = isTokenAskedLast ? `; token, asked last: ${tokenRemedy(state, token)}` : '';
+  throw notAdmitted(unmet, next);
+}
+
+function notAdmitted(unmet: readonly UnmetRule[], next = ''): ForumError {
+  const detail = unmet.map(({ rule, remedy }) => `${rule}: ${remedy}`).join('; ') + next;
+  return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules: unmet.map(({ rule }) => rule) });
+}
+
+/** Where wallets are proven, each has one seat; throws FORUM_ERR_CONFLICT. */
+export function requireFreeWallet({ state, account }: DecisionContext): void {
+  if (!needsProvenWallet(state.admission)) return;
+  const seat = seatOfWallet(state, account.walletAddress);
+  if (seat === undefined) return;
+  const detail = `the wallet ${account.walletAddress} already has a seat in chamber ${state.chamberId}: ${seat}`;
+  throw new ForumError('FORUM_ERR_CONFLICT', detail);
+}
+
+/** What a join records of the token, in a chamber with such a rule; throws FORUM_ERR_ADMISSION. The chain is asked last. */
+export function tokenHeld({ state, account, readChain }: DecisionContext): MovePayloads['chamber.joined']['token'] {
+  const rule = state.admission?.token;
+  if (rule === undefined || state.tokenChain === null) return undefined;
+  const { chainId, blockNumber, blockHash } = state.tokenChain;
+  const block = blockNumber === undefined || blockHash === undefined ? null : { blockNumber, blockHash };
+  const question = { kind: 'balance', chainId, token: rule.address, wallet: account.walletAddress, block } as const;
+  const { balance, ...read } = readChain<'balance'>(question);
+  if (BigInt(balance) >= BigInt(rule.minBalance)) return { ...(block ?? read), balance };
+  const remedy = `${account.walletAddress} holds ${balance} in block ${read.blockNumber}: ${tokenRemedy(state, rule)}`;
+  throw notAdmitted([{ rule: 'token', remedy }]);
+}
+
+/** What a creation records of the token's chain, if a rule asks for a token. */
+export function chainOfToken(
+  admission: Admission | undefined,
+  readChain: ReadChain,
+): MovePayloads['chamber.created']['token'] {
+  const rule = admission?.token;
+  if (rule === undefined) return undefined;
+  const { chainId, ...block }: BlockReference & { chainId: number } = readChain<'contract'>({
+    kind: 'contract',
+    address: rule.address,
+  });
+  return rule.at === 'creation' ? { chainId, ...block } : { chainId };
 }

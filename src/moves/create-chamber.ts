@@ -3,7 +3,8 @@ import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { MovePayloads } from '../vocabulary/events.ts';
 import { characters, deadlines, exactly, id, integer, NAME_CHARS_MAX, sentTimestamp } from '../vocabulary/schemas.ts';
 import { DEADLINES, type Deadlines, type Millis, type PinnedKeys, toTimestamp } from '../vocabulary/values.ts';
-import { admission, sentAdmission } from './admission.ts';
+import { admission, chainOfToken, sentAdmission, tokenChain } from './admission.ts';
+import type { ReadChain } from './chain-question.ts';
 import { accountEventId, type ChamberLimits, type DecidingAccount, defineMove } from './move.ts';
 import * as sample from './samples.ts';
 
@@ -21,6 +22,7 @@ export interface CreationContext {
   /** The service's keys now; in an audit, as recorded. */
   readonly serviceKeys?: PinnedKeys | undefined;
   readonly limits: ChamberLimits;
+  readonly readChain: ReadChain;
 }
 
 /** base64url of a SHA-256. */
@@ -68,6 +70,7 @@ export const createChamber = defineMove({
       ),
     ),
     admission: v.exactOptional(admission),
+    token: v.exactOptional(tokenChain),
     accountEventId,
   }),
   response: v.strictObject({
@@ -105,6 +108,7 @@ export const createChamber = defineMove({
         `you have reached the limit of ${openChambersPerDidMax} open chambers`,
       );
     }
+    const token = chainOfToken(admission, context.readChain);
     const optional = {
       ...(topic !== undefined && { topic }),
       ...(maxMembers !== undefined && { maxMembers }),
@@ -112,6 +116,7 @@ export const createChamber = defineMove({
       ...(movesPerTurn !== undefined && { movesPerTurn }),
       ...(context.serviceKeys !== undefined && { serviceKeys: context.serviceKeys }),
       ...(admission !== undefined && { admission }),
+      ...(token !== undefined && { token }),
     };
     return { name, deadlines, minBackersForGraduation, turnSeconds, ...optional };
   },

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, count, label } from '../vocabulary/schemas.ts';
-import { requireAdmission } from './admission.ts';
+import { requireAdmission, requireFreeWallet, tokenBalance, tokenHeld } from './admission.ts';
 import { accountEventId, type DecidingAccount, defineMove } from './move.ts';
 import { requirePhase } from './rules.ts';
 import * as sample from './samples.ts';
@@ -20,6 +20,7 @@ export const join = defineMove({
     walletAddress: v.exactOptional(v.pipe(address, v.description("the member's wallet at that time"))),
     walletProven: v.exactOptional(v.pipe(v.boolean(), v.description('whether its holder has shown to own the wallet'))),
     label: v.exactOptional(label),
+    token: v.exactOptional(tokenBalance),
     accountEventId,
   }),
   response: v.strictObject({
@@ -37,7 +38,9 @@ export const join = defineMove({
     if (state.members.length >= Math.min(limits.membersMax, state.maxMembers ?? limits.membersMax)) {
       throw new ForumError('FORUM_ERR_CONFLICT', `the chamber is full: it has ${state.members.length} members`);
     }
-    return { turnOrder: state.members.length, ...seatOf(account) };
+    requireFreeWallet(context);
+    const token = tokenHeld(context);
+    return { turnOrder: state.members.length, ...seatOf(account), ...(token && { token }) };
   },
   answer: ({ payload }) => ({ ok: true, turnOrder: payload.turnOrder }),
   impliedBody: () => ({}),

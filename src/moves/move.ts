@@ -7,6 +7,7 @@ import type { AccountPayloads, MovePayloads } from '../vocabulary/events.ts';
 import { requireExactNumbers } from '../vocabulary/json.ts';
 import { id } from '../vocabulary/schemas.ts';
 import type { JsonValue, Millis } from '../vocabulary/values.ts';
+import type { ReadChain } from './chain-question.ts';
 
 type Payloads = AccountPayloads & MovePayloads;
 
@@ -112,6 +113,7 @@ export interface DecisionContext {
   readonly account: DecidingAccount;
   readonly now: Millis;
   readonly limits: ChamberLimits;
+  readonly readChain: ReadChain;
 }
 
 /** The payload of an accepted move: what the slice decides, and the account line that the decision read. */
@@ -119,7 +121,7 @@ export function decidePayload<
   Type extends keyof MovePayloads,
   Body,
   Context extends { readonly account: DecidingAccount },
->(move: Move<Type, Body, Context>, body: Body, context: Context): MovePayloads[Type] {
+>(move: Move<Type, Body, Context>, body: Body, context: NoInfer<Context>): MovePayloads[Type] {
   return { ...move.decide(body, context), accountEventId: context.account.lastEventId };
 }
 

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { seatWallet } from '../../projections/admission.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, characters, id, ideaId, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { accountEventId, defineMove } from './move.ts';
@@ -34,7 +35,12 @@ export const propose = defineMove({
     name: v.pipe(v.string(), v.minLength(1), v.maxLength(NAME_CHARS_MAX)),
     ticker: v.pipe(v.string(), v.regex(TICKER)),
     description: v.pipe(v.string(), v.maxLength(TEXT_CHARS_MAX)),
-    creatorWallet: v.pipe(address, v.description("the proposer's wallet at that time: the creator in deployIdea")),
+    creatorWallet: v.pipe(
+      address,
+      v.description(
+        "the creator in deployIdea: the proposer's wallet at that time, or that of its seat where seats are of proven wallets",
+      ),
+    ),
     accountEventId,
   }),
   response: v.strictObject({ ideaId, ticker: v.string() }),
@@ -42,7 +48,7 @@ export const propose = defineMove({
   decide({ seen: _, ...body }, context) {
     requireTurn(context, 'PROPOSAL');
     requireMoveLeft(context);
-    const { state, account, limits } = context;
+    const { state, did, account, limits } = context;
     const ticker = body.ticker.toLowerCase();
     for (const idea of state.ideas) {
       if (idea.ticker.toLowerCase() !== ticker) continue;
@@ -56,7 +62,7 @@ export const propose = defineMove({
     }
     const slot = state.ideas.length + 1;
     const assigned = { ideaId: `idea-${slot}`, slot };
-    return { ...body, ...assigned, creatorWallet: account.walletAddress };
+    return { ...body, ...assigned, creatorWallet: seatWallet(state, did) ?? account.walletAddress };
   },
   answer: ({ payload }) => ({ ideaId: payload.ideaId, ticker: payload.ticker }),
   impliedBody: ({ name, ticker, description }) => ({ name, ticker, description }),

@@ -44,7 +44,8 @@ export function decideAfterHistory<Payload>(
     requireHistory(seen, leaf);
     return payload;
   } catch (error) {
-    if (error instanceof ForumError && error.code === 'FORUM_ERR_CONFLICT') requireHistory(seen, leaf);
+    // A question to the chain is no error yet, and is asked last.
+    if (!(error instanceof ForumError) || error.code === 'FORUM_ERR_CONFLICT') requireHistory(seen, leaf);
     throw error;
   }
 }

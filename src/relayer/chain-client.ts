@@ -100,6 +100,12 @@ export function readCall(rpc: Rpc, call: Call): Promise<Hex> {
   return ask(rpc, hex, ['eth_call', toParameter(call), 'latest']);
 }
 
+/** A call in the state after a block, with this much gas at most (EIP-1898). A block that is not in the chain any more is rejected. */
+export function readCallAt(rpc: Rpc, { gas, ...call }: Call & { readonly gas: bigint }, blockHash: Hex): Promise<Hex> {
+  const parameter = { ...toParameter(call), gas: toQuantity(gas) };
+  return ask(rpc, hex, ['eth_call', parameter, { blockHash, requireCanonical: true }]);
+}
+
 /** The gas that the call would take. */
 export function readGas(rpc: Rpc, call: Call): Promise<bigint> {
   return ask(rpc, quantity, ['eth_estimateGas', toParameter(call)]);

@@ -11,6 +11,7 @@ import { type DevChain, startDevChain } from '../relayer/dev-chain.ts';
 import { probeChain } from '../relayer/identity.ts';
 import { readQuorumSettings } from '../relayer/quorum-settings.ts';
 import { Relayer } from '../relayer/relayer.ts';
+import { TokenReader } from '../relayer/token-reader.ts';
 import { openAccount } from '../relayer/transactions.ts';
 import type { Hex } from '../vocabulary/values.ts';
 
@@ -54,12 +55,15 @@ async function openRelayer(
 ): Promise<ChainLink> {
   const config = await requireChain(wanted, forum);
   const lease = forum.store.nodes?.lease('relayer') ?? SOLE_LEASE;
+  const reader = new TokenReader({ rpcUrl: config.rpcUrl, chainId: config.chainId });
+  forum.useChain(reader);
   const relayer = new Relayer({ config, forum: relayerForum(forum, lease), logger });
   relayer.start();
   return {
     name: `${devChain === undefined ? '' : 'development chain '}${config.chainId ?? 'not known yet'}`,
     status: () => statusOf(relayer, config, devChain),
     stop: async () => {
+      reader.close();
       await relayer.stop();
       await lease.release();
       await devChain?.stop();

@@ -1,7 +1,17 @@
 // The event record, which is the unit of everything: its canonical line is stored, streamed, exported and hashed as it is.
 import { canonicalJson } from './json.ts';
 import type { ServicePayloads } from './service-payloads.ts';
-import type { Admission, Allocation, Deadlines, Hex, JsonObject, Personality, PinnedKeys, Rounds } from './values.ts';
+import type {
+  Admission,
+  Allocation,
+  BlockReference,
+  Deadlines,
+  Hex,
+  JsonObject,
+  Personality,
+  PinnedKeys,
+  Rounds,
+} from './values.ts';
 
 /** The evidence of a signed command, exactly as received (RFC 9421, RFC 9530). */
 export interface RequestEvidence {
@@ -54,6 +64,8 @@ interface MoveContents {
     /** Absent in events of earlier releases. */
     readonly serviceKeys?: PinnedKeys | undefined;
     readonly admission?: Admission;
+    /** With `admission.token`: its chain and, where the balances of the creation count, their block. */
+    readonly token?: { readonly chainId: number } & Partial<BlockReference>;
   };
   /** What the account said at that time is absent in events of earlier releases, the label also where there was none. */
   'chamber.joined': {
@@ -61,6 +73,8 @@ interface MoveContents {
     readonly walletAddress?: string;
     readonly walletProven?: boolean;
     readonly label?: string;
+    /** With `admission.token`: what the wallet held, as a decimal integer, and in which block. */
+    readonly token?: BlockReference & { readonly balance: string };
   };
   /** The creator has added `did` to the agents that may join. */
   'chamber.admitted': { readonly did: string };

@@ -46,12 +46,31 @@ export type Deadlines = Readonly<Record<DeadlineName, string>>;
 /** How many turns each member has in the phases that have turns; such a chamber ends phases early. */
 export type Rounds = { readonly proposal: number; readonly debate: number };
 
+/** A block of the service's chain. */
+export interface BlockReference {
+  readonly blockNumber: number;
+  readonly blockHash: Hex;
+}
+
 /** Who may join a chamber: all rules that are given must hold; one that is not given does not restrict. */
 export type Admission = {
   /** Only these agents may join; the creator adds more while the chamber is in LOBBY. */
   readonly dids?: readonly string[];
+  /** Only agents with a proven wallet may join, and each wallet has one seat. */
+  readonly provenWallets?: true;
+  /** The proven wallet must hold so much of a token; implies provenWallets. */
+  readonly token?: TokenRule;
 };
-export const ADMISSION_RULES = ['dids'] as const satisfies readonly (keyof Admission)[];
+export type TokenRule = {
+  /** Of an ERC-20 or ERC-721 contract. */
+  readonly address: string;
+  /** A decimal integer of at most 256 bits. */
+  readonly minBalance: string;
+  /** The block that counts: the newest one of the join, or of the chamber's creation. */
+  readonly at: 'join' | 'creation';
+};
+
+export const ADMISSION_RULES = ['dids', 'provenWallets', 'token'] as const satisfies readonly (keyof Admission)[];
 export type AdmissionRule = (typeof ADMISSION_RULES)[number];
 
 export interface Personality {

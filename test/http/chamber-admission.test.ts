@@ -1,9 +1,10 @@
 // Who may join a chamber, over HTTP on a real log: from a refusal to a seat.
 import { describe, expect, it } from 'vitest';
-import { openChamber } from '../kit/chambers.ts';
+import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { TestService } from '../kit/test-service.ts';
+import { type Prepared, TestService } from '../kit/test-service.ts';
+import { agentWith, provenRegistration, walletOf } from '../kit/wallets.ts';
 
 describe('a chamber with a list of agents', () => {
   it('is shown with its rules, and others with none', async () => {
@@ -45,5 +46,109 @@ describe('a chamber with a list of agents', () => {
     });
     await service.must('POST', `/chambers/${id}/admit`, { by: ann, body: { did: bob.did } });
     await service.must('POST', `/chambers/${id}/join`, { by: bob });
+  });
+});
+
+describe('a chamber of proven wallets', () => {
+  const RULES = { admission: { provenWallets: true } };
+  const NOT_PROVEN = { status: 403, body: { error: 'FORUM_ERR_ADMISSION', failedRules: ['provenWallets'] } };
+
+  it('admits an agent whose wallet is proven, and records it', async () => {
+    const service = new TestService();
+    const ann = await agentWith(service, walletOf(1));
+    const id = await openChamber(service, [ann], RULES);
+    expect(await service.must('GET', `/chambers/${id}`)).toMatchObject({ admission: { provenWallets: true } });
+    const [, joined] = await service.events(id);
+    expect(joined).toMatchObject({ payload: { walletAddress: walletOf(1).address, walletProven: true } });
+  });
+
+  it.each<readonly [string, (service: TestService, by: Signer) => Promise<void>]>([
+    ['missing', async () => {}],
+    [
+      'by another wallet',
+      async (service, by) => {
+        const body = { ...(await provenRegistration(service, by, walletOf(1))), walletAddress: walletOf(2).address };
+        expect(await service.request('POST', '/register', { by, body })).toMatchObject({ status: 400 });
+      },
+    ],
+    [
+      'for another agent',
+      async (service, by) => {
+        const { walletSignature, issuedAt } = await provenRegistration(service, new Signer(), walletOf(1));
+        const body = { ...(await provenRegistration(service, by, walletOf(1))), walletSignature, issuedAt };
+        expect(await service.request('POST', '/register', { by, body })).toMatchObject({ status: 400 });
+      },
+    ],
+    [
+      'of a wallet that was replaced without a proof',
+      async (service, by) => {
+        const { walletSignature: _, issuedAt: _at, ...body } = await provenRegistration(service, by, walletOf(1));
+        await service.must('POST', '/register', { by, body: await provenRegistration(service, by, walletOf(1)) });
+        await service.must('POST', '/register', { by, body: { ...body, walletAddress: walletOf(2).address } });
+      },
+    ],
+  ])('rejects an agent whose proof is %s, and says what to do', async (_what, prepare) => {
+    const service = new TestService();
+    const [ann, bob] = [await agentWith(service, walletOf(7)), await service.agent()];
+    const id = await openChamber(service, [ann], RULES);
+    await prepare(service, bob);
+    const refused = await service.request('POST', `/chambers/${id}/join`, { by: bob });
+    expect(refused).toMatchObject(NOT_PROVEN);
+    expect(refused.body.detail).toMatch(/sign POST \/register again with walletSignature and issuedAt/);
+    await service.must('POST', '/register', { by: bob, body: await provenRegistration(service, bob, walletOf(1)) });
+    await service.must('POST', `/chambers/${id}/join`, { by: bob });
+  });
+
+  it('gives 41 keys of one wallet one seat, in whatever order they come', async () => {
+    const service = new TestService();
+    const keys: Signer[] = [];
+    for (let index = 0; index < 41; index++) keys.push(await agentWith(service, walletOf(1)));
+    const id = await openChamber(service, [], RULES);
+    const joins = keys.map((by) => service.prepare('POST', `/chambers/${id}/join`, { by }));
+    const answers = await Promise.all(joins.map((join) => service.send(join)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(new Set(refused.map(({ status, body }) => `${status} ${body.error}`))).toEqual(
+      new Set(['409 FORUM_ERR_CONFLICT']),
+    );
+    expect(refused[0]?.body.detail).toContain(walletOf(1).address);
+    const seat = answers.findIndex(({ status }) => status === 200);
+    expect(await service.send(joins[seat] as Prepared)).toMatchObject({ status: 200, body: { turnOrder: 0 } });
+  });
+
+  it('proposes for the wallet of the seat, whatever wallet its agent has later', async () => {
+    const service = new TestService();
+    const ann = await agentWith(service, walletOf(1));
+    const [id, open] = [await openChamber(service, [ann], RULES), await openChamber(service, [ann])];
+    await service.must('POST', '/register', { by: ann, body: await provenRegistration(service, ann, walletOf(2)) });
+    await enterPhase(service, id, 'PROPOSAL');
+    for (const [chamber, wallet] of [
+      [id, walletOf(1)],
+      [open, walletOf(2)],
+    ] as const) {
+      await service.must('POST', `/chambers/${chamber}/propose`, { by: ann, body: { name: 'Idea', ticker: 'ABC' } });
+      expect((await service.events(chamber)).at(-1)).toMatchObject({ payload: { creatorWallet: wallet.address } });
+    }
+  });
+
+  it('names every rule that fails in one answer, and the check of duplicates comes last', async () => {
+    const service = new TestService();
+    const [ann, bob] = [await agentWith(service, walletOf(1)), await service.agent()];
+    const id = await openChamber(service, [ann], { admission: { dids: [ann.did], provenWallets: true } });
+    const refused = await service.request('POST', `/chambers/${id}/join`, { by: bob });
+    expect(refused.body).toMatchObject({ error: 'FORUM_ERR_ADMISSION', failedRules: ['dids', 'provenWallets'] });
+    expect(refused.body.detail).toMatch(/^dids: .*; provenWallets: /);
+    expect(await service.request('POST', `/chambers/${id}/join`, { by: ann })).toMatchObject({ status: 409 });
+  });
+});
+
+it('without a chain no chamber has a rule about a token', async () => {
+  const service = new TestService();
+  const by = await service.agent();
+  const token = { address: walletOf(1).address, minBalance: 1 };
+  const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { token } };
+  expect(await service.request('POST', '/chambers', { by, body })).toMatchObject({
+    status: 400,
+    body: { error: 'FORUM_ERR_VALIDATION', detail: 'admission.token: this service has no chain' },
   });
 });

@@ -1,6 +1,7 @@
 // given(what is in the log).when(a command at a time).gives(the fact) or .refuses(code, detail): decisions without a service.
 import { expect, onTestFinished } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
+import type { ReadChain } from '../../src/moves/chain-question.ts';
 import { type ChamberLimits, type DecidingAccount, decidePayload, parseBody } from '../../src/moves/move.ts';
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../src/moves/registry.ts';
 import { type ErrorCode, ForumError } from '../../src/vocabulary/errors.ts';
@@ -23,6 +24,8 @@ export interface Attempt {
   readonly by: string;
   readonly limits?: Partial<ChamberLimits>;
   readonly account?: Partial<DecidingAccount>;
+  /** Answers what the decision asks the chain; by default it asks nothing. */
+  readonly readChain?: ReadChain;
 }
 
 /** Events as the log numbers them, from chamber.created on. */
@@ -42,7 +45,7 @@ export function fold(past: readonly BriefEvent[]): ChamberState {
 export function given(...past: readonly BriefEvent[]) {
   const state = fold(past);
   return {
-    when({ operation, body }: ChamberCommand, { at, by, limits, account }: Attempt) {
+    when({ operation, body }: ChamberCommand, { at, by, limits, account, readChain }: Attempt) {
       const move: AnyChamberMove = chamberMoves[operation];
       const context = {
         state,
@@ -50,6 +53,7 @@ export function given(...past: readonly BriefEvent[]) {
         account: { ...accountOf(by), ...account },
         now: at,
         limits: { ...LIMITS, ...limits },
+        readChain: readChain ?? noChain,
       };
       const outcome = outcomeOf(() => ({
         type: move.event,
@@ -75,6 +79,11 @@ export function given(...past: readonly BriefEvent[]) {
     },
   };
 }
+
+/** Of decisions that need no chain. */
+export const noChain: ReadChain = ({ kind }) => {
+  throw new Error(`the decision asks the chain: ${kind}`);
+};
 
 export function outcomeOf<Fact>(decide: () => Fact): Fact | { code: ErrorCode; detail: string } {
   try {

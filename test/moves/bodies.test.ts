@@ -11,6 +11,7 @@ import { DEADLINES_HOURLY } from '../kit/brief-events.ts';
 import { outcomeOf } from '../kit/given.ts';
 
 const CHECKSUMMED = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+const TOKEN = { address: CHECKSUMMED, minBalance: '1', at: 'join' };
 const HASH = `0x${'aB'.repeat(32)}`;
 
 const SLICES = { register, changePersonality, ...moves };
@@ -75,6 +76,8 @@ describe('a field', () => {
     ['createChamber', 'admission', {}],
     ['createChamber', 'admission', { dids: [] }],
     ['createChamber', 'admission', { dids: [ALICE, BOB] }],
+    ['createChamber', 'admission', { dids: [], provenWallets: true, token: TOKEN }],
+    ['createChamber', 'admission', { token: { ...TOKEN, at: 'creation', minBalance: `${2n ** 256n - 1n}` } }],
     ['propose', 'ticker', 'x'.repeat(32)],
     ['propose', 'ticker', '...'],
     ['propose', 'ticker', '.a'],
@@ -192,6 +195,25 @@ describe('a field', () => {
     ['createChamber', { admission: { dids: [BOB, ALICE, BOB] } }, 'admission.dids[2]'],
     ['createChamber', { admission: { dids: Array(257).fill(ALICE) } }, 'admission.dids'],
     ['createChamber', { admission: { dids: null } }, 'admission.dids'],
+    ['createChamber', { admission: { provenWallets: false } }, 'admission.provenWallets'],
+    ['createChamber', { admission: { provenWallets: 1 } }, 'admission.provenWallets'],
+    ['createChamber', { admission: { token: {} } }, 'admission.token.address'],
+    ['createChamber', { admission: { token: { ...TOKEN, address: '0x12' } } }, 'admission.token.address'],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: 0 } } }, 'admission.token.minBalance'],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: -1 } } }, 'admission.token.minBalance'],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: '-1' } } }, 'admission.token.minBalance'],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: 1.5 } } }, 'admission.token.minBalance'],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: '1.5' } } }, 'admission.token.minBalance'],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: '0x5' } } }, 'admission.token.minBalance'],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: '05' } } }, 'admission.token.minBalance'],
+    [
+      'createChamber',
+      { admission: { token: { ...TOKEN, minBalance: `${2n ** 256n}` } } },
+      'admission.token.minBalance',
+    ],
+    ['createChamber', { admission: { token: { ...TOKEN, minBalance: null } } }, 'admission.token.minBalance'],
+    ['createChamber', { admission: { token: { ...TOKEN, at: 'now' } } }, 'admission.token.at'],
+    ['createChamber', { admission: { token: { ...TOKEN, chainId: 1 } } }, 'admission.token'],
     ['createChamber', { admission: { list: [] } }, 'admission'],
     ['createChamber', { admission: null }, 'admission'],
     ['createChamber', { admission: [] }, 'admission'],

@@ -3,13 +3,13 @@ import { createChamber } from '../../src/moves/create-chamber.ts';
 import { decidePayload } from '../../src/moves/move.ts';
 import { ANN, DEADLINES_HOURLY } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
-import { accountOf, LIMITS, outcomeOf } from '../kit/given.ts';
+import { accountOf, LIMITS, noChain, outcomeOf } from '../kit/given.ts';
 
 const BODY = { name: 'Test', ...DEADLINES_HOURLY, minBackersForGraduation: 2 };
 
 function create(changes: Partial<typeof BODY> & { turnSeconds?: number }, { now = START, openChambers = 0 } = {}) {
   const account = { ...accountOf(ANN), lastEventId: 5 };
-  const context = { now, account, openChambers, limits: LIMITS };
+  const context = { now, account, openChambers, limits: LIMITS, readChain: noChain };
   return outcomeOf(() => ({
     type: createChamber.event,
     payload: decidePayload(createChamber, { ...BODY, ...changes }, context),

@@ -61,6 +61,7 @@ describe('a chamber', () => {
       rounds: null,
       movesPerTurn: null,
       admission: null,
+      tokenChain: null,
       members: [ANN, BOB],
       seats: [NOTHING_SAID, NOTHING_SAID],
       ideas: [

@@ -17,7 +17,7 @@ import {
   passed,
 } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
-import { accountOf, type BriefEvent, given, HOURS, LIMITS, outcomeOf } from '../kit/given.ts';
+import { accountOf, type BriefEvent, given, HOURS, LIMITS, noChain, outcomeOf } from '../kit/given.ts';
 
 const TURN = 60_000;
 /** When the creator starts. */
@@ -94,7 +94,7 @@ describe('the creation of a chamber with a pace', () => {
   const rounds = { proposal: 1, debate: 100 };
 
   function create(changes: Readonly<Record<string, JsonValue>>) {
-    const context = { now: START, account: accountOf(ANN), openChambers: 0, limits: LIMITS };
+    const context = { now: START, account: accountOf(ANN), openChambers: 0, limits: LIMITS, readChain: noChain };
     return outcomeOf(() =>
       decidePayload(createChamber, parseBody(createChamber, { json: { ...sent, ...changes } }), context),
     );

@@ -47,11 +47,12 @@ export class AccountReferences implements Iterable<AccountReference> {
     return this.#references.values();
   }
 
-  take(event: MoveEvent, eventId: number): void {
+  /** A proposal by a seat of a wallet holds the wallet of the seat, not the one of its account line. */
+  take(event: MoveEvent, eventId: number, { isWalletOfSeat = false } = {}): void {
     const { type, did, ts } = event;
     const { accountEventId } = event.payload;
     const at = Date.parse(ts);
-    const recorded = recordedIn(event);
+    const recorded = type === 'chamber.proposed' && isWalletOfSeat ? {} : recordedIn(event);
     if (accountEventId !== undefined) {
       this.#firstNaming ??= eventId;
       if (!isOfNamingType(event) || recorded.walletProven !== undefined) this.#firstOfEvery ??= eventId;

@@ -1,4 +1,5 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
+import { seatWallet } from '../../../projections/admission.ts';
 import { type ChamberEvent, isMove, type ServiceEvent } from '../../vocabulary/events.ts';
 import { fromHex } from '../../vocabulary/values.ts';
 import { AccountReferences } from '../account/references.ts';
@@ -153,7 +154,9 @@ export class ChamberAudit {
     if (isMove(event)) {
       if (this.#aside === undefined) await this.#evidence.check(event, eventId, verification);
       if (kind !== 'next') return;
-      this.accountReferences.take(event, eventId);
+      const { state } = this.decisions;
+      const isWalletOfSeat = state !== null && seatWallet(state, event.did) !== undefined;
+      this.accountReferences.take(event, eventId, { isWalletOfSeat });
       if (aside === undefined) this.decisions.check(event, eventId);
       else this.decisions.assume(event, aside);
       if (aside !== undefined && !this.#aside?.leaves.has(eventId)) this.decisions.isTreeKnown = false;

@@ -2,6 +2,7 @@
 // compared with that. The state behind the decisions is folded from what was decided here.
 import { type ChamberState, evolveChamber } from '../../../projections/chamber.ts';
 import { deploymentOf, type Settlement } from '../../../projections/settlement.ts';
+import type { ReadChain } from '../../moves/chain-question.ts';
 import { type CreationContext, createChamber } from '../../moves/create-chamber.ts';
 import { type DecisionContext, decidePayload, type Move, NO_LIMITS, parseBody } from '../../moves/move.ts';
 import { moveOfEvent } from '../../moves/registry.ts';
@@ -125,8 +126,21 @@ function decide(event: MoveEvent, body: unknown, state: ChamberState | null): Mo
   const account = { walletAddress: walletIn(recorded) ?? '', walletProven, label, lastEventId: payload.accountEventId };
   const serviceKeys = 'serviceKeys' in payload ? payload.serviceKeys : undefined;
   const now = Date.parse(event.ts);
-  const context = { state, did, account, serviceKeys, now, limits: NO_LIMITS, openChambers: 0 };
+  const readChain = recordedReading(event);
+  const context: Context = { state, did, account, serviceKeys, now, limits: NO_LIMITS, openChambers: 0, readChain };
   return decidePayload(slices[event.type], body, context);
+}
+
+/** Taken as recorded, and compared with the chain by the check `balances`. */
+function recordedReading({ type, payload }: MoveEvent): ReadChain {
+  return () => {
+    const token = type === 'chamber.created' || type === 'chamber.joined' ? payload.token : undefined;
+    const isOfBlock = type !== 'chamber.created' || payload.admission?.token?.at !== 'creation';
+    if (token === undefined || (!isOfBlock && (token.blockNumber === undefined || token.blockHash === undefined)))
+      throw new ForumError('FORUM_ERR_ADMISSION', 'token: the event does not record what the chain said');
+    // What a line holds is of the kind that its decision asks for, or differs from what is decided.
+    return token as never;
+  };
 }
 
 /** However many transactions a log holds, they take no more time or memory than a few. */

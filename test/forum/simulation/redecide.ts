@@ -9,6 +9,7 @@ import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '..
 import { requireActive, retire } from '../../../src/moves/retire.ts';
 import { type ErrorCode, ForumError } from '../../../src/vocabulary/errors.ts';
 import type { Millis } from '../../../src/vocabulary/values.ts';
+import { noChain } from '../../kit/given.ts';
 import type { AskedCommand } from './history.ts';
 
 export interface Situation {
@@ -52,11 +53,11 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
   }
   if (operation === 'retire') return { is: 'event', payload: retire.decide({}, { state: account }) };
   if (operation === 'createChamber') {
-    const context = { now, account, openChambers, limits };
+    const context = { now, account, openChambers, limits, readChain: noChain };
     return { is: 'event', payload: decidePayload(createChamber, parseBody(createChamber, { json }), context) };
   }
   if (chamber === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
   const move: AnyChamberMove = chamberMoves[operation as ChamberMoveOperation];
-  const context = { state: chamber, did: did as string, account, now, limits };
+  const context = { state: chamber, did: did as string, account, now, limits, readChain: noChain };
   return { is: 'event', payload: decidePayload(move, parseBody(move, { json }), context) };
 }

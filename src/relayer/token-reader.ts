@@ -1,0 +1,128 @@
+// What the chain says to a chamber's rule about a token. Contracts may be hostile and the node slow: gas and time are bounded, and so
+// is the number of questions under way.
+import type { Address, Hex } from 'viem';
+import { Slots } from '../forum/slots.ts';
+import type {
+  BalanceQuestion,
+  ChainAnswer,
+  ChainAnswers,
+  ChainQuestion,
+  ChainReader,
+  ContractQuestion,
+} from '../moves/chain-question.ts';
+import { ForumError, invalid } from '../vocabulary/errors.ts';
+import type { Millis } from '../vocabulary/values.ts';
+import { hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
+import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
+
+/** From the question to its answer, with the time that it waits for others. */
+const ANSWER_MILLIS_MAX: Millis = 5_000;
+const UNDER_WAY_MAX = 32;
+/** Honest tokens take less than a tenth of it. */
+const BALANCE_GAS_MAX = 1_000_000n;
+
+const ZERO_ADDRESS: Address = `0x${'0'.repeat(40)}`;
+/** balanceOf(address), of ERC-20 and ERC-721. */
+const BALANCE_OF = '0x70a08231';
+const WORD_DIGITS = 64;
+
+interface TokenReaderOptions {
+  readonly rpcUrl: string;
+  /** The chain that the service uses; undefined as long as it is not known. */
+  readonly chainId: number | undefined;
+  readonly answerMillisMax?: Millis;
+}
+
+export class TokenReader implements ChainReader {
+  readonly #rpc: Rpc;
+  readonly #chainId: number | undefined;
+  readonly #answerMillisMax: Millis;
+  readonly #slots = new Slots(UNDER_WAY_MAX);
+
+  constructor({ rpcUrl, chainId, answerMillisMax = ANSWER_MILLIS_MAX }: TokenReaderOptions) {
+    this.#rpc = openRpc(rpcUrl, { timeoutMillis: answerMillisMax });
+    this.#chainId = chainId;
+    this.#answerMillisMax = answerMillisMax;
+  }
+
+  /** Questions under way are rejected with FORUM_ERR_UNAVAILABLE. */
+  close(): void {
+    this.#rpc.close();
+  }
+
+  async answer(question: ChainQuestion): Promise<ChainAnswer> {
+    const late = Promise.withResolvers<never>();
+    const problem = `the chain did not respond within ${this.#answerMillisMax / 1000} s`;
+    const timer = setTimeout(() => late.reject(unavailable(problem)), this.#answerMillisMax);
+    try {
+      return await Promise.race([this.#inTurn(question), late.promise]);
+    } catch (error) {
+      throw error instanceof RpcError ? unavailable(error.message) : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #inTurn(question: ChainQuestion): Promise<ChainAnswer> {
+    const slot = this.#slots.open();
+    await slot.take();
+    try {
+      return await (question.kind === 'contract' ? this.#contract(question) : this.#balance(question));
+    } finally {
+      slot.release();
+    }
+  }
+
+  async #contract({ address }: ContractQuestion): Promise<ChainAnswers['contract']> {
+    const [chainId, head, isContract] = await Promise.all([
+      this.#requireChain(this.#chainId),
+      readHead(this.#rpc),
+      hasCode(this.#rpc, address as Address),
+    ]);
+    if (!isContract) throw invalid(`admission.token.address: no contract at ${address} on chain ${chainId}`);
+    return { chainId, blockNumber: head.number, blockHash: head.hash };
+  }
+
+  async #balance({ chainId, token, wallet, block }: BalanceQuestion): Promise<ChainAnswers['balance']> {
+    const known = this.#requireChain(chainId);
+    if (block !== null) {
+      const [balance] = await Promise.all([this.#balanceAt(block.blockHash, token, wallet), known]);
+      return { ...block, balance };
+    }
+    const [{ number: blockNumber, hash: blockHash }] = await Promise.all([readHead(this.#rpc), known]);
+    return { blockNumber, blockHash, balance: await this.#balanceAt(blockHash, token, wallet) };
+  }
+
+  async #requireChain(expected: number | undefined): Promise<number> {
+    const chainId = await readChainId(this.#rpc);
+    if (expected === undefined || chainId === expected) return chainId;
+    throw unavailable(`the RPC serves chain ${chainId}, not ${expected}`);
+  }
+
+  async #balanceAt(blockHash: Hex, token: string, wallet: string): Promise<string> {
+    const data: Hex = `${BALANCE_OF}${wallet.slice('0x'.length).toLowerCase().padStart(WORD_DIGITS, '0')}`;
+    const call = { from: ZERO_ADDRESS, to: token as Address, data, gas: BALANCE_GAS_MAX };
+    const outcome = await orRevert(readCallAt(this.#rpc, call, blockHash)).catch((error: unknown) => {
+      if (isRejection(error) && OUT_OF_GAS.test(error.message))
+        throw hostile(token, `used more than ${BALANCE_GAS_MAX} gas`);
+      throw error;
+    });
+    // Its reason is the contract's own text, which nobody should follow.
+    if ('revertData' in outcome) throw hostile(token, 'reverted');
+    const digits = outcome.result.slice('0x'.length);
+    if (digits.length !== WORD_DIGITS) throw hostile(token, `returned ${digits.length / 2} bytes, not 32`);
+    return BigInt(outcome.result).toString();
+  }
+}
+
+const OUT_OF_GAS = /out ?of ?gas|gas required exceeds|intrinsic gas/i;
+
+/** No wallet meets the rule while the contract does so. */
+function hostile(token: string, problem: string): ForumError {
+  const detail = `token: balanceOf of ${token} fails: ${problem}`;
+  return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules: ['token'] });
+}
+
+function unavailable(problem: string): ForumError {
+  return new ForumError('FORUM_ERR_UNAVAILABLE', `${problem}, retry`, { retryAfterSeconds: 1 });
+}
