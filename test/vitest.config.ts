@@ -34,7 +34,7 @@ const SERVICE = [
 ];
 const CHAIN = [
   'test/{demo,relayer,soak}/**/*.test.ts',
-  'test/audit/{claims,honest,mutations,service}.test.ts',
+  'test/audit/{admission,claims,honest,mutations,service}.test.ts',
   'test/mcp/take-part.test.ts',
   'test/http/{proofs,token-admission}.test.ts',
   'test/page/chain.test.ts',

@@ -166,10 +166,15 @@ async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditR
   return toReport(audit, { source: name, chamberId, logId: source.logId(), diagnosis, now: Date.now(), asksOutcome });
 }
 
+function noChainAsked({ findings, balanceClaims }: ChamberAudit): void {
+  const reason = 'use --rpc and --registry to ask the chain';
+  findings.notEvaluated(reason, 'contract', 'claims');
+  for (const _ of balanceClaims) findings.notEvaluated(reason, 'balances');
+}
+
 /** What asks a chain is loaded only for one: it takes 30 MB. */
 async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: AuditedChain): Promise<void> {
-  if (chain === undefined)
-    return audit.findings.notEvaluated('use --rpc and --registry to ask the chain', 'contract', 'claims');
+  if (chain === undefined) return noChainAsked(audit);
   const { compareChain } = await import('./chain/claims.ts');
   await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
 }

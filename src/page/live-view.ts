@@ -203,7 +203,7 @@ function check({ title, verdict, counts, note }: ShownCheck): Element {
 function chainForm({ chain, audit }: LiveModel): Element {
   const field = (title: string, attributes: Element['attributes']) =>
     h('label', {}, title, h('input', { required: true, autocomplete: 'off', ...attributes }));
-  const results = audit.results.filter(({ name }) => name === 'contract' || name === 'claims');
+  const results = audit.results.filter(({ name }) => name === 'contract' || name === 'claims' || name === 'balances');
   return h(
     'details',
     { class: 'chain', open: chain !== undefined },

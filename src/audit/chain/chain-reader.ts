@@ -2,6 +2,7 @@
 import {
   type Address,
   BaseError,
+  BlockNotFoundError,
   createPublicClient,
   ExecutionRevertedError,
   type Hex,
@@ -11,6 +12,7 @@ import {
   parseEventLogs,
   TransactionNotFoundError,
   TransactionReceiptNotFoundError,
+  zeroAddress,
 } from 'viem';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { limitedFetch, UNLIMITED_BY_VIEM } from '../../reading/response.ts';
@@ -18,6 +20,8 @@ import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import { INPUT_LIMITS, type InputLimits, Unreachable, UnusableInput } from '../line/input.ts';
 import { ABI } from './contracts.ts';
 
+/** What the service gives a call of a token. */
+const READ_GAS = 1_000_000n;
 const NO_ROOT = /^0x0*$/;
 
 /** How a call ended; `unknown` where the RPC does not have the state of that block. */
@@ -118,9 +122,47 @@ export class AuditedChain {
       await this.#client.call({ account: from, to, data, value, gas, blockNumber });
       return 'success';
     } catch (error) {
-      if (isTransport(error)) throw this.#toUnreachable(error);
-      const isReverted = error instanceof BaseError && error.walk((cause) => cause instanceof ExecutionRevertedError);
-      return isReverted ? 'reverted' : 'unknown';
+      return this.#failureOf(error);
+    }
+  }
+
+  #failureOf(error: unknown): Exclude<CallOutcome, 'success'> {
+    if (isTransport(error)) throw this.#toUnreachable(error);
+    const isReverted = error instanceof BaseError && error.walk((cause) => cause instanceof ExecutionRevertedError);
+    return isReverted ? 'reverted' : 'unknown';
+  }
+
+  async chainId(): Promise<number> {
+    try {
+      return await this.#client.getChainId();
+    } catch (error) {
+      throw this.#toUnreachable(error);
+    }
+  }
+
+  /** undefined for a block that the chain does not have. */
+  async blockHash(blockNumber: number): Promise<Hex | undefined> {
+    try {
+      return (await this.#client.getBlock({ blockNumber: BigInt(blockNumber) })).hash;
+    } catch (error) {
+      if (error instanceof BlockNotFoundError) return undefined;
+      throw this.#toUnreachable(error);
+    }
+  }
+
+  /** The result of a call from nobody after that block. */
+  async read({ to, data }: Pick<ChainCall, 'to' | 'data'>, blockNumber: bigint): Promise<Hex | 'reverted' | 'unknown'> {
+    try {
+      const { data: result = '0x' } = await this.#client.call({
+        account: zeroAddress,
+        to,
+        data,
+        blockNumber,
+        gas: READ_GAS,
+      });
+      return result;
+    } catch (error) {
+      return this.#failureOf(error);
     }
   }
 

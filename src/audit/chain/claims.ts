@@ -5,16 +5,18 @@ import type { Idea } from '../../../projections/chamber.ts';
 import { deploymentOf } from '../../../projections/settlement.ts';
 import type { ChamberAudit, Claim } from '../chamber/chamber-audit.ts';
 import { lowerCase } from '../context.ts';
+import { compareBalances } from './balances.ts';
 import { deployCalls } from './calls.ts';
 import type { AuditedChain, ChainCall } from './chain-reader.ts';
 import { ABI, deployData, readCall, readTransaction } from './contracts.ts';
 
 /** An audit, or a part of one with findings of its own. */
-type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'moves' | 'decisions' | 'context'>;
+type Compared = Pick<ChamberAudit, 'findings' | 'claims' | 'balanceClaims' | 'moves' | 'decisions' | 'context'>;
 
 export async function compareChain(audit: Compared, chain: AuditedChain, chamberId?: number): Promise<void> {
   const { findings, claims, context } = audit;
-  if (chamberId === undefined) return findings.notEvaluated('the chamber is unknown', 'contract', 'claims');
+  if (chamberId === undefined) return findings.notEvaluated('the chamber is unknown', 'contract', 'claims', 'balances');
+  await compareBalances(audit, chain);
   await compareRoot(audit, chain, chamberId);
   const comparison = new ClaimComparison(audit, chain, chamberId);
   for (const claim of claims) await comparison.judge(claim);

@@ -1,7 +1,7 @@
 // The audit of one chamber: every line passes through the checks in order, and only what they need of it is kept.
 import { seatWallet } from '../../../projections/admission.ts';
-import { type ChamberEvent, isMove, type ServiceEvent } from '../../vocabulary/events.ts';
-import { fromHex } from '../../vocabulary/values.ts';
+import { type ChamberEvent, isMove, type MoveEvent, type ServiceEvent } from '../../vocabulary/events.ts';
+import { type BlockReference, fromHex } from '../../vocabulary/values.ts';
 import { AccountReferences } from '../account/references.ts';
 import { type AuditContext, auditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
@@ -19,6 +19,15 @@ import { ServiceEventChecks, type ServiceEventOptions } from './service-events.t
 export interface Claim {
   readonly eventId: number;
   readonly event: Extract<ServiceEvent, { type: 'chamber.committed' | 'idea.deployed' | 'idea.deploy_failed' }>;
+}
+
+/** What a join records of the token that members must hold. */
+export interface BalanceClaim extends BlockReference {
+  readonly eventId: number;
+  readonly chainId: number;
+  readonly token: string;
+  readonly wallet: string;
+  readonly balance: string;
 }
 
 /** What an audit takes for granted, to show what else is broken: see verdict.ts. */
@@ -56,6 +65,7 @@ const UNREADABLE_FIRST_MAX = 100;
 export class ChamberAudit {
   readonly findings = new Findings();
   readonly claims: Claim[] = [];
+  readonly balanceClaims: BalanceClaim[] = [];
   readonly accountReferences = new AccountReferences();
   lineCount = 0;
   readonly decisions = new Decisions(this.findings);
@@ -157,6 +167,7 @@ export class ChamberAudit {
       const { state } = this.decisions;
       const isWalletOfSeat = state !== null && seatWallet(state, event.did) !== undefined;
       this.accountReferences.take(event, eventId, { isWalletOfSeat });
+      this.#noteBalance(event, eventId);
       if (aside === undefined) this.decisions.check(event, eventId);
       else this.decisions.assume(event, aside);
       if (aside !== undefined && !this.#aside?.leaves.has(eventId)) this.decisions.isTreeKnown = false;
@@ -168,6 +179,14 @@ export class ChamberAudit {
       if (event.type === 'relay.commit_submitted' || event.type === 'relay.deploy_submitted') return;
       this.claims.push({ event, eventId });
     }
+  }
+
+  #noteBalance({ type, payload }: MoveEvent, eventId: number): void {
+    const { admission, tokenChain } = this.decisions.state ?? {};
+    if (type !== 'chamber.joined' || payload.token === undefined || admission?.token === undefined || !tokenChain)
+      return;
+    const { walletAddress: wallet = '', token } = payload;
+    this.balanceClaims.push({ eventId, chainId: tokenChain.chainId, token: admission.token.address, wallet, ...token });
   }
 
   /** One lost move has the leaf that the line after it holds. */

@@ -24,6 +24,7 @@ const CHECKS = {
   views: 'the views of the service match the lines',
   contract: 'the registry on the chain holds the root',
   claims: 'the chain confirms the commitment and the tokens',
+  balances: 'the chain confirms the balances that members had to hold',
   registration: 'signers are registered with the recorded wallets',
 } as const;
 

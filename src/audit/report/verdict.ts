@@ -45,6 +45,7 @@ const OF_STATE: ReadonlySet<CheckName> = new Set([
   'transactions',
   'root',
   'claims',
+  'balances',
 ]);
 
 export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagnosis> {
@@ -213,6 +214,7 @@ const SENTENCES: Partial<Record<CheckName, string>> = {
   transactions: 'records a transaction that is not the one due',
   root: 'commits another root than that of the moves',
   claims: 'claims what the chain does not confirm',
+  balances: 'records a balance that the wallet did not hold',
 };
 const OUTSIDE: Partial<Record<CheckName, string>> = {
   preview: 'The service’s merkle-preview is not the root of its lines',

@@ -162,12 +162,12 @@ async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain):
     if (!isWalletAddress(registry)) throw new Error('the registry must be an address with a valid checksum');
     const chain = new AuditedChain(rpc, [registry as Hex]);
     await claims.compareChain(
-      { findings, claims: audit.claims, moves, decisions, context },
+      { findings, claims: audit.claims, balanceClaims: audit.balanceClaims, moves, decisions, context },
       chain,
       decisions.state?.chamberId,
     );
   } catch (error) {
-    findings.notEvaluated(messageOf(error), 'contract', 'claims');
+    findings.notEvaluated(messageOf(error), 'contract', 'claims', 'balances');
   }
   onChain = findings;
 }
