@@ -12,6 +12,8 @@ export interface AccountState {
   readonly walletProven: boolean;
   /** Every wallet that ever signed for the key, in lower case: each may retire it. */
   readonly provenWallets: readonly string[];
+  /** Those of them that were contracts. */
+  readonly contractWallets: readonly string[];
   /** Nothing of the key is accepted any more. */
   readonly retirement: Retirement | null;
   readonly personality: Personality;
@@ -76,11 +78,16 @@ export function evolveAccount(state: AccountState | null, event: AccountEvent): 
 function provenWallets(
   state: AccountState | null,
   { walletAddress, walletProof }: AccountPayloads['agent.registered'],
-): Pick<AccountState, 'walletProven' | 'provenWallets'> {
+): Pick<AccountState, 'walletProven' | 'provenWallets' | 'contractWallets'> {
   const wallet = walletAddress.toLowerCase();
-  const { walletProven = false, provenWallets = [] } = state ?? {};
+  const { walletProven = false, provenWallets = [], contractWallets = [] } = state ?? {};
   if (walletProof === undefined) {
-    return { walletProven: walletProven && state?.walletAddress.toLowerCase() === wallet, provenWallets };
+    const isSame = state?.walletAddress.toLowerCase() === wallet;
+    return { walletProven: walletProven && isSame, provenWallets, contractWallets };
   }
-  return { walletProven: true, provenWallets: [...new Set([...provenWallets, wallet])] };
+  return {
+    walletProven: true,
+    provenWallets: [...new Set([...provenWallets, wallet])],
+    contractWallets: walletProof.chainId === undefined ? contractWallets : [...new Set([...contractWallets, wallet])],
+  };
 }

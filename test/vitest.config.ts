@@ -36,7 +36,7 @@ const CHAIN = [
   'test/{demo,relayer,soak}/**/*.test.ts',
   'test/audit/{admission,claims,honest,mutations,service}.test.ts',
   'test/mcp/take-part.test.ts',
-  'test/http/{proofs,token-admission}.test.ts',
+  'test/http/{contract-wallets,proofs,token-admission}.test.ts',
   'test/page/chain.test.ts',
   'test/{journey,quorum}.test.ts',
 ];

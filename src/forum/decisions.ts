@@ -108,11 +108,12 @@ export class Decisions {
       if (command.operation === 'createChamber') {
         const openChambers = pending.openChambers?.count ?? 0;
         event = create(command, batch, { openChambers, serviceKeys: pinnedKeys?.(now), limits, now, readChain });
-      } else if (command.operation === 'register') event = registerAgent(command, batch, this.#proofTime(now));
+      } else if (command.operation === 'register')
+        event = registerAgent(command, batch, { ...this.#proofTime(now), readChain });
       else if (command.operation === 'changePersonality') event = changeAgent(command, batch, now);
       else if (command.operation === 'retire') event = retireAgent(command, batch, now);
       else if (command.operation === 'retireByWallet')
-        event = retireAgentByWallet(command, batch, this.#proofTime(now));
+        event = retireAgentByWallet(command, batch, { ...this.#proofTime(now), readChain });
       else event = decideMove(command, batch, { limits, now, readChain, pending });
       if (pending.signature !== null) batch.accepted.set(pending.signature, event);
       return { pending, event };
@@ -122,7 +123,7 @@ export class Decisions {
   }
 
   /** A wallet's proof is as old as the wall clock says, and auditors compare it with `ts`. */
-  #proofTime(now: Millis): ProofContext {
+  #proofTime(now: Millis): Omit<ProofContext, 'readChain'> {
     return {
       now,
       times: [
@@ -179,6 +180,7 @@ type AgentCommand = Exclude<Command, RecordCommand>;
 interface ProofContext {
   readonly now: Millis;
   readonly times: readonly ProofTime[];
+  readonly readChain: ReadChain;
 }
 
 /** A retirement that is asked for again is answered by its own rule; an unsigned registration that changes nothing is a retry. */
@@ -241,12 +243,12 @@ function create(
 function registerAgent(
   { body, caller, services }: RegisterCommand,
   batch: CommitBatch,
-  { now, times }: ProofContext,
+  { now, times, readChain }: ProofContext,
 ): ForumEvent | null {
   const { did, signature } = caller;
   const account = (batch.states.get(did) ?? undefined) as Account | undefined;
   const { state = null } = account ?? {};
-  const context = { state, isSigned: signature !== null, services };
+  const context = { state, isSigned: signature !== null, services, readChain };
   const parsed = parseRegistration(body, context);
   const registered = registeredDid(parsed);
   if (registered !== did) {
@@ -256,7 +258,7 @@ function registerAgent(
   const claim = proofClaim(parsed, services);
   if (claim !== undefined) for (const time of times) requireFreshProof(claim, time);
   if (state !== null && isUnchanged(parsed, context)) {
-    if (claim !== undefined) requireProof(claim);
+    if (claim !== undefined) requireProof(claim, readChain);
     // This signature is remembered too: the request, sent again after a change, must not undo the change.
     const eventId = state.registrationEventId;
     const unchangedAt = batch.touched.has(did) ? undefined : state.lastEventId;
@@ -285,15 +287,17 @@ function retireAgent({ body, caller }: RetireCommand, batch: CommitBatch, now: M
 function retireAgentByWallet(
   { body, caller, services }: RetireByWalletCommand,
   batch: CommitBatch,
-  { now, times }: ProofContext,
+  { now, times, readChain }: ProofContext,
 ): ForumEvent | null {
   const account = batch.states.get(caller.did) as Account | null;
   if (!account) throw agentNotFound();
   const sent = parseBody(retireByWallet, body);
   if (isRetiredBy(account.state, sent)) return null;
-  const payload = retireByWallet.decide(sent, { state: account.state, services });
-  const claim = retirementClaim(sent, caller.did, services);
-  for (const time of times) requireFreshProof(claim, time);
+  if (account.state.retirement === null) {
+    const claim = retirementClaim(sent, caller.did, services);
+    for (const time of times) requireFreshProof(claim, time);
+  }
+  const payload = retireByWallet.decide(sent, { state: account.state, services, readChain });
   return batch.stage(caller.did, stageAccountEvent(account, { type: retireByWallet.event, payload }, caller, { now }));
 }
 

@@ -4,8 +4,9 @@ import { type AccountView, type AgentView, accountView, agentView } from '../../
 import { agentNotFound } from '../forum/commands.ts';
 import { parseBody } from '../moves/move.ts';
 import { register, registeredDid, unsignedBody } from '../moves/register.ts';
-import { isRetiredBy, retireByWallet } from '../moves/retire.ts';
+import { isContractWallet, isRetiredBy, retireByWallet } from '../moves/retire.ts';
 import * as sample from '../moves/samples.ts';
+import { NO_CONTRACT } from '../moves/wallet-proof.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -59,7 +60,10 @@ const retireByWalletRoute: Route = {
     const account = await forum.account(did);
     if (account === undefined) throw agentNotFound();
     const sent = parseBody(retireByWallet, body);
-    if (!isRetiredBy(account.state, sent)) retireByWallet.decide(sent, { state: account.state, services });
+    const { state } = account;
+    if (!isRetiredBy(state, sent) && !isContractWallet(state, sent.walletAddress)) {
+      retireByWallet.decide(sent, { state, services, readChain: NO_CONTRACT });
+    }
     const caller = { did, request: null, signature: null, times: null };
     const event = await forum.submit({ operation: 'retireByWallet', body, caller, services });
     const { eventId } = event ?? (await forum.account(did))?.state.retirement ?? {};

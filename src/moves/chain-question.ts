@@ -1,6 +1,6 @@
 // What a decision asks the chain, as data. Decisions are pure and wait for nothing: what makes them asks the question outside, and
 // decides again with the answer, which the event then records.
-import type { BlockReference } from '../vocabulary/values.ts';
+import type { BlockReference, Hex } from '../vocabulary/values.ts';
 
 /** Whether a contract is at the address, of a chamber that is created. */
 export interface ContractQuestion {
@@ -18,13 +18,23 @@ export interface BalanceQuestion {
   readonly block: BlockReference | null;
 }
 
-export type ChainQuestion = ContractQuestion | BalanceQuestion;
+/** Whether the wallet, a contract or one that can be deployed, accepts the signature of one of the hashes (EIP-1271, ERC-6492). */
+export interface SignatureQuestion {
+  readonly kind: 'signature';
+  readonly wallet: string;
+  readonly hashes: readonly Hex[];
+  readonly signature: Hex;
+}
+
+export type ChainQuestion = ContractQuestion | BalanceQuestion | SignatureQuestion;
 
 export interface ChainAnswers {
   /** The newest block of the chain, in which the contract is. */
   readonly contract: BlockReference & { readonly chainId: number };
   /** A decimal integer. */
   readonly balance: BlockReference & { readonly balance: string };
+  /** null: none of them, or there is no such contract, or no chain. */
+  readonly signature: (BlockReference & { readonly chainId: number; readonly hash: Hex }) | null;
 }
 
 export type ChainAnswer = ChainAnswers[ChainQuestion['kind']];

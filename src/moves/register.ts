@@ -18,6 +18,7 @@ import {
   walletAddress,
 } from '../vocabulary/schemas.ts';
 import { fromHex, type Hex } from '../vocabulary/values.ts';
+import type { ReadChain } from './chain-question.ts';
 import { type Move, parseBody, type SentBody } from './move.ts';
 import * as sample from './samples.ts';
 import {
@@ -78,6 +79,7 @@ export interface RegisterContext {
   readonly isSigned: boolean;
   /** Origins of the service, for wallet proofs. */
   readonly services: readonly string[];
+  readonly readChain: ReadChain;
 }
 
 /**
@@ -100,7 +102,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
   }) as v.GenericSchema as Move<'agent.registered'>['payload'],
   response: v.strictObject({ did, agentId: v.string() }),
 
-  decide(body, { state, isSigned, services }) {
+  decide(body, { state, isSigned, services, readChain }) {
     const { pubkeyHex, walletAddress, personality, label } = body;
     const did = registeredDid({ pubkeyHex });
     if (state !== null && !isSigned) {
@@ -116,7 +118,7 @@ export const register: Move<'agent.registered', RegisterBody, RegisterContext> =
       walletAddress,
       personality,
       ...(label !== undefined && { label }),
-      ...(claim !== undefined && { walletProof: requireProof(claim) }),
+      ...(claim !== undefined && { walletProof: requireProof(claim, readChain) }),
     };
   },
   answer: ({ did, payload }) => ({ did, agentId: payload.agentId }),
@@ -166,7 +168,7 @@ export function registeredDid({ pubkeyHex }: { readonly pubkeyHex: Hex }): strin
  * The validated body: the e-mail address may be left out only in a signed request of a registered key. What an earlier release
  * accepted may be repeated. Throws FORUM_ERR_VALIDATION.
  */
-export function parseRegistration(sent: SentBody, context: RegisterContext): RegisterBody {
+export function parseRegistration(sent: SentBody, context: Omit<RegisterContext, 'readChain'>): RegisterBody {
   const { state, isSigned } = context;
   if (state !== null) {
     const earlier = v.safeParse(earlierBody, sent.json, { abortPipeEarly: true });
@@ -180,11 +182,14 @@ export function parseRegistration(sent: SentBody, context: RegisterContext): Reg
 /** Whether an unsigned registration only repeats the last one, so that it gets the same response whatever has happened since. */
 export function repeatsRegistration({ json }: SentBody, state: AccountState): boolean {
   const sent = v.safeParse(earlierBody, json, { abortPipeEarly: true });
-  return sent.success && isUnchanged(sent.output, { state, isSigned: false, services: [] });
+  return sent.success && isUnchanged(sent.output, { state, isSigned: false });
 }
 
 /** Only the key's holder may claim a wallet, in a request that is kept whole. */
-function requireProofInPlace(sent: RegisterBody, { state, isSigned, services }: RegisterContext): void {
+function requireProofInPlace(
+  sent: RegisterBody,
+  { state, isSigned, services }: Omit<RegisterContext, 'readChain'>,
+): void {
   const { walletSignature, issuedAt, operatorEmail } = sent;
   if (walletSignature === undefined && issuedAt === undefined) return;
   if (issuedAt === undefined) throw invalid('issuedAt: is required with walletSignature');
@@ -210,7 +215,10 @@ export function proofClaim(sent: RegisterBody, services: readonly string[]): Pro
  * Whether a request only repeats the last registration: it changes nothing in the log. Only public content is compared, so
  * that nobody can test a guess of an e-mail address. The first repetition that may be kept whole is an event all the same.
  */
-export function isUnchanged(sent: RegisterBody, { state, isSigned }: RegisterContext): boolean {
+export function isUnchanged(
+  sent: RegisterBody,
+  { state, isSigned }: Pick<RegisterContext, 'state' | 'isSigned'>,
+): boolean {
   return (
     state !== null &&
     (!isSigned || sent.operatorEmail !== undefined || state.isAttested) &&

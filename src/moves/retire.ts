@@ -5,10 +5,12 @@ import type { AccountState } from '../../projections/account.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { address, exactly, id, walletAddress } from '../vocabulary/schemas.ts';
+import type { ReadChain } from './chain-question.ts';
 import type { Move } from './move.ts';
 import * as sample from './samples.ts';
 import {
   issuedAt,
+  NO_CONTRACT,
   type ProofClaim,
   requireProof,
   sentWalletSignature,
@@ -59,6 +61,7 @@ export interface WalletRetirementContext {
   readonly state: AccountState;
   /** Origins of the service. */
   readonly services: readonly string[];
+  readonly readChain: ReadChain;
 }
 
 /** POST /agents/:did/retire: nobody signs the request, the wallet signs the retirement. */
@@ -71,7 +74,7 @@ export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetir
   payload,
   response,
 
-  decide(sent, { state, services }) {
+  decide(sent, { state, services, readChain }) {
     requireNoRetirement(state);
     const { walletAddress } = sent;
     const claim = retirementClaim(sent, state.did, services);
@@ -81,7 +84,9 @@ export const retireByWallet: Move<'agent.retired', WalletRetirement, WalletRetir
         claim.textFor(services[0] ?? ''),
       );
     }
-    return { by: 'wallet', walletAddress, walletProof: requireProof(claim) };
+    // The chain is asked of contracts only: anybody may send a wrong signature in the name of a wallet.
+    const walletProof = requireProof(claim, isContractWallet(state, walletAddress) ? readChain : NO_CONTRACT);
+    return { by: 'wallet', walletAddress, walletProof };
   },
   answer: ({ eventId }) => ({ eventId }),
   impliedBody: (payload) =>
@@ -118,6 +123,11 @@ export function retirementClaim(sent: WalletRetirement, did: string, services: r
   const { walletAddress, walletSignature: signature, issuedAt } = sent;
   const textFor = (service: string) => retirementText({ did, service, issuedAt });
   return { walletAddress, signature, issuedAt, services, textFor };
+}
+
+/** Whether the wallet was proven as a contract. */
+export function isContractWallet({ contractWallets }: AccountState, walletAddress: string): boolean {
+  return contractWallets.includes(walletAddress.toLowerCase());
 }
 
 /** Whether the wallet's request is the one that retired the key. */

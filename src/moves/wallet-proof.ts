@@ -1,10 +1,11 @@
 // A wallet's signature about a key, in a registration or a retirement: how it is sent, what is kept of it, and whether it is right.
 import * as v from 'valibot';
-import { recoverSigner } from '../crypto/wallet-signature.ts';
+import { personalMessageHash, recoverSigner } from '../crypto/wallet-signature.ts';
 import { type ErrorData, type ForumError, invalid } from '../vocabulary/errors.ts';
 import type { WalletProof } from '../vocabulary/events.ts';
-import { described, hexString, sentDateTime } from '../vocabulary/schemas.ts';
-import { type Hex, instantOf, type Millis, toTimestamp } from '../vocabulary/values.ts';
+import { count, described, hash, hexString, id, sentDateTime } from '../vocabulary/schemas.ts';
+import { type Hex, instantOf, type Millis, toHex, toTimestamp } from '../vocabulary/values.ts';
+import type { ReadChain } from './chain-question.ts';
 import { ageProblem, type SignatureAges } from './rules.ts';
 
 /** Wallets that are contracts may take long signatures. */
@@ -24,6 +25,9 @@ export const walletProof: v.GenericSchema<WalletProof> = v.strictObject({
   signature: described(/^0x([0-9a-fA-F]{2})*$/, 'as sent'),
   issuedAt: v.pipe(v.string(), v.description('as sent')),
   service: v.pipe(v.string(), v.description('the origin of the service that the signed text names')),
+  chainId: v.exactOptional(v.pipe(id, v.description('where the wallet is a contract that accepted the signature'))),
+  blockNumber: v.exactOptional(count),
+  blockHash: v.exactOptional(hash('of the block at whose state it did')),
 });
 
 /** What the request says, and what the service knows. */
@@ -37,8 +41,12 @@ export interface ProofClaim {
   readonly textFor: (service: string) => string;
 }
 
-/** The proof as it is kept. Throws FORUM_ERR_VALIDATION with the text that was expected. */
-export function requireProof({ walletAddress, signature, issuedAt, services, textFor }: ProofClaim): WalletProof {
+/**
+ * The proof as it is kept. Where no private key of the wallet made the signature, the chain is asked, as the wallet may be a contract.
+ * Throws FORUM_ERR_VALIDATION with the text that was expected.
+ */
+export function requireProof(claim: ProofClaim, readChain: ReadChain): WalletProof {
+  const { walletAddress, signature, issuedAt, services, textFor } = claim;
   let problem = 'is by no wallet';
   for (const service of services) {
     const recovered = recoverSigner(textFor(service), signature);
@@ -46,8 +54,16 @@ export function requireProof({ walletAddress, signature, issuedAt, services, tex
       return { signature, issuedAt, service };
     problem = 'problem' in recovered ? recovered.problem : `is not by ${walletAddress} over the expected text`;
   }
-  throw wrongProof(problem, textFor(services[0] ?? ''));
+  const hashes = services.map((service) => toHex(personalMessageHash(textFor(service))));
+  const accepted = readChain({ kind: 'signature', wallet: walletAddress, hashes, signature });
+  if (accepted === null) throw wrongProof(problem, textFor(services[0] ?? ''));
+  const { chainId, blockNumber, blockHash } = accepted;
+  const service = services[hashes.indexOf(accepted.hash)] ?? '';
+  return { signature, issuedAt, service, chainId, blockNumber, blockHash };
 }
+
+/** Where a contract can't have signed. */
+export const NO_CONTRACT = (() => null) as unknown as ReadChain;
 
 export interface ProofTime {
   /** The wall clock. */

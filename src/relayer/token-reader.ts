@@ -1,4 +1,4 @@
-// What the chain says to a chamber's rule about a token. Contracts may be hostile and the node slow: gas and time are bounded, and so
+// What the chain says to a chamber's rule about a token, and about the signature of a wallet that is a contract. Contracts may be hostile and the node slow: gas and time are bounded, and so
 // is the number of questions under way.
 import type { Address, Hex } from 'viem';
 import { Slots } from '../forum/slots.ts';
@@ -9,10 +9,12 @@ import type {
   ChainQuestion,
   ChainReader,
   ContractQuestion,
+  SignatureQuestion,
 } from '../moves/chain-question.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { hasCode, orRevert, readCallAt, readChainId, readHead } from './chain-client.ts';
+import { acceptedHash } from './contract-signature.ts';
 import { isRejection, openRpc, type Rpc, RpcError } from './rpc.ts';
 
 /** From the question to its answer, with the time that it waits for others. */
@@ -67,7 +69,8 @@ export class TokenReader implements ChainReader {
     const slot = this.#slots.open();
     await slot.take();
     try {
-      return await (question.kind === 'contract' ? this.#contract(question) : this.#balance(question));
+      if (question.kind === 'contract') return await this.#contract(question);
+      return await (question.kind === 'balance' ? this.#balance(question) : this.#signature(question));
     } finally {
       slot.release();
     }
@@ -91,6 +94,13 @@ export class TokenReader implements ChainReader {
     }
     const [{ number: blockNumber, hash: blockHash }] = await Promise.all([readHead(this.#rpc), known]);
     return { blockNumber, blockHash, balance: await this.#balanceAt(blockHash, token, wallet) };
+  }
+
+  async #signature({ wallet, hashes, signature }: SignatureQuestion): Promise<ChainAnswers['signature']> {
+    const [chainId, head] = await Promise.all([this.#requireChain(this.#chainId), readHead(this.#rpc)]);
+    const { number: blockNumber, hash: blockHash } = head;
+    const hash = await acceptedHash(this.#rpc, hashes, { wallet, signature, blockHash });
+    return hash === undefined ? null : { chainId, blockNumber, blockHash, hash };
   }
 
   async #requireChain(expected: number | undefined): Promise<number> {

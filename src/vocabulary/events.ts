@@ -31,6 +31,10 @@ export interface WalletProof {
   readonly issuedAt: string;
   /** The origin of the service that the text names. */
   readonly service: string;
+  /** The block at whose state the wallet, a contract, accepted the signature; absent where a private key made it. */
+  readonly chainId?: number;
+  readonly blockNumber?: number;
+  readonly blockHash?: Hex;
 }
 
 export interface AccountPayloads {

@@ -6,7 +6,7 @@ import { isUnchanged, parseRegistration, register as registration } from '../../
 import type { AccountFact } from '../../src/vocabulary/events.ts';
 import { NO_PREVIOUS, toTimestamp } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from '../kit/clock.ts';
-import { outcomeOf } from '../kit/given.ts';
+import { noChain, outcomeOf } from '../kit/given.ts';
 import { Signer } from '../kit/signer.ts';
 
 const { did, pubkeyHex } = new Signer(Buffer.alloc(32, 1));
@@ -35,7 +35,7 @@ function account(...facts: readonly AccountFact[]): AccountState {
 }
 
 function register(body: typeof BODY, { isSigned = false, state = account(REGISTERED) as AccountState | null } = {}) {
-  const context = { state, isSigned, services: [] };
+  const context = { state, isSigned, services: [], readChain: noChain };
   if (isUnchanged(body, context)) return null;
   return outcomeOf(() => ({ type: registration.event, payload: registration.decide(body, context) }));
 }

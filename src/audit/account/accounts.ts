@@ -3,11 +3,12 @@ import { type AccountState, evolveAccount } from '../../../projections/account.t
 import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
 import { parseDid } from '../../crypto/did-key.ts';
 import { type ParsedSignature, SignatureError } from '../../crypto/http-signature.ts';
+import type { ReadChain } from '../../moves/chain-question.ts';
 import { changePersonality } from '../../moves/change-personality.ts';
 import { parseBody } from '../../moves/move.ts';
 import { agentIdOf, register, registeredDid } from '../../moves/register.ts';
 import { retire, retirementClaim } from '../../moves/retire.ts';
-import { requireProof } from '../../moves/wallet-proof.ts';
+import { NO_CONTRACT, requireProof } from '../../moves/wallet-proof.ts';
 import { READ_LIMITS } from '../../reading/limits.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import type { AccountEvent, AccountPayloads, RequestEvidence, WalletProof } from '../../vocabulary/events.ts';
@@ -41,6 +42,8 @@ export class AccountLog {
   problem: string | undefined;
   /** What the caller has to decide. */
   doubt: string | undefined;
+  /** What the lines alone don't show. */
+  contractProof: string | undefined;
   /** About what it takes of the memory: its lines and 1 KB. */
   bytes = 1_000;
   /** The first published line: earlier ones held evidence of an e-mail address. */
@@ -144,7 +147,12 @@ export class AccountLog {
       const sent = parseBody(register, { json });
       if (sent.walletSignature !== undefined && walletProof === undefined)
         return 'lacks the proof of a wallet that its request brought';
-      due = register.decide(sent, { state: null, isSigned: true, services: [walletProof?.service ?? ''] });
+      due = register.decide(sent, {
+        state: null,
+        isSigned: true,
+        services: [walletProof?.service ?? ''],
+        readChain: this.#recordedAnswer(walletProof),
+      });
       const problem = walletProof && this.#problemOfProof(walletProof, event);
       if (problem !== undefined) return problem;
     } else if (this.#state === null) return undefined;
@@ -160,12 +168,23 @@ export class AccountLog {
       return `is a retirement by ${walletAddress}, which was never proven for the key`;
     const { signature: walletSignature, issuedAt, service } = walletProof;
     try {
-      requireProof(retirementClaim({ walletAddress, walletSignature, issuedAt }, this.#did, [service]));
+      const claim = retirementClaim({ walletAddress, walletSignature, issuedAt }, this.#did, [service]);
+      requireProof(claim, this.#recordedAnswer(walletProof));
     } catch (error) {
       if (!(error instanceof ForumError)) throw error;
       return `is a retirement that ${walletAddress} did not sign`;
     }
     return this.#problemOfProof(walletProof, event);
+  }
+
+  /** What a contract has accepted is taken as recorded: only the chain knows. */
+  #recordedAnswer({ chainId, blockNumber, blockHash }: Partial<WalletProof> = {}): ReadChain {
+    if (chainId === undefined || blockNumber === undefined || blockHash === undefined) return NO_CONTRACT;
+    return (question) => {
+      const [hash] = 'hashes' in question ? question.hashes : [];
+      this.contractProof ??= `the wallet of ${this.#did} is a contract: whether it accepted the signature at block ${blockNumber} of chain ${chainId} only the chain shows`;
+      return { chainId, blockNumber, blockHash, hash } as never;
+    };
   }
 
   /** The text names the service, one for which the agent signed its requests, and the time. */

@@ -36,6 +36,7 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
     if (problem !== undefined) findings.judge('registration', [eventId, lastEventId], `event ${eventId}: ${problem}`);
     else if (account?.entries[accountEventId - account.firstEventId]?.isSigned !== true) unsigned.add(did);
     else if (account.doubt !== undefined) findings.undecided('registration', account.doubt);
+    else if (account.contractProof !== undefined) findings.notEvaluated(account.contractProof, 'registration');
     else judgeOrigins(audit, reference, account);
   }
   if (unsigned.size === 0) return;

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { signatureKey } from '../../../src/crypto/http-signature.ts';
 import { parseBody } from '../../../src/moves/move.ts';
 import { register } from '../../../src/moves/register.ts';
+import { NO_CONTRACT } from '../../../src/moves/wallet-proof.ts';
 import type { AccountFact, MoveFact, RequestEvidence } from '../../../src/vocabulary/events.ts';
 import { DEADLINES, type Deadlines, type Millis, toTimestamp } from '../../../src/vocabulary/values.ts';
 import type { Agent } from '../load/agents.ts';
@@ -26,7 +27,7 @@ export function registration({ did, pubkeyHex }: Agent): [AccountFact, Author] {
     personality: { style: 'brief' },
   };
   const command = parseBody(register, { json: body });
-  const payload = register.decide(command, { state: null, isSigned: false, services: [] });
+  const payload = register.decide(command, { state: null, isSigned: false, services: [], readChain: NO_CONTRACT });
   return [
     { type: register.event, payload },
     { did, request: null, signature: null },

@@ -40,7 +40,7 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
   if (operation !== 'retire' && account !== null && !(isRetry && repeatsRegistration({ json }, account)))
     requireActive(account);
   if (operation === 'register') {
-    const context = { state: account, isSigned: signature !== null, services: [] };
+    const context = { state: account, isSigned: signature !== null, services: [], readChain: noChain };
     const parsed = parseRegistration({ json }, context);
     if (isUnchanged(parsed, context)) return { is: 'unchanged' };
     return { is: 'event', payload: register.decide(parsed, context) };

@@ -1,0 +1,170 @@
+// Wallets that are contracts (EIP-1271), or can be deployed as such (ERC-6492), on a real chain.
+import { encodeFunctionData, getAddress, type Hex, serializeErc6492Signature } from 'viem';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
+import { readCall } from '../../src/relayer/chain-client.ts';
+import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
+import { TokenReader } from '../../src/relayer/token-reader.ts';
+import { audit, type Line, parse } from '../audit/forge.ts';
+import { openChamber } from '../kit/chambers.ts';
+import { type Contract, deployContract } from '../kit/contracts.ts';
+import type { Signer } from '../kit/signer.ts';
+import { atEnd } from '../kit/temporary.ts';
+import { registrationOf, TestService } from '../kit/test-service.ts';
+import { proofBy, retirementBy, walletOf } from '../kit/wallets.ts';
+import { type FaultProxy, openFaultProxy } from '../relayer/fault-proxy.ts';
+
+const CHAIN_ID = 31_337;
+const [OWNER, OTHER] = [walletOf(0), walletOf(1)];
+
+let anvil: Anvil;
+let rpc: Rpc;
+let wallet: Contract;
+let factory: Contract;
+
+beforeAll(async () => {
+  anvil = await spawnAnvil([]);
+  rpc = openRpc(anvil.rpcUrl);
+  wallet = await deployContract(rpc, 'admission/ContractWallet', OWNER.address);
+  factory = await deployContract(rpc, 'admission/WalletFactory');
+  return async () => {
+    rpc.close();
+    await anvil.kill();
+  };
+});
+
+async function open({
+  answerMillisMax = 5_000,
+} = {}): Promise<{ service: TestService; proxy: FaultProxy; by: Signer }> {
+  const service = new TestService();
+  const proxy = await openFaultProxy(anvil.rpcUrl);
+  const reader = new TokenReader({ rpcUrl: proxy.url, chainId: CHAIN_ID, answerMillisMax });
+  service.forum.useChain(reader);
+  atEnd(() => {
+    reader.close();
+    proxy.close();
+  });
+  return { service, proxy, by: await service.agent() };
+}
+
+async function bodyOf(service: TestService, by: Signer, address: string, owner = OWNER) {
+  const { operatorEmail: _, ...content } = registrationOf(by);
+  const issuedAt = new Date(service.clock.read()).toISOString();
+  return { ...content, walletAddress: address, ...(await proofBy(owner, by.did, { issuedAt, address: getAddress(address) })) };
+}
+
+async function lastLine(service: TestService, { did }: Signer): Promise<Line> {
+  const { ndjson } = await service.log.readPage(did, 0, 100);
+  return parse(ndjson.toString().trimEnd().split('\n')).at(-1) as Line;
+}
+
+const BLOCK = {
+  chainId: CHAIN_ID,
+  blockNumber: expect.any(Number),
+  blockHash: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+};
+const SALT: Hex = `0x${'07'.repeat(32)}`;
+
+/** The address at which the factory would deploy OWNER's wallet, and the call. */
+async function counterfactual() {
+  const abi = [
+    {
+      type: 'function',
+      stateMutability: 'nonpayable',
+      inputs: [{ type: 'address' }, { type: 'bytes32' }],
+      outputs: [{ type: 'address' }],
+    },
+  ] as const;
+  const call = (name: string) => encodeFunctionData({ abi: [{ ...abi[0], name }], args: [OWNER.address, SALT] });
+  const word = await readCall(rpc, { to: factory.address, data: call('addressOf') });
+  return { address: `0x${word.slice(-40)}`, data: call('deploy') };
+}
+
+describe('a wallet that is a contract', () => {
+  it('proves itself by EIP-1271, and the line names the block', async () => {
+    const { service, by } = await open();
+    const body = await bodyOf(service, by, wallet.address);
+    await service.must('POST', '/register', { by, body });
+    expect(await service.must('GET', '/me', { by })).toMatchObject({ walletProven: true });
+    expect(await lastLine(service, by)).toMatchObject({
+      payload: { walletProof: { signature: body.walletSignature, ...BLOCK } },
+    });
+  });
+
+  it('proves itself before it is deployed, by ERC-6492', async () => {
+    const { service, by } = await open();
+    const { address, data } = await counterfactual();
+    const { walletSignature: signature, ...body } = await bodyOf(service, by, address);
+    const walletSignature = serializeErc6492Signature({ address: factory.address, data, signature });
+    await service.must('POST', '/register', { by, body: { ...body, walletSignature } });
+    expect(await lastLine(service, by)).toMatchObject({
+      payload: { walletProof: { signature: walletSignature, ...BLOCK } },
+    });
+    expect(await rpc.request('eth_getCode', [address, 'latest'])).toBe('0x');
+  });
+
+  it('does not accept what another has signed, nor does an address without code, and the text is shown', async () => {
+    const { service, by } = await open();
+    const { address } = await counterfactual();
+    for (const [body, problem] of [
+      [await bodyOf(service, by, wallet.address, OTHER), `is not by ${wallet.address}`],
+      [await bodyOf(service, by, address), `is not by ${address}`],
+      [await bodyOf(service, by, factory.address), `is not by ${factory.address}`],
+    ] as const) {
+      const { status, body: answer } = await service.request('POST', '/register', { by, body });
+      expect([status, answer.detail]).toEqual([400, expect.stringContaining(problem)]);
+      expect(answer.detail).toContain('Chamber Coordination Service wallet proof\nagent: ');
+    }
+  });
+
+  it('retires the key, and nobody else makes the service ask the chain', async () => {
+    const { service, by, proxy } = await open();
+    await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
+    const issuedAt = new Date(service.clock.read()).toISOString();
+    const path = `/agents/${by.did}/retire`;
+    proxy.requests.length = 0;
+    const theirs = await retirementBy(OTHER, by.did, { issuedAt });
+    expect(await service.request('POST', path, { body: theirs })).toMatchObject({ status: 400 });
+    expect(proxy.requests).toEqual([]);
+    const forged = { ...theirs, walletAddress: wallet.address };
+    expect(await service.request('POST', path, { body: forged })).toMatchObject({ status: 400 });
+    const body = { ...(await retirementBy(OWNER, by.did, { issuedAt })), walletAddress: wallet.address };
+    expect(await service.must('POST', path, { body })).toEqual({ eventId: 3 });
+    expect(await lastLine(service, by)).toMatchObject({ payload: { by: 'wallet', walletProof: BLOCK } });
+    expect(await service.must('POST', path, { body })).toEqual({ eventId: 3 });
+  });
+
+  it('costs an account with a key no call, and waits for a chain that is slow no longer than it may', async () => {
+    const { service, by, proxy } = await open({ answerMillisMax: 200 });
+    await service.must('POST', '/register', { by, body: await bodyOf(service, by, OWNER.address) });
+    expect(proxy.requests).toEqual([]);
+    const frozen = new TestService();
+    const never = { answer: () => new Promise<never>(() => {}) };
+    frozen.forum.useChain(never);
+    const slow = await frozen.agent();
+    void frozen.request('POST', '/register', { by: slow, body: await bodyOf(frozen, slow, wallet.address) });
+    // Nothing else waits for it.
+    await openChamber(frozen, [await frozen.agent()]);
+  });
+
+  it('is left open by an audit of lines alone, and an altered signature is not found there', async () => {
+    const { service, by } = await open();
+    await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
+    await openChamber(service, [by]);
+    const { ndjson } = await service.log.readPage(by.did, 0, 100);
+    const { check } = await audit(`${(await service.lines(1)).join('\n')}\n`, { accounts: ndjson.toString() });
+    expect(check('registration')).toMatchObject({
+      verdict: 'not evaluated',
+      note: expect.stringContaining('only the chain shows'),
+    });
+  });
+});
+
+describe('without a chain', () => {
+  it('a contract cannot prove itself: 400 with the text', async () => {
+    const service = new TestService();
+    const by = await service.agent();
+    const body = await bodyOf(service, by, wallet.address);
+    expect(await service.request('POST', '/register', { by, body })).toMatchObject({ status: 400 });
+  });
+});
