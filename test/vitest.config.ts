@@ -22,7 +22,7 @@ const LONG = [
 const SERVICE = [
   'test/audit/{accepted,cost,hostile}.test.ts',
   'test/{cli,deploy,durability,hostile,packages,stream,verifier}/**/*.test.ts',
-  'test/client/{agent,browser,cost,events,examples,exchange,hostile,python,todo,turns}.test.ts',
+  'test/client/{agent,browser,cost,events,examples,exchange,hostile,python,receipts,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests,read-gate,signing-proxy,todo-streams}.test.ts',
   'test/page/{browser,hostile,paced,verify,waiting}.test.ts',

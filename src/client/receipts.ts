@@ -97,9 +97,11 @@ export class ReceiptKeeper {
           takesSeen: isKnown && Array.isArray(features) && features.includes('seen'),
         };
       },
-      () => {
+      (error: unknown) => {
         this.#asked = undefined;
-        return { logId: '', takesSeen: false };
+        // Where it does not respond, the move would find no response either.
+        if (error instanceof ClientError && !error.retryable) return { logId: '', takesSeen: false };
+        throw error;
       },
     );
     return this.#asked;

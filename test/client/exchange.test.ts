@@ -17,6 +17,7 @@ describe('a lost response', () => {
   it('is requested again with the same bytes, and the move is made once', async () => {
     const bodies: RequestInit[] = [];
     const losing = async (url: string, init: RequestInit) => {
+      if (init.method === 'GET') return fetch(url, init);
       bodies.push(init);
       const response = await fetch(url, init);
       if (bodies.length % 2 === 1) throw new TypeError('the connection was cut');

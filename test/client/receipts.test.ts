@@ -1,0 +1,181 @@
+// Receipts and `seen` in the client: asked for, verified, kept, and sent, without a line of the agent's program.
+import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Agent, ForumClient, type KeptReceipt } from '../../src/client/index.ts';
+import type { PublishedKey } from '../../src/keys/service-keys.ts';
+import { AdvancedClock } from '../kit/clock.ts';
+import { openService } from '../kit/open-service.ts';
+import { isValidReceipt } from '../kit/receipts.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { type LiveService, newChamber, openLiveService, PHASE_MILLIS, REGISTRATION } from './live-service.ts';
+
+let live: LiveService;
+beforeAll(async () => {
+  live = await openLiveService();
+});
+afterAll(() => live.stop());
+
+type Fetching = (url: string, init: RequestInit) => Promise<Response>;
+
+function forumOf(fetching?: Fetching): ForumClient {
+  return new ForumClient(live.baseUrl, { ...live.sharedTime, ...(fetching && { fetch: fetching }) });
+}
+
+/** The bodies of the chamber's moves, as their lines keep them. */
+async function bodiesOf(forum: ForumClient, chamberId: number): Promise<readonly Record<string, unknown>[]> {
+  const bodies: Record<string, unknown>[] = [];
+  for await (const { event } of forum.history(chamberId)) bodies.push(JSON.parse(event.request?.body || '{}'));
+  return bodies;
+}
+
+async function playedIn(agent: Agent): Promise<number> {
+  await agent.register(REGISTRATION);
+  const { chamberId } = await agent.createChamber(newChamber(live.now()));
+  await agent.joinChamber(chamberId);
+  live.advance(PHASE_MILLIS);
+  await agent.propose(chamberId, { name: 'Rain', ticker: 'RAIN' });
+  return chamberId;
+}
+
+describe('an agent from a key file', () => {
+  it('keeps a receipt of each command beside its key, which an independent library verifies', async () => {
+    const keyFile = join(temporaryFolder(), 'agent.json');
+    const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
+    const [logId = ''] = readdirSync(`${keyFile}.receipts`);
+    expect(readdirSync(`${keyFile}.receipts/${logId}`).sort()).toEqual([
+      'account.ndjson',
+      `chamber-${chamberId}.ndjson`,
+    ]);
+    const file = `${keyFile}.receipts/${logId}/chamber-${chamberId}.ndjson`;
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const receipts = readFileSync(file, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as KeptReceipt);
+    expect(receipts.map(({ response }) => response.event.split(';leaf')[0])).toEqual(
+      [1, 2, 3].map((eventId) => `${chamberId};id=${eventId}`),
+    );
+    const directory = await fetch(`${live.baseUrl}/.well-known/http-message-signatures-directory`);
+    const { keys } = (await directory.json()) as { keys: PublishedKey[] };
+    for (const receipt of receipts) expect(await isValidReceipt(receipt, keys)).toBe(true);
+  });
+
+  it('says in each move what it has seen, also after a restart', async () => {
+    const keyFile = join(temporaryFolder(), 'agent.json');
+    const chamberId = await playedIn(await Agent.fromKeyFile(forumOf(), keyFile));
+    await (await Agent.fromKeyFile(forumOf(), keyFile)).pass(chamberId);
+    const leaves: string[] = [];
+    for await (const { leaf } of live.forum.history(chamberId)) leaves.push(leaf);
+    const seen = (await bodiesOf(live.forum, chamberId)).map((body) => body['seen']);
+    expect(seen).toEqual([undefined, ...[1, 2, 3].map((eventId) => ({ eventId, leaf: leaves[eventId - 1] }))]);
+  });
+});
+
+describe('an agent', () => {
+  it('has seen what it has read', async () => {
+    const forum = forumOf();
+    const agent = Agent.generate(forum);
+    await agent.register(REGISTRATION);
+    const { chamberId } = await Agent.fromSeed(forumOf(), new Uint8Array(32).fill(9))
+      .register(REGISTRATION)
+      .then(() => Agent.fromSeed(forumOf(), new Uint8Array(32).fill(9)).createChamber(newChamber(live.now())));
+    for await (const _ of forum.history(chamberId));
+    await agent.joinChamber(chamberId);
+    const [, joined] = await bodiesOf(live.forum, chamberId);
+    expect(joined).toMatchObject({ seen: { eventId: 1 } });
+  });
+
+  it('asks for nothing and says nothing with receipts: false', async () => {
+    const asked: (string | null)[] = [];
+    const fetching: Fetching = (url, init) => {
+      asked.push(new Headers(init.headers).get('accept-signature'));
+      return live.sharedTime.fetch?.(url, init) ?? fetch(url, init);
+    };
+    const chamberId = await playedIn(Agent.generate(forumOf(fetching), { receipts: false }));
+    expect(new Set(asked)).toEqual(new Set([null]));
+    expect((await bodiesOf(live.forum, chamberId)).some((body) => 'seen' in body)).toBe(false);
+  });
+
+  it('says nothing to a service that does not name the feature', async () => {
+    const fetching: Fetching = async (url, init) => {
+      const response = await fetch(url, init);
+      if (url !== `${live.baseUrl}/`) return response;
+      const { features: _, log: __, ...info } = (await response.json()) as Record<string, unknown>;
+      return Response.json(info);
+    };
+    const chamberId = await playedIn(Agent.generate(forumOf(fetching)));
+    expect((await bodiesOf(live.forum, chamberId)).some((body) => 'seen' in body)).toBe(false);
+  });
+
+  it.each<[string, Fetching, RegExp]>([
+    ['of another event', replacing('event', (text) => text.replace(/id=\d+/, 'id=99')), /does not verify/],
+    ['of another leaf', replacing('event', (text) => text.replace(/leaf=:..../, 'leaf=:AAAA')), /does not verify/],
+    ['of another chamber', replacing('event', (text) => text.replace(/^\d+/, '99')), /it is of 99, not of/],
+    ['of another log', replacing('log-id', () => 'ab'.repeat(16)), /does not verify/],
+    ['without an event', replacing('event', () => 'nothing'), /names no event/],
+    ['by a key that the service does not publish', withoutKeys(), /not in the key directory/],
+  ])('throws for a receipt %s', async (_what, fetching, problem) => {
+    const agent = Agent.generate(forumOf());
+    await agent.register(REGISTRATION);
+    const { chamberId } = await agent.createChamber(newChamber(live.now()));
+    const deceived = Agent.generate(forumOf(fetching));
+    const joining = deceived.register(REGISTRATION).then(() => deceived.joinChamber(chamberId));
+    await expect(joining).rejects.toMatchObject({ code: 'CLIENT_ERR_RECEIPT', detail: expect.stringMatching(problem) });
+  });
+});
+
+/** A service that changes a header of signed responses of a chamber. */
+function replacing(name: string, change: (value: string) => string): Fetching {
+  return async (url, init) => {
+    const response = await fetch(url, init);
+    const value = response.headers.get(name);
+    if (value === null || !response.headers.has('signature') || !url.includes('/chambers/')) return response;
+    const headers = new Headers(response.headers);
+    headers.set(name, change(value));
+    return new Response(await response.text(), { status: response.status, headers });
+  };
+}
+
+function withoutKeys(): Fetching {
+  return async (url, init) => (url.includes('/.well-known/') ? Response.json({ keys: [] }) : fetch(url, init));
+}
+
+it('a service with two histories is found out by the first move that crosses', async () => {
+  const folder = temporaryFolder();
+  const clock = new AdvancedClock();
+  const PUBLIC_URL = 'http://forum.test';
+  const open = (name: string) =>
+    openService({ DATABASE_PATH: join(folder, name, 'chambers.db'), PUBLIC_URL }, { clock: clock.read });
+  cpSync(temporaryFolder(), join(folder, 'one'), { recursive: true });
+  let one = await open('one');
+  let target = one.url;
+  const forum = () =>
+    new ForumClient(PUBLIC_URL, { fetch: (url, init) => fetch(url.replace(PUBLIC_URL, target), init) });
+  const [ann, bob] = [Agent.generate(forum()), Agent.generate(forum())];
+  await ann.register(REGISTRATION);
+  await bob.register(REGISTRATION);
+  const { chamberId } = await ann.createChamber(newChamber(clock.read()));
+  await ann.joinChamber(chamberId);
+  await one.stop();
+  cpSync(join(folder, 'one'), join(folder, 'two'), { recursive: true });
+  one = await open('one');
+  const two = await open('two');
+  try {
+    target = one.url;
+    await bob.joinChamber(chamberId);
+    target = two.url;
+    const cat = Agent.generate(forum());
+    await cat.register(REGISTRATION);
+    await cat.joinChamber(chamberId);
+    clock.advance(PHASE_MILLIS);
+    await ann.propose(chamberId, { name: 'Rain', ticker: 'RAIN' });
+    target = one.url;
+    await expect(ann.pass(chamberId)).rejects.toMatchObject({
+      code: 'FORUM_ERR_HISTORY',
+      history: { eventId: 4, seen: expect.stringMatching(/^0x/), leaf: null },
+    });
+  } finally {
+    await Promise.all([one.stop(), two.stop()]);
+  }
+});
