@@ -86,6 +86,7 @@ function nginx(folder: string, { http, https, service, others = [] }: Ports): Co
     '/etc/letsencrypt/live/chambers.example.org/fullchain.pem': certificate,
     '/etc/letsencrypt/live/chambers.example.org/privkey.pem': key,
     'server 127.0.0.1:8787;': [service, ...others].map((port) => `server 127.0.0.1:${port};`).join(' '),
+    'proxy_cache_path /var/lib/nginx/chambers ': `proxy_cache_path ${folder}/cache `,
   });
   // The temporary folder is its owner's alone, so a worker of root's stays root.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
