@@ -22,6 +22,7 @@ import { type Call, type CallOptions, exchange, exchangeWhole } from './exchange
 import { ForumClient, toQuery } from './forum-client.ts';
 import { ideaIdOf, phaseError } from './ideas.ts';
 import { ReceiptKeeper } from './receipts.ts';
+import { ACCOUNT, CREATED, JOINED, REGISTERED, TODO } from './shapes.ts';
 import { randomSeed, type Signer, toSigner } from './signing.ts';
 import {
   type CommitmentStore,
@@ -117,6 +118,8 @@ export interface RevealOptions extends CallOptions {
   readonly trustService?: boolean;
 }
 
+type ReadOptions = CallOptions & Pick<Call, 'shape'>;
+
 const SALT_BYTES = 32;
 
 /** An agent: signs each move with its key (RFC 9421) and makes it exactly once. Rejections throw a ClientError with the service's code. */
@@ -165,10 +168,11 @@ export class Agent {
     const { address: walletAddress } = wallet ?? { address: registration.walletAddress };
     const content = { pubkeyHex: this.#signer.pubkeyHex, walletAddress, personality, label };
     await this.#call('POST', '/register', { ...content, operatorEmail }, options);
-    if (wallet === undefined) return await this.#call('POST', '/register', content, options);
+    const shaped = { ...options, shape: REGISTERED };
+    if (wallet === undefined) return await this.#call('POST', '/register', content, shaped);
     const textOf = (about: Omit<SignedText, 'did'>) => walletProofText(wallet.address, { did: this.did, ...about });
     return await sendSigned([wallet, this.forum.service, textOf], (proof) =>
-      this.#call('POST', '/register', { ...content, ...proof }, options),
+      this.#call('POST', '/register', { ...content, ...proof }, shaped),
     );
   }
 
@@ -179,7 +183,8 @@ export class Agent {
 
   /** Its account as the service holds it: DID, wallet, personality, time of registration. */
   me(options?: CallOptions): Promise<AccountView> {
-    return exchange(this.forum.service, { method: 'GET', path: '/me', signer: this.#signer }, options?.signal);
+    const call = { method: 'GET', path: '/me', signer: this.#signer, shape: ACCOUNT } as const;
+    return exchange(this.forum.service, call, options?.signal);
   }
 
   /** What this agent must and may do now, in each of its chambers that is not over, most urgent first. */
@@ -188,6 +193,7 @@ export class Agent {
       method: 'GET',
       path: `/me/todo${toQuery(query)}`,
       signer: this.#signer,
+      shape: TODO,
       waitMillis: (query.wait ?? 0) * 1000,
     } as const;
     return exchange(this.forum.service, call, signal);
@@ -206,7 +212,7 @@ export class Agent {
 
   /** Creates a chamber in LOBBY, without joining it. */
   createChamber(chamber: NewChamber, options?: CallOptions): Promise<CreatedChamber> {
-    return this.#call('POST', '/chambers', chamber, options);
+    return this.#call('POST', '/chambers', chamber, { ...options, shape: CREATED });
   }
 
   /**
@@ -214,7 +220,7 @@ export class Agent {
    * what the chamber asks of its members.
    */
   joinChamber(chamberId: number, options?: CallOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
-    return this.#move(chamberId, 'join', {}, options);
+    return this.#move(chamberId, 'join', {}, { ...options, shape: JOINED });
   }
 
   /** Lets another agent join a chamber that this agent created with `admission.dids`, in LOBBY. */
@@ -310,16 +316,16 @@ export class Agent {
     return this.#moveTo(chamberId, path.replace(':id', `${chamberId}`), body, options);
   }
 
-  #move<Result>(chamberId: number, path: string, body: object, options?: CallOptions): Promise<Result> {
+  #move<Result>(chamberId: number, path: string, body: object, options?: ReadOptions): Promise<Result> {
     return this.#moveTo(chamberId, `/chambers/${chamberId}/${path}`, body, options);
   }
 
-  async #moveTo<Result>(chamberId: number, path: string, body: object, options?: CallOptions): Promise<Result> {
+  async #moveTo<Result>(chamberId: number, path: string, body: object, options?: ReadOptions): Promise<Result> {
     const seen = 'seen' in body ? undefined : await this.#receipts?.seen(chamberId, options?.signal);
     return this.#command({ method: 'POST', path, body: { ...body, ...(seen && { seen }) } }, chamberId, options);
   }
 
-  #call<Result>(method: Call['method'], path: string, body: object, options?: CallOptions): Promise<Result> {
+  #call<Result>(method: Call['method'], path: string, body: object, options?: ReadOptions): Promise<Result> {
     return this.#command({ method, path, body }, path === '/chambers' ? undefined : this.did, options);
   }
 
@@ -327,13 +333,13 @@ export class Agent {
   async #command<Result>(
     call: Pick<Call, 'method' | 'path' | 'body'>,
     stream: number | string | undefined,
-    { signal }: CallOptions = {},
+    { signal, shape }: ReadOptions = {},
   ): Promise<Result> {
     const { service } = this.forum;
     const wantsReceipt = this.#receipts !== undefined;
     const { value, receipt } = await exchangeWhole<Result>(
       service,
-      { ...call, signer: this.#signer, wantsReceipt },
+      { ...call, signer: this.#signer, wantsReceipt, ...(shape && { shape }) },
       signal,
     );
     if (receipt !== undefined) await this.#receipts?.take(receipt, stream, signal);

@@ -16,7 +16,10 @@ export class ChamberFold {
     this.#charsMax = stateCharsMax;
   }
 
-  /** Returns the state after the event; throws CLIENT_ERR_TOO_LARGE for a chamber beyond stateCharsMax. */
+  /**
+   * Returns the state after the event. Throws CLIENT_ERR_TOO_LARGE for a chamber beyond stateCharsMax, and CLIENT_ERR_CHAIN for an event
+   * that can't come after the ones before it, such as a pass without a member.
+   */
   take(event: ChamberEvent): ChamberState {
     const isKept = event.type !== 'chamber.debated' && event.type !== 'chamber.passed';
     if (isKept) this.#chars += EVENT_CHARS + JSON.stringify(event.payload).length;
@@ -24,7 +27,12 @@ export class ChamberFold {
       const problem = `the state of chamber ${event.chamberId} is larger than ${this.#charsMax} characters`;
       throw new ClientError('CLIENT_ERR_TOO_LARGE', `${problem}: its log is not read further`);
     }
-    this.state = evolveChamber(this.state, event);
+    try {
+      this.state = evolveChamber(this.state, event);
+    } catch (cause) {
+      const problem = `event ${event.eventId} can’t follow: ${(cause as Error).message}`;
+      throw new ClientError('CLIENT_ERR_CHAIN', `the log is broken: ${problem}`, { cause });
+    }
     return this.state;
   }
 }

@@ -4,11 +4,13 @@ import type { ChamberState } from '../../projections/chamber.ts';
 import { nextClockChange, phaseAt, type TurnPhase, turnAt, turnHolderAt } from '../../projections/phase.ts';
 import type { ChamberView } from '../../projections/views.ts';
 import { linkedSignal } from '../reading/linked-signal.ts';
+import type { Shape } from '../reading/shape.ts';
 import { type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import { ChamberFold } from './chamber-fold.ts';
 import { nullIfRetryable } from './error.ts';
 import { lines, type VerifiedLine } from './events.ts';
 import { type CallOptions, exchange, type Service } from './exchange.ts';
+import { CHAMBER, MERKLE_PREVIEW } from './shapes.ts';
 import { backoffMillis, type ServiceClock } from './time.ts';
 
 /** A turn of this agent. */
@@ -79,16 +81,19 @@ const ENDS = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
 /** The chamber as the service sees it; `head` is its last event. */
 async function readRemote(service: Service, chamberId: number, signal: AbortSignal) {
   const { clock } = service;
-  const get = <Result>(path: string) => exchange<Result>(service, { method: 'GET', path }, signal);
+  const get = <Result>(path: string, shape: Shape) => exchange<Result>(service, { method: 'GET', path, shape }, signal);
   const sentAt = clock.local.now();
-  const { phase, ends, currentTurnAgent } = await get<ChamberView>(`/chambers/${chamberId}`);
+  const { phase, ends, currentTurnAgent } = await get<ChamberView>(`/chambers/${chamberId}`, CHAMBER);
   // The service's phase bounds the service's clock. A chamber stays in ALLOCATE_REVEAL beyond its end.
   const [begin, end] = [ENDS[PHASES.indexOf(phase) - 1], ENDS[PHASES.indexOf(phase)]];
   const earliest = begin === undefined ? Number.NEGATIVE_INFINITY : Date.parse(ends[begin]);
   const isOpen = end !== undefined && end !== 'reveal';
   const latest = isOpen ? Date.parse(ends[end]) - 1 : Number.POSITIVE_INFINITY;
   clock.learn({ earliest, latest }, { sentAt, receivedAt: clock.local.now() });
-  const { asOfEventId } = await get<{ readonly asOfEventId: number }>(`/chambers/${chamberId}/merkle-preview`);
+  const { asOfEventId } = await get<{ readonly asOfEventId: number }>(
+    `/chambers/${chamberId}/merkle-preview`,
+    MERKLE_PREVIEW,
+  );
   return { phase, holder: currentTurnAgent, head: asOfEventId };
 }
 

@@ -5,7 +5,7 @@ export type ClientErrorCode =
   | ErrorCode
   /** No response: the service, or something on the way to it, is down. */
   | 'CLIENT_ERR_UNREACHABLE'
-  /** A response, but not from this service: most likely a wrong base URL. */
+  /** A response that a service does not send, or with a member that is missing or of another type: most likely a wrong base URL. */
   | 'CLIENT_ERR_ANSWER'
   /** A response, line or event beyond the client's limits, which is not read further and not requested again. */
   | 'CLIENT_ERR_TOO_LARGE'

@@ -14,6 +14,7 @@ import {
   type Service,
   tooLarge,
 } from './exchange.ts';
+import { EVENT } from './shapes.ts';
 import { backoffMillis } from './time.ts';
 
 /** A position in a chamber's log: the last event read, with its leaf hash, by which the next line is checked. */
@@ -215,14 +216,15 @@ export function follow(
   line: string,
   limits = READ_LIMITS,
 ): VerifiedLine<AccountEvent | ChamberEvent> {
-  // A chained line was accepted by the service, so its members need no further checks.
   const event = parseJson(line, limits) as AccountEvent | ChamberEvent | null | undefined;
   if (typeof event !== 'object' || event === null) throw broken('received a line that is not an event');
   const expected = cursor.eventId + 1;
-  if (event.eventId !== expected) throw broken(`expected event ${expected}, received ${String(event.eventId)}`);
+  const problem = EVENT(event, '');
+  if (problem !== undefined) throw broken(`event ${expected} can’t be used: ${problem}`);
+  if (event.eventId !== expected) throw broken(`expected event ${expected}, received ${event.eventId}`);
   const isChamber = typeof stream === 'number';
   const owner = isChamber ? event.chamberId : event.did;
-  if (owner !== stream) throw broken(`event ${expected} belongs to ${isChamber ? 'chamber ' : ''}${String(owner)}`);
+  if (owner !== stream) throw broken(`event ${expected} belongs to ${isChamber ? 'chamber ' : ''}${owner}`);
   if (cursor.leaf !== null && event.prev !== cursor.leaf) {
     throw broken(`prev of event ${expected} is not the hash of event ${cursor.eventId} as it was read`);
   }

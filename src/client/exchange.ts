@@ -5,6 +5,7 @@ import { acceptReceipt, RECEIPT_TAG, type Receipt, type ReceiptRequest } from '.
 import { LimitError, type ReadLimits } from '../reading/limits.ts';
 import { parseModestJson } from '../reading/parse.ts';
 import { type Fetch, type OpenResponse, openResponse } from '../reading/response.ts';
+import { listOf, type Shape } from '../reading/shape.ts';
 import {
   ERROR_CODES,
   type ErrorData,
@@ -16,6 +17,7 @@ import type { Millis } from '../vocabulary/values.ts';
 import { ADMISSION_RULES } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import type { Heads } from './heads.ts';
+import { ANY_OBJECT } from './shapes.ts';
 import { newNonce, type Signer, signatureHeaders } from './signing.ts';
 import { backoffMillis, type ServiceClock } from './time.ts';
 
@@ -60,6 +62,8 @@ export interface Call {
    * stream would be accepted.
    */
   readonly as?: 'json' | 'list' | 'text' | 'page' | 'nothing';
+  /** Of a response as JSON, or of each item of a list; an object by default. */
+  readonly shape?: Shape;
   /** How long the service may wait before it responds, in milliseconds. */
   readonly waitMillis?: number;
 }
@@ -81,7 +85,7 @@ const RETRY_AFTER_MILLIS_MAX = 60_000;
 const CLOCK_TOLERANCE_MILLIS = 30_000;
 
 /**
- * The body of the response, not checked against `Result`. Rejections throw. A signed command with an unknown outcome is
+ * The body of the response, checked against the call's shape, which is less than `Result` says. Rejections throw. A signed command with an unknown outcome is
  * retried until the outcome is known or the signal aborts, anything else for patienceMillis, or for 5 s while the service has never
  * responded. A request whose signature is rejected for its age is signed once more. A response beyond the limits throws
  * CLIENT_ERR_TOO_LARGE and is not asked for again.
@@ -130,7 +134,7 @@ export async function exchangeWhole<Result>(
 
 function prepare(
   { baseUrl, clock, limits }: Service,
-  { method, path, body, signer, wantsReceipt = false, as = 'json', waitMillis = 0 }: Call,
+  { method, path, body, signer, wantsReceipt = false, as = 'json', shape = ANY_OBJECT, waitMillis = 0 }: Call,
 ) {
   const url = new URL(baseUrl + path).href;
   const text = body === undefined ? '' : JSON.stringify(body);
@@ -144,7 +148,8 @@ function prepare(
   };
   const init: RequestInit = { method, headers, ...(body && { body: text }) };
   const receiptRequest = wantsReceipt && signed ? toReceiptRequest(method, url, signed) : undefined;
-  return { url, init, as, signedAt, receiptRequest, wholeMillisMax: limits.responseMillisMax + waitMillis };
+  const wholeShape = as === 'list' ? listOf(shape) : as === 'json' ? shape : undefined;
+  return { url, init, as, wholeShape, signedAt, receiptRequest, wholeMillisMax: limits.responseMillisMax + waitMillis };
 }
 
 function toReceiptRequest(method: string, url: string, signed: ReturnType<typeof signatureHeaders>): ReceiptRequest {
@@ -183,12 +188,13 @@ interface Failure {
 
 async function attemptOnce(
   service: Service,
-  { url, init, as, receiptRequest, wholeMillisMax }: ReturnType<typeof prepare>,
+  { url, init, as, wholeShape, receiptRequest, wholeMillisMax }: ReturnType<typeof prepare>,
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
   const { baseUrl, clock, contact } = service;
   const sentAt = clock.local.now();
+  const doubt = init.method === 'GET' ? '' : '; the request may have been accepted';
   let response: OpenResponse | undefined;
   try {
     response = await openResponse(service.fetch, url, init, { signal, wholeMillisMax });
@@ -202,13 +208,17 @@ async function attemptOnce(
     const serviceTime = { earliest, latest: earliest + 999, isFromHeader: true };
     if (!Number.isNaN(earliest)) clock.learn(serviceTime, { sentAt, receivedAt: clock.local.now() });
     if (!response.ok || value === undefined) return readFailure(baseUrl, response, value);
-    return { value, headers, receipt: receiptRequest && readReceipt(receiptRequest, response, text ?? '') };
+    const problem = wholeShape?.(value, '');
+    if (problem === undefined) {
+      return { value, headers, receipt: receiptRequest && readReceipt(receiptRequest, response, text ?? '') };
+    }
+    const error = new ClientError('CLIENT_ERR_ANSWER', `the response of ${url} can’t be used: ${problem}${doubt}`);
+    return { error, isUnknown: false };
   } catch (cause) {
     signal?.throwIfAborted();
     const reason = reasonOf(cause);
     if (cause instanceof LimitError || reason === HEADERS_TOO_LARGE) {
       const { message } = cause as Error;
-      const doubt = init.method === 'GET' ? '' : '; the request may have been accepted';
       const error = tooLarge(`the response of ${baseUrl} is not read further: ${message}${doubt}`, cause);
       return { error, isUnknown: true };
     }

@@ -5,6 +5,7 @@ import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
 import type { Fetch } from '../reading/response.ts';
+import type { Shape } from '../reading/shape.ts';
 import type { AccountEvent, ChamberEvent } from '../vocabulary/events.ts';
 import { fromHex, type Hex, type Phase } from '../vocabulary/values.ts';
 import { changes, type PhaseChange } from './chamber-watcher.ts';
@@ -21,6 +22,19 @@ import {
 import { type CallOptions, exchange, type Retry, type Service } from './exchange.ts';
 import { Heads } from './heads.ts';
 import { ideaIdOf } from './ideas.ts';
+import {
+  ALLOCATIONS,
+  ANY_OBJECT,
+  CHAMBER,
+  CHAMBERS,
+  CONSISTENCY_PROOF,
+  HEALTH,
+  IDEA,
+  INCLUSION_PROOF,
+  INFO,
+  MERKLE_PREVIEW,
+  OUTCOME,
+} from './shapes.ts';
 import { type LocalClock, ServiceClock } from './time.ts';
 import { sendSigned, type WalletSigner } from './wallet.ts';
 
@@ -110,17 +124,17 @@ export class ForumClient {
 
   /** Name and version of the service. */
   info(options?: CallOptions): Promise<{ readonly name: string; readonly version: string }> {
-    return this.#get('/', options);
+    return this.#get('/', INFO, options);
   }
 
   /** Whether the service works, in which environment, and its chain. */
   health(options?: CallOptions): Promise<Health> {
-    return this.#get('/health', options);
+    return this.#get('/health', HEALTH, options);
   }
 
   /** Resolves once moves are accepted; rejects with FORUM_ERR_UNAVAILABLE if they are not within `patienceMillis`. */
   ready(options?: CallOptions): Promise<{ readonly ready: true }> {
-    return this.#get('/ready', options);
+    return this.#get('/ready', ANY_OBJECT, options);
   }
 
   /** What was said and decided, as Markdown; it ends with the eventId to continue after. */
@@ -145,32 +159,32 @@ export class ForumClient {
 
   /** Newest first. */
   chambers(query: ChamberQuery = {}, options?: CallOptions): Promise<readonly ChamberItemView[]> {
-    return this.#get(`/chambers${toQuery({ ...query })}`, options);
+    return this.#get(`/chambers${toQuery({ ...query })}`, CHAMBERS, options);
   }
 
   /** The whole view of a chamber: phase, deadlines, members, turn, ideas, root. */
   async chamber(chamberId: number, options?: CallOptions): Promise<ChamberView> {
     const { clock } = this.service;
     const sentAt = clock.local.now();
-    const view = await this.#get<ChamberView>(`/chambers/${chamberId}`, options);
+    const view = await this.#get<ChamberView>(`/chambers/${chamberId}`, CHAMBER, options);
     const now = Date.parse(view.now);
-    if (!Number.isNaN(now)) clock.learn({ earliest: now, latest: now }, { sentAt, receivedAt: clock.local.now() });
+    clock.learn({ earliest: now, latest: now }, { sentAt, receivedAt: clock.local.now() });
     return view;
   }
 
   /** Ideas with a token, newest graduation first. */
   ideas(query: { readonly limit?: number } = {}, options?: CallOptions): Promise<readonly IdeaView[]> {
-    return this.#list(`/ideas${toQuery({ ...query })}`, options);
+    return this.#ideas(`/ideas${toQuery({ ...query })}`, options);
   }
 
   /** The idea with that ticker, regardless of case: one with a token before others, then the newest. */
   idea(ticker: string, query: { readonly chamberId?: number } = {}, options?: CallOptions): Promise<IdeaView> {
-    return this.#get(`/ideas/${encodeURIComponent(ticker)}${toQuery({ ...query })}`, options);
+    return this.#get(`/ideas/${encodeURIComponent(ticker)}${toQuery({ ...query })}`, IDEA, options);
   }
 
   /** The ideas of a chamber, in the order of their proposal. */
   chamberIdeas(chamberId: number, options?: CallOptions): Promise<readonly IdeaView[]> {
-    return this.#list(`/chambers/${chamberId}/ideas`, options);
+    return this.#ideas(`/chambers/${chamberId}/ideas`, options);
   }
 
   /** The id of the idea to debate that has this id, or this ticker in any case. Ids are taken as they are, without a request. */
@@ -180,22 +194,23 @@ export class ForumClient {
 
   /** Who committed; from ALLOCATE_REVEAL on also the reveals and the tally. */
   allocations(chamberId: number, options?: CallOptions): Promise<AllocationsView> {
-    return this.#get(`/chambers/${chamberId}/allocations`, options);
+    return this.#get(`/chambers/${chamberId}/allocations`, ALLOCATIONS, options);
   }
 
   /** What the chamber came to. Until it is over it rejects with FORUM_ERR_CONFLICT, whose detail says what it waits for. */
   outcome(chamberId: number, options?: CallOptions): Promise<OutcomeView> {
-    return this.#get(`/chambers/${chamberId}/outcome`, options);
+    return this.#get(`/chambers/${chamberId}/outcome`, OUTCOME, options);
   }
 
   /** The root over the chamber's moves so far. */
   merklePreview(chamberId: number, options?: CallOptions): Promise<MerklePreview> {
-    return this.#get(`/chambers/${chamberId}/merkle-preview`, options);
+    return this.#get(`/chambers/${chamberId}/merkle-preview`, MERKLE_PREVIEW, options);
   }
 
   /** Proves that an event is in the chamber's tree; throws CLIENT_ERR_PROOF if the proof does not verify. */
   async inclusionProof(chamberId: number, eventId: number, options?: CallOptions): Promise<InclusionProof> {
-    const result = await this.#get<InclusionProof>(`/chambers/${chamberId}/events/${eventId}/proof`, options);
+    const path = `/chambers/${chamberId}/events/${eventId}/proof`;
+    const result = await this.#get<InclusionProof>(path, INCLUSION_PROOF, options);
     requireProof(`the proof of event ${eventId} does not lead to its root`, () => {
       const [leaf, root, proof] = [fromHex(result.leaf), fromHex(result.root), result.proof.map(fromHex)];
       return verifyInclusion({ leaf, eventId, size: result.eventCount, proof, root });
@@ -209,7 +224,8 @@ export class ForumClient {
     sizes: { readonly from: number; readonly to: number },
     options?: CallOptions,
   ): Promise<ConsistencyProof> {
-    const result = await this.#get<ConsistencyProof>(`/chambers/${chamberId}/consistency${toQuery(sizes)}`, options);
+    const path = `/chambers/${chamberId}/consistency${toQuery(sizes)}`;
+    const result = await this.#get<ConsistencyProof>(path, CONSISTENCY_PROOF, options);
     const { from, to } = sizes;
     requireProof(`the proof does not show that the tree of ${to} events extends that of ${from}`, () => {
       const [fromRoot, toRoot] = [fromHex(result.fromRoot), fromHex(result.toRoot)];
@@ -254,12 +270,12 @@ export class ForumClient {
     }
   }
 
-  #get<Result>(path: string, options?: CallOptions): Promise<Result> {
-    return exchange(this.service, { method: 'GET', path }, options?.signal);
+  #get<Result>(path: string, shape: Shape, options?: CallOptions): Promise<Result> {
+    return exchange(this.service, { method: 'GET', path, shape }, options?.signal);
   }
 
-  #list<Item>(path: string, options?: CallOptions): Promise<readonly Item[]> {
-    return exchange(this.service, { method: 'GET', path, as: 'list' }, options?.signal);
+  #ideas(path: string, options?: CallOptions): Promise<readonly IdeaView[]> {
+    return exchange(this.service, { method: 'GET', path, as: 'list', shape: IDEA }, options?.signal);
   }
 }
 

@@ -4,6 +4,7 @@ import { LimitError } from '../reading/limits.ts';
 import { openResponse } from '../reading/response.ts';
 import { ClientError } from './error.ts';
 import { type CallOptions, parseJson, type Service, tooLarge } from './exchange.ts';
+import { TODO } from './shapes.ts';
 import { type Signer, signatureHeaders } from './signing.ts';
 import { backoffMillis } from './time.ts';
 
@@ -86,7 +87,9 @@ async function* connect(
       if (!line.startsWith(DATA)) continue;
       const todo = parseJson(line.slice(DATA.length), limits);
       if (todo === undefined) throw new Error(`${url} sent an event that is not JSON`);
-      // Not checked: the service wrote it.
+      const problem = TODO(todo, '');
+      if (problem !== undefined)
+        throw new ClientError('CLIENT_ERR_ANSWER', `${url} sent an event that can’t be used: ${problem}`);
       yield todo as Todo;
     }
   } catch (error) {

@@ -1,0 +1,208 @@
+// What the client, and programs on it, read of responses and lines. The service is not trusted to send it. Unlike the published schemas
+// these shapes allow more than is read: a later version adds members and types.
+import type { OutcomeIdea, OutcomeMember, OutcomeView } from '../../projections/outcome.ts';
+import type { TodoView } from '../../projections/todo.ts';
+import type {
+  AccountView,
+  AllocationsView,
+  ChamberItemView,
+  ChamberView,
+  EndsView,
+  IdeaView,
+} from '../../projections/views.ts';
+import {
+  flag,
+  integer,
+  listOf,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Shape,
+  text,
+  timestamp,
+} from '../reading/shape.ts';
+import { type ChamberEvent, isMove, type MovePayloads, type RequestEvidence } from '../vocabulary/events.ts';
+import type { RelayTransaction, ServicePayloads } from '../vocabulary/service-payloads.ts';
+import { type Allocation, DEADLINES, type Deadlines, PHASES, type Rounds } from '../vocabulary/values.ts';
+
+/** Of a response of which nothing is read here. */
+export const ANY_OBJECT = object({});
+
+const phase = oneOf(PHASES);
+const texts = listOf(text);
+const deadlines = object<Deadlines>(Object.fromEntries(DEADLINES.map((name) => [name, timestamp])));
+const allocations = listOf(object<Allocation>({ ideaId: text, bps: integer }));
+
+export const INFO = object({ name: text, version: text });
+
+const chain = object({
+  chainId: integer,
+  registryAddress: text,
+  factoryAddress: text,
+  rpcUrl: optional(text),
+});
+export const HEALTH = object({ ok: flag, env: text, chain: optional(nullable(chain)) });
+
+const chamberItem = { chamberId: integer, phase, name: text, deadlines } as const;
+
+export const CHAMBERS = listOf(object<ChamberItemView>({ ...chamberItem, memberCount: integer }));
+
+export const CHAMBER = object<ChamberView>({
+  ...chamberItem,
+  topic: nullable(text),
+  ends: object<EndsView>({
+    lobby: timestamp,
+    proposal: timestamp,
+    debate: timestamp,
+    commit: timestamp,
+    reveal: timestamp,
+  }),
+  members: texts,
+  currentTurnAgent: nullable(text),
+  now: timestamp,
+  phaseEndsAt: nullable(timestamp),
+  turnEndsAt: nullable(timestamp),
+  ideas: listOf(object<ChamberView['ideas'][number]>({ ideaId: text, ticker: text, name: text, creator: text })),
+});
+
+export const IDEA = object<IdeaView>({ ideaId: text, ticker: text, name: text, backers: integer, totalBps: integer });
+
+export const ALLOCATIONS = object<AllocationsView>({
+  phase,
+  committed: listOf(object<AllocationsView['committed'][number]>({ did: text, commitment: text })),
+  revealed: listOf(object<AllocationsView['revealed'][number]>({ did: text, allocations, salt: text })),
+});
+
+export const OUTCOME = object<OutcomeView>({
+  chamberId: integer,
+  name: text,
+  topic: nullable(text),
+  createdBy: text,
+  members: listOf(
+    object<OutcomeMember>({ did: text, label: nullable(text), wallet: nullable(text), walletProven: nullable(flag) }),
+  ),
+  ideas: listOf(
+    object<OutcomeIdea>({
+      ideaId: text,
+      ticker: text,
+      name: text,
+      proposer: text,
+      backers: integer,
+      totalBps: integer,
+      graduated: flag,
+      tokenAddress: nullable(text),
+      failure: nullable(text),
+    }),
+  ),
+  abstainedBps: integer,
+  committed: integer,
+  revealed: integer,
+  merkleRoot: text,
+  committedTxHash: text,
+  endedAt: timestamp,
+  lastEventId: integer,
+});
+
+export const MERKLE_PREVIEW = object({ root: text, eventCount: integer, asOfEventId: integer });
+export const INCLUSION_PROOF = object({ leaf: text, proof: texts, root: text, eventCount: integer });
+export const CONSISTENCY_PROOF = object({ fromRoot: text, toRoot: text, proof: texts });
+
+const todo = object<TodoView>({
+  chamberId: integer,
+  name: text,
+  phase,
+  must: text,
+  may: texts,
+  turnHolder: nullable(text),
+  phaseEndsAt: nullable(timestamp),
+  turnEndsAt: nullable(timestamp),
+});
+export const TODO = object({ now: timestamp, todo: listOf(todo), more: flag, version: text });
+
+export const ACCOUNT = object<AccountView>({ did: text, walletAddress: text, personality: ANY_OBJECT });
+export const REGISTERED = object({ did: text, agentId: text });
+export const CREATED = object({ chamberId: integer, phase, warnings: optional(texts) });
+export const JOINED = object<MovePayloads['chamber.joined']>({ turnOrder: integer });
+
+const evidence = object<RequestEvidence>({
+  method: text,
+  targetUri: text,
+  body: nullable(text),
+  contentDigest: text,
+  signatureInput: text,
+  signature: text,
+});
+
+const signed = { did: text, request: nullable(evidence) } as const;
+const unsigned = { did: nullable(text), request: nullable(evidence) } as const;
+const record = { eventId: integer, chamberId: nullable(integer), type: text, ts: timestamp, prev: text } as const;
+/** Of a line of an account, or of a type that no fold here knows. */
+const anyEvent = object({ ...record, ...unsigned, payload: ANY_OBJECT });
+
+const transaction = { chainId: integer, nonce: integer, txHash: text, rawTransaction: text } as const;
+
+/** By type: what folds and narrations read of the payload. */
+const payloads: Readonly<Partial<Record<keyof (MovePayloads & ServicePayloads), Shape>>> = {
+  'chamber.created': object<MovePayloads['chamber.created']>({
+    name: text,
+    deadlines,
+    minBackersForGraduation: integer,
+    turnSeconds: nullable(integer),
+    topic: optional(text),
+    maxMembers: optional(integer),
+    rounds: optional(object<Rounds>({ proposal: integer, debate: integer })),
+    movesPerTurn: optional(integer),
+  }),
+  'chamber.joined': JOINED,
+  'chamber.started': ANY_OBJECT,
+  'chamber.proposed': object<MovePayloads['chamber.proposed']>({
+    ideaId: text,
+    slot: integer,
+    name: text,
+    ticker: text,
+    description: text,
+    creatorWallet: text,
+  }),
+  'chamber.debated': object<MovePayloads['chamber.debated']>({
+    ideaId: nullable(text),
+    comment: text,
+    refinement: nullable(ANY_OBJECT),
+  }),
+  'chamber.passed': object<MovePayloads['chamber.passed']>({ nextTurnAgent: text }),
+  'allocation.committed': object<MovePayloads['allocation.committed']>({ commitment: text }),
+  'allocation.revealed': object<MovePayloads['allocation.revealed']>({ allocations, salt: text }),
+  'relay.commit_submitted': object<RelayTransaction>(transaction),
+  'chamber.committed': object<ServicePayloads['chamber.committed']>({
+    merkleRoot: text,
+    eventCount: integer,
+    txHash: text,
+    blockNumber: integer,
+    committedAt: timestamp,
+  }),
+  'relay.deploy_submitted': object<ServicePayloads['relay.deploy_submitted']>({ ideaId: text, ...transaction }),
+  'idea.deployed': object<ServicePayloads['idea.deployed']>({
+    ideaId: text,
+    tokenAddress: text,
+    txHash: text,
+    graduatedAt: timestamp,
+  }),
+  'idea.deploy_failed': object<ServicePayloads['idea.deploy_failed']>({
+    ideaId: text,
+    txHash: nullable(text),
+    reason: text,
+  }),
+};
+
+const events = new Map(
+  Object.entries(payloads).map(([type, payload]) => {
+    const author = isMove({ type } as ChamberEvent) ? signed : unsigned;
+    return [type, object({ ...record, ...author, payload })] as const;
+  }),
+);
+
+/** Of a line of a log. */
+export const EVENT: Shape = (value, path) => {
+  const { type } = (value ?? {}) as { readonly type?: unknown };
+  return (events.get(type as string) ?? anyEvent)(value, path);
+};

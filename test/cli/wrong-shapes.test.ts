@@ -1,0 +1,87 @@
+// A hostile or broken service: whatever member of a response is missing or of another type, a command names it, or does without.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type HostileService, openHostileService } from '../client/hostile-service.ts';
+import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { wrongShapes } from '../kit/wrong-shapes.ts';
+import { type Run, run } from './run.ts';
+
+const WALLET = `--wallet=0x${'11'.repeat(20)}`;
+
+const LINES = join(tmpdir(), `wrong-shapes-${process.pid}.ndjson`);
+
+let live: LiveService;
+let hostile: HostileService;
+let folder: string;
+beforeAll(async () => {
+  live = await openLiveService();
+  hostile = await openHostileService(live.baseUrl);
+  folder = mkdtempSync(join(tmpdir(), 'wrong-shapes-'));
+  await chambers('agent new');
+  await chambers(`agent register ${WALLET} --email=a@example.org`);
+  const other = await newAgent(live);
+  await other.createChamber(newChamber(live.now()));
+  await chambers('move join 1');
+  await other.joinChamber(1);
+  live.advance(PHASE_MILLIS);
+  await chambers('move propose 1 --name=Tea --ticker=TEA');
+});
+afterAll(async () => {
+  hostile.close();
+  await live.stop();
+  rmSync(folder, { recursive: true });
+  rmSync(LINES, { force: true });
+});
+
+const chambers = (words: string): Promise<Run> =>
+  run(words.split(' '), { CHAMBERS_URL: hostile.url, CHAMBERS_KEY_FILE: join(folder, 'ada.json') });
+
+/** What an error of JavaScript, or a value that is not there, looks like. */
+const UNCLEAR = /undefined|NaN|\[object|Invalid (Date|time)|Cannot |is not (a function|iterable)|^failure/;
+
+it.each([
+  'chamber show 1',
+  'chamber list',
+  'agent show',
+  `agent register ${WALLET} --email=a@example.org`,
+  'todo',
+  'move join 1',
+  'move debate 1 --comment=x --idea=tea',
+  'move commit 1 tea=1',
+  'move reveal 1',
+  'move pass 1',
+  `export 1 --force --out=${LINES}`,
+  'chamber create --name=Tea',
+])('%s', { timeout: 120_000 }, async (words) => {
+  const honest = new Map<string, string>();
+  hostile.alter = (path, body) => {
+    honest.set(path, body);
+    return body;
+  };
+  await chambers(words);
+  const unclear: string[] = [];
+  let named = 0;
+  for (const [altered, body] of honest) {
+    for (const { path, value } of wrongShapes(parsed(body))) {
+      hostile.alter = (url, sent) =>
+        url === altered && isError(sent) === isError(body) ? `${JSON.stringify(value)}\n` : sent;
+      const { exitCode, out, err } = await chambers(words);
+      if (err.includes(`: ${path}`)) named++;
+      const isCoded = exitCode === 0 || /^(CLIENT|FORUM)_ERR_/.test(err);
+      if (!isCoded || UNCLEAR.test(out + err))
+        unclear.push(`${altered} ${path}: ${JSON.stringify(value)} ${out}${err}`);
+    }
+  }
+  expect(unclear.slice(0, 10)).toEqual([]);
+  expect(named).toBeGreaterThan(0);
+});
+
+/** A signature by the machine's clock is rejected first: the service's is an hour ahead. */
+const isError = (body: string) => body.startsWith('{"error"');
+
+/** The one value of a response, or of the first line of a page. */
+function parsed(body: string): unknown {
+  return JSON.parse(body.split('\n')[0] ?? '');
+}

@@ -1,0 +1,24 @@
+// Every way in which one member of a JSON value may be missing or of another type.
+
+export interface WrongShape {
+  /** Of the member, as errors name it; empty for the whole. */
+  readonly path: string;
+  readonly value: unknown;
+}
+
+const WRONG: readonly unknown[] = [null, 1.5, 'wrong', {}, [null]];
+
+/** Each is the value with one member removed, or replaced by something else. */
+export function* wrongShapes(value: unknown, path = ''): Generator<WrongShape> {
+  for (const wrong of WRONG) yield { path, value: wrong };
+  if (typeof value !== 'object' || value === null) return;
+  const isList = Array.isArray(value);
+  for (const [name, member] of Object.entries(value)) {
+    const memberPath = isList ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
+    if (!isList) yield { path: memberPath, value: { ...value, [name]: undefined } };
+    for (const wrong of wrongShapes(member, memberPath)) {
+      const changed = isList ? value.with(Number(name), wrong.value) : { ...value, [name]: wrong.value };
+      yield { path: wrong.path, value: changed };
+    }
+  }
+}
