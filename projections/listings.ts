@@ -2,9 +2,9 @@
 import { DEADLINES, type Millis } from '../src/vocabulary/values.ts';
 import { graduates, tallies } from './allocations.ts';
 import type { ChamberState } from './chamber.ts';
-import { type PhaseEnds, phaseBy, type Turns } from './phase.ts';
+import { type PhaseEnds, phaseBy, phaseEnd, type Turns } from './phase.ts';
 import { deploymentOf } from './settlement.ts';
-import { type ChamberItemView, deadlinesView, type IdeaView, ideaView } from './views.ts';
+import { deadlinesView, type IdeaView, ideaView, type ListedChamber, timeView } from './views.ts';
 
 export interface ChamberListing {
   readonly kind: 'chamber';
@@ -139,13 +139,15 @@ function chamberListing(state: ChamberState): ChamberListing {
   };
 }
 
-/** An item of GET /chambers. */
-export function chamberItemView(listing: ChamberListing, now: Millis): ChamberItemView {
+/** An item of GET /chambers?ends=1. */
+export function chamberItemView(listing: ChamberListing, now: Millis): ListedChamber {
+  const phase = phaseBy(listing.ends, listing.isCommitted, now);
   return {
     chamberId: listing.chamberId,
-    phase: phaseBy(listing.ends, listing.isCommitted, now),
+    phase,
     name: listing.name,
     deadlines: deadlinesView(listing.deadlines),
     memberCount: listing.memberCount,
+    phaseEndsAt: timeView(phaseEnd(listing, phase)),
   };
 }

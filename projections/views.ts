@@ -55,6 +55,12 @@ export interface ChamberItemView {
   readonly memberCount: number;
 }
 
+/** Extension: an item of GET /chambers?ends=1. */
+export interface ListedChamber extends ChamberItemView {
+  /** When the phase ends, as known now; null for COMMITTED. */
+  readonly phaseEndsAt: string | null;
+}
+
 /** Extension: the relayer's progress with a chamber's root. */
 export type CommitStatus = 'open' | 'pending' | 'submitted' | 'committed';
 

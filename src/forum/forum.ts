@@ -1,7 +1,7 @@
 // The forum: commands go through the pipeline, reads see what the pipeline has published, and followers are woken when the log grows.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { chamberItemView } from '../../projections/listings.ts';
-import type { ChamberItemView } from '../../projections/views.ts';
+import type { ListedChamber } from '../../projections/views.ts';
 import { rootOf } from '../crypto/merkle.ts';
 import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
@@ -145,7 +145,7 @@ export class Forum {
   }
 
   /** Newest first; with `member`, only those that the agent has joined. */
-  async chambers({ member, ...query }: ChamberQuery): Promise<readonly ChamberItemView[]> {
+  async chambers({ member, ...query }: ChamberQuery): Promise<readonly ListedChamber[]> {
     const now = this.now();
     if (member !== undefined) return this.#chambersOf(member, query, now);
     const listings = await this.store.lists.listChambers({ ...query, now });
@@ -153,7 +153,7 @@ export class Forum {
   }
 
   async #chambersOf(member: string, { phase, before, limit }: ChamberQuery, now: Millis) {
-    const found: ChamberItemView[] = [];
+    const found: ListedChamber[] = [];
     for (let cursor = before; ; ) {
       const page = await this.store.lists.listChambersOf(member, { before: cursor, limit: MEMBERSHIPS_PER_PAGE });
       const items = page.map((listing) => chamberItemView(listing, now));

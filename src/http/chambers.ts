@@ -13,7 +13,7 @@ import { admission } from '../moves/admission.ts';
 import * as sample from '../moves/samples.ts';
 import { DID_SCHEMA, LIST_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { invalid } from '../vocabulary/errors.ts';
-import { parseCursor, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
+import { parseCursor, parseInteger, parseSwitch, requireQuery } from '../vocabulary/parameters.ts';
 import {
   allocation,
   bytes,
@@ -33,7 +33,15 @@ import { type Route, readRoute } from './route.ts';
 const phase = v.picklist(PHASES);
 const item = { chamberId: id, phase, name: v.string(), deadlines };
 
-export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({ ...item, memberCount: count });
+const phaseEndsAt = v.nullable(timestamp);
+
+export const chamberItem: v.GenericSchema<ChamberItemView> = v.strictObject({
+  ...item,
+  memberCount: count,
+  phaseEndsAt: v.exactOptional(
+    v.pipe(phaseEndsAt, v.description('with `ends=1`: when the phase ends, as known now; null for COMMITTED')),
+  ),
+});
 
 const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   ...item,
@@ -60,7 +68,7 @@ const chamber: v.GenericSchema<ChamberView> = v.strictObject({
   members: v.pipe(v.array(did), v.description('in turn order')),
   currentTurnAgent: v.pipe(v.nullable(did), v.description('null outside PROPOSAL and DEBATE')),
   now: v.pipe(timestamp, v.description('the service’s time')),
-  phaseEndsAt: v.pipe(v.nullable(timestamp), v.description('of `ends`; null for COMMITTED')),
+  phaseEndsAt: v.pipe(phaseEndsAt, v.description('of `ends`; null for COMMITTED')),
   turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without a turn, and where turns have no limit')),
   ideas: v.array(v.strictObject({ ideaId, ticker: v.string(), name: v.string(), creator: did })),
   merkleRoot: v.pipe(v.nullable(hash('root over the events of the chamber')), v.description('null until committed')),
@@ -98,19 +106,29 @@ export const chamberRoutes: readonly Route[] = [
       query('member', 'only chambers that this agent has joined', DID_SCHEMA),
       limitParameter(LIST_LIMIT),
       query('before', 'only chambers with a smaller id: the next page', NATURAL),
+      query(
+        'ends',
+        '`1`: each item also has `phaseEndsAt`, which in a chamber with rounds may be before the deadline',
+        {
+          type: 'string',
+          enum: ['1'],
+        },
+      ),
     ],
     returns: 'The chambers.',
     name: 'ChamberItems',
     schema: v.array(chamberItem),
     example: [{ ...itemExample, memberCount: 2 }],
     handle: async ({ forum }, c) => {
-      requireQuery(c.req.url, ['phase', 'member', 'limit', 'before']);
+      requireQuery(c.req.url, ['phase', 'member', 'limit', 'before', 'ends']);
       const phase = parsePhase(c.req.query('phase'));
       const limit = parseInteger('limit', c.req.query('limit'), LIST_LIMIT) ?? LIST_LIMIT.fallback;
       const before = parseCursor('before', c.req.query('before'));
       const member = c.req.query('member');
       if (member !== undefined && parseDid(member) === undefined) throw invalid('member: must be a did:key');
-      return json(await forum.chambers({ member, phase, limit, before }));
+      const withEnds = parseSwitch('ends', c.req.query('ends'));
+      const listed = await forum.chambers({ member, phase, limit, before });
+      return json(withEnds ? listed : listed.map(({ phaseEndsAt: _, ...chamber }) => chamber));
     },
   }),
   readRoute({

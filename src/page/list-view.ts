@@ -1,12 +1,12 @@
 // The list of chambers: the open ones first, then those whose root is on the chain.
-import type { ChamberItemView } from '../../projections/views.ts';
+import type { ListedChamber } from '../../projections/views.ts';
 import { type Element, foreign, h } from '../html/element.ts';
-import { DEADLINES, type Millis, PHASES } from '../vocabulary/values.ts';
+import { type Millis, PHASES } from '../vocabulary/values.ts';
 import { PHASE_NAMES, plural, time, timeLeft } from './format.ts';
 import { fileField } from './live-view.ts';
 
 export interface ListModel {
-  readonly chambers: readonly ChamberItemView[];
+  readonly chambers: readonly ListedChamber[];
   readonly now: Millis;
   /** Countdowns and the search need a script. */
   readonly isLive: boolean;
@@ -44,17 +44,15 @@ function searchField(): Element {
   return h('label', { class: 'search' }, h('span', { class: 'hidden' }, 'Search chambers'), field);
 }
 
-function section(title: string, chambers: readonly ChamberItemView[], model: ListModel): Element | false {
+function section(title: string, chambers: readonly ListedChamber[], model: ListModel): Element | false {
   if (chambers.length === 0) return false;
   const heading = h('h2', {}, title, ' ', h('small', {}, chambers.length));
   return h('section', {}, heading, h('ul', { class: 'chambers' }, ...chambers.map((chamber) => row(chamber, model))));
 }
 
-function row({ chamberId, name, phase, deadlines, memberCount }: ChamberItemView, { now, isLive }: ListModel): Element {
+function row({ chamberId, name, phase, phaseEndsAt, memberCount }: ListedChamber, { now, isLive }: ListModel): Element {
   const step = PHASES.indexOf(phase);
-  // With rounds the phase may end before.
-  const deadline = DEADLINES[step];
-  const end = deadline === undefined ? undefined : Date.parse(deadlines[deadline]);
+  const end = phaseEndsAt === null ? undefined : Date.parse(phaseEndsAt);
   const ended = end !== undefined && end <= now;
   return h(
     'li',

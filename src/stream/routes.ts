@@ -17,7 +17,14 @@ import { currentPayer, workFor } from '../process/main-thread.ts';
 import { accepts } from '../vocabulary/accept.ts';
 import { EVENTS_LIMIT, IMMUTABLE } from '../vocabulary/endpoint.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
-import { parseCursor, parseId, parseInteger, requireQuery, requireWithin } from '../vocabulary/parameters.ts';
+import {
+  parseCursor,
+  parseId,
+  parseInteger,
+  parseSwitch,
+  requireQuery,
+  requireWithin,
+} from '../vocabulary/parameters.ts';
 import type { Millis } from '../vocabulary/values.ts';
 import { type Following, sendLines } from './event-source.ts';
 import { PhaseNotes } from './notes.ts';
@@ -209,9 +216,7 @@ function requireLog(c: Context, logId: string): void {
 }
 
 function wantsNotes(c: Context): boolean {
-  const notes = c.req.query('notes');
-  if (notes === undefined || notes === '1') return notes === '1';
-  throw invalid('notes: must be 1');
+  return parseSwitch('notes', c.req.query('notes'));
 }
 
 function withNotes(consumer: Annotated, notes: PhaseNotes): Consumer {

@@ -117,7 +117,7 @@ describe('GET /chambers', () => {
 
   it.each([
     ['/chambers?member=x', 'member: must be a did:key'],
-    ['/chambers?name=x', 'name: unknown query parameter; known: phase, member, limit, before'],
+    ['/chambers?name=x', 'name: unknown query parameter; known: phase, member, limit, before, ends'],
     ['/chambers?limit=1&limit=2', 'limit: must not be given twice'],
     ['/ideas?phase=LOBBY', 'phase: unknown'],
     ['/ideas/ABC?chamberid=1', 'chamberid: unknown query parameter; did you mean "chamberId"?'],

@@ -87,6 +87,24 @@ describe('a chamber with rounds', () => {
     expect(await view()).toMatchObject({ phase: 'COMMITTED' });
   });
 
+  it('is listed with the end of its phase as known now, where ends=1 asks for it', async () => {
+    const { service, id, members, act } = await stage();
+    const listed = (query: string) => service.must('GET', `/chambers${query}`);
+    const latest = deadlinesFrom(START);
+    expect(await listed('?ends=1')).toEqual([
+      {
+        ...{ chamberId: id, phase: 'LOBBY', name: 'Test', deadlines: latest, memberCount: 2 },
+        phaseEndsAt: latest.lobbyDeadline,
+      },
+    ]);
+    await act('start', members[0]);
+    expect(await listed('?ends=1')).toMatchObject([{ phase: 'PROPOSAL', phaseEndsAt: iso(START + 120_000) }]);
+    const page = await service.app.request('/', { headers: { accept: 'text/html' } }, {});
+    expect(await page.text()).toContain(iso(START + 120_000));
+    expect(Object.keys((await listed(''))[0])).not.toContain('phaseEndsAt');
+    expect(await service.request('GET', '/chambers?ends=0')).toMatchObject({ status: 400, body: error('VALIDATION') });
+  });
+
   it('starts when it is full', async () => {
     const { members, act, view } = await stage({ maxMembers: 2 });
     expect(await view()).toMatchObject({

@@ -106,10 +106,11 @@ describe('an item of the list of chambers', () => {
       name: 'Test',
       deadlines: DEADLINES_HOURLY,
       memberCount: 2,
+      phaseEndsAt: DEADLINES_HOURLY.debateDeadline,
     });
   });
 
   it('is committed once the root is on the chain', () => {
-    expect(item(...MEMBERS, settled)(HOURS.debate)).toMatchObject({ phase: 'COMMITTED' });
+    expect(item(...MEMBERS, settled)(HOURS.debate)).toMatchObject({ phase: 'COMMITTED', phaseEndsAt: null });
   });
 });

@@ -1,5 +1,5 @@
 // <live-list>: the list of chambers, refreshed every few seconds while the page is visible.
-import type { ChamberItemView } from '../../../projections/views.ts';
+import type { ListedChamber } from '../../../projections/views.ts';
 import { listView } from '../list-view.ts';
 import { Drawing } from './drawing.ts';
 import { patchChildren } from './patch.ts';
@@ -10,13 +10,13 @@ const TICK_MILLIS = 1_000;
 
 export class LiveList extends HTMLElement {
   readonly #ended = new AbortController();
-  #chambers: readonly ChamberItemView[] | undefined;
+  #chambers: readonly ListedChamber[] | undefined;
   #search = '';
 
   connectedCallback(): void {
     const { base = './', before, limit = '', now = '' } = this.dataset;
     const clock = new ServerClock(Number(now));
-    const address = `${base}chambers?limit=${limit}${before === undefined ? '' : `&before=${before}`}`;
+    const address = `${base}chambers?ends=1&limit=${limit}${before === undefined ? '' : `&before=${before}`}`;
     const drawing = new Drawing(() => {
       if (this.#chambers === undefined) return;
       const hasMore = this.#chambers.length === Number(limit);
@@ -27,7 +27,7 @@ export class LiveList extends HTMLElement {
     const refresh = async () => {
       if (document.hidden && this.#chambers !== undefined) return;
       const response = await fetch(address, { headers: { accept: 'application/json' } });
-      if (response.ok) this.#chambers = (await response.json()) as readonly ChamberItemView[];
+      if (response.ok) this.#chambers = (await response.json()) as readonly ListedChamber[];
       render();
     };
     // A request that fails is repeated with the next refresh.
