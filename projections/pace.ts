@@ -1,7 +1,16 @@
 // When the phases of a chamber end: at their deadlines, and in a chamber with rounds as soon as nothing is left to come.
 import type { ChamberEvent } from '../src/vocabulary/events.ts';
 import { DEADLINES, type DeadlineName, type Millis, PHASES, type Phase } from '../src/vocabulary/values.ts';
-import { afterPass, hasTurns, type PhaseEnds, phaseAt, type TurnState, turnMillis, turnsOf } from './phase.ts';
+import {
+  afterPass,
+  hasTurns,
+  type PhaseEnds,
+  phaseAt,
+  type TurnPhase,
+  type TurnState,
+  turnMillis,
+  turnsOf,
+} from './phase.ts';
 
 /** The part of a chamber's state that determines when its phases end. */
 export interface PaceState extends TurnState {
@@ -17,7 +26,7 @@ export interface PaceState extends TurnState {
 
 /**
  * The ends of all phases after an event of `type`, if no other event came. The event belongs to the phase that it may end; the end
- * of a phase that has begun never rises.
+ * of a phase that has begun never rises. Proposals and comments change none: they end no turn.
  */
 export function endsAfter(
   before: PaceState,
@@ -25,7 +34,8 @@ export function endsAfter(
   type: ChamberEvent['type'],
 ): Pick<PaceState, 'ends' | 'endedBy'> {
   const { endedBy } = before;
-  if (after.rounds === null || after.members.length === 0) return { ends: before.ends, endedBy };
+  const isPaced = after.rounds !== null && after.members.length > 0;
+  if (!isPaced || type === 'chamber.proposed' || type === 'chamber.debated') return { ends: before.ends, endedBy };
   const current = PHASES.indexOf(phaseAt(before, after.lastAt));
   const ends = { ...before.ends };
   const state = { ...after, ends };
@@ -48,17 +58,13 @@ function earlyEnd(
   phase: Phase,
   { start, type }: { readonly start: Millis; readonly type: ChamberEvent['type'] },
 ): Millis {
-  const { members, maxMembers, rounds, commitments, reveals, lastAt } = state;
+  const { members, maxMembers, commitments, reveals, lastAt } = state;
   switch (phase) {
     case 'LOBBY':
       return type === 'chamber.started' || members.length === maxMembers ? lastAt : Number.POSITIVE_INFINITY;
     case 'PROPOSAL':
-    case 'DEBATE': {
-      const { count, since, silent } = turnsOf(state, phase);
-      const perMember = (phase === 'PROPOSAL' ? rounds?.proposal : rounds?.debate) ?? Number.POSITIVE_INFINITY;
-      const left = perMember * members.length - count;
-      return left <= 0 || silent >= members.length ? since : since + left * turnMillis(state);
-    }
+    case 'DEBATE':
+      return lastTurnEnd(state, phase);
     case 'ALLOCATE_COMMIT':
       return commitments.size === members.length ? lastAt : Number.POSITIVE_INFINITY;
     case 'ALLOCATE_REVEAL':
@@ -67,6 +73,15 @@ function earlyEnd(
     case 'COMMITTED':
       return Number.POSITIVE_INFINITY;
   }
+}
+
+/** When the last turn of the phase ends unless a pass comes before; infinite without rounds. */
+function lastTurnEnd(state: PaceState, phase: TurnPhase): Millis {
+  const { members, rounds } = state;
+  if (rounds === null) return Number.POSITIVE_INFINITY;
+  const { count, since, silent } = turnsOf(state, phase);
+  const left = (phase === 'PROPOSAL' ? rounds.proposal : rounds.debate) * members.length - count;
+  return left <= 0 || silent >= members.length ? since : since + left * turnMillis(state);
 }
 
 /** The phase that an event of the chamber belongs to, which it may have ended; of an event before or with `chamber.committed`. */
@@ -87,8 +102,8 @@ export function holderAfterPass(state: PaceState, now: Millis): string {
   const at = Math.max(now, state.lastAt);
   const turns = afterPass(state, at);
   const passed = { ...state, turns, lastAt: at };
-  const phase = phaseAt({ ...passed, ...endsAfter(state, passed, 'chamber.passed') }, at);
-  const begins = hasTurns(phase) && phase !== turns.phase;
+  const isLast = turns.phase !== null && lastTurnEnd(passed, turns.phase) <= at;
+  const begins = isLast && hasTurns(phaseAt({ ...passed, ...endsAfter(state, passed, 'chamber.passed') }, at));
   const next = state.members[begins ? 0 : turns.count % state.members.length];
   if (next === undefined) throw new Error(`no next turn in chamber ${state.chamberId}`);
   return next;
