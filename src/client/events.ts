@@ -14,6 +14,7 @@ import {
   type Service,
   tooLarge,
 } from './exchange.ts';
+import { isNode } from './runtime.ts';
 import { EVENT } from './shapes.ts';
 import { backoffMillis } from './time.ts';
 
@@ -248,11 +249,9 @@ const QUEUED_MESSAGES_MAX = 2;
 /** What a queued message takes besides its text. */
 const MESSAGE_COST_CHARS = 100;
 
-/** Node's own WebSocket does not limit the size of messages, and needs a flag on Node 20. Deno, Bun and Workers imitate Node. */
+/** Node's own WebSocket does not limit the size of messages, and needs a flag on Node 20. */
 async function openSocket(url: string, { lineBytesMax, responseMillisMax }: ReadLimits): Promise<Socket> {
-  const { process, navigator } = globalThis;
-  const isNode = process?.versions?.node !== undefined && (navigator?.userAgent ?? 'Node.js').startsWith('Node.js');
-  if (!isNode) return new WebSocket(url);
+  if (!isNode()) return new WebSocket(url);
   const ws = await import('ws');
   const handshakeTimeout = responseMillisMax;
   return new ws.WebSocket(url, { perMessageDeflate: false, maxPayload: lineBytesMax, handshakeTimeout });
