@@ -1,0 +1,71 @@
+// A database restored behind what was published: the service does not start on it, and goes on as another log.
+import { copyFileSync, rmSync } from 'node:fs';
+import { expect, it, vi } from 'vitest';
+import { parseVerifierKey } from '../../src/tlog/note.ts';
+import { openCheckpoint } from '../../src/tlog/proof.ts';
+import { run as runCli } from '../cli/run.ts';
+import { newAgent, type Running, run } from '../kit/service.ts';
+import { temporaryDatabase } from '../kit/temporary.ts';
+
+interface Log {
+  readonly logId: string;
+  readonly prefix: string;
+  readonly checkpointKey: string;
+}
+
+async function logOf({ url }: Running): Promise<Log> {
+  return ((await (await fetch(url)).json()) as { readonly log: Log }).log;
+}
+
+/** The note that covers so many lines. */
+async function published({ url }: Running, { prefix, checkpointKey }: Log, size: number): Promise<string> {
+  const key = parseVerifierKey(checkpointKey) ?? expect.fail('no verifier key');
+  return vi.waitFor(
+    async () => {
+      const note = await (await fetch(url + prefix + '/checkpoint')).text();
+      expect(openCheckpoint(note, key)?.size).toBe(size);
+      return note;
+    },
+    { timeout: 20_000 },
+  );
+}
+
+it('does not start on an old copy, and goes on as a new log that publishes the old one’s last checkpoint', async () => {
+  const path = temporaryDatabase();
+  const settings = { DATABASE_PATH: path };
+  const first = await run(settings);
+  await newAgent(first);
+  const old = await logOf(first);
+  await published(first, old, 1);
+  await first.stop();
+  copyFileSync(path, `${path}.old`);
+  const second = await run(settings);
+  await newAgent(second);
+  await newAgent(second);
+  const last = await published(second, old, 3);
+  await second.stop();
+
+  rmSync(`${path}-wal`, { force: true });
+  rmSync(`${path}-shm`, { force: true });
+  copyFileSync(`${path}.old`, path);
+  await expect(run(settings)).rejects.toThrow(
+    /^the log has 1 lines, and .*\.checkpoint is a checkpoint that was published over 3: restore a newer copy of the database, or go on as another log: chambers new-log/,
+  );
+  const { exitCode, out } = await runCli(['new-log', '--json'], settings);
+  expect(exitCode).toBe(0);
+  const renewed = JSON.parse(out);
+  expect(renewed).toMatchObject({ copiedFrom: old.logId, formerLog: old.logId, formerSize: 3 });
+  expect(renewed.keyFile).toMatch(`service-keys-${renewed.logId}.json`);
+
+  const third = await run(settings);
+  const log = await logOf(third);
+  expect(log.logId).toBe(renewed.logId);
+  expect(await (await fetch(`${third.url}/log/${old.logId}/checkpoint`)).text()).toBe(last);
+  await newAgent(third);
+  await published(third, log, 2);
+  const { keys } = (await (await fetch(`${third.url}/.well-known/http-message-signatures-directory`)).json()) as {
+    readonly keys: readonly { readonly x: string }[];
+  };
+  const oldKey = parseVerifierKey(old.checkpointKey)?.publicKey ?? new Uint8Array();
+  expect(keys.map(({ x }) => x)).toContain(Buffer.from(oldKey).toString('base64url'));
+});
