@@ -122,6 +122,10 @@ export const VARIABLES = {
     matching(/./, 'must be a path'),
     'file of the keys that sign receipts and checkpoints; absent: made beside the database',
   ),
+  WITNESS_POLICY_FILE: optional(
+    matching(/./, 'must be a path'),
+    'file of the witnesses that cosign checkpoints (C2SP tlog-policy)',
+  ),
   NODE_ENV: variable(
     'development',
     matching(ENVIRONMENT, 'must be a word in lower case, e.g. development, test or production'),

@@ -15,6 +15,7 @@ import { outcomeCommand } from './outcome-command.ts';
 import { EXIT, printError } from './output.ts';
 import { serviceCommands } from './service-commands.ts';
 import { checkVariables } from './variables.ts';
+import { witnessCommand } from './witness-command.ts';
 
 export const COMMANDS: readonly CommandSpec[] = [
   ...serviceCommands,
@@ -28,6 +29,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   outcomeCommand,
   ...logCommands,
   mirrorCommand,
+  witnessCommand,
 ];
 
 /** Runs the words after `chambers` and prints the result. */

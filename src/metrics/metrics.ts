@@ -33,6 +33,9 @@ interface PublishingState {
   readonly ok: boolean;
   /** Whether this node publishes the next one. */
   readonly leads: boolean;
+  /** Of witnesses, since the start. */
+  readonly cosignatures: number;
+  readonly failures: number;
 }
 
 interface NodeState {
@@ -186,6 +189,18 @@ export function addGauges(registry: Registry, sources: Sources): void {
   );
   gauge(registry, 'chambers_publisher_leads', 'Whether this node holds the lease and publishes checkpoints', () =>
     Number(publishing().leads),
+  );
+  counter(
+    registry,
+    'chambers_witness_cosignatures_total',
+    'Cosignatures of witnesses that were added to checkpoints',
+    () => publishing().cosignatures,
+  );
+  counter(
+    registry,
+    'chambers_witness_failures_total',
+    'Requests to witnesses that brought no cosignature',
+    () => publishing().failures,
   );
   counter(
     registry,

@@ -4,11 +4,13 @@ import { RepeatedLog } from '../diagnostics/repeated-log.ts';
 import type { StoredCheckpoint } from '../log/published-tree.ts';
 import { writeCheckpointCopy } from './checkpoint-copy.ts';
 import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } from './publisher.ts';
+import type { Witnesses } from './witnesses.ts';
 
 interface PublishingOptions extends PublisherOptions {
   /** Undefined for a log that ends with the process. */
   readonly copyPath: string | undefined;
   readonly logger: Logger;
+  readonly witnesses: Witnesses;
 }
 
 export class Publishing {
@@ -27,7 +29,8 @@ export class Publishing {
 
   /** As of the last round. */
   state() {
-    return { size: this.#size, ok: this.#failing.size === 0, leads: this.#options.lease.token !== undefined };
+    const { lease, witnesses } = this.#options;
+    return { size: this.#size, ok: this.#failing.size === 0, leads: lease.token !== undefined, ...witnesses.state() };
   }
 
   start(): void {
@@ -41,11 +44,15 @@ export class Publishing {
   /** Reports problems and ends: the next round tries again. */
   async round(): Promise<void> {
     await this.#attempt('publish', async () => void (await publishOnce(this.#options)));
-    await this.#attempt('copy', async () => this.#copy(await this.#options.tree.checkpoint()));
+    await this.#attempt('copy', async () => {
+      const checkpoint = await this.#options.tree.checkpoint();
+      if (checkpoint === undefined) return;
+      if (this.#options.lease.token !== undefined) this.#options.witnesses.ask(checkpoint);
+      await this.#copy(checkpoint);
+    });
   }
 
-  async #copy(checkpoint: StoredCheckpoint | undefined): Promise<void> {
-    if (checkpoint === undefined) return;
+  async #copy(checkpoint: StoredCheckpoint): Promise<void> {
     this.#size = checkpoint.size;
     const { copyPath } = this.#options;
     if (copyPath === undefined || checkpoint.note === this.#copied) return;
@@ -72,6 +79,7 @@ export class Publishing {
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
+    this.#options.witnesses.stop();
     await this.#round;
     await this.#options.lease.release();
   }

@@ -1,5 +1,6 @@
 // Puts the service together from its parts, without opening a store, a chain, a thread or a port: those are opened by its caller,
 // which also closes them. Nothing that is made here is shared with another service of the same process.
+import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import { type Config, readConfigured } from '../config.ts';
 import { toBlockList } from '../connections/client-address.ts';
@@ -24,9 +25,11 @@ import type { Sources } from '../metrics/metrics.ts';
 import { pageRoutes } from '../page/routes.ts';
 import { Publishing } from '../publisher/publishing.ts';
 import { checkpointSigner } from '../publisher/signer.ts';
+import { Witnesses } from '../publisher/witnesses.ts';
 import { streamEndpoints } from '../stream/endpoints.ts';
 import { streamRoutes } from '../stream/routes.ts';
 import type { Subscriptions } from '../stream/subscription.ts';
+import { type PolicyWitness, parsePolicy } from '../tlog/policy.ts';
 import type { Sign } from '../verifier/signer.ts';
 import type { SignatureVerifierPool } from '../verifier/verifier.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -196,6 +199,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
     signer: async () => checkpointSigner(await origin, keys.current('checkpoints', forum.now())),
     copyPath: checkpointCopy,
     logger,
+    witnesses: new Witnesses({ witnesses: readWitnesses(config), tree: forum.store.tree, logger }),
   });
   return {
     ...core,
@@ -212,6 +216,11 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
     },
     close: () => liveness.close(),
   };
+}
+
+function readWitnesses({ WITNESS_POLICY_FILE: path }: Config): readonly PolicyWitness[] {
+  if (path === undefined) return [];
+  return readConfigured('WITNESS_POLICY_FILE', () => parsePolicy(readFileSync(path, 'utf8'))).witnesses;
 }
 
 function openAdmissionControl(config: Config): AdmissionControl {

@@ -1,0 +1,94 @@
+// The files of a witness: its key, for its owner alone, and the last checkpoint of each log, replaced as a whole before it cosigns.
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { base64 } from '@scure/base';
+import * as v from 'valibot';
+import { HASH_BYTES } from '../tlog/tree.ts';
+import type { WitnessedTree } from './witness.ts';
+
+const OWNER_ONLY = 0o600;
+const SEED = /^[0-9a-f]{64}$/;
+
+const keyFile = v.strictObject({ name: v.string(), seed: v.pipe(v.string(), v.regex(SEED)) });
+const stateFile = v.record(v.string(), v.strictObject({ size: v.pipe(v.number(), v.safeInteger()), root: v.string() }));
+
+export interface WitnessKey {
+  readonly name: string;
+  readonly seed: Uint8Array;
+}
+
+/** The key in the file; one of that name is made where there is none. Throws an Error of one line. */
+export function openWitnessKey(path: string, name: string | undefined, newSeed: () => Uint8Array): WitnessKey {
+  const text = readText(path);
+  if (text === undefined) {
+    if (name === undefined) throw new Error(`${path} not found: give the witness a name, and it is made`);
+    const seed = newSeed();
+    const file = { name, seed: Buffer.from(seed).toString('hex') };
+    writeFileSync(path, `${JSON.stringify(file)}\n`, { flag: 'wx', mode: OWNER_ONLY, flush: true });
+    return { name, seed };
+  }
+  const parsed = v.safeParse(keyFile, toJson(text));
+  if (!parsed.success) throw new Error(`${path} is not the key file of a witness`);
+  if (name !== undefined && name !== parsed.output.name) {
+    throw new Error(`${path} holds the key of ${parsed.output.name}, not of ${name}`);
+  }
+  return { name: parsed.output.name, seed: Buffer.from(parsed.output.seed, 'hex') };
+}
+
+export class WitnessState {
+  readonly #path: string;
+  readonly #trees: Map<string, WitnessedTree>;
+
+  /** Throws an Error of one line: a witness that forgot what it cosigned must not go on. */
+  constructor(path: string) {
+    this.#path = path;
+    const text = readText(path);
+    const parsed = v.safeParse(stateFile, text === undefined ? {} : toJson(text));
+    if (!parsed.success)
+      throw new Error(`${path} is damaged: restore it, since the witness must not forget what it cosigned`);
+    const trees = Object.entries(parsed.output).map(([origin, { size, root }]) => {
+      const bytes = base64.decode(root);
+      if (bytes.length !== HASH_BYTES) throw new Error(`${path} is damaged: ${origin} has no root`);
+      return [origin, { size, root: bytes }] as const;
+    });
+    this.#trees = new Map(trees);
+  }
+
+  readonly recall = (origin: string): WitnessedTree | undefined => this.#trees.get(origin);
+
+  readonly remember = (origin: string, tree: WitnessedTree): void => {
+    const next = new Map(this.#trees).set(origin, tree);
+    const rows = [...next].map(([name, { size, root }]) => [name, { size, root: base64.encode(root) }]);
+    const draft = `${this.#path}.partial`;
+    writeFileSync(draft, `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`, { mode: OWNER_ONLY, flush: true });
+    renameSync(draft, this.#path);
+    flushFolder(dirname(this.#path));
+    this.#trees.set(origin, tree);
+  };
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function flushFolder(path: string): void {
+  const folder = openSync(path, 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

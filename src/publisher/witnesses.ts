@@ -1,0 +1,144 @@
+// Asks witnesses to cosign the checkpoints (c2sp.org/tlog-witness). Cosignatures are added to the note when they come. Nothing waits for a
+// witness: one that is silent, slow or answers nonsense costs a log line and a metric.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { consistencyProof } from '../crypto/merkle-proof.ts';
+import { RepeatedLog } from '../diagnostics/repeated-log.ts';
+import type { PublishedTree, StoredCheckpoint } from '../log/published-tree.ts';
+import { type Fetch, openResponse } from '../reading/response.ts';
+import { formatAddCheckpoint, TLOG_SIZE } from '../tlog/add-checkpoint.ts';
+import { parseCount } from '../tlog/checkpoint.ts';
+import { formatNote, isNoteSignature, type NoteSignature, parseNote, parseSignatureLines } from '../tlog/note.ts';
+import type { PolicyWitness } from '../tlog/policy.ts';
+import { nodesOfTiles } from '../tlog/tiled-tree.ts';
+import { TREE } from '../tlog/tree.ts';
+
+/** From the request to the last byte of the response. */
+const WITNESS_MS_MAX = 5_000;
+const RESPONSE_BYTES_MAX = 65_536;
+/** After a failure. */
+const PAUSE_MS = 10_000;
+/** Its last size is not known at first, so the first request may bring that alone. */
+const REQUESTS_MAX = 2;
+/** Other witnesses add their cosignatures at the same time. */
+const ADDS_MAX = 5;
+
+interface WitnessesOptions {
+  readonly witnesses: readonly PolicyWitness[];
+  readonly tree: PublishedTree;
+  readonly logger: Logger;
+  readonly fetch?: Fetch;
+}
+
+interface Asked extends PolicyWitness {
+  readonly url: string;
+  /** Of the last checkpoint that it cosigned, as far as is known. */
+  size: number;
+  isBusy: boolean;
+}
+
+/** What it answered is of no use; the message says why. */
+class WitnessFailure extends Error {}
+
+export class Witnesses {
+  readonly #options: WitnessesOptions;
+  readonly #asked: readonly Asked[];
+  readonly #problems = new RepeatedLog();
+  readonly #stop = new AbortController();
+  #cosignatures = 0;
+  #failures = 0;
+
+  constructor(options: WitnessesOptions) {
+    this.#options = options;
+    this.#asked = options.witnesses.flatMap(({ url, ...rest }) =>
+      url === undefined ? [] : [{ ...rest, url, size: 0, isBusy: false }],
+    );
+  }
+
+  /** Since the start. */
+  state() {
+    return { cosignatures: this.#cosignatures, failures: this.#failures };
+  }
+
+  /** Asks those that have not cosigned the checkpoint, and are not being asked. */
+  ask(checkpoint: StoredCheckpoint): void {
+    const { signatures = [] } = parseNote(checkpoint.note) ?? {};
+    for (const witness of this.#asked) {
+      const isCosigned = signatures.some(({ name, keyId }) => name === witness.key.name && keyId === witness.key.keyId);
+      if (!isCosigned && !witness.isBusy) void this.#attempt(witness, checkpoint);
+    }
+  }
+
+  async #attempt(witness: Asked, checkpoint: StoredCheckpoint): Promise<void> {
+    witness.isBusy = true;
+    try {
+      await this.#add(checkpoint, await this.#cosign(witness, checkpoint));
+      this.#problems.end(witness.name, () =>
+        this.#options.logger.info({ witness: witness.name }, 'the witness cosigns again'),
+      );
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      this.#failures++;
+      const { message: reason } = error as Error;
+      this.#problems.report(witness.name, reason, (repeats) => {
+        this.#options.logger.warn({ witness: witness.name, reason, ...repeats }, 'no cosignature of the witness');
+      });
+      await sleep(PAUSE_MS, undefined, { signal: this.#stop.signal, ref: false }).catch(() => {});
+    } finally {
+      witness.isBusy = false;
+    }
+  }
+
+  async #cosign(witness: Asked, checkpoint: StoredCheckpoint): Promise<NoteSignature> {
+    for (let requests = 1; ; requests++) {
+      const { status, type, text } = await this.#send(witness, checkpoint);
+      if (status === 200) {
+        witness.size = checkpoint.size;
+        return cosignatureIn(text, witness, checkpoint);
+      }
+      const size = status === 409 && type.startsWith(TLOG_SIZE) ? parseCount(text.replace(/\n$/, '')) : undefined;
+      if (size === undefined) throw new WitnessFailure(`it returned ${status}`);
+      if (size > checkpoint.size) {
+        throw new WitnessFailure(
+          `it says that it cosigned a checkpoint of size ${size}, and the log has published ${checkpoint.size}: was the database restored?`,
+        );
+      }
+      if (requests === REQUESTS_MAX) throw new WitnessFailure(`its size is ${size}, and was ${witness.size} before`);
+      witness.size = size;
+    }
+  }
+
+  async #send({ url, size: oldSize }: Asked, { size, note }: StoredCheckpoint) {
+    const read = nodesOfTiles(this.#options.tree.readTiles);
+    const isFirst = oldSize === 0 || oldSize === size;
+    const proof = isFirst ? [] : await consistencyProof(oldSize, size, read, TREE.hashNodes);
+    const request = { method: 'POST', body: formatAddCheckpoint({ oldSize, proof, note }) };
+    const deadlines = { wholeMillisMax: WITNESS_MS_MAX, signal: this.#stop.signal };
+    const response = await openResponse(this.#options.fetch ?? fetch, `${url}/add-checkpoint`, request, deadlines);
+    const text = await response.text({ responseBytesMax: RESPONSE_BYTES_MAX });
+    return { status: response.status, type: response.headers.get('content-type') ?? '', text };
+  }
+
+  /** Only to the note that it is of: the log may have grown meanwhile. */
+  async #add(checkpoint: StoredCheckpoint, signature: NoteSignature): Promise<void> {
+    for (let attempts = 0; attempts < ADDS_MAX; attempts++) {
+      const stored = await this.#options.tree.checkpoint();
+      const note = stored && parseNote(stored.note);
+      if (stored?.size !== checkpoint.size || note === undefined) return;
+      const cosigned = formatNote({ ...note, signatures: [...note.signatures, signature] });
+      if (!(await this.#options.tree.replaceNote(stored, cosigned))) continue;
+      this.#cosignatures++;
+      return;
+    }
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+}
+
+function cosignatureIn(text: string, { key }: PolicyWitness, { note }: StoredCheckpoint): NoteSignature {
+  const own = parseSignatureLines(text)?.find(({ name, keyId }) => name === key.name && keyId === key.keyId);
+  if (own !== undefined && isNoteSignature(parseNote(note)?.text ?? '', key, own)) return own;
+  throw new WitnessFailure('it returned no valid cosignature of its key');
+}
