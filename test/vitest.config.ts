@@ -30,6 +30,7 @@ const SERVICE = [
   'test/log/{damage,old-release}.test.ts',
   'test/log/sqlite/{erase,failed-writes,maintenance,migration,repair-tail,sqlite-log}.test.ts',
   'test/{metrics,mirror}/*.test.ts',
+  'test/publisher/crash.test.ts',
   'test/mcp/{agent-server,routes}.test.ts',
 ];
 const CHAIN = [
