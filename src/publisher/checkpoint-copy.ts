@@ -31,7 +31,8 @@ export function readCheckpointCopy(path: string): string | undefined {
 
 /** Durable when it resolves, and never half there. */
 export async function writeCheckpointCopy(path: string, note: string): Promise<void> {
-  const draft = `${path}.partial`;
+  // Several nodes on one machine may share the file.
+  const draft = `${path}.${process.pid}.partial`;
   try {
     await writeFlushed(draft, note);
     await rename(draft, path);

@@ -2,6 +2,11 @@
 // an auditor who finds nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Mirror } from '../../src/mirror/mirror.ts';
 import { NO_LIMITS } from '../../src/moves/move.ts';
 import { Checker } from '../forum/simulation/checker.ts';
 import type { Stream } from '../forum/simulation/history.ts';
@@ -11,6 +16,8 @@ import type { Seen } from './load.ts';
 
 const PROBLEMS_MAX = 20;
 const EVENTS_LIMIT = 10_000;
+/** A lease has to end first if the publisher was killed. */
+const PUBLISHED_MS_MAX = 20_000;
 
 interface Line {
   readonly chamberId: number | null;
@@ -42,9 +49,32 @@ export async function checkLog(
   // What was sent before the load is not in the history.
   problems.push(...new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false }));
   problems.push(...wrongOrder(received, all));
+  problems.push(...(await mirrored(urls, all.length + [...agents].length)));
   const exit = await audit(first);
   if (exit.code !== 0) problems.push(`the audit ended with ${exit.code}: ${exit.said}`);
   return [...seen, ...problems].slice(0, PROBLEMS_MAX);
+}
+
+/** What each node publishes is one log, of which nothing is missing. */
+async function mirrored(urls: readonly string[], linesMin: number): Promise<readonly string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'mirror-'));
+  try {
+    let size = 0;
+    for (const url of urls) {
+      for (const deadline = performance.now() + PUBLISHED_MS_MAX; performance.now() < deadline; await sleep(200)) {
+        const mirror = await Mirror.open({ url, folder });
+        const step = await mirror.step().finally(() => mirror.close());
+        if (step.size < size) return [`the checkpoint at ${url} covers ${step.size} lines, and covered ${size} before`];
+        size = step.size;
+        if (size >= linesMin) break;
+      }
+    }
+    return size >= linesMin ? [] : [`the checkpoint covers ${size} lines, and there are ${linesMin} at least`];
+  } catch (error) {
+    return [`the mirror: ${(error as Error).message}`];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 async function linesOf(url: string, path: string): Promise<readonly string[]> {
