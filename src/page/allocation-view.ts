@@ -7,7 +7,8 @@ import { BPS_TOTAL } from '../vocabulary/values.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, folded, more, percent, plural, ROWS_MAX } from './format.ts';
 
-export function allocationSection(model: ChamberModel): Element | false {
+/** The outcome has the tally already. */
+export function allocationSection(model: ChamberModel, { hasOutcome = false } = {}): Element | false {
   const { state } = model;
   if (state.commitments.size === 0) return false;
   const isOpen = state.reveals.size > 0;
@@ -15,7 +16,7 @@ export function allocationSection(model: ChamberModel): Element | false {
     'section',
     {},
     h('h2', {}, 'Allocations'),
-    isOpen && tally(model),
+    isOpen && !hasOutcome && tally(model),
     isOpen ? matrix(model) : envelopes(model),
     isOpen && h('p', { class: 'facts' }, `An idea graduates with ${plural(state.minBackersForGraduation, 'backer')}.`),
   );

@@ -9,6 +9,7 @@ import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
 import { alarm, replayBar, verifySection } from './live-view.ts';
+import { outcomeIn, outcomeSection } from './outcome-view.ts';
 import { phaseStrip } from './phase-strip.ts';
 import { transcriptSection } from './transcript-view.ts';
 
@@ -18,6 +19,7 @@ export function chamberView(given: ChamberModel): Element {
   const now = Math.max(given.now, state.lastAt);
   const model = { ...given, now };
   const phase = phaseAt(state, now);
+  const outcome = outcomeIn(model);
   return h(
     'main',
     { id: 'main', class: 'chamber' },
@@ -31,6 +33,7 @@ export function chamberView(given: ChamberModel): Element {
     pace(state),
     phaseStrip(model, phase),
     h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
+    outcome !== undefined && outcomeSection(model, outcome),
     alarm(live),
     replayBar(live),
     // In the order of reading; on a wide screen the second stands beside the others.
@@ -42,7 +45,7 @@ export function chamberView(given: ChamberModel): Element {
         'div',
         { class: 'aside' },
         verifySection(state.chamberId, live),
-        allocationSection(model),
+        allocationSection(model, { hasOutcome: outcome !== undefined }),
         rootSection(model),
         memberSection(model, phase),
       ),

@@ -30,7 +30,7 @@ function shortened(text: string, head = HEAD_CHARS): string {
   return text.length > head + TAIL_CHARS + 1 ? `${text.slice(0, head)}…${text.slice(-TAIL_CHARS)}` : text;
 }
 
-const COLOURS = 8;
+export const COLOURS = 8;
 
 /** What agents are known by: their turn order, and the labels that they chose, by DID. */
 export interface Cast {

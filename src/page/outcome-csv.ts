@@ -1,0 +1,30 @@
+// The ideas of an outcome as a table for spreadsheets (RFC 4180), which must not take an agent's text for a formula.
+import type { OutcomeIdea, OutcomeView } from '../../projections/outcome.ts';
+
+const COLUMNS = [
+  'ideaId',
+  'ticker',
+  'name',
+  'proposer',
+  'backers',
+  'totalBps',
+  'graduated',
+  'tokenAddress',
+  'failure',
+] as const satisfies readonly (keyof OutcomeIdea)[];
+
+export function outcomeCsv({ ideas }: OutcomeView): string {
+  const rows = ideas.map((idea) => COLUMNS.map((column) => cell(idea[column])));
+  return [COLUMNS, ...rows].map((row) => `${row.join(',')}\r\n`).join('');
+}
+
+/** What spreadsheets calculate when a cell begins with it; an apostrophe in front makes it text. */
+const FORMULA = /^[=+\-@\t\r\n]/;
+const SPECIAL = /[",\r\n]/;
+
+function cell(value: OutcomeIdea[keyof OutcomeIdea]): string {
+  if (value === null) return '';
+  if (typeof value !== 'string') return String(value);
+  const text = FORMULA.test(value) ? `'${value}` : value;
+  return SPECIAL.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

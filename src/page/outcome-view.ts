@@ -1,0 +1,158 @@
+// What a chamber came to: the first thing that a reader of a settled chamber sees. Who backed which idea is drawn in the agents' colours.
+import { type OutcomeIdea, type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
+import { type Child, type Element, foreign, h } from '../html/element.ts';
+import { BPS_TOTAL } from '../vocabulary/values.ts';
+import type { ChamberModel } from './chamber-model.ts';
+import { agent, COLOURS, folded, hash, more, plural, ROWS_MAX, time } from './format.ts';
+import { outcomeCsv } from './outcome-csv.ts';
+
+/** undefined until the chamber is settled. */
+export function outcomeIn({ state, now }: ChamberModel): OutcomeView | undefined {
+  const outcome = outcomeOf(state, now);
+  return 'view' in outcome ? outcome.view : undefined;
+}
+
+export function outcomeSection(model: ChamberModel, outcome: OutcomeView): Element {
+  const { chamberId, members, committed, revealed, endedAt, lastEventId } = outcome;
+  const left = model.live === undefined ? outcome.ideas.length - ROWS_MAX : 0;
+  const facts = `${revealed} of ${plural(members.length, 'member')} revealed an allocation${
+    revealed < committed ? `, ${committed - revealed} committed one and did not` : ''
+  }. Settled by event ${lastEventId}, on the chain since `;
+  return h(
+    'section',
+    { class: 'outcome', 'aria-labelledby': 'outcome' },
+    h('h2', { id: 'outcome' }, 'Outcome ', h('small', {}, ...downloads(model, outcome))),
+    ...ideas(model, outcome),
+    h('p', { class: 'facts' }, facts, time(Date.parse(endedAt), model.now), '.'),
+    left > 0 && more(plural(left, 'idea'), `${chamberId}/outcome`),
+  );
+}
+
+function downloads({ live }: ChamberModel, outcome: OutcomeView): readonly Child[] {
+  const { chamberId } = outcome;
+  const name = `chamber-${chamberId}-outcome`;
+  // A file may be from another service.
+  const json = live?.file === undefined ? `${chamberId}/outcome` : dataUrl('application/json', outcomeText(outcome));
+  const csv = dataUrl('text/csv', outcomeCsv(outcome));
+  return [
+    h('a', { href: json, download: `${name}.json` }, 'JSON'),
+    // What the service sends is bounded; the browser makes it whatever its size.
+    (live !== undefined || csv.length <= CSV_CHARS_MAX) && [
+      ' · ',
+      h('a', { href: csv, download: `${name}.csv` }, 'CSV'),
+    ],
+  ];
+}
+
+const CSV_CHARS_MAX = 65_536;
+
+function dataUrl(type: string, text: string): string {
+  return `data:${type};charset=utf-8,${encodeURIComponent(text)}`;
+}
+
+function ideas(model: ChamberModel, outcome: OutcomeView): readonly Child[] {
+  if (outcome.ideas.length === 0) return [h('p', { class: 'empty' }, 'No idea was proposed.')];
+  const { state, live } = model;
+  const shown = live === undefined ? outcome.ideas.slice(0, ROWS_MAX) : outcome.ideas;
+  const most = Math.max(1, outcome.abstainedBps, ...outcome.ideas.map(({ totalBps }) => totalBps));
+  const scale = { most, whole: BPS_TOTAL * Math.max(1, outcome.revealed) };
+  const segments = segmentsOf(model, outcome);
+  const row = (idea: OutcomeIdea) =>
+    h(
+      'tr',
+      { class: idea.graduated && 'graduate' },
+      h(
+        'th',
+        { scope: 'row' },
+        h('code', { class: 'ticker' }, idea.ticker),
+        ' ',
+        foreign(idea.name),
+        h('span', { class: 'facts' }, 'by ', agent(idea.proposer, model)),
+      ),
+      ...share(idea.totalBps, scale, segments(idea)),
+      h('td', { class: 'backers' }, `${plural(idea.backers, 'backer')}, ${state.minBackersForGraduation} needed`),
+      h('td', { class: 'became' }, ...became(model, idea)),
+    );
+  const list = (listed: readonly OutcomeIdea[]) => table(listed.map(row));
+  const byShare = [...shown].sort((a, b) => b.totalBps - a.totalBps);
+  const abstained = h(
+    'tr',
+    { class: 'abstained' },
+    h('th', { scope: 'row' }, 'Abstained'),
+    ...share(outcome.abstainedBps, scale, [{ bps: outcome.abstainedBps, colour: 'none' }]),
+    h('td', {}),
+    h('td', {}),
+  );
+  const [first, ...rest] = folded(byShare, { noun: 'idea', isKept: ({ graduated }) => graduated, list });
+  const label = 'Ideas by share of the allocations';
+  const whole = withRow(first as Element, abstained);
+  return [h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, whole), ...rest];
+}
+
+function table(rows: readonly Element[]): Element {
+  const titles = ['Idea', 'Share', 'Backers', 'Became'];
+  const head = h(
+    'tr',
+    {},
+    ...titles.map((title) => h('th', { scope: 'col', ...(title === 'Share' && { colspan: 2 }) }, title)),
+  );
+  return h('table', { class: 'shares' }, h('thead', {}, head), h('tbody', {}, ...rows));
+}
+
+/** The same table with a last row. */
+function withRow(whole: Element, row: Element): Element {
+  const [head, body] = whole.children as readonly [Element, Element];
+  return { ...whole, children: [head, { ...body, children: [...body.children, row] }] };
+}
+
+interface Scale {
+  /** What the longest bar is. */
+  readonly most: number;
+  /** What all who revealed could give. */
+  readonly whole: number;
+}
+
+interface Segment {
+  readonly bps: number;
+  /** Of the member who gave it. */
+  readonly colour: string;
+}
+
+const BAR_WIDTH = 100;
+
+function share(bps: number, { most, whole }: Scale, segments: readonly Segment[]): readonly Element[] {
+  let x = 0;
+  const rects = segments.map((segment) => {
+    const width = (BAR_WIDTH * segment.bps) / most;
+    const rect = h('rect', { x, y: 0, width, height: 8, class: `c${segment.colour}` });
+    x += width;
+    return rect;
+  });
+  const bar = h('svg', { viewBox: `0 0 ${BAR_WIDTH} 8`, preserveAspectRatio: 'none', 'aria-hidden': 'true' }, ...rects);
+  return [h('td', { class: 'picture' }, bar), h('td', { class: 'percent' }, `${((100 * bps) / whole).toFixed(1)} %`)];
+}
+
+/** Of the pictures that the service makes; beyond it each bar is whole. */
+const SEGMENTS_MAX = 4_096;
+
+/** Who gave an idea how much, in turn order. */
+function segmentsOf({ state: { members, reveals }, live }: ChamberModel, { ideas }: OutcomeView) {
+  if (live === undefined && reveals.size * ideas.length > SEGMENTS_MAX) {
+    return ({ totalBps }: OutcomeIdea): readonly Segment[] => [{ bps: totalBps, colour: 'none' }];
+  }
+  const byIdea = new Map<string, Segment[]>(ideas.map(({ ideaId }) => [ideaId, []]));
+  for (const [order, did] of members.entries()) {
+    for (const { ideaId, bps } of reveals.get(did)?.allocations ?? []) {
+      if (bps > 0) byIdea.get(ideaId)?.push({ bps, colour: String(order % COLOURS) });
+    }
+  }
+  return ({ ideaId }: OutcomeIdea): readonly Segment[] => byIdea.get(ideaId) ?? [];
+}
+
+function became({ state, live }: ChamberModel, idea: OutcomeIdea): readonly Child[] {
+  const { ticker, tokenAddress, failure, graduated } = idea;
+  if (!graduated) return [h('span', { class: 'facts' }, 'did not graduate')];
+  if (tokenAddress === null) return ['no token: ', foreign(failure ?? '')];
+  const href = `../ideas/${encodeURIComponent(ticker)}?chamberId=${state.chamberId}`;
+  return ['token ', live?.file === undefined ? h('a', { href }, hash(tokenAddress)) : hash(tokenAddress)];
+}

@@ -1,0 +1,150 @@
+// What a reader of a settled chamber sees first: what each idea got, drawn and in numbers, and what became of it.
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ServiceFact } from '../../src/vocabulary/events.ts';
+import { toTimestamp } from '../../src/vocabulary/values.ts';
+import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
+import { recordCommit } from '../kit/chambers.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { HAS_CHROMIUM, newLabelled, openReader, shows } from './reader.ts';
+
+/** A folder for pictures of the section; written by a run that names it. */
+const { OUTCOME_PICTURES } = process.env;
+const NAMES = ['Ada', 'Bruno', 'Chiara', 'Dana', 'Emil'];
+const IDEAS = ['TIDE', 'FOG', 'PIER', 'KELP'];
+/** By member, for each idea; the last member does not reveal. */
+const SHARES = [
+  [6_000, 2_000, 0, 0],
+  [5_000, 2_500, 0, 500],
+  [7_000, 3_000, 0, 0],
+  [1_000, 8_000, 0, 0],
+  [0, 0, 10_000, 0],
+] as const;
+
+describe.skipIf(!HAS_CHROMIUM)('a settled chamber', { timeout: 120_000 }, () => {
+  let live: LiveService;
+  let reader: Awaited<ReturnType<typeof openReader>>;
+  beforeAll(async () => {
+    live = await openLiveService();
+    reader = await openReader(live.baseUrl);
+  });
+  afterAll(async () => {
+    await reader.close();
+    await live.stop();
+  });
+
+  /** Waits for the deployment of its second graduate. */
+  async function committed(): Promise<number> {
+    const agents = await Promise.all(NAMES.map((label) => newLabelled(live, label)));
+    const [host] = agents as [(typeof agents)[number]];
+    const topic = 'What should the harbour build next year?';
+    const chamber = { ...newChamber(live.now()), name: 'Harbour fund', topic, minBackersForGraduation: 2 };
+    const { chamberId } = await host.createChamber(chamber);
+    for (const agent of agents) await agent.joinChamber(chamberId);
+    live.advance(PHASE_MILLIS);
+    for (const [index, ticker] of IDEAS.entries()) {
+      const agent = agents[index] as typeof host;
+      const name = ['Tide gauge', '=Fog "light", louder', 'A longer pier for the ferries', 'Kelp farm'][
+        index
+      ] as string;
+      await agent.propose(chamberId, { name, ticker, description: `About ${ticker}.` });
+      await agent.pass(chamberId);
+    }
+    live.advance(2 * PHASE_MILLIS);
+    for (const [index, agent] of agents.entries()) {
+      const shares = SHARES[index] as readonly number[];
+      const allocations = shares.map((bps, idea) => ({ ideaId: `idea-${idea + 1}`, bps }));
+      await agent.commit(chamberId, allocations);
+    }
+    live.advance(PHASE_MILLIS);
+    for (const agent of agents.slice(0, 4)) await agent.reveal(chamberId);
+    live.advance(PHASE_MILLIS);
+    await recordCommit(live.service.forum, chamberId);
+    await record(chamberId, {
+      type: 'idea.deployed',
+      payload: {
+        ideaId: 'idea-1',
+        tokenAddress: '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359',
+        txHash: `0x${'00'.repeat(32)}`,
+        graduatedAt: toTimestamp(live.now()),
+      },
+    });
+    return chamberId;
+  }
+
+  async function record(chamberId: number, fact: ServiceFact): Promise<void> {
+    await live.service.forum.submit({ operation: 'record', chamberId, fact });
+  }
+
+  it('shows what it came to, as soon as nothing can change any more', async () => {
+    const chamberId = await committed();
+    const page = await reader.open(`/chambers/${chamberId}`, { look: { viewport: { width: 1280, height: 900 } } });
+    await shows(page, '.now', 'Finished');
+    expect(await page.locator('.outcome').count()).toBe(0);
+    await record(chamberId, {
+      type: 'idea.deploy_failed',
+      payload: { ideaId: 'idea-2', txHash: null, reason: 'the ticker is taken' },
+    });
+    await shows(page, '.outcome h2', 'Outcome');
+    const rows = await page.locator('.shares tbody tr').allInnerTexts();
+    expect(rows.map((row) => row.replace(/\s+/g, ' ').trim())).toEqual([
+      'TIDE Tide gauge by 1 Ada 47.5 % 4 backers, 2 needed token 0xfB691609…d359',
+      'FOG =Fog "light", louder by 2 Bruno 38.8 % 4 backers, 2 needed no token: the ticker is taken',
+      'KELP Kelp farm by 4 Dana 1.3 % 1 backer, 2 needed did not graduate',
+      'PIER A longer pier for the ferries by 3 Chiara 0.0 % 0 backers, 2 needed did not graduate',
+      'Abstained 12.5 %',
+    ]);
+    // Each member who gave something has a part of the bar.
+    expect(await page.locator('.shares tbody tr').first().locator('rect').count()).toBe(4);
+    await shows(page, '.outcome', '4 of 5 members revealed an allocation, 1 committed one and did not.');
+    if (OUTCOME_PICTURES !== undefined) {
+      await page.screenshot({ path: join(OUTCOME_PICTURES, 'wide.png') });
+      for (const [name, look] of [
+        ['dark', { colorScheme: 'dark', viewport: { width: 1280, height: 900 } }],
+        ['phone', { viewport: { width: 390, height: 844 } }],
+      ] as const) {
+        const other = await reader.open(`/chambers/${chamberId}`, { look });
+        await shows(other, '.outcome h2', 'Outcome');
+        await other.screenshot({ path: join(OUTCOME_PICTURES, `${name}.png`) });
+      }
+    }
+    // It is above all that can be scrolled to.
+    const { y = 0 } = (await page.locator('.outcome').boundingBox()) ?? {};
+    expect(y).toBeLessThan(400);
+    const [json, csv] = [await download('JSON'), await download('CSV')];
+    expect(json.text).toBe(await (await fetch(`${live.baseUrl}/chambers/${chamberId}/outcome`)).text());
+    expect([json.name, csv.name]).toEqual([`chamber-${chamberId}-outcome.json`, `chamber-${chamberId}-outcome.csv`]);
+    const lines = csv.text.split('\r\n');
+    expect(lines[0]).toBe('ideaId,ticker,name,proposer,backers,totalBps,graduated,tokenAddress,failure');
+    expect(lines[2]).toMatch(/^idea-2,FOG,"'=Fog ""light"", louder",did:key:\w+,4,15500,true,,the ticker is taken$/);
+    expect(lines).toHaveLength(6);
+    // As of an earlier event there is none.
+    await page.getByRole('slider').focus();
+    await page.keyboard.press('Home');
+    await expect.poll(() => page.locator('.outcome').count()).toBe(0);
+
+    async function download(name: string) {
+      const waiting = page.waitForEvent('download');
+      await page.locator('.outcome').getByRole('link', { name }).click();
+      const downloaded = await waiting;
+      return { name: downloaded.suggestedFilename(), text: await readFile(await downloaded.path(), 'utf8') };
+    }
+  });
+
+  it('of an exported file is made by the browser alone', async () => {
+    const chamberId = await committed();
+    await record(chamberId, {
+      type: 'idea.deploy_failed',
+      payload: { ideaId: 'idea-2', txHash: null, reason: 'the ticker is taken' },
+    });
+    const file = join(temporaryFolder(), 'chamber.ndjson');
+    await writeFile(file, await (await fetch(`${live.baseUrl}/chambers/${chamberId}/events`)).text());
+    const page = await reader.open('/');
+    await page.locator('input[type=file]').setInputFiles(file);
+    await shows(page, '.outcome h2', 'Outcome');
+    const href = await page.locator('.outcome').getByRole('link', { name: 'JSON' }).getAttribute('href');
+    const outcome = await (await fetch(`${live.baseUrl}/chambers/${chamberId}/outcome`)).text();
+    expect(decodeURIComponent(href?.split(',').slice(1).join(',') ?? '')).toBe(outcome);
+  });
+});
