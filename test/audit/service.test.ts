@@ -121,6 +121,7 @@ describe('a service with right lines and wrong answers', () => {
     ['a backer', '/chambers/1/ideas', /"backers":1/, '"backers":2', 'views'],
     ['an idea more', '/chambers/1/ideas', /\]$/, ',{"ideaId":"idea-2"}]', 'views'],
     ['an allocation', '/chambers/1/allocations', /"bps":10000/, '"bps":9999', 'views'],
+    ['an outcome', '/chambers/1/outcome', /"totalBps":10000/, '"totalBps":9999', 'views'],
   ])('is caught with %s', async (_what, path, from, to, check) => {
     lie(path, from, to);
     expect(await run({ chamber: 1 })).toBe(3);
