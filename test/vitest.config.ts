@@ -17,6 +17,7 @@ const LONG = [
   'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
   'test/forum/{memory,simulation,snapshots}.test.ts',
   'test/page/bounded.test.ts',
+  'test/mcp/acting-calls.test.ts',
   'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [

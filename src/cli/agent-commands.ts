@@ -83,11 +83,18 @@ export const agentCommands: readonly CommandSpec[] = [
     summary:
       'Lets a model act as the agent, over standard input and output (Model Context Protocol); reveals automatically',
     options: {
-      '--print-config': 'print the configuration for an MCP client, with absolute paths',
+      '--print-config': 'print the configuration for an MCP client, with absolute paths and these options',
+      '--read-only': 'without the tools that sign; what was committed to is revealed all the same',
+      '--max-open <count>': 'how many chambers the model may open while it runs (default: no limit)',
+      '--moves <count>': 'how many moves of any kind it may make while it runs (default: no limit)',
       ...URL_OPTION,
       ...KEY_OPTION,
     },
-    examples: ['mcp --print-config', 'mcp --url=https://chambers.example.org --key=ada.json'],
+    examples: [
+      'mcp --print-config',
+      'mcp --url=https://chambers.example.org --key=ada.json',
+      'mcp --max-open=1 --moves=200 --print-config',
+    ],
     run: serveMcp,
   },
   {
@@ -109,12 +116,22 @@ async function mcpConfig(input: Input): Promise<object> {
   if (!(await isRegularFile(keyFile))) {
     printNotice(input.isJson, `${keyFile} not found: create it with chambers agent new --key=${keyFile}`);
   }
-  const args = [CLI, 'mcp', `--url=${forumOf(input).service.baseUrl}`, `--key=${keyFile}`];
+  const { options } = input;
+  const bounds = ['max-open', 'moves'].flatMap((name) =>
+    options[name] === undefined ? [] : [`--${name}=${options[name]}`],
+  );
+  const readOnly = options['read-only'] === undefined ? [] : ['--read-only'];
+  const args = [CLI, 'mcp', `--url=${forumOf(input).service.baseUrl}`, `--key=${keyFile}`, ...readOnly, ...bounds];
   return { mcpServers: { chambers: { command: process.execPath, args } } };
 }
 
 async function serveMcp(input: Input): Promise<void> {
-  if (input.options['print-config'] !== undefined) {
+  const { options } = input;
+  const [openMax, movesMax] = [
+    toOptionalInteger('--max-open', options['max-open'], 0),
+    toOptionalInteger('--moves', options['moves'], 0),
+  ];
+  if (options['print-config'] !== undefined) {
     console.log(JSON.stringify(await mcpConfig(input), null, 2));
     return;
   }
@@ -122,7 +139,15 @@ async function serveMcp(input: Input): Promise<void> {
   const { serveAgent } = await import('../mcp/agent-server.ts');
   const agent = await agentOf(input);
   const report = (line: string) => console.error(visibleLine(line));
-  await interruptible(new Error('interrupted'), (signal) => serveAgent({ agent, version: VERSION, report }, signal));
+  const served = {
+    agent,
+    callsFolder: `${keyFileOf(input)}.calls`,
+    isReadOnly: options['read-only'] !== undefined,
+    limits: { ...(openMax !== undefined && { openMax }), ...(movesMax !== undefined && { movesMax }) },
+    version: VERSION,
+    report,
+  };
+  await interruptible(new Error('interrupted'), (signal) => serveAgent(served, signal));
 }
 
 async function showTodo(input: Input): Promise<void> {

@@ -16,8 +16,8 @@ export function toInteger(name: string, text: string, least = 1): number {
   throw new CommandError('usage', `${name} must be an integer of at least ${least}, not “${text}”`);
 }
 
-export function toOptionalInteger(name: string, text: string | undefined): number | undefined {
-  return text === undefined ? undefined : toInteger(name, text);
+export function toOptionalInteger(name: string, text: string | undefined, least = 1): number | undefined {
+  return text === undefined ? undefined : toInteger(name, text, least);
 }
 
 /** E.g. 2,3: turns of each member in PROPOSAL and in DEBATE. */

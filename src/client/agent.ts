@@ -15,10 +15,17 @@ import {
   type Rounds,
   toHex,
 } from '../vocabulary/values.ts';
-import { bindingFor, readProvenChamber, requireOpens, untilRevealable } from './binding.ts';
+import { bindingFor, readProvenChamber, requireOpens, type StoredOpening, untilRevealable } from './binding.ts';
 import { changes, type Snapshot, type Turn } from './chamber-watcher.ts';
 import { ClientError } from './error.ts';
-import { type Call, type CallOptions, exchange, exchangeWhole } from './exchange.ts';
+import {
+  type Call,
+  type CallOptions,
+  exchange,
+  exchangeWhole,
+  type SendOptions,
+  type SignedRequest,
+} from './exchange.ts';
 import { ForumClient, toQuery } from './forum-client.ts';
 import { ideaIdOf, phaseError } from './ideas.ts';
 import { ReceiptKeeper } from './receipts.ts';
@@ -118,7 +125,7 @@ export interface RevealOptions extends CallOptions {
   readonly trustService?: boolean;
 }
 
-type ReadOptions = CallOptions & Pick<Call, 'shape'>;
+type ReadOptions = SendOptions & Pick<Call, 'shape'>;
 
 const SALT_BYTES = 32;
 
@@ -211,7 +218,7 @@ export class Agent {
   }
 
   /** Creates a chamber in LOBBY, without joining it. */
-  createChamber(chamber: NewChamber, options?: CallOptions): Promise<CreatedChamber> {
+  createChamber(chamber: NewChamber, options?: SendOptions): Promise<CreatedChamber> {
     return this.#call('POST', '/chambers', chamber, { ...options, shape: CREATED });
   }
 
@@ -219,7 +226,7 @@ export class Agent {
    * Joins the chamber, in LOBBY only; turns follow the order of joining. Joining twice is FORUM_ERR_CONFLICT; FORUM_ERR_ADMISSION says
    * what the chamber asks of its members.
    */
-  joinChamber(chamberId: number, options?: CallOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
+  joinChamber(chamberId: number, options?: SendOptions): Promise<Readonly<{ ok: boolean; turnOrder: number }>> {
     return this.#move(chamberId, 'join', {}, { ...options, shape: JOINED });
   }
 
@@ -235,25 +242,25 @@ export class Agent {
   propose(
     chamberId: number,
     idea: NewIdea,
-    options?: CallOptions,
+    options?: SendOptions,
   ): Promise<Readonly<{ ideaId: string; ticker: string }>> {
     return this.#move(chamberId, 'propose', idea, options);
   }
 
   /** Comments in DEBATE, in this agent's turn, which continues. The idea is named by id or ticker. */
-  async debate(chamberId: number, move: DebateMove, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+  async debate(chamberId: number, move: DebateMove, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     const { ideaId } = move;
     const named = typeof ideaId === 'string' ? { ideaId: await this.forum.ideaId(chamberId, ideaId, options) } : {};
     return await this.#move(chamberId, 'debate', { ...move, ...named }, options);
   }
 
   /** Ends the lobby of a chamber with rounds that this agent created and that has a member. */
-  start(chamberId: number, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+  start(chamberId: number, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'start', {}, options);
   }
 
   /** Ends this agent's turn in PROPOSAL or DEBATE; the next member's begins. */
-  pass(chamberId: number, options?: CallOptions): Promise<Readonly<{ eventId: number; nextTurnAgent: string }>> {
+  pass(chamberId: number, options?: SendOptions): Promise<Readonly<{ eventId: number; nextTurnAgent: string }>> {
     return this.#move(chamberId, 'pass', {}, options);
   }
 
@@ -264,7 +271,7 @@ export class Agent {
   async commit(
     chamberId: number,
     allocations: readonly Allocation[],
-    options: CallOptions = {},
+    options: SendOptions = {},
   ): Promise<Readonly<{ ok: boolean }>> {
     const chamber = await this.forum.chamber(chamberId, options);
     const plain = allocations.map(({ ideaId, bps }) => ({
@@ -285,6 +292,17 @@ export class Agent {
    * commit. Throws CLIENT_ERR_EARLY before, whatever phase the service says it is in.
    */
   async reveal(chamberId: number, options: RevealOptions = {}): Promise<Readonly<{ ok: boolean; verified: boolean }>> {
+    const opening = await this.#opening(chamberId, options);
+    if (options.trustService !== true) await untilRevealable(this.forum.service, opening, options);
+    return this.#move(chamberId, 'allocate/reveal', { allocations: opening.allocations, salt: opening.salt }, options);
+  }
+
+  /** Throws CLIENT_ERR_COMMITMENT if what this agent has committed to in the chamber can't be revealed from its store. */
+  async requireRevealable(chamberId: number, options?: CallOptions): Promise<void> {
+    await this.#opening(chamberId, options);
+  }
+
+  async #opening(chamberId: number, options?: CallOptions): Promise<StoredOpening> {
     const { committed, phase } = await this.forum.allocations(chamberId, options);
     const commitment = committed.find(({ did }) => did === this.did)?.commitment;
     const missing = (problem: string) => new ClientError('CLIENT_ERR_COMMITMENT', problem);
@@ -295,8 +313,7 @@ export class Agent {
     const opening = await this.#store.find(commitment);
     if (opening === undefined) throw missing(`the salt of ${commitment} is not in this agent's store`);
     requireOpens(opening, commitment, { chamberId, did: this.did });
-    if (options.trustService !== true) await untilRevealable(this.forum.service, opening, options);
-    return this.#move(chamberId, 'allocate/reveal', { allocations: opening.allocations, salt: opening.salt }, options);
+    return opening;
   }
 
   /** Each turn of this agent in PROPOSAL and DEBATE, with the chamber's state; ends when these phases are over. */
@@ -316,6 +333,17 @@ export class Agent {
     return this.#moveTo(chamberId, path.replace(':id', `${chamberId}`), body, options);
   }
 
+  /**
+   * Sends a command of this agent again, exactly as `beforeSend` was called with it: if it was accepted, it returns its first response,
+   * whatever has happened since. FORUM_ERR_SIGNATURE, step `age`, says that it was not, and can't be any more.
+   */
+  resend<Result>(sent: SignedRequest, options?: CallOptions): Promise<Result> {
+    const { method, path } = sent;
+    const [, chamberId] = /^\/chambers\/(\d+)\//.exec(path) ?? [];
+    const created = path === '/chambers' ? undefined : this.did;
+    return this.#send({ method, path, sent }, chamberId === undefined ? created : Number(chamberId), options);
+  }
+
   #move<Result>(chamberId: number, path: string, body: object, options?: ReadOptions): Promise<Result> {
     return this.#moveTo(chamberId, `/chambers/${chamberId}/${path}`, body, options);
   }
@@ -329,19 +357,23 @@ export class Agent {
     return this.#command({ method, path, body }, path === '/chambers' ? undefined : this.did, options);
   }
 
-  /** `stream` is what a receipt must be of; undefined for a chamber that has no id yet. */
-  async #command<Result>(
+  #command<Result>(
     call: Pick<Call, 'method' | 'path' | 'body'>,
     stream: number | string | undefined,
-    { signal, shape }: ReadOptions = {},
+    options: ReadOptions = {},
   ): Promise<Result> {
-    const { service } = this.forum;
-    const wantsReceipt = this.#receipts !== undefined;
-    const { value, receipt } = await exchangeWhole<Result>(
-      service,
-      { ...call, signer: this.#signer, wantsReceipt, ...(shape && { shape }) },
-      signal,
+    const { shape, beforeSend } = options;
+    const asked = { signer: this.#signer, wantsReceipt: this.#receipts !== undefined };
+    return this.#send(
+      { ...call, ...asked, ...(shape && { shape }), ...(beforeSend && { beforeSend }) },
+      stream,
+      options,
     );
+  }
+
+  /** `stream` is what a receipt must be of; undefined for a chamber that has no id yet. */
+  async #send<Result>(call: Call, stream: number | string | undefined, { signal }: CallOptions = {}): Promise<Result> {
+    const { value, receipt } = await exchangeWhole<Result>(this.forum.service, call, signal);
     if (receipt !== undefined) await this.#receipts?.take(receipt, stream, signal);
     return value;
   }

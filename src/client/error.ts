@@ -20,6 +20,8 @@ export type ClientErrorCode =
   /** Commits are open as far as the agent knows: what it has committed to stays secret. */
   | 'CLIENT_ERR_EARLY'
   | 'CLIENT_ERR_KEY'
+  /** More than the operator of this agent allows a model. */
+  | 'CLIENT_ERR_LIMIT'
   | 'CLIENT_ERR_INPUT';
 
 const RETRYABLE: ReadonlySet<ClientErrorCode> = new Set<ClientErrorCode>([

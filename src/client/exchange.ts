@@ -49,6 +49,20 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface SendOptions extends CallOptions {
+  /** Is called with each signed command before it is sent, and awaited. */
+  readonly beforeSend?: (request: SignedRequest) => Promise<void>;
+}
+
+/** A signed command as it is sent. Sent again exactly, it gets its first response and nothing happens twice. */
+export interface SignedRequest {
+  readonly method: Call['method'];
+  /** Of the service that it is signed for. */
+  readonly path: string;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 export interface Call {
   readonly method: 'GET' | 'POST' | 'PUT';
   /** Appended to the base URL, with its query. */
@@ -57,6 +71,9 @@ export interface Call {
   readonly signer?: Signer;
   /** Asks for a signed response. */
   readonly wantsReceipt?: boolean;
+  /** The command as it was signed before, instead of a body and a signer. */
+  readonly sent?: SignedRequest;
+  readonly beforeSend?: SendOptions['beforeSend'];
   /**
    * How the response is read; as JSON by default. `list`: a JSON array, item by item. `page`: a Page of lines. `nothing`: the headers alone, to ask whether a
    * stream would be accepted.
@@ -64,6 +81,8 @@ export interface Call {
   readonly as?: 'json' | 'list' | 'text' | 'page' | 'nothing';
   /** Of a response as JSON, or of each item of a list; an object by default. */
   readonly shape?: Shape;
+  /** The media type that is asked for, where the service has several. */
+  readonly accept?: string;
   /** How long the service may wait before it responds, in milliseconds. */
   readonly waitMillis?: number;
 }
@@ -108,7 +127,7 @@ export async function exchangeWhole<Result>(
   signal?: AbortSignal,
 ): Promise<Exchanged<Result>> {
   const { clock, contact, patienceMillis, onRetry } = service;
-  let request = prepare(service, call);
+  let request = await prepare(service, call);
   let isResigned = false;
   let isUnknown = false;
   const startedAt = clock.local.now();
@@ -119,11 +138,12 @@ export async function exchangeWhole<Result>(
     if (!error.retryable) {
       const isOfSignature = error.code === 'FORUM_ERR_SIGNATURE' && call.signer !== undefined;
       if (isResigned || !isOfSignature || !learnTime(clock, error, request.signedAt)) throw error;
-      request = prepare(service, call);
+      request = await prepare(service, call);
       isResigned = true;
       continue;
     }
-    isUnknown ||= outcome.isUnknown && call.method !== 'GET' && call.signer !== undefined;
+    const isCommand = call.method !== 'GET' && (call.signer ?? call.sent) !== undefined;
+    isUnknown ||= outcome.isUnknown && isCommand;
     const limitMillis = contact.isMade ? patienceMillis : Math.min(patienceMillis, FIRST_CONTACT_MILLIS);
     if (!isUnknown && clock.local.now() + waitMillis > startedAt + limitMillis) throw error;
     const pauseMillis = Math.min(waitMillis, RETRY_AFTER_MILLIS_MAX);
@@ -132,28 +152,51 @@ export async function exchangeWhole<Result>(
   }
 }
 
-function prepare(
+async function prepare(
   { baseUrl, clock, limits }: Service,
-  { method, path, body, signer, wantsReceipt = false, as = 'json', shape = ANY_OBJECT, waitMillis = 0 }: Call,
+  {
+    method,
+    path,
+    body,
+    signer,
+    sent,
+    beforeSend,
+    wantsReceipt = false,
+    accept,
+    as = 'json',
+    shape = ANY_OBJECT,
+    waitMillis = 0,
+  }: Call,
 ) {
   const url = new URL(baseUrl + path).href;
-  const text = body === undefined ? '' : JSON.stringify(body);
+  const text = sent?.body ?? (body === undefined ? '' : JSON.stringify(body));
   const signedAt = clock.now();
-  const signed = signer && signatureHeaders(signer, { method, targetUri: url, body: text }, signedAt);
-  const headers = {
-    ...signed,
+  const headers: Readonly<Record<string, string>> = sent?.headers ?? {
+    ...(signer && signatureHeaders(signer, { method, targetUri: url, body: text }, signedAt)),
     ...(wantsReceipt && { 'Accept-Signature': acceptReceipt(newNonce()) }),
     ...(body && { 'Content-Type': 'application/json' }),
+    ...(accept !== undefined && { Accept: accept }),
     ...(as === 'nothing' && { Accept: 'text/event-stream' }),
   };
-  const init: RequestInit = { method, headers, ...(body && { body: text }) };
-  const receiptRequest = wantsReceipt && signed ? toReceiptRequest(method, url, signed) : undefined;
+  if (signer !== undefined) await beforeSend?.({ method, path, body: text, headers });
+  const init: RequestInit = { method, headers, ...(text !== '' && { body: text }) };
+  const receiptRequest = toReceiptRequest(method, url, headers);
   const wholeShape = as === 'list' ? listOf(shape) : as === 'json' ? shape : undefined;
   return { url, init, as, wholeShape, signedAt, receiptRequest, wholeMillisMax: limits.responseMillisMax + waitMillis };
 }
 
-function toReceiptRequest(method: string, url: string, signed: ReturnType<typeof signatureHeaders>): ReceiptRequest {
-  const { 'Content-Digest': contentDigest, 'Signature-Input': signatureInput, Signature: signature } = signed;
+/** Undefined for a request that asks for no receipt. */
+function toReceiptRequest(
+  method: string,
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): ReceiptRequest | undefined {
+  const {
+    'Content-Digest': contentDigest = '',
+    'Signature-Input': signatureInput = '',
+    Signature: signature = '',
+  } = headers;
+  if (headers['Accept-Signature'] === undefined) return undefined;
   return { method, targetUri: url, contentDigest, signatureInput, signature };
 }
 
@@ -188,7 +231,7 @@ interface Failure {
 
 async function attemptOnce(
   service: Service,
-  { url, init, as, wholeShape, receiptRequest, wholeMillisMax }: ReturnType<typeof prepare>,
+  { url, init, as, wholeShape, receiptRequest, wholeMillisMax }: Awaited<ReturnType<typeof prepare>>,
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();

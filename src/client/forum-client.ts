@@ -1,6 +1,6 @@
 // Reads from a service, which need no key. Proofs are verified before they are returned.
 import type { OutcomeView } from '../../projections/outcome.ts';
-import type { AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
+import type { AgentView, AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
@@ -101,6 +101,31 @@ export interface ConsistencyProof {
   readonly proof: readonly Hex[];
 }
 
+/** A part of a chamber's transcript. */
+export interface Transcript {
+  readonly turns: readonly TranscriptTurn[];
+  /** `after` for the next part. */
+  readonly next: number;
+  /** Whether the next part exists already. */
+  readonly more: boolean;
+}
+
+/** An event of a transcript. */
+export interface TranscriptTurn {
+  readonly eventId: number;
+  readonly type: ChamberEvent['type'];
+  readonly ts: string;
+  readonly phase: Phase;
+  /** The idea that it is about. */
+  readonly ideaId: string | null;
+  /** A1, A2 … in the order of turns, or `creator`; null: the service. */
+  readonly agent: string | null;
+  readonly text: string;
+  /** What the agent wrote. */
+  readonly words: readonly string[];
+  readonly isCut: boolean;
+}
+
 const PATIENCE_MILLIS = 60_000;
 const IDEA_ID = /^idea-[1-9]\d*$/;
 
@@ -155,6 +180,21 @@ export class ForumClient {
       const body = { walletAddress: wallet.address, ...proof };
       return exchange(this.service, { method: 'POST', path: `/agents/${did}/retire`, body }, options?.signal);
     });
+  }
+
+  /** The same event by event: what happened in the words of the service, and apart from it what agents wrote. */
+  transcriptTurns(
+    chamberId: number,
+    query: { readonly after?: number | undefined; readonly maxBytes?: number | undefined } = {},
+    options?: CallOptions,
+  ): Promise<Transcript> {
+    const path = `/chambers/${chamberId}/transcript${toQuery(query)}`;
+    return exchange(this.service, { method: 'GET', path, accept: 'application/json' }, options?.signal);
+  }
+
+  /** What anybody may know of an agent. */
+  profile(did: string, options?: CallOptions): Promise<AgentView> {
+    return this.#get(`/agents/${did}`, ANY_OBJECT, options);
   }
 
   /** Newest first. */

@@ -4,32 +4,50 @@ import { McpServer, type McpServerFactory } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Agent } from '../client/agent.ts';
 import type { Todo } from '../client/todo-stream.ts';
-import { agentTools } from './agent-tools.ts';
+import { ActingCalls } from './acting-calls.ts';
+import { actingTools, ownTools } from './agent-tools.ts';
+import { Allowance, type AllowanceLimits } from './allowance.ts';
+import { CallFiles } from './call-files.ts';
+import { INSTRUCTIONS, READ_ONLY_INSTRUCTIONS } from './instructions.ts';
 import { addChamberResource, readingTools, uriOf } from './reading.ts';
 import { Seat } from './seat.ts';
 import { addTakePart } from './take-part.ts';
 
 interface AgentServerOptions {
   readonly agent: Agent;
+  /** Where the calls that act are kept, by the key. */
+  readonly callsFolder: string;
+  /** How long a call that acts may take; less than the time after which hosts cut it off. */
+  readonly callMillisMax?: number | undefined;
+  /** Without the tools that sign. */
+  readonly isReadOnly: boolean;
+  readonly limits: AllowanceLimits;
   readonly version: string;
   /** Takes a line for the operator: standard output belongs to the protocol. */
   readonly report: (line: string) => void;
 }
 
-const INSTRUCTIONS =
-  'You are one agent in chambers of the Chamber Coordination Service. The prompt take_part says how to play. In short: wait, do what `must` names, again.';
+export interface AgentServer {
+  /** Makes a server for each connection. */
+  readonly factory: McpServerFactory;
+  /** Ends what the seat does by itself. */
+  close(): void;
+}
 
-/** Serves until the signal aborts or standard input ends. */
-export async function serveAgent({ agent, version, report }: AgentServerOptions, signal: AbortSignal): Promise<void> {
-  const seat = new Seat(agent, report);
-  const tools = [...agentTools(seat), ...readingTools(agent.forum)];
+export function createAgentServer(options: AgentServerOptions): AgentServer {
+  const { agent, callsFolder, callMillisMax, isReadOnly, limits, version, report } = options;
+  const files = new CallFiles(callsFolder, report);
+  const calls = new ActingCalls(agent, { files, allowance: new Allowance(limits), callMillisMax });
+  const seat = new Seat(agent, { calls, report });
+  const tools = [...ownTools(seat), ...(isReadOnly ? [] : actingTools(seat)), ...readingTools(agent.forum, agent.did)];
+  const instructions = isReadOnly ? READ_ONLY_INSTRUCTIONS : INSTRUCTIONS;
   const factory: McpServerFactory = ({ era }) => {
     const capabilities = {
       tools: { listChanged: false },
       prompts: { listChanged: false },
       resources: { subscribe: true, listChanged: false },
     };
-    const server = new McpServer({ name: 'chambers', version }, { capabilities, instructions: INSTRUCTIONS });
+    const server = new McpServer({ name: 'chambers', version }, { capabilities, instructions });
     for (const add of tools) add(server);
     addTakePart(server);
     addChamberResource(server, agent.forum, async () => (await agent.todo()).todo);
@@ -37,13 +55,19 @@ export async function serveAgent({ agent, version, report }: AgentServerOptions,
     server.server.onclose = ending;
     return server;
   };
+  return { factory, close: () => seat.close() };
+}
+
+/** Serves until the signal aborts or standard input ends. */
+export async function serveAgent(options: AgentServerOptions, signal: AbortSignal): Promise<void> {
+  const server = createAgentServer(options);
   const ended = new Promise<void>((resolve) => {
     process.stdin.once('end', resolve).once('close', resolve);
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
-  const handle = serveStdio(factory, { onerror: ({ message }) => report(message) });
+  const handle = serveStdio(server.factory, { onerror: ({ message }) => options.report(message) });
   await ended;
-  seat.close();
+  server.close();
   await handle.close();
   process.stdin.destroy();
 }

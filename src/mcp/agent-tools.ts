@@ -1,12 +1,17 @@
-// What an agent does through its seat: the tools that sign.
+// What an agent does through its seat: its own affairs, and the tools that sign. Each of these may be repeated: see acting-calls.ts.
 import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { sentTicker } from '../moves/propose.ts';
 import { characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
 import { BPS_TOTAL, DEADLINES, type DeadlineName } from '../vocabulary/values.ts';
+import type { Step } from './acting-calls.ts';
+import { STANCES } from './by-idea.ts';
+import { isTurnOver } from './passing.ts';
+import { proposeOnce } from './propose-once.ts';
 import type { Seat } from './seat.ts';
-import { ADDS, type AnyTool, id, NOTE, READS, tool } from './tool.ts';
-import { todoItems, waitTool } from './wait.ts';
+import { shownItem, todoItem } from './todo-items.ts';
+import { ADDS, type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
+import { waitTool } from './wait.ts';
 
 const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
 /** As the command line names them, in the order of DEADLINES. */
@@ -14,9 +19,25 @@ const PHASE_NAMES = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const
 const SECOND_MILLIS = 1_000;
 
 const count = v.number();
-const ideaId = characters(1, 40);
+const repeated = v.optional(v.boolean());
+const phaseSeconds = integer(PHASE_SECONDS.min, PHASE_SECONDS.max);
+const perMember = described(integer(1, 100), 'turns of each member');
+const idea = described(characters(1, 40), 'its id or ticker');
 
-export function agentTools(seat: Seat): readonly AnyTool[] {
+/** Arguments of every tool that acts. */
+const acting = {
+  again: v.optional(described(v.boolean(), 'once more, although an equal call succeeded')),
+};
+/** Arguments of every tool that may end the turn. */
+const ending = {
+  pass: v.optional(described(v.boolean(), 'then end the turn')),
+  done: v.optional(
+    described(v.boolean(), 'pass, and my later turns in this phase too, until somebody proposes or debates'),
+  ),
+};
+
+/** The tools that change nothing. */
+export function ownTools(seat: Seat): readonly AnyTool[] {
   const { agent } = seat;
   return [
     tool({
@@ -31,39 +52,68 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
     tool({
       name: 'todo',
       title: 'What to do now',
-      description: 'What this agent `must` and `may` do in its open chambers, most urgent first.',
+      description: 'What this agent `must` and `may` do in its open chambers, most urgent first, without waiting.',
       annotations: READS,
       input: v.strictObject({}),
-      output: v.object({ todo: todoItems, more: v.boolean() }),
-      run: async (_input, { signal }) => ({ note: NOTE, ...(await seat.todo(signal)) }),
+      output: v.object({ todo: v.array(todoItem), more: v.boolean() }),
+      run: async (_input, { signal }) => {
+        const { now, todo, more } = await seat.todo(signal);
+        return { note: NOTE, todo: await Promise.all(todo.map((item) => shownItem(agent, item, now))), more };
+      },
     }),
     waitTool(seat),
+  ];
+}
+
+/** The tools that sign. */
+export function actingTools(seat: Seat): readonly AnyTool[] {
+  const { agent } = seat;
+  const run = <Input extends ActingInput, Result extends object>(
+    name: string,
+    input: Input,
+    { signal }: ToolCall,
+    act: (turn: Turn) => Promise<Result>,
+  ) => runIn(seat, { name, input, signal }, act);
+  return [
     tool({
       name: 'open',
       title: 'Open a chamber',
       description:
-        'Creates a chamber; join it to take part. `phaseSeconds`: how long each phase lasts at most (600). Prefer `rounds` (turns of each member, needs `turnSeconds`): phases end once nothing is left to come, LOBBY by `start`.',
+        'Creates a chamber; join it to take part. With `rounds` phases end once nothing is left to come, and LOBBY by `start`.',
       annotations: ADDS,
       input: v.strictObject({
-        name: characters(1, NAME_CHARS_MAX),
-        topic: v.optional(characters(0, 2_000)),
+        name: described(characters(1, NAME_CHARS_MAX), 'its name'),
+        topic: v.optional(described(characters(0, 2_000), 'what it is about')),
         phaseSeconds: v.optional(
-          v.strictObject(v.entriesFromList(PHASE_NAMES, v.optional(integer(PHASE_SECONDS.min, PHASE_SECONDS.max)))),
+          described(
+            v.strictObject(v.entriesFromList(PHASE_NAMES, v.optional(described(phaseSeconds, 'of this phase')))),
+            `how long phases last at most (${PHASE_SECONDS.fallback} each)`,
+          ),
           {},
         ),
-        turnSeconds: v.optional(integer(1, PHASE_SECONDS.max)),
-        rounds: v.optional(v.strictObject({ proposal: integer(1, 100), debate: integer(1, 100) })),
-        minBackersForGraduation: v.optional(integer(1, 256)),
+        turnSeconds: v.optional(described(phaseSeconds, 'when a turn passes by itself')),
+        rounds: v.optional(
+          described(v.strictObject({ proposal: perMember, debate: perMember }), 'recommended; needs turnSeconds'),
+        ),
+        minBackersForGraduation: v.optional(described(integer(1, 256), 'backers that make an idea a token (1)')),
+        ...acting,
       }),
-      output: v.object({ chamberId: count, warnings: v.optional(v.array(v.string())) }),
-      run: ({ phaseSeconds, ...chamber }) => {
-        const lengths = PHASE_NAMES.map((name) => phaseSeconds[name]);
-        let at = agent.forum.service.clock.now();
-        const deadlines = DEADLINES.map((name, phase) => {
-          at += (lengths[phase] ?? PHASE_SECONDS.fallback) * SECOND_MILLIS;
-          return [name, new Date(at)] as const;
-        });
-        return agent.createChamber({ ...chamber, ...(Object.fromEntries(deadlines) as Record<DeadlineName, Date>) });
+      output: v.object({ chamberId: count, warnings: v.optional(v.array(v.string())), repeated }),
+      run: async ({ again, ...args }, { signal }) => {
+        const { phaseSeconds, ...chamber } = args;
+        const deadlines = () => {
+          let at = agent.forum.service.clock.now();
+          const times = DEADLINES.map((name, phase) => {
+            const seconds = phaseSeconds[PHASE_NAMES[phase] ?? 'reveal'] ?? PHASE_SECONDS.fallback;
+            at += seconds * SECOND_MILLIS;
+            return [name, new Date(at)] as const;
+          });
+          return Object.fromEntries(times) as Record<DeadlineName, Date>;
+        };
+        const call = { tool: 'open', chamberId: null, args, isAgain: again === true, signal };
+        return await seat.calls.run(call, (step) =>
+          step('open', (options) => agent.createChamber({ ...chamber, ...deadlines() }, options)),
+        );
       },
     }),
     tool({
@@ -71,85 +121,148 @@ export function agentTools(seat: Seat): readonly AnyTool[] {
       title: 'Join a chamber',
       description: 'Becomes a member, in LOBBY.',
       annotations: ADDS,
-      input: v.strictObject({ chamberId: id }),
-      output: v.object({ turnOrder: count }),
-      run: ({ chamberId }) => agent.joinChamber(chamberId),
+      input: v.strictObject({ chamberId: id, ...acting }),
+      output: v.object({ turnOrder: count, repeated }),
+      run: (input, call) =>
+        run('join', input, call, ({ step }) => step('join', (options) => agent.joinChamber(input.chamberId, options))),
     }),
     tool({
       name: 'start',
       title: 'Start a chamber',
       description: 'Ends LOBBY of your own chamber with rounds, once enough have joined.',
       annotations: ADDS,
-      input: v.strictObject({ chamberId: id }),
-      output: v.object({ eventId: count }),
-      run: ({ chamberId }) => agent.start(chamberId),
+      input: v.strictObject({ chamberId: id, ...acting }),
+      output: v.object({ eventId: count, repeated }),
+      run: (input, call) =>
+        run('start', input, call, ({ step }) => step('start', (options) => agent.start(input.chamberId, options))),
     }),
     tool({
       name: 'propose',
       title: 'Propose an idea',
-      description: 'In PROPOSAL, in your turn; keeps the turn unless `pass`.',
+      description: 'In PROPOSAL, in your turn, which goes on unless `pass`.',
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
-        name: characters(1, NAME_CHARS_MAX),
-        ticker: sentTicker,
-        description: v.optional(characters(0, TEXT_CHARS_MAX), ''),
-        pass: v.optional(v.boolean()),
+        name: described(characters(1, NAME_CHARS_MAX), 'name of the idea'),
+        ticker: described(sentTicker, 'short name, new in this chamber'),
+        description: v.optional(described(characters(0, TEXT_CHARS_MAX), 'what it is'), ''),
+        ...ending,
+        ...acting,
       }),
-      output: v.object({ ideaId: v.string(), passed: v.boolean() }),
-      run: async ({ chamberId, pass = false, ...idea }) => {
-        const proposed = await agent.propose(chamberId, idea);
-        if (pass) await passAfter(seat, chamberId, `${proposed.ideaId} is proposed`);
-        return { ...proposed, passed: pass };
-      },
+      output: v.object({ ideaId: v.string(), ticker: v.string(), passed: v.boolean(), repeated }),
+      run: (input, call) =>
+        run('propose', input, call, async ({ step, endTurn }) => {
+          const { chamberId, name, ticker, description } = input;
+          const proposed = await proposeOnce(agent, chamberId, { idea: { name, ticker, description }, step });
+          return { ...proposed, passed: await endTurn() };
+        }),
     }),
     tool({
       name: 'debate',
-      title: 'Speak, or end the turn',
+      title: 'Speak in the debate',
       description:
-        'In your turn: a `comment` in DEBATE, about an idea or everything. `pass` ends the turn, also alone, also in PROPOSAL.',
+        'In DEBATE, in your turn: a comment on an idea or on everything. `pass` alone, without a comment, ends the turn.',
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
-        comment: v.optional(characters(1, TEXT_CHARS_MAX)),
-        ideaId: v.optional(ideaId),
-        pass: v.optional(v.boolean()),
+        comment: v.optional(described(characters(1, TEXT_CHARS_MAX), 'what you say')),
+        ideaId: v.optional(idea),
+        stance: v.optional(described(v.picklist(STANCES), 'towards that idea')),
+        refinement: v.optional(described(v.looseObject({}), 'how you would change it, in any members')),
+        ...ending,
+        ...acting,
       }),
-      output: v.object({ eventId: count, passed: v.boolean() }),
-      run: async ({ chamberId, comment, ideaId, pass = false }) => {
-        if (comment === undefined) {
-          if (!pass) throw new ClientError('CLIENT_ERR_INPUT', 'comment or pass: one of them is required');
-          return { eventId: (await agent.pass(chamberId)).eventId, passed: true };
-        }
-        const { eventId } = await agent.debate(chamberId, { comment, ideaId: ideaId ?? null });
-        if (pass) await passAfter(seat, chamberId, `the comment is event ${eventId}`);
-        return { eventId, passed: pass };
-      },
+      output: v.object({ eventId: count, passed: v.boolean(), repeated }),
+      run: (input, call) =>
+        run('debate', requireSaid(input), call, async ({ step, endTurn, pass }) => {
+          const { chamberId, comment, ideaId = null, stance, refinement } = input;
+          if (comment === undefined) return { passed: true, eventId: await pass() };
+          const terms = { ...refinement, ...(stance && { stance }) };
+          const move = { comment, ideaId, ...(Object.keys(terms).length > 0 && { refinement: terms }) };
+          const { eventId } = await step('debate', (options) => agent.debate(chamberId, move, options));
+          return { eventId, passed: await endTurn() };
+        }),
+    }),
+    tool({
+      name: 'pass',
+      title: 'End my turn',
+      description: 'In PROPOSAL or DEBATE, in your turn.',
+      annotations: ADDS,
+      input: v.strictObject({ chamberId: id, done: ending.done, ...acting }),
+      output: v.object({ eventId: count, passed: v.boolean(), repeated }),
+      run: (input, call) => run('pass', input, call, async ({ pass }) => ({ passed: true, eventId: await pass() })),
     }),
     tool({
       name: 'allocate',
       title: 'Commit an allocation',
-      description: `Once, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically in ALLOCATE_REVEAL.`,
+      description: `Once, in ALLOCATE_COMMIT: shares of ${BPS_TOTAL} bps; the rest abstains. Revealed automatically.`,
       annotations: ADDS,
       input: v.strictObject({
         chamberId: id,
-        allocations: v.pipe(
-          v.array(v.strictObject({ ideaId, bps: integer(0, BPS_TOTAL) })),
-          v.maxLength(256, 'must be at most 256'),
+        allocations: described(
+          v.pipe(
+            v.array(v.strictObject({ ideaId: idea, bps: described(integer(0, BPS_TOTAL), 'its share') })),
+            v.maxLength(256, 'must be at most 256'),
+          ),
+          'each idea at most once',
         ),
+        ...acting,
       }),
-      output: v.object({ ok: v.boolean() }),
-      run: ({ chamberId, allocations }) => agent.commit(chamberId, allocations),
+      output: v.object({ ok: v.boolean(), repeated }),
+      run: (input, call) =>
+        run('allocate', input, call, ({ step }) =>
+          step('commit', (options) => agent.commit(input.chamberId, input.allocations, options)),
+        ),
     }),
   ];
 }
 
-/** The move before the pass was made, and the error says so, so that it is not repeated. */
-async function passAfter({ agent }: Seat, chamberId: number, done: string): Promise<void> {
-  try {
-    await agent.pass(chamberId);
-  } catch (error) {
-    if (!(error instanceof ClientError)) throw error;
-    throw new ClientError(error.code, `${done} and must not be repeated; the pass failed: ${error.detail}`);
-  }
+interface ActingInput {
+  readonly chamberId: number;
+  readonly again?: boolean | undefined;
+  readonly pass?: boolean | undefined;
+  readonly done?: boolean | undefined;
+}
+
+/** What a call in a chamber is made of. */
+interface Turn {
+  readonly step: Step;
+  /** Ends the turn, and returns the event. */
+  readonly pass: () => Promise<number>;
+  /** Ends the turn if that was asked for; returns whether this call has ended it. It may have run out before. */
+  readonly endTurn: () => Promise<boolean>;
+}
+
+async function runIn<Result extends object>(
+  seat: Seat,
+  { name, input, signal }: { readonly name: string; readonly input: ActingInput; readonly signal: AbortSignal },
+  act: (turn: Turn) => Promise<Result>,
+) {
+  const { agent, calls, passing } = seat;
+  const { chamberId, again, ...args } = input;
+  return await calls.run({ tool: name, chamberId, args, isAgain: again === true, signal }, async (step, phase) => {
+    // What the agent does now counts, not what it said before.
+    passing.end(chamberId);
+    const pass = async () => {
+      const { eventId } = await step('pass', (options) => agent.pass(chamberId, options));
+      if (args.done === true && phase !== null) passing.begin(chamberId, phase, eventId);
+      return eventId;
+    };
+    const endTurn = async () => {
+      if (args.pass !== true && args.done !== true) return false;
+      try {
+        await pass();
+        return true;
+      } catch (error) {
+        if (isTurnOver(error)) return false;
+        throw error;
+      }
+    };
+    return await act({ step, pass, endTurn });
+  });
+}
+
+function requireSaid<Input extends ActingInput & { readonly comment?: string | undefined }>(input: Input): Input {
+  if (input.comment !== undefined || input.pass === true || input.done === true) return input;
+  throw new ClientError('CLIENT_ERR_INPUT', 'comment: is required');
 }

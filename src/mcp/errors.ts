@@ -17,12 +17,12 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
     do: 'ask the operator to register this key (chambers agent register) and to check --url and the clock',
     when: 'when that is done',
   },
-  FORUM_ERR_PHASE: { do: 'call wait, and do what it names', when: 'when that phase is open; never if it is over' },
+  FORUM_ERR_PHASE: { do: 'call wait, and do what it names', when: NEVER },
   FORUM_ERR_TURN: { do: 'call wait', when: 'in your turn' },
   FORUM_ERR_MEMBER: { do: 'join a chamber in LOBBY; only its members take part', when: 'as a member' },
   FORUM_ERR_ADMISSION: {
     do: 'satisfy each rule that the detail names, or choose another chamber',
-    when: 'once every rule is satisfied, while the chamber is in LOBBY',
+    when: 'once every rule is satisfied, in LOBBY',
   },
   FORUM_ERR_FORBIDDEN: {
     do: 'leave it to the creator of the chamber, or ask the operator of the service',
@@ -34,9 +34,9 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   },
   FORUM_ERR_NOT_FOUND: { do: 'take an id from chambers, todo or read', when: NOW },
   FORUM_ERR_METHOD: { do: 'report it: the service is of another version', when: NEVER },
-  FORUM_ERR_CONFLICT: { do: 'do what the detail says: pass, or choose another ticker or another chamber', when: NOW },
+  FORUM_ERR_CONFLICT: { do: 'do what the detail says', when: NOW },
   FORUM_ERR_HISTORY: {
-    do: 'stop, and tell your operator what the detail says: the service shows two histories of this chamber',
+    do: 'stop, and tell the operator: the service shows another history than this agent has seen',
     when: NEVER,
   },
   FORUM_ERR_TOO_LARGE: { do: 'send less', when: NOW },
@@ -44,7 +44,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_RATE: { do: 'slow down; use wait instead of asking again', when: LATER },
   FORUM_ERR_INTERNAL: { do: 'repeat it; report it if it persists', when: LATER },
   FORUM_ERR_UNAVAILABLE: { do: 'repeat it', when: LATER },
-  CLIENT_ERR_UNREACHABLE: { do: 'repeat it; report it if it persists', when: LATER },
+  CLIENT_ERR_UNREACHABLE: { do: 'call it again with the same arguments: a move is made once', when: LATER },
   CLIENT_ERR_ANSWER: { do: 'ask the operator to check --url', when: NEVER },
   CLIENT_ERR_TOO_LARGE: { do: 'report it: the service sends more than any chamber holds', when: NEVER },
   CLIENT_ERR_CHAIN: { do: 'report it: the log of the service is broken', when: NEVER },
@@ -54,16 +54,56 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   CLIENT_ERR_EARLY: { do: 'nothing: it is revealed automatically once commits are closed', when: NEVER },
   CLIENT_ERR_KEY: { do: 'ask the operator to check the key file', when: NEVER },
   CLIENT_ERR_INPUT: { do: 'correct what the detail names', when: NOW },
+  CLIENT_ERR_LIMIT: { do: 'tell the operator what the detail says; go on without such moves', when: NEVER },
 };
+
+/** Where what to do depends on the tool. */
+const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCode, Remedy>>>>> = {
+  open: {
+    FORUM_ERR_CONFLICT: { do: 'take part in the chambers that you have opened until one is over', when: 'then' },
+    FORUM_ERR_FORBIDDEN: {
+      do: 'join a chamber of others; only the operator of the service can change this',
+      when: NEVER,
+    },
+  },
+  join: {
+    FORUM_ERR_CONFLICT: { do: 'call wait if you are a member already; join another chamber if it is full', when: NOW },
+    FORUM_ERR_PHASE: { do: 'find another chamber with chambers, phase LOBBY', when: NOW },
+  },
+  start: {
+    FORUM_ERR_CONFLICT: { do: 'wait until an agent has joined, or join yourself', when: 'with a member' },
+    FORUM_ERR_PHASE: { do: 'call wait: the chamber has started', when: NEVER },
+    FORUM_ERR_VALIDATION: { do: 'call wait: without rounds, LOBBY ends at its deadline', when: NEVER },
+    FORUM_ERR_FORBIDDEN: { do: 'call wait: only the creator of a chamber starts it', when: NEVER },
+  },
+  propose: {
+    FORUM_ERR_CONFLICT: { do: 'choose another ticker if yours is taken; pass if no move is left', when: NOW },
+    FORUM_ERR_PHASE: { do: 'call wait; ideas are proposed in PROPOSAL only', when: NEVER },
+  },
+  debate: {
+    FORUM_ERR_CONFLICT: { do: 'pass: no move is left in this turn', when: NOW },
+    FORUM_ERR_PHASE: { do: 'call wait; comments are made in DEBATE only', when: 'in DEBATE' },
+    FORUM_ERR_NOT_FOUND: { do: 'take ideaId or ticker from read', when: NOW },
+  },
+  allocate: {
+    FORUM_ERR_CONFLICT: { do: 'call wait: you have committed, and that can’t be changed', when: NEVER },
+    FORUM_ERR_PHASE: { do: 'call wait; shares are committed in ALLOCATE_COMMIT only', when: 'in ALLOCATE_COMMIT' },
+  },
+};
+
+/** What to do about errors of this tool in particular. */
+export function remedies(tool: string): Readonly<Partial<Record<ClientErrorCode, Remedy>>> {
+  return REMEDIES_OF[tool] ?? {};
+}
 
 /** At most this many characters, because the detail may repeat what was sent. */
 const DETAIL_CHARS_MAX = 600;
 
 /** Anything but a ClientError is a defect, whose details are not shown. */
-export function errorBody(error: unknown) {
+export function errorBody(error: unknown, tool = '') {
   if (!(error instanceof ClientError)) {
     return { error: 'FORUM_ERR_INTERNAL', detail: 'internal error', ...REMEDIES.FORUM_ERR_INTERNAL };
   }
   const detail = error.detail.slice(0, DETAIL_CHARS_MAX).toWellFormed();
-  return { error: error.code, detail, ...REMEDIES[error.code] };
+  return { error: error.code, detail, ...(remedies(tool)[error.code] ?? REMEDIES[error.code]) };
 }

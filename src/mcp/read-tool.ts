@@ -1,53 +1,199 @@
 // The tool that reads a chamber. Its result, as JSON, never has more bytes than the caller allows: what does not fit is counted, or
-// follows in the next part.
+// follows in the next part. A reader that goes on gets what is new, and what it needs to act.
 import * as v from 'valibot';
-import type { ForumClient } from '../client/forum-client.ts';
+import type { ChamberView } from '../../projections/views.ts';
+import type { ForumClient, TranscriptTurn } from '../client/forum-client.ts';
 import { integer, NAME_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { visibleText } from '../vocabulary/visible.ts';
-import { type AnyTool, id, NOTE, READS, tool } from './tool.ts';
+import { visibleLine, visibleText } from '../vocabulary/visible.ts';
+import { byIdea } from './by-idea.ts';
+import { aliasOf, secondsLeft } from './names.ts';
+import { type AnyTool, described, id, NOTE, READS, tool } from './tool.ts';
+import { passagesOf, type TurnRules, textOf } from './transcript-text.ts';
 
 const READ_BYTES = { min: 2_000, max: 65_536, fallback: 16_384 } as const;
-/** The least that the service accepts. */
-const TRANSCRIPT_BYTES_MIN = 2_000;
-/** The parts of maxBytes that topic and ideas may take; the transcript has the rest. */
+/** What the service accepts. */
+const TRANSCRIPT_BYTES = { min: 2_000, max: 1_048_576 } as const;
+/** The service's transcript has more bytes around each event than the tool's. */
+const TRANSCRIPT_SHARE = 2;
+/** The parts of maxBytes that these may take; the transcript has the rest. */
 const TOPIC_PART = 1 / 10;
+const AGENTS_PART = 1 / 8;
 const IDEAS_PART = 1 / 4;
+/** Each label costs a request. */
+const LABELS_MAX = 32;
 
-export function readTool(forum: ForumClient): AnyTool {
+/** The part of a transcript that a call asks for. */
+interface Asked {
+  readonly chamberId: number;
+  readonly after: number;
+  readonly bytesMax: number;
+  readonly signal: AbortSignal;
+}
+
+export function readTool(forum: ForumClient, did?: string): AnyTool {
   return tool({
     name: 'read',
     title: 'Read a chamber',
     description:
-      'State, ideas and transcript of a chamber. `after`: the `next` of the part before, to read only what is new. `ideasLeftOut`: how many more the transcript names.',
+      'Who you are in it (`you`), whether it is `yourTurn`, and its transcript: what is new since `after`. Without `after` also topic, agents by alias, and ideas.',
     annotations: READS,
     input: v.strictObject({
       chamberId: id,
-      after: v.optional(integer(0, Number.MAX_SAFE_INTEGER)),
-      maxBytes: v.optional(integer(READ_BYTES.min, READ_BYTES.max)),
+      after: v.optional(described(integer(0, Number.MAX_SAFE_INTEGER), '`next` of your last read')),
+      byIdea: v.optional(described(v.boolean(), 'arrange it by idea: what was said for and against each')),
+      maxBytes: v.optional(
+        described(integer(READ_BYTES.min, READ_BYTES.max), `size of the result (${READ_BYTES.fallback})`),
+      ),
     }),
     output: v.object({
       phase: v.string(),
-      ideas: v.array(v.object({ ideaId: v.string() })),
-      ideasLeftOut: v.number(),
-      transcript: v.string(),
+      you: v.optional(v.nullable(v.string())),
+      yourTurn: v.optional(v.boolean()),
+      secondsLeft: v.nullable(v.number()),
+      agents: v.optional(v.record(v.string(), v.string())),
+      ideas: v.optional(v.array(v.object({ ideaId: v.string(), ticker: v.string() }))),
+      ideasLeftOut: v.optional(v.number()),
+      transcript: v.optional(v.string()),
+      byIdea: v.optional(v.array(v.object({ ideaId: v.nullable(v.string()) }))),
       next: v.number(),
       more: v.boolean(),
     }),
-    run: async ({ chamberId, after = 0, maxBytes = READ_BYTES.fallback }, { signal }) => {
+    run: async ({ chamberId, after = 0, byIdea = false, maxBytes = READ_BYTES.fallback }, { signal }) => {
       const chamber = await forum.chamber(chamberId, { signal });
-      const { phase, now, phaseEndsAt, turnEndsAt, currentTurnAgent: turnHolder, members, rounds } = chamber;
-      const name = visibleText(chamber.name).slice(0, NAME_CHARS_MAX);
-      const topic = chamber.topic === null ? null : cut(visibleText(chamber.topic), maxBytes * TOPIC_PART);
-      const ideas = firstOf(chamber.ideas, maxBytes * IDEAS_PART);
-      const ideasLeftOut = chamber.ideas.length - ideas.length;
-      const times = { phase, now, phaseEndsAt, turnEndsAt, turnHolder, rounds };
-      const state = { note: NOTE, chamberId, ...times, name, topic, memberCount: members.length, ideas, ideasLeftOut };
-      const left = maxBytes - bytesOf({ ...state, transcript: '', next: Number.MAX_SAFE_INTEGER, more: false });
-      const query = { after, maxBytes: Math.max(left, TRANSCRIPT_BYTES_MIN) };
-      const transcript = visibleText(await forum.transcript(chamberId, query, { signal }));
-      return { ...state, ...fitted(transcript, left) };
+      const isFirst = after === 0;
+      const state = {
+        note: NOTE,
+        ...stateOf(chamber, did),
+        ...(isFirst && (await introduction(forum, chamber, { maxBytes, signal }))),
+        ...((isFirst || chamber.phase === 'ALLOCATE_COMMIT') && ideasOf(chamber, maxBytes * IDEAS_PART)),
+      };
+      const bytesMax = maxBytes - bytesOf({ ...state, transcript: '', next: Number.MAX_SAFE_INTEGER, more: false });
+      const asked = { chamberId, after, bytesMax, signal };
+      const part = byIdea
+        ? await argumentsOf(forum, asked)
+        : await transcriptOf(forum, chamber, { ...asked, own: state.you ?? undefined });
+      return { ...state, ...part };
     },
   });
+}
+
+interface ReadState {
+  readonly chamberId: number;
+  readonly phase: string;
+  /** null: not a member; absent for a reader that is no agent. */
+  readonly you?: string | null;
+  readonly yourTurn?: boolean;
+  /** Who has the turn. */
+  readonly turn?: string;
+  readonly secondsLeft: number | null;
+}
+
+function stateOf(chamber: ChamberView, did: string | undefined): ReadState {
+  const { phase, currentTurnAgent: holder, members } = chamber;
+  const turn = holder === null ? {} : { turn: aliasOf(chamber, holder) };
+  const own =
+    did === undefined ? {} : { you: members.includes(did) ? aliasOf(chamber, did) : null, yourTurn: holder === did };
+  return { chamberId: chamber.chamberId, phase, ...own, ...turn, secondsLeft: secondsLeft(chamber) };
+}
+
+async function introduction(
+  forum: ForumClient,
+  chamber: ChamberView,
+  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
+) {
+  const { members, rounds, movesPerTurn, turnSeconds, minBackersForGraduation } = chamber;
+  const labels = await Promise.all(
+    members.slice(0, LABELS_MAX).map(async (did) => (await forum.profile(did, { signal })).label),
+  );
+  const agents = members.map((did, at) => [`A${at + 1}`, visibleLine(labels[at] ?? `…${did.slice(-8)}`)] as const);
+  return {
+    name: visibleText(chamber.name).slice(0, NAME_CHARS_MAX),
+    topic: chamber.topic === null ? null : cut(visibleText(chamber.topic), maxBytes * TOPIC_PART),
+    rounds,
+    ...(turnSeconds !== null && { turnSeconds }),
+    ...(movesPerTurn !== null && { movesPerTurn }),
+    minBackersForGraduation,
+    memberCount: members.length,
+    agents: Object.fromEntries(firstOf(agents, maxBytes * AGENTS_PART)),
+  };
+}
+
+function ideasOf(chamber: ChamberView, bytesMax: number) {
+  const all = chamber.ideas.map(({ ideaId, ticker, name, creator }) => {
+    return { ideaId, ticker, name: visibleLine(name), by: aliasOf(chamber, creator) };
+  });
+  const ideas = firstOf(all, bytesMax);
+  return { ideas, ideasLeftOut: all.length - ideas.length };
+}
+
+/** As many whole passages as fit, at least one, which is cut if necessary, with `next` and `more` accordingly. */
+async function transcriptOf(
+  forum: ForumClient,
+  chamber: ChamberView,
+  asked: Asked & { readonly own: string | undefined },
+) {
+  const { after, bytesMax, own } = asked;
+  // The event before says when the turn of the next one began.
+  const { turns, next, more, previous } = await turnsAfter(forum, asked);
+  const passages = passagesOf(after === 0 ? turns : turns.map(withoutWordsOf(own)), rulesOf(chamber), previous);
+  let transcript = '';
+  let bytes = 0;
+  let last = after;
+  for (const passage of passages) {
+    const text = textOf(passage);
+    bytes += bytesOf(text) - 2;
+    const isFirst = last === after;
+    if (bytes > bytesMax && !isFirst) return { transcript, next: last, more: true };
+    transcript += bytes > bytesMax ? `${cut(text, bytesMax)}\n` : text;
+    last = passage.events.at(-1)?.eventId ?? last;
+  }
+  return { transcript, next, more };
+}
+
+/** An agent that reads on knows what it wrote itself. */
+function withoutWordsOf(own: string | undefined) {
+  return (turn: TranscriptTurn): TranscriptTurn => (turn.agent === own ? { ...turn, words: [] } : turn);
+}
+
+async function argumentsOf(forum: ForumClient, asked: Asked) {
+  const { turns, next, more } = await turnsAfter(forum, asked);
+  for (let count = turns.length; count > 0; count = Math.floor(count / 2)) {
+    const part = { byIdea: byIdea(turns.slice(0, count)) };
+    if (count > 1 && bytesOf(part) > asked.bytesMax) continue;
+    if (count === 1 && bytesOf(part) > asked.bytesMax) part.byIdea = byIdea(turns.slice(0, 1).map(shortened(asked)));
+    const isWhole = count === turns.length;
+    return { ...part, next: isWhole ? next : (turns[count - 1]?.eventId ?? next), more: more || !isWhole };
+  }
+  return { byIdea: [], next, more };
+}
+
+/** An event that would take the whole result by itself. */
+function shortened({ bytesMax }: Asked) {
+  return (turn: TranscriptTurn): TranscriptTurn => {
+    const { words } = turn;
+    return { ...turn, words: words.map((text) => cut(text, bytesMax / (words.length + 1))) };
+  };
+}
+
+/** The events after `after`, and that one itself, if there is room for it. */
+async function turnsAfter(forum: ForumClient, { chamberId, after, bytesMax, signal }: Asked) {
+  const { min, max } = TRANSCRIPT_BYTES;
+  const maxBytes = Math.min(max, Math.max(min, Math.floor(bytesMax) * TRANSCRIPT_SHARE));
+  const read = (from: number) => forum.transcriptTurns(chamberId, { after: from, maxBytes }, { signal });
+  const part = await read(Math.max(0, after - 1));
+  const previous: TranscriptTurn | undefined = after > 0 ? part.turns[0] : undefined;
+  if (previous === undefined) return { ...part, previous };
+  const turns = part.turns.slice(1);
+  if (turns.length > 0 || !part.more) return { ...part, turns, previous };
+  return { ...(await read(after)), previous };
+}
+
+function rulesOf({ members, turnSeconds, ends }: ChamberView): TurnRules {
+  return {
+    memberCount: members.length,
+    turnMillis: turnSeconds === null ? Number.POSITIVE_INFINITY : turnSeconds * 1_000,
+    startOf: { PROPOSAL: Date.parse(ends.lobby), DEBATE: Date.parse(ends.proposal) },
+  };
 }
 
 function bytesOf(value: unknown): number {
@@ -68,30 +214,8 @@ const CUT = ' […]';
 /** The text, or its beginning with a mark. */
 function cut(text: string, bytesMax: number): string {
   if (bytesOf(text) <= bytesMax) return text;
-  const room = bytesMax - Buffer.byteLength(CUT);
-  let chars = Math.min(text.length, Math.floor(room));
+  const room = bytesMax - Buffer.byteLength(CUT) - 2;
+  let chars = Math.min(text.length, Math.max(0, Math.floor(room)));
   while (chars > 0 && bytesOf(text.slice(0, chars).toWellFormed()) > room) chars = Math.floor(chars * 0.9);
   return text.slice(0, chars).toWellFormed() + CUT;
-}
-
-const END = /\n(?<more>Continue with after=|The end so far: )(?<next>\d+)\n$/;
-/** The first line of an event. An agent can't forge it or the end, because every line of an agent's text has the quote's mark. */
-const EVENT = /^(\d+)\. /gm;
-
-/** As many whole events as fit, at least one, which is cut if necessary, with `next` and `more` accordingly. */
-function fitted(transcript: string, bytesMax: number) {
-  const { more = '', next = '0' } = END.exec(transcript)?.groups ?? {};
-  if (bytesOf(transcript) <= bytesMax) return { transcript, next: Number(next), more: more.startsWith('Continue') };
-  const events = [...transcript.matchAll(EVENT)].map(({ 1: eventId, index }) => ({ eventId: Number(eventId), index }));
-  const [first, second] = events;
-  for (const [at, { index }] of [...events.entries()].slice(1).toReversed()) {
-    const beginning = transcript.slice(0, index);
-    const last = events[at - 1];
-    if (last !== undefined && bytesOf(beginning) <= bytesMax) {
-      return { transcript: beginning, next: last.eventId, more: true };
-    }
-  }
-  const alone = transcript.slice(first?.index, second?.index);
-  const isMore = second !== undefined || more.startsWith('Continue');
-  return { transcript: cut(alone, bytesMax), next: first?.eventId ?? Number(next), more: isMore };
 }

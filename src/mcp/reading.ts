@@ -10,30 +10,31 @@ import { PHASES } from '../vocabulary/values.ts';
 import { visibleLine, visibleText, visibleValue } from '../vocabulary/visible.ts';
 import { errorBody } from './errors.ts';
 import { readTool } from './read-tool.ts';
-import { type AnyTool, id, NOTE, READS, requireShort, tool } from './tool.ts';
+import { type AnyTool, described, NOTE, READS, requireShort, tool } from './tool.ts';
 
 const CHAMBERS = { max: 50, fallback: 20 } as const;
 
 const phase = v.picklist(PHASES, `must be one of ${PHASES.join(', ')}`);
 
-export function readingTools(forum: ForumClient): readonly AnyTool[] {
+/** `did` is the agent that reads, if it is one. */
+export function readingTools(forum: ForumClient, did?: string): readonly AnyTool[] {
   return [
     tool({
       name: 'chambers',
       title: 'List chambers',
-      description: 'Chambers, newest first. `before`: the smallest id of the page before.',
+      description: 'Chambers, newest first.',
       annotations: READS,
       input: v.strictObject({
-        phase: v.optional(phase),
-        limit: v.optional(integer(1, CHAMBERS.max)),
-        before: v.optional(id),
+        phase: v.optional(described(phase, 'only those in it; LOBBY can be joined')),
+        limit: v.optional(described(integer(1, CHAMBERS.max), `how many (${CHAMBERS.fallback})`)),
+        before: v.optional(described(integer(1, Number.MAX_SAFE_INTEGER), 'the smallest id of the page before')),
       }),
       output: v.object({ chambers: v.array(v.object({ chamberId: v.number(), phase: v.string() })) }),
       run: async ({ phase, limit = CHAMBERS.fallback, before }, { signal }) => {
         return { note: NOTE, chambers: await forum.chambers({ phase, limit, before }, { signal }) };
       },
     }),
-    readTool(forum),
+    readTool(forum, did),
   ];
 }
 

@@ -1,27 +1,46 @@
-// An agent's seat while the server runs: one connection reports when something has changed, and what the agent has committed to is
-// revealed as soon as possible. A restart loses nothing: the service knows what is to be revealed, and the salts are in the folder
-// beside the key.
+// An agent's seat while the server runs: one connection reports when something has changed, what the agent has committed to is
+// revealed as soon as possible, and turns that it has nothing to say in are passed. A restart loses nothing: the service knows what is
+// to be revealed, and the salts are in the folder beside the key.
+import type { TodoView } from '../../projections/todo.ts';
 import type { Agent } from '../client/agent.ts';
 import { ClientError } from '../client/error.ts';
 import { backoffMillis, pause } from '../client/time.ts';
 import type { Todo, TodoQuery } from '../client/todo-stream.ts';
+import type { ActingCalls } from './acting-calls.ts';
+import { PassingOn } from './passing.ts';
 
 /** Of reveals that are due or were rejected: the service's list of chambers is not trusted to end. */
 const REVEALS_MAX = 1_000;
 
+const DONE = 'You are done in this phase: your turns are passed for you until it ends or somebody speaks.';
+
+/** An item of the agent's todo, with why its reveal can't be made. */
+export interface SeatItem extends TodoView {
+  readonly problem?: string;
+}
+
 export class Seat {
   readonly agent: Agent;
+  readonly calls: ActingCalls;
+  readonly passing: PassingOn;
   readonly #report: (line: string) => void;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<(todo: Todo) => void>();
   readonly #revealing = new Set<number>();
   readonly #problems = new Map<number, string>();
+  /** Whose openings were looked for. */
+  readonly #checked = new Set<number>();
   /** Ends with the last attempt to reveal that was begun: one response is read at a time. */
   #attempt: Promise<unknown> = Promise.resolve();
 
   /** Follows the agent's chambers until it is closed. `report` takes a line for the operator. */
-  constructor(agent: Agent, report: (line: string) => void) {
+  constructor(
+    agent: Agent,
+    { calls, report }: { readonly calls: ActingCalls; readonly report: (line: string) => void },
+  ) {
     this.agent = agent;
+    this.calls = calls;
+    this.passing = new PassingOn(agent, report);
     this.#report = report;
     this.#follow();
   }
@@ -30,11 +49,32 @@ export class Seat {
   async todo(signal: AbortSignal, query: TodoQuery = {}) {
     const answer = await this.agent.todo({ ...query, signal });
     this.#reveal(answer);
-    const todo = answer.todo.map((item) => {
-      const problem = item.must === 'reveal' ? this.#problems.get(item.chamberId) : undefined;
-      return problem === undefined ? item : { ...item, problem };
-    });
-    return { ...answer, todo };
+    return { ...answer, todo: await Promise.all(answer.todo.map((item) => this.#withOwn(item))) };
+  }
+
+  /** The item with what this seat does about it. */
+  async #withOwn(item: TodoView): Promise<SeatItem> {
+    if (await this.passing.covers(item)) return { ...item, must: 'wait', may: [], why: DONE };
+    await this.#requireOpening(item);
+    const problem = item.revealed ? undefined : this.#problems.get(item.chamberId);
+    return problem === undefined ? item : { ...item, problem };
+  }
+
+  /** Notes a lost salt once, while it may still be found. */
+  async #requireOpening({ chamberId, committed, revealed, phaseEndsAt }: TodoView): Promise<void> {
+    if (!committed || revealed || this.#checked.has(chamberId) || this.#checked.size >= REVEALS_MAX) return;
+    this.#checked.add(chamberId);
+    try {
+      await this.agent.requireRevealable(chamberId, { signal: this.#stop.signal });
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.code !== 'CLIENT_ERR_COMMITMENT') {
+        this.#checked.delete(chamberId);
+        return;
+      }
+      const problem = `${error.detail}. Tell the operator: copy the folder <key file>.commitments from where the allocation was committed, and restart this server, before the reveal ends (this phase ends at ${phaseEndsAt}). Without it the allocation does not count`;
+      this.#problems.set(chamberId, problem);
+      this.#report(`chamber ${chamberId}: ${problem}`);
+    }
   }
 
   /** Calls the listener with each todo that the service sends; returns a function that stops it. */
@@ -45,6 +85,7 @@ export class Seat {
 
   close(): void {
     this.#stop.abort();
+    this.passing.close();
   }
 
   async #follow(): Promise<void> {
@@ -67,6 +108,7 @@ export class Seat {
 
   #notify(todo: Todo): void {
     this.#reveal(todo);
+    for (const item of todo.todo) this.#withOwn(item).catch(() => {});
     for (const listener of this.#listeners) listener(todo);
   }
 

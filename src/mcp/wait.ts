@@ -1,17 +1,21 @@
 // The tool that waits until something is the agent's to do. It changes nothing, so it may be repeated.
 import * as v from 'valibot';
-import type { TodoView } from '../../projections/todo.ts';
 import { ClientError } from '../client/error.ts';
 import type { TodoQuery } from '../client/todo-stream.ts';
 import { integer } from '../vocabulary/schemas.ts';
-import type { Seat } from './seat.ts';
-import { type AnyTool, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
+import { outcomeOf } from './outcome.ts';
+import type { Seat, SeatItem } from './seat.ts';
+import { isClosed, isDue, shownItem, todoItem } from './todo-items.ts';
+import { type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 
+/** Hosts cut calls off after 30 to 60 seconds. */
 const WAIT_SECONDS = { min: 1, max: 300, fallback: 25 } as const;
 /** How often to report progress. */
 const PROGRESS_SECONDS = 5;
-
-export const todoItems = v.array(v.object({ chamberId: v.number(), must: v.string() }));
+/** Of what is not due; the rest is counted. */
+const WAITING_SHOWN_MAX = 5;
+const STILL_WAITING = 'Still waiting. Call wait again.';
+const NOTHING_LEFT = 'You are in no open chamber: end, or find one with chambers.';
 
 interface WaitInput {
   readonly seconds?: number | undefined;
@@ -19,48 +23,82 @@ interface WaitInput {
 }
 
 export function waitTool(seat: Seat): AnyTool {
+  /** Chambers whose end was told. */
+  const told = new Set<number>();
   return tool({
     name: 'wait',
     title: 'Wait for my turn',
-    description: `Returns as soon as something is due or a chamber is over (a phase may end before its deadline), else after \`seconds\` (${WAIT_SECONDS.fallback}) with due: false; call it again. \`over\`: chambers that ended.`,
+    description:
+      'Returns as soon as something is due or a chamber is over, with its outcome; else after `seconds`, still waiting, and why. The wait may be repeated.',
     annotations: READS,
     input: v.strictObject({
-      seconds: v.optional(integer(WAIT_SECONDS.min, WAIT_SECONDS.max)),
-      chamberId: v.optional(id),
+      seconds: v.optional(
+        described(
+          integer(WAIT_SECONDS.min, WAIT_SECONDS.max),
+          `at most so long (${WAIT_SECONDS.fallback}); hosts may cut longer calls off`,
+        ),
+      ),
+      chamberId: v.optional(described(id, 'only this chamber')),
     }),
     output: v.object({
       due: v.boolean(),
-      todo: todoItems,
-      over: v.array(v.number()),
+      todo: v.array(todoItem),
+      waiting: v.number(),
+      over: v.array(v.object({ chamberId: v.number() })),
+      next: v.optional(v.string()),
     }),
-    run: (input, call) => wait(seat, input, call),
+    run: (input, call) => wait(seat, { ...input, told }, call),
   });
 }
 
-async function wait(seat: Seat, { seconds = WAIT_SECONDS.fallback, chamberId }: WaitInput, call: ToolCall) {
+async function wait(
+  seat: Seat,
+  { seconds = WAIT_SECONDS.fallback, chamberId, told }: WaitInput & { readonly told: Set<number> },
+  call: ToolCall,
+) {
   const startedAt = performance.now();
   let open: readonly number[] | undefined;
   let query: TodoQuery = {};
   while (true) {
     const { now, todo: all, more, version } = await seat.todo(call.signal, query);
-    const todo = all.filter((item) => chamberId === undefined || item.chamberId === chamberId);
-    if (open === undefined && todo.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
-    const ids = todo.map((item) => item.chamberId);
-    open ??= todo.length === 0 && chamberId !== undefined ? [chamberId] : ids;
+    const listed = all.filter((item) => chamberId === undefined || item.chamberId === chamberId);
+    if (open === undefined && listed.length === 0 && chamberId !== undefined) await requireOver(seat, chamberId);
+    const ids = listed.map((item) => item.chamberId);
+    open ??= listed.length === 0 && chamberId !== undefined ? [chamberId] : ids;
     // In a list that is cut, a chamber may be missing for another reason.
-    const over = more ? [] : open.filter((each) => !ids.includes(each));
-    const due = todo.some(isDue);
+    const vanished = more ? [] : open.filter((each) => !ids.includes(each));
+    const closed = listed.filter((item) => isClosed(item, now)).map((item) => item.chamberId);
+    const over = [...vanished, ...closed].filter((each) => each === chamberId || !told.has(each));
+    const todo = listed.filter((item) => !isClosed(item, now));
     const elapsed = Math.floor((performance.now() - startedAt) / 1_000);
     const left = seconds - elapsed;
-    if (due || over.length > 0 || ids.length === 0 || left <= 0) return { note: NOTE, now, due, todo, over };
+    if (todo.some(isDue) || over.length > 0 || todo.length === 0 || left <= 0) {
+      for (const each of over) told.add(each);
+      return { note: NOTE, ...(await shown(seat, { todo, over, now }, call)) };
+    }
     await call.progress(elapsed, seconds);
     query = { wait: Math.min(left, PROGRESS_SECONDS), since: version };
   }
 }
 
-/** Reveals are made automatically. */
-function isDue({ must }: TodoView): boolean {
-  return must === 'pass' || must === 'commit';
+interface Found {
+  readonly todo: readonly SeatItem[];
+  readonly over: readonly number[];
+  readonly now: string;
+}
+
+/** What is due and a count of the rest; if nothing is, some of what is awaited, and why. */
+async function shown({ agent }: Seat, { todo, over, now }: Found, { signal }: ToolCall) {
+  const due = todo.filter(isDue);
+  const items = due.length > 0 || over.length > 0 ? due : todo.slice(0, WAITING_SHOWN_MAX);
+  const nothing = todo.length === 0 ? { next: NOTHING_LEFT } : {};
+  return {
+    due: due.length > 0,
+    todo: await Promise.all(items.map((item) => shownItem(agent, item, now))),
+    waiting: todo.length - due.length,
+    over: await Promise.all(over.map((chamberId) => outcomeOf(agent.forum, chamberId, signal))),
+    ...(due.length === 0 && todo.length > 0 ? { next: STILL_WAITING } : nothing),
+  };
 }
 
 /** A chamber that is not on the agent's list is over, or not the agent's. */

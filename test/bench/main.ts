@@ -18,6 +18,7 @@ import { benchReplay } from './replay.ts';
 import { printReport, type Report } from './report.ts';
 import { benchSingle } from './single.ts';
 import { benchStart } from './start.ts';
+import { benchTokens } from './tokens.ts';
 import { benchVersus } from './versus.ts';
 
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
@@ -32,6 +33,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   audit: benchAudit,
   nodes: benchNodes,
   pace: benchPace,
+  tokens: benchTokens,
   versus: benchVersus,
 };
 

@@ -110,7 +110,10 @@ describe('the transcript of a chamber', () => {
     expect([next, more]).toEqual([count, false]);
     expect(turns[0]).toEqual({
       eventId: 1,
+      type: 'chamber.created',
+      ts: expect.stringMatching(/Z$/),
       phase: 'LOBBY',
+      ideaId: null,
       agent: 'A1',
       text: 'opens the chamber',
       words: ['What shall we build together?'],

@@ -1,0 +1,240 @@
+// Makes the tools that act safe to repeat. Hosts cut calls off, and models call again. What makes it correct:
+//
+// - A signed request is on disk before it is sent, and the service accepts it once. So a call whose outcome is unknown is resolved by
+//   sending exactly the same request again, in this process or in a later one.
+// - A call that succeeded is not made again until a new turn or phase gives an equal call another meaning, unless its caller may not
+//   have its result: it was cancelled, or the process ended meanwhile.
+// - Equal calls at the same time share one run; other processes with the same key wait for the lock.
+import { hash, randomUUID } from 'node:crypto';
+import { hasTurns } from '../../projections/phase.ts';
+import type { ChamberView } from '../../projections/views.ts';
+import type { Agent } from '../client/agent.ts';
+import { ClientError } from '../client/error.ts';
+import type { SendOptions } from '../client/exchange.ts';
+import { canonicalJson } from '../vocabulary/json.ts';
+import type { Phase } from '../vocabulary/values.ts';
+import type { Allowance } from './allowance.ts';
+import type { CallFiles, StoredCall } from './call-files.ts';
+
+/** Less than the 25 to 60 seconds after which hosts cut a call off. */
+const CALL_MILLIS_MAX = 20_000;
+/** So long an equal call that creates a chamber is taken for the same. */
+const CREATION_MILLIS = 600_000;
+/** A result that was written to the caller so long ago, without a cancellation, has been received. */
+const RECEIVED_AFTER_MILLIS = 1_000;
+
+export interface Acting {
+  readonly tool: string;
+  /** null: it creates a chamber. */
+  readonly chamberId: number | null;
+  readonly args: object;
+  /** Whether it is to be made although an equal call succeeded. */
+  readonly isAgain: boolean;
+  /** Of the caller: aborts when the call is cancelled. */
+  readonly signal: AbortSignal;
+}
+
+/** Makes one command of a call, each under its own name; in a call that is resumed, a command that succeeded is not made again. */
+export type Step = <Result extends object>(
+  name: string,
+  send: (options: SendOptions) => Promise<Result>,
+) => Promise<Result>;
+
+type Repeatable<Result> = Result & { readonly repeated?: true };
+
+interface ActingOptions {
+  readonly files: CallFiles;
+  readonly allowance: Allowance;
+  /** CALL_MILLIS_MAX by default. */
+  readonly callMillisMax?: number | undefined;
+}
+
+interface Run {
+  readonly result: Promise<object>;
+  readonly signals: Set<AbortSignal>;
+}
+
+export class ActingCalls {
+  readonly #agent: Agent;
+  readonly #files: CallFiles;
+  readonly #allowance: Allowance;
+  readonly #callMillisMax: number;
+  readonly #running = new Map<string, Run>();
+  /** Calls whose results this process has returned to a caller that did not cancel them. */
+  readonly #returned = new Set<string>();
+
+  constructor(agent: Agent, { files, allowance, callMillisMax = CALL_MILLIS_MAX }: ActingOptions) {
+    this.#agent = agent;
+    this.#files = files;
+    this.#allowance = allowance;
+    this.#callMillisMax = callMillisMax;
+  }
+
+  /** The result of the call, made now or before; throws the error of a call that was not accepted. `act` gets the phase of its first attempt. */
+  async run<Result extends object>(
+    acting: Acting,
+    act: (step: Step, phase: Phase | null) => Promise<Result>,
+  ): Promise<Repeatable<Result>> {
+    const key = this.#keyOf(acting);
+    const running = this.#running.get(key);
+    if (running !== undefined) {
+      running.signals.add(acting.signal);
+      return repeated<Result>(await running.result);
+    }
+    const signals = new Set([acting.signal]);
+    const result = this.#runOnce({ ...acting, key, signals }, act);
+    this.#running.set(key, { result, signals });
+    try {
+      return (await result) as Repeatable<Result>;
+    } finally {
+      this.#running.delete(key);
+    }
+  }
+
+  #keyOf({ tool, chamberId, args }: Acting): string {
+    const call = [this.#agent.forum.service.baseUrl, tool, chamberId, args];
+    return hash('sha256', canonicalJson(call), 'base64url');
+  }
+
+  async #runOnce<Result extends object>(
+    call: Acting & { readonly key: string; readonly signals: ReadonlySet<AbortSignal> },
+    act: (step: Step, phase: Phase | null) => Promise<Result>,
+  ): Promise<object> {
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(unknownOutcome(this.#callMillisMax)), this.#callMillisMax);
+    try {
+      return await this.#files.locked(limit.signal, async () => {
+        const calls = await this.#files.load(call.chamberId);
+        const found = await this.#find(calls, call, limit.signal);
+        if ('earlier' in found) return repeated(this.#return(found.earlier, call));
+        const { open } = found;
+        const save = () => this.#files.save(call.chamberId, calls);
+        if (!calls.includes(open)) calls.push(open);
+        try {
+          open.result = Object.fromEntries(
+            Object.entries(await act(this.#stepper(open, save, limit.signal), open.phase)),
+          );
+        } catch (error) {
+          const isUnknown = limit.signal.aborted || (error instanceof ClientError && error.retryable);
+          const mayBeMade = open.steps.some(({ result }) => isUnknown || result !== undefined);
+          if (!mayBeMade) calls.splice(calls.indexOf(open), 1);
+          await save();
+          throw error;
+        }
+        await save();
+        this.#allowance.count(call.tool);
+        return this.#return(open, call);
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** The equal call of before whose result is this one's, or the one to be made or resumed. */
+  async #find(
+    calls: readonly StoredCall[],
+    { tool, key, isAgain, chamberId, signal }: Acting & { readonly key: string },
+    limit: AbortSignal,
+  ): Promise<{ readonly earlier: StoredCall } | { readonly open: StoredCall }> {
+    const last = calls.findLast((each) => each.key === key && each.isAgain === isAgain);
+    if (last !== undefined && last.result === undefined) return { open: last };
+    if (last !== undefined && !this.#isReceived(last)) return { earlier: last };
+    // Cancelled before anything was sent.
+    signal.throwIfAborted();
+    const chamber = chamberId === null ? null : await this.#agent.forum.chamber(chamberId, { signal: limit });
+    const equal = isAgain ? undefined : calls.findLast((each) => each.key === key && each.result !== undefined);
+    if (equal !== undefined && (await this.#isSameMoment(equal, chamber, limit))) return { earlier: equal };
+    this.#allowance.require(tool);
+    const { phase = null, turnEndsAt = null } = chamber ?? {};
+    const now = Date.now();
+    return {
+      open: { id: randomUUID(), key, isAgain, at: now, phase, turnEndsAt, steps: [], isReceived: false },
+    };
+  }
+
+  #isReceived({ id, isReceived }: StoredCall): boolean {
+    return isReceived || this.#returned.has(id);
+  }
+
+  /** Whether an equal call would still mean the same: no phase and no turn of this agent has begun since. */
+  async #isSameMoment(call: StoredCall, chamber: ChamberView | null, signal: AbortSignal): Promise<boolean> {
+    if (chamber === null) return Date.now() - call.at <= CREATION_MILLIS;
+    if (call.phase !== chamber.phase) return false;
+    if (!hasTurns(chamber.phase) || chamber.currentTurnAgent !== this.#agent.did) return true;
+    const { eventId, passed } = (call.result ?? {}) as { readonly eventId?: unknown; readonly passed?: unknown };
+    if (passed === true || typeof eventId !== 'number' || call.turnEndsAt !== chamber.turnEndsAt) return false;
+    for await (const { event } of this.#agent.forum.history(chamber.chamberId, { after: eventId, signal })) {
+      if (event.type === 'chamber.passed') return false;
+    }
+    return true;
+  }
+
+  #stepper(call: StoredCall, save: () => Promise<void>, signal: AbortSignal): Step {
+    return async (name, send) => {
+      const stored = call.steps.find((step) => step.name === name);
+      if (stored?.result !== undefined) return stored.result as Awaited<ReturnType<typeof send>>;
+      const result =
+        (stored && (await this.#resolve(stored.request, signal))) ??
+        (await send({
+          signal,
+          beforeSend: async (request) => {
+            call.steps = [...call.steps.filter((step) => step.name !== name), { name, request }];
+            await save();
+          },
+        }));
+      call.steps = call.steps.map((step) => (step.name === name ? { ...step, result: { ...result } } : step));
+      return result as Awaited<ReturnType<typeof send>>;
+    };
+  }
+
+  /** The response to a request that may have been accepted; undefined if it was not, and can't be any more. */
+  async #resolve(request: StoredCall['steps'][number]['request'], signal: AbortSignal): Promise<object | undefined> {
+    try {
+      return await this.#agent.resend<object>(request, { signal });
+    } catch (error) {
+      if (error instanceof ClientError && error.step === 'age') return undefined;
+      throw error;
+    }
+  }
+
+  #return(
+    { id, result = {} }: StoredCall,
+    { chamberId, signals }: Pick<Acting, 'chamberId'> & { readonly signals: ReadonlySet<AbortSignal> },
+  ): object {
+    const isCancelled = () => [...signals].every(({ aborted }) => aborted);
+    if (isCancelled()) return result;
+    this.#returned.add(id);
+    const note = () => {
+      this.#returned.delete(id);
+      // If it can't be noted, an equal call of a later process returns the result once more.
+      if (!isCancelled()) this.#noteReceived(chamberId, id).catch(() => {});
+    };
+    setTimeout(note, RECEIVED_AFTER_MILLIS).unref();
+    return result;
+  }
+
+  async #noteReceived(chamberId: number | null, id: string): Promise<void> {
+    this.#returned.add(id);
+    await this.#files.locked(new AbortController().signal, async () => {
+      const calls = await this.#files.load(chamberId);
+      const call = calls.find((each) => each.id === id);
+      if (call === undefined) return;
+      call.isReceived = true;
+      await this.#files.save(chamberId, calls);
+    });
+    this.#returned.delete(id);
+  }
+}
+
+/** Not checked: this server made the result. */
+function repeated<Result extends object>(result: object): Result & { readonly repeated: true } {
+  return { ...(result as Result), repeated: true };
+}
+
+function unknownOutcome(millis: number): ClientError {
+  const seconds = millis / 1_000;
+  return new ClientError(
+    'CLIENT_ERR_UNREACHABLE',
+    `no response within ${seconds} s: the move may have been accepted. Call again with the same arguments: it is made once`,
+  );
+}

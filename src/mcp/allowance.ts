@@ -1,0 +1,35 @@
+// What the operator of an agent allows a model, for as long as the server runs.
+import { ClientError } from '../client/error.ts';
+
+export interface AllowanceLimits {
+  /** Moves of every kind; Infinity by default. */
+  readonly movesMax?: number;
+  /** Chambers that may be opened; Infinity by default. */
+  readonly openMax?: number;
+}
+
+export class Allowance {
+  readonly #movesMax: number;
+  readonly #openMax: number;
+  #moves = 0;
+  #opened = 0;
+
+  constructor({ movesMax = Number.POSITIVE_INFINITY, openMax = Number.POSITIVE_INFINITY }: AllowanceLimits = {}) {
+    this.#movesMax = movesMax;
+    this.#openMax = openMax;
+  }
+
+  /** Throws CLIENT_ERR_LIMIT if the tool may not act once more. */
+  require(tool: string): void {
+    const problem = (option: string, max: number) =>
+      new ClientError('CLIENT_ERR_LIMIT', `the operator of this agent allows ${max} (${option}), which are made`);
+    if (this.#moves >= this.#movesMax) throw problem('--moves', this.#movesMax);
+    if (tool === 'open' && this.#opened >= this.#openMax) throw problem('--max-open', this.#openMax);
+  }
+
+  /** A call of the tool succeeded. */
+  count(tool: string): void {
+    this.#moves++;
+    if (tool === 'open') this.#opened++;
+  }
+}

@@ -1,0 +1,151 @@
+// The acting calls of a key on disk, one file for each chamber: what was asked for, the signed requests before they are sent, and
+// their results. A lock that the system releases however a process ends lets one server at a time act with the key.
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import * as v from 'valibot';
+import { ClientError } from '../client/error.ts';
+import type { SignedRequest } from '../client/exchange.ts';
+import { pause } from '../client/time.ts';
+import { PHASES } from '../vocabulary/values.ts';
+
+/** Of one chamber; the oldest are forgotten first. */
+const CALLS_MAX = 32;
+/** Those of the chambers longest not acted in are forgotten. */
+const FILES_MAX = 512;
+const LOCK_POLL_MILLIS = 25;
+const OWNER_ONLY = { mode: 0o600, flush: true } as const;
+
+const request: v.GenericSchema<SignedRequest> = v.strictObject({
+  method: v.picklist(['POST', 'PUT']),
+  path: v.string(),
+  body: v.string(),
+  headers: v.record(v.string(), v.string()),
+});
+/** Of a command or a call, as this server returned it. */
+const result = v.record(v.string(), v.unknown());
+
+const storedCall = v.object({
+  id: v.string(),
+  /** Of the service, the tool and its arguments: equal calls have equal keys. */
+  key: v.string(),
+  isAgain: v.boolean(),
+  /** By the clock of this machine. */
+  at: v.number(),
+  /** When it was first called; null for a call that creates a chamber. */
+  phase: v.nullable(v.picklist(PHASES)),
+  turnEndsAt: v.nullable(v.string()),
+  /** The commands that it takes, in order. A command without a result may or may not have been accepted. */
+  steps: v.array(v.object({ name: v.string(), request, result: v.optional(result) })),
+  /** Absent while the outcome is unknown. */
+  result: v.optional(result),
+  /** Whether the caller has the result as far as is known. */
+  isReceived: v.boolean(),
+});
+const storedCalls = v.strictObject({ calls: v.array(storedCall) });
+
+export type StoredCall = v.InferOutput<typeof storedCall>;
+
+export class CallFiles {
+  readonly #folder: string;
+  readonly #report: (line: string) => void;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  /** `report` takes a line for the operator. */
+  constructor(folder: string, report: (line: string) => void) {
+    this.#folder = folder;
+    this.#report = report;
+  }
+
+  /** Runs the work while no other work and no other process acts with the key. Throws the signal's reason. */
+  locked<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    const done = this.#queue.then(async () => {
+      await this.#onDisk(() => mkdir(this.#folder, { recursive: true, mode: 0o700 }));
+      const lock = await this.#lock(signal);
+      try {
+        return await work();
+      } finally {
+        lock.close();
+      }
+    });
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  async #lock(signal: AbortSignal): Promise<Database.Database> {
+    while (true) {
+      signal.throwIfAborted();
+      const lock = new Database(join(this.#folder, 'lock'), { timeout: 0 });
+      try {
+        lock.exec('BEGIN EXCLUSIVE');
+        return lock;
+      } catch (error) {
+        lock.close();
+        const isHeld = error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY');
+        if (!isHeld) throw this.#unusable(error);
+      }
+      await pause(LOCK_POLL_MILLIS, signal);
+    }
+  }
+
+  /** Oldest first; null names the calls that create chambers. A file that can't be read is set aside. */
+  async load(chamberId: number | null): Promise<StoredCall[]> {
+    const path = this.#pathOf(chamberId);
+    const text = await this.#onDisk(() => readFile(path, 'utf8').catch(ifMissing));
+    if (text === undefined) return [];
+    try {
+      return v.parse(storedCalls, JSON.parse(text)).calls;
+    } catch {
+      const aside = `${path}.broken-${Date.now()}`;
+      await this.#onDisk(() => rename(path, aside));
+      this.#report(`${path} is damaged and now ${aside}: a call that was cut off before is not recognised again`);
+      return [];
+    }
+  }
+
+  /** On disk when the promise resolves. */
+  async save(chamberId: number | null, calls: readonly StoredCall[]): Promise<void> {
+    const path = this.#pathOf(chamberId);
+    const text = JSON.stringify({ calls: calls.slice(-CALLS_MAX) });
+    await this.#onDisk(async () => {
+      const isNew = (await stat(path).catch(ifMissing)) === undefined;
+      if (isNew) await this.#forgetOldest();
+      const draft = `${path}.${randomUUID()}`;
+      await writeFile(draft, text, OWNER_ONLY);
+      await rename(draft, path);
+    });
+  }
+
+  async #forgetOldest(): Promise<void> {
+    const names = (await readdir(this.#folder)).filter((name) => name.endsWith('.json'));
+    if (names.length < FILES_MAX) return;
+    const files = await Promise.all(
+      names.map(async (name) => ({ name, at: (await stat(join(this.#folder, name))).mtimeMs })),
+    );
+    files.sort((a, b) => a.at - b.at);
+    for (const { name } of files.slice(0, files.length - FILES_MAX + 1)) await unlink(join(this.#folder, name));
+  }
+
+  #pathOf(chamberId: number | null): string {
+    return join(this.#folder, `${chamberId ?? 'new'}.json`);
+  }
+
+  async #onDisk<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      throw this.#unusable(error);
+    }
+  }
+
+  #unusable(cause: unknown): ClientError {
+    const problem = `the calls of this agent can't be stored in ${this.#folder}: ${(cause as Error).message}`;
+    return new ClientError('CLIENT_ERR_KEY', `${problem}; nothing was sent`, { cause });
+  }
+}
+
+function ifMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+  return undefined;
+}

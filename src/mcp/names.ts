@@ -1,0 +1,20 @@
+// Agents and times as a model reads them.
+import type { ChamberView } from '../../projections/views.ts';
+
+/** A1, A2 … in the order of turns, as in the transcript; `creator` for one that has not joined. */
+export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string): string {
+  const turn = members.indexOf(did);
+  return turn === -1 ? 'creator' : `A${turn + 1}`;
+}
+
+interface Timed {
+  readonly now: string;
+  readonly phaseEndsAt: string | null;
+  readonly turnEndsAt: string | null;
+}
+
+/** Until the turn or the phase ends; null once the chamber is over. */
+export function secondsLeft({ now, phaseEndsAt, turnEndsAt }: Timed): number | null {
+  const end = turnEndsAt ?? phaseEndsAt;
+  return end === null ? null : Math.max(0, Math.floor((Date.parse(end) - Date.parse(now)) / 1_000));
+}

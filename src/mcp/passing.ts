@@ -1,0 +1,107 @@
+// Passes for an agent that has nothing more to say in a phase: until the phase ends, or somebody else proposes or debates, when the
+// agent is asked again.
+import { hasTurns } from '../../projections/phase.ts';
+import type { TodoView } from '../../projections/todo.ts';
+import type { Agent } from '../client/agent.ts';
+import { ClientError } from '../client/error.ts';
+import { pause } from '../client/time.ts';
+import type { Phase } from '../vocabulary/values.ts';
+
+/** Without rounds the turns come round until the deadline, however short they are: each is held for a part of the time that is left. */
+const HELD_PART = 1 / 10;
+const HELD_MILLIS_MIN = 2_000;
+/** A turn is passed before it runs out. */
+const SPARE_MILLIS = 1_000;
+
+interface Passing {
+  readonly phase: Phase;
+  /** The last event that was looked at. */
+  after: number;
+  /** The decision on the current turn. */
+  decision: Promise<boolean> | undefined;
+  readonly stop: AbortController;
+}
+
+export class PassingOn {
+  readonly #agent: Agent;
+  readonly #report: (line: string) => void;
+  readonly #passing = new Map<number, Passing>();
+
+  constructor(agent: Agent, report: (line: string) => void) {
+    this.#agent = agent;
+    this.#report = report;
+  }
+
+  /** The agent is done in this phase; `after` is the event by which it said so. */
+  begin(chamberId: number, phase: Phase, after: number): void {
+    this.end(chamberId);
+    if (!hasTurns(phase)) return;
+    this.#passing.set(chamberId, { phase, after, decision: undefined, stop: new AbortController() });
+  }
+
+  end(chamberId: number): void {
+    this.#passing.get(chamberId)?.stop.abort();
+    this.#passing.delete(chamberId);
+  }
+
+  close(): void {
+    for (const chamberId of this.#passing.keys()) this.end(chamberId);
+  }
+
+  /** Whether turns of this chamber are passed for the agent; passes the current one. */
+  async covers({ chamberId, phase, must }: Pick<TodoView, 'chamberId' | 'phase' | 'must'>): Promise<boolean> {
+    const passing = this.#passing.get(chamberId);
+    if (passing === undefined) return false;
+    if (passing.phase !== phase) {
+      this.end(chamberId);
+      return false;
+    }
+    if (must !== 'pass') return true;
+    passing.decision ??= this.#decide(chamberId, passing);
+    return await passing.decision;
+  }
+
+  async #decide(chamberId: number, passing: Passing): Promise<boolean> {
+    const { stop, after } = passing;
+    for await (const { event } of this.#agent.forum.history(chamberId, { after, signal: stop.signal })) {
+      const hasSpoken = event.type === 'chamber.proposed' || event.type === 'chamber.debated';
+      if (hasSpoken && event.did !== this.#agent.did) {
+        this.end(chamberId);
+        return false;
+      }
+      passing.after = event.eventId;
+    }
+    this.#pass(chamberId, passing).catch((error: Error) => {
+      if (stop.signal.aborted) return;
+      this.end(chamberId);
+      this.#report(`not passed in chamber ${chamberId}: ${error.message}`);
+    });
+    return true;
+  }
+
+  async #pass(chamberId: number, passing: Passing): Promise<void> {
+    const { signal } = passing.stop;
+    await this.#hold(chamberId, signal);
+    signal.throwIfAborted();
+    try {
+      const { eventId } = await this.#agent.pass(chamberId, { signal });
+      passing.after = eventId;
+    } catch (error) {
+      if (!isTurnOver(error)) throw error;
+    }
+    passing.decision = undefined;
+  }
+
+  async #hold(chamberId: number, signal: AbortSignal): Promise<void> {
+    const { rounds, now, phaseEndsAt, turnEndsAt } = await this.#agent.forum.chamber(chamberId, { signal });
+    if (rounds !== null || phaseEndsAt === null) return;
+    const until = (end: string) => Date.parse(end) - Date.parse(now);
+    const held = Math.max(HELD_MILLIS_MIN, until(phaseEndsAt) * HELD_PART);
+    await pause(Math.max(0, Math.min(held, until(turnEndsAt ?? phaseEndsAt) - SPARE_MILLIS)), signal);
+  }
+}
+
+/** Whether the error says that the turn or its phase has ended. */
+export function isTurnOver(error: unknown): boolean {
+  return error instanceof ClientError && (error.code === 'FORUM_ERR_TURN' || error.code === 'FORUM_ERR_PHASE');
+}

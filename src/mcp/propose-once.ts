@@ -1,0 +1,40 @@
+// Proposes an idea. One's own idea, equal to the one asked for, is a success, however it came to be there; a ticker that is taken is
+// reported with whose it is.
+import type { Agent, NewIdea } from '../client/agent.ts';
+import { ClientError } from '../client/error.ts';
+import type { Step } from './acting-calls.ts';
+import { aliasOf } from './names.ts';
+
+interface Proposing {
+  readonly idea: Required<NewIdea>;
+  readonly step: Step;
+}
+
+export async function proposeOnce(agent: Agent, chamberId: number, { idea, step }: Proposing) {
+  try {
+    const { ideaId, ticker } = await step('propose', (options) => agent.propose(chamberId, idea, options));
+    return { ideaId, ticker };
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
+    return await existing(agent, chamberId, { idea, error });
+  }
+}
+
+async function existing(
+  agent: Agent,
+  chamberId: number,
+  { idea, error }: { readonly idea: Required<NewIdea>; readonly error: ClientError },
+) {
+  const ideas = await agent.forum.chamberIdeas(chamberId);
+  const taken = ideas.find(({ ticker }) => ticker.toLowerCase() === idea.ticker.toLowerCase());
+  // The chamber is full, or no move is left in this turn.
+  if (taken === undefined) throw error;
+  const { ideaId, ticker, creatorDid } = taken;
+  const isOwn = creatorDid === agent.did;
+  const isEqual = ticker === idea.ticker && taken.name === idea.name && taken.description === idea.description;
+  if (isOwn && isEqual) return { ideaId, ticker, repeated: true } as const;
+  const whose = isOwn
+    ? `your own ${ideaId}, with another name or description; an idea can’t be changed`
+    : `${ideaId} of ${aliasOf(await agent.forum.chamber(chamberId), creatorDid)}`;
+  throw new ClientError('FORUM_ERR_CONFLICT', `the ticker ${ticker} is taken by ${whose}`, { status: error.status });
+}

@@ -1,0 +1,61 @@
+// The agent's todo as a model reads it: who is awaited by alias, times as seconds, and nothing that is not the case.
+import * as v from 'valibot';
+import type { Agent } from '../client/agent.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
+import { aliasOf, secondsLeft } from './names.ts';
+import type { SeatItem } from './seat.ts';
+
+export const todoItem = v.object({
+  chamberId: v.number(),
+  phase: v.string(),
+  must: v.string(),
+  may: v.array(v.string()),
+  secondsLeft: v.nullable(v.number()),
+  why: v.optional(v.string()),
+});
+
+export interface ShownItem {
+  readonly chamberId: number;
+  readonly name: string;
+  readonly phase: string;
+  readonly must: string;
+  readonly may: readonly string[];
+  readonly secondsLeft: number | null;
+  readonly why?: string;
+  readonly missedTurns?: number;
+  readonly problem?: string;
+}
+
+/** Reveals are made by the seat. */
+export function isDue({ must }: Pick<SeatItem, 'must'>): boolean {
+  return must === 'pass' || must === 'commit';
+}
+
+/** Whether nothing that agents do can change the chamber any more. */
+export function isClosed({ phase, phaseEndsAt }: SeatItem, now: string): boolean {
+  return phase === 'ALLOCATE_REVEAL' && phaseEndsAt !== null && phaseEndsAt <= now;
+}
+
+export async function shownItem(agent: Agent, item: SeatItem, now: string): Promise<ShownItem> {
+  const { chamberId, name, phase, must, may, why, turnHolder, missedTurns, problem } = item;
+  return {
+    chamberId,
+    name: visibleLine(name),
+    phase,
+    must,
+    may,
+    secondsLeft: secondsLeft({ ...item, now }),
+    ...(why !== null && { why: turnHolder === null ? why : await withAlias(agent, chamberId, { why, turnHolder }) }),
+    ...(missedTurns > 0 && { missedTurns }),
+    ...(problem !== undefined && { problem }),
+  };
+}
+
+async function withAlias(
+  agent: Agent,
+  chamberId: number,
+  { why, turnHolder }: { readonly why: string; readonly turnHolder: string },
+): Promise<string> {
+  if (!why.includes(turnHolder)) return why;
+  return why.replace(turnHolder, aliasOf(await agent.forum.chamber(chamberId), turnHolder));
+}

@@ -1,0 +1,94 @@
+// A transcript as text for a model: a line for each event, what agents wrote in lines that begin with `> `, runs of passes and the like
+// in one line, and a line for each turn that ran out.
+import type { TranscriptTurn } from '../client/forum-client.ts';
+
+/** What is known of the chamber's turns. */
+export interface TurnRules {
+  readonly memberCount: number;
+  /** Infinity where turns have no limit. */
+  readonly turnMillis: number;
+  /** When the phases that have turns began. */
+  readonly startOf: Readonly<Partial<Record<TranscriptTurn['phase'], number>>>;
+}
+
+/** Some events that follow one another, as lines. */
+export interface Passage {
+  /** Headings and turns that ran out, before the events. */
+  readonly before: string;
+  readonly events: readonly TranscriptTurn[];
+}
+
+/** `previous` is the event before, if it is known: turns may have run out since. */
+export function passagesOf(
+  turns: readonly TranscriptTurn[],
+  rules: TurnRules,
+  previous?: TranscriptTurn,
+): readonly Passage[] {
+  const passages: Passage[] = [];
+  let phase = previous?.phase;
+  /** When the turn of the event began, if that is known. */
+  let since = previous !== undefined && isPass(previous) ? Date.parse(previous.ts) : undefined;
+  for (const turn of turns) {
+    const isNewPhase = turn.phase !== phase;
+    if (isNewPhase) since = rules.startOf[turn.phase];
+    phase = turn.phase;
+    const missed = missedBefore(turn, since, rules);
+    if (since !== undefined && missed > 0) since += missed * rules.turnMillis;
+    const last = passages.at(-1);
+    if (last?.events[0]?.type === turn.type && turn.type in FOLDED && !isNewPhase && missed === 0) {
+      passages[passages.length - 1] = { ...last, events: [...last.events, turn] };
+    } else {
+      const heading = isNewPhase ? `## ${turn.phase}\n` : '';
+      passages.push({ before: heading + missedLines(turn, missed, rules), events: [turn] });
+    }
+    if (isPass(turn)) since = Date.parse(turn.ts);
+  }
+  return passages;
+}
+
+export function textOf({ before, events }: Passage): string {
+  const [first, last] = [events[0], events.at(-1)];
+  if (first === undefined || last === undefined) return before;
+  const done = FOLDED[first.type];
+  if (done === undefined) return `${before}${first.eventId}. ${sentenceOf(first)}\n`;
+  const ids = first === last ? `${first.eventId}` : `${first.eventId}–${last.eventId}`;
+  return `${before}${ids}. ${events.map(({ agent }) => agent).join(', ')} ${done}\n`;
+}
+
+function sentenceOf({ agent, text, words, isCut }: TranscriptTurn): string {
+  return `${agent ?? 'service'} ${text}${isCut ? ' (cut)' : ''}${words.map(quoted).join('')}`;
+}
+
+/** An agent can't forge a line of the service: every line of what it wrote begins with the mark. */
+function quoted(text: string): string {
+  return `\n> ${text.replaceAll('\n', '\n> ')}`;
+}
+
+/** Events of which the agent says it all. */
+const FOLDED: Readonly<Partial<Record<TranscriptTurn['type'], string>>> = {
+  'chamber.joined': 'joined',
+  'chamber.passed': 'passed',
+  'allocation.committed': 'committed',
+};
+
+function isPass({ type }: TranscriptTurn): boolean {
+  return type === 'chamber.passed';
+}
+
+const IN_TURN: ReadonlySet<string> = new Set(['chamber.proposed', 'chamber.debated', 'chamber.passed']);
+
+/** How many turns ran out between `since` and the event, which is of the member in turn. */
+function missedBefore({ type, ts }: TranscriptTurn, since: number | undefined, { turnMillis }: TurnRules): number {
+  if (since === undefined || !IN_TURN.has(type)) return 0;
+  return Math.max(0, Math.floor((Date.parse(ts) - since) / turnMillis));
+}
+
+/** A chamber that was left alone for long is summed up. */
+const MISSED_NAMED_MAX = 8;
+
+function missedLines({ agent }: TranscriptTurn, missed: number, { memberCount }: TurnRules): string {
+  if (missed > MISSED_NAMED_MAX) return `${missed} turns ran out\n`;
+  const order = Number(agent?.slice(1)) - 1;
+  const holders = Array.from({ length: missed }, (_, at) => (order - missed + at) % memberCount);
+  return holders.map((holder) => `A${((holder + memberCount) % memberCount) + 1}: the turn ran out\n`).join('');
+}

@@ -1,0 +1,86 @@
+// The seat of an agent in this process, on a service in this process: a test can cut off what it likes, at any instant.
+import { join } from 'node:path';
+import { type CallToolResult, type Client, InMemoryTransport } from '@modelcontextprotocol/client';
+import { Agent, ForumClient } from '../../src/client/index.ts';
+import { createAgentServer } from '../../src/mcp/agent-server.ts';
+import type { AllowanceLimits } from '../../src/mcp/allowance.ts';
+import type { Fetch } from '../../src/reading/response.ts';
+import { Signer } from '../kit/signer.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
+import { newClient } from './seat-process.ts';
+
+export interface SeatOptions {
+  readonly service?: TestService;
+  /** The same folder for the next process of the same agent. */
+  readonly folder?: string;
+  readonly isReadOnly?: boolean;
+  readonly limits?: AllowanceLimits;
+  readonly callMillisMax?: number;
+  /** Between the seat and the service. */
+  readonly network?: (fetch: Fetch) => Fetch;
+}
+
+export interface TestSeat {
+  readonly client: Client;
+  readonly service: TestService;
+  readonly folder: string;
+  readonly did: string;
+  /** What the operator was told. */
+  readonly reports: readonly string[];
+  /** The result of a tool, or the body of its error with `error`. */
+  // biome-ignore lint/suspicious/noExplicitAny: results are JSON, which every test reads in its own way
+  call(name: string, args?: object, signal?: AbortSignal): Promise<any>;
+  close(): Promise<void>;
+}
+
+/** A registered agent's seat. */
+export async function openSeat(options: SeatOptions = {}): Promise<TestSeat> {
+  const { service = new TestService(), folder = temporaryFolder(), network = (fetch) => fetch } = options;
+  const { isReadOnly = false, limits = {}, callMillisMax } = options;
+  // Without a socket there are no streams: the seat hears of a change when it is asked.
+  const direct: Fetch = async (url, init) => {
+    const isStream = new Headers(init.headers).get('accept') === 'text/event-stream';
+    return await (isStream ? untilAborted(init.signal) : service.app.fetch(new Request(url, init), {}));
+  };
+  const clock = { now: service.clock.read, sleep: () => new Promise<void>((resolve) => setTimeout(resolve, 20)) };
+  const forum = new ForumClient(PUBLIC_URL, { fetch: network(direct), clock });
+  const keyFile = join(folder, 'agent.json');
+  const agent = await Agent.fromKeyFile(forum, keyFile);
+  const registering = await Agent.fromKeyFile(new ForumClient(PUBLIC_URL, { fetch: direct, clock }), keyFile);
+  await registering.register({ ...registrationOf(new Signer()), operatorEmail: 'op@example.org' });
+  const reports: string[] = [];
+  const report = (line: string) => void reports.push(line);
+  const callsFolder = join(folder, 'calls');
+  const server = createAgentServer({ agent, callsFolder, callMillisMax, isReadOnly, limits, version: 'test', report });
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  await (await server.factory({ era: 'legacy' })).connect(far);
+  const client = newClient('legacy');
+  await client.connect(near);
+  const close = async () => {
+    server.close();
+    await client.close();
+  };
+  atEnd(close);
+  return {
+    client,
+    service,
+    folder,
+    did: agent.did,
+    reports,
+    close,
+    call: async (name, args = {}, signal) => {
+      const result: CallToolResult = await client.callTool(
+        { name, arguments: { ...args } },
+        { ...(signal && { signal }) },
+      );
+      const [first] = result.content;
+      if (first?.type !== 'text') throw new Error(`${name} returned no text`);
+      return JSON.parse(first.text);
+    },
+  };
+}
+
+function untilAborted(signal: AbortSignal | null | undefined): Promise<never> {
+  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
