@@ -106,6 +106,22 @@ describe('the schema of an event is as strict as the rules', () => {
   });
 });
 
+test('the request of an event may hold signatures of others', () => {
+  const events = newAjv().addSchema({ ...eventDocument(), $id: 'events' });
+  const example = eventDocument().$defs['chamber.joined']?.examples[0] as { readonly request: Record<string, string> };
+  const { signatureInput, signature } = example.request;
+  const fits = (members: object) =>
+    events.validate('events#/$defs/chamber.joined', { ...example, request: { ...example.request, ...members } });
+  const [input, bytes] = ['proxy=("@authority");tag="a, b"', 'proxy=:AAAA:'];
+  for (const request of [
+    { signatureInput: `${signatureInput}, ${input}`, signature: `${signature}, ${bytes}` },
+    { signatureInput: `${input},${signatureInput}`, signature: `${bytes} ,\t${signature}` },
+  ]) {
+    expect(fits(request)).toBe(true);
+  }
+  expect(fits({ signatureInput: input, signature: bytes })).toBe(false);
+});
+
 test('an event fits the union of its log, which its type discriminates', () => {
   for (const [type, { examples }] of Object.entries(eventDocument().$defs)) {
     const { ChamberEvent, AccountEvent } = document.components.schemas;
