@@ -1,6 +1,9 @@
 // Who may join a chamber, by its rules and what is known without asking a chain. A rule that is not given does not restrict.
 import type { Admission, AdmissionRule, BlockReference, TokenRule } from '../src/vocabulary/values.ts';
 
+/** On the list of a chamber, with those that the creator adds. */
+export const LISTED_MAX = 1_024;
+
 /** The part of a chamber's state that says who may join. */
 export interface AdmissionState {
   readonly chamberId: number;
@@ -56,6 +59,15 @@ export function tokenRemedy(
   return `the proven wallet must hold at least ${minBalance} of ${address} on chain ${chainId}${block}`;
 }
 
+export function toSentence(unmet: readonly UnmetRule[]): string {
+  return unmet.map(({ rule, remedy }) => `${rule}: ${remedy}`).join('; ');
+}
+
+/** Whether the creator may add one more agent to the list. */
+export function mayAdmit({ creatorDid, admission }: AdmissionState, did: string): boolean {
+  return did === creatorDid && admission?.dids !== undefined && admission.dids.length < LISTED_MAX;
+}
+
 /** The member that sits for the wallet, where each wallet has one seat. */
 export function seatOfWallet(
   { members, seats }: Pick<AdmissionState, 'members' | 'seats'>,
@@ -71,4 +83,15 @@ export function seatWallet(
   did: string,
 ): string | undefined {
   return needsProvenWallet(admission) ? (seats[members.indexOf(did)]?.wallet ?? undefined) : undefined;
+}
+
+/** What the rules say in LOBBY to an agent that is no member, as far as no chain is asked; null where they admit it. */
+export function refusalOf(
+  state: AdmissionState,
+  candidate: Candidate & { readonly walletAddress: string },
+): string | null {
+  const unmet = unmetRules(state, candidate);
+  if (unmet.length > 0) return toSentence(unmet);
+  const seat = needsProvenWallet(state.admission) ? seatOfWallet(state, candidate.walletAddress) : undefined;
+  return seat === undefined ? null : `the wallet ${candidate.walletAddress} already has a seat: ${seat}`;
 }

@@ -18,6 +18,8 @@ export interface ChamberListing {
   readonly rounds: ChamberState['rounds'];
   readonly movesPerTurn: number | null;
   readonly maxMembers: number | null;
+  /** Whether it has rules of admission. */
+  readonly isRestricted: boolean;
   readonly isCommitted: boolean;
   /** Whether the relayer has nothing left to do: committed, and every graduate deployed or failed. */
   readonly isSettled: boolean;
@@ -133,6 +135,7 @@ function chamberListing(state: ChamberState): ChamberListing {
     turnSeconds: state.turnSeconds,
     rounds: state.rounds,
     movesPerTurn: state.movesPerTurn,
+    isRestricted: state.admission !== null,
     isCommitted: state.settlement.committed !== null,
     isSettled: isSettled(state),
     maxMembers: state.maxMembers,

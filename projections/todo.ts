@@ -18,7 +18,7 @@ import { NOT_SETTLED } from './settlement.ts';
 /** The one word that says what the chamber waits for from the agent. */
 export type Must = 'pass' | 'commit' | 'reveal' | 'wait';
 /** Moves that would be accepted too. */
-export type May = 'join' | 'start' | 'propose' | 'debate';
+export type May = 'join' | 'admit' | 'start' | 'propose' | 'debate';
 
 /** An item of GET /me/todo. */
 export interface TodoView {
@@ -52,6 +52,7 @@ export interface Membership {
     | 'maxMembers'
     | 'rounds'
     | 'movesPerTurn'
+    | 'isRestricted'
   >;
   readonly member: Pick<MemberListing, 'did' | 'turnOrder' | 'hasCommitted' | 'hasRevealed'>;
   /** null before the first of a turn phase's moves. */
@@ -73,11 +74,23 @@ export interface Todo {
   readonly missedTurns: number;
   /** Nothing of a retired key is accepted. */
   readonly isRetired: boolean;
+  /** What the chamber's rules of admission say to the agent, in LOBBY. */
+  readonly admission: OwnAdmission;
   /** When the clock alone changes it; Infinity if only an event can. */
   readonly changesAt: Millis;
 }
 
-export function todoOf(membership: Membership, { now, membersMax, isRetired = false }: TodoContext): Todo {
+/** What rules of admission say to an agent. */
+export interface OwnAdmission {
+  /** Why it may not join, and what would satisfy the rules; null where it may. */
+  readonly refusal: string | null;
+  readonly mayAdmit: boolean;
+}
+
+const OPEN: OwnAdmission = { refusal: null, mayAdmit: false };
+
+export function todoOf(membership: Membership, context: TodoContext): Todo {
+  const { now, membersMax, isRetired = false, admission = OPEN } = context;
   const { chamber, member } = membership;
   const phase = phaseBy(chamber.ends, false, now);
   const members = { length: chamber.memberCount };
@@ -89,13 +102,14 @@ export function todoOf(membership: Membership, { now, membersMax, isRetired = fa
     membership,
     phase,
     must: isRetired ? 'wait' : mustOf(membership, { phase, turn: own, now }),
-    may: isRetired ? [] : mayOf(membership, { phase, turn: own, membersMax }),
+    may: isRetired ? [] : mayOf(membership, { phase, turn: own, membersMax, admission }),
     holderTurnOrder: current?.turnOrder ?? null,
     phaseEndsAt: phaseEnd(state, phase),
     turnEndsAt: turnEnd(state, now, current),
     isClosed: isClosed(state, now),
     missedTurns: member.turnOrder === null ? 0 : missedTurns(state, member.turnOrder, now),
     isRetired,
+    admission,
     changesAt: nextClockChange(state, now),
   };
 }
@@ -104,6 +118,8 @@ interface TodoContext {
   readonly now: Millis;
   readonly membersMax: number;
   readonly isRetired?: boolean;
+  /** Of a chamber with rules, in LOBBY. */
+  readonly admission?: OwnAdmission | undefined;
 }
 
 interface Situation {
@@ -123,13 +139,17 @@ function mustOf({ chamber, member }: Membership, { phase, turn, now }: Situation
 
 function mayOf(
   { chamber, member }: Membership,
-  { phase, turn, membersMax }: Situation & { readonly membersMax: number },
+  { phase, turn, membersMax, admission }: Situation & Pick<Todo, 'admission'> & { readonly membersMax: number },
 ): readonly May[] {
   if (phase === 'LOBBY') {
     const { memberCount } = chamber;
-    const mayJoin = member.turnOrder === null && memberCount < Math.min(membersMax, chamber.maxMembers ?? membersMax);
-    const mayStart = chamber.rounds !== null && chamber.creatorDid === member.did && memberCount > 0;
-    return [...(mayJoin ? (['join'] as const) : []), ...(mayStart ? (['start'] as const) : [])];
+    const hasSeat = memberCount < Math.min(membersMax, chamber.maxMembers ?? membersMax);
+    const may: Readonly<Record<'join' | 'admit' | 'start', boolean>> = {
+      join: member.turnOrder === null && hasSeat && admission.refusal === null,
+      admit: admission.mayAdmit,
+      start: chamber.rounds !== null && chamber.creatorDid === member.did && memberCount > 0,
+    };
+    return (['join', 'admit', 'start'] as const).filter((move) => may[move]);
   }
   if (turn === null || turn.moves >= (chamber.movesPerTurn ?? Number.POSITIVE_INFINITY)) return [];
   return phase === 'PROPOSAL' ? ['propose'] : ['debate'];
@@ -179,7 +199,7 @@ function whyOf(todo: Todo, turnHolder: string | null): string {
   const end = toTimestamp(phaseEndsAt);
   switch (phase) {
     case 'LOBBY':
-      return `Members may join until ${end}${rounds === null ? '' : `, or until ${creatorDid} starts the chamber`}.`;
+      return `Members may join until ${end}${rounds === null ? '' : `, or until ${creatorDid} starts the chamber`}.${refusal(todo)}`;
     case 'PROPOSAL':
     case 'DEBATE':
       if (turnHolder === null) return `The chamber has no members; ${phase} ends at ${end}.`;
@@ -191,4 +211,9 @@ function whyOf(todo: Todo, turnHolder: string | null): string {
       if (isClosed) return `No more moves: the service commits the chamber on the chain, since ${end}.`;
       return `Members may reveal until ${end}.`;
   }
+}
+
+function refusal({ membership, admission }: Todo): string {
+  if (membership.member.turnOrder !== null || admission.refusal === null) return '';
+  return ` You may not: ${admission.refusal}.`;
 }

@@ -57,7 +57,7 @@ export class Forum {
     const { store } = options;
     this.#options = options;
     this.store = store;
-    this.todoLists = new TodoLists(store.lists, options.limits, async (did) => isRetired(await this.account(did)));
+    this.todoLists = new TodoLists(store.lists, options.limits, this);
     this.#latest = store.meta.lastAt;
     this.#streams = new Streams(store.log, options.stateCacheBytesMax, options.onFatal);
     this.#pipeline = new Pipeline({
@@ -176,10 +176,6 @@ export class Forum {
       if (wakes.size === 0 && this.#followers.get(followed) === wakes) this.#followers.delete(followed);
     };
   }
-}
-
-function isRetired(account: Account | undefined): boolean {
-  return account !== undefined && account.state.retirement !== null;
 }
 
 export function merklePreview({ state, tree }: Chamber): MerklePreview {

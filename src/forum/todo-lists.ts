@@ -1,9 +1,21 @@
 // What agents have to do in their chambers, for GET /me/todo: most urgent first, each list with a version of its own.
 import { hash } from 'node:crypto';
-import { byUrgency, type Todo, type TodoView, todoOf, todoView } from '../../projections/todo.ts';
+import type { AccountState } from '../../projections/account.ts';
+import { mayAdmit, refusalOf } from '../../projections/admission.ts';
+import { phaseBy } from '../../projections/phase.ts';
+import {
+  byUrgency,
+  type Membership,
+  type OwnAdmission,
+  type Todo,
+  type TodoView,
+  todoOf,
+  todoView,
+} from '../../projections/todo.ts';
 import type { ReadModel } from '../log/read-model.ts';
 import type { ChamberLimits } from '../moves/move.ts';
 import type { Millis } from '../vocabulary/values.ts';
+import type { Account, Chamber } from './staging.ts';
 
 /** An agent's open chambers that are looked at: the newest ones. */
 const MEMBERSHIPS_MAX = 1_000;
@@ -22,25 +34,42 @@ export interface TodoList {
   readonly validUntil: Millis;
 }
 
+/** What the rows of the lists do not hold. */
+interface Folds {
+  account(did: string): Promise<Account | undefined>;
+  chamber(chamberId: number): Promise<Chamber | undefined>;
+}
+
 export class TodoLists {
   readonly #lists: ReadModel;
   readonly #limits: ChamberLimits;
-  readonly #isRetired: (did: string) => Promise<boolean>;
+  readonly #folds: Folds;
 
-  constructor(lists: ReadModel, limits: ChamberLimits, isRetired: (did: string) => Promise<boolean>) {
+  constructor(lists: ReadModel, limits: ChamberLimits, folds: Folds) {
     this.#lists = lists;
     this.#limits = limits;
-    this.#isRetired = isRetired;
+    this.#folds = folds;
   }
 
   /** The chambers of the agent that are not committed. */
   async of(did: string, now: Millis): Promise<TodoList> {
     const memberships = await this.#lists.listMemberships(did, MEMBERSHIPS_MAX);
-    const isRetired = await this.#isRetired(did);
-    const { membersMax } = this.#limits;
-    const items = memberships.map((membership) => todoOf(membership, { now, membersMax, isRetired })).sort(byUrgency);
+    const account = (await this.#folds.account(did))?.state;
+    const context = { now, membersMax: this.#limits.membersMax, isRetired: (account?.retirement ?? null) !== null };
+    const items: Todo[] = [];
+    for (const membership of memberships) {
+      const isRestricted = account !== undefined && mayNeedFold(membership, now);
+      const admission = isRestricted ? await this.#admissionOf(membership, account) : undefined;
+      items.push(todoOf(membership, { ...context, admission }));
+    }
+    items.sort(byUrgency);
     const validUntil = Math.min(...items.map(({ changesAt }) => changesAt));
     return { now, items, version: versionOf(items), validUntil };
+  }
+
+  async #admissionOf({ chamber }: Membership, account: AccountState): Promise<OwnAdmission | undefined> {
+    const folded = await this.#folds.chamber(chamber.chamberId);
+    return folded && { refusal: refusalOf(folded.state, account), mayAdmit: mayAdmit(folded.state, account.did) };
   }
 
   /** The first items of a list, as they are shown. */
@@ -53,10 +82,17 @@ export class TodoLists {
   }
 }
 
-/** Each event of a chamber raises its lastEventId; the rest is what the clock, or the agent's retirement, changes. */
+/** A chamber with rules, in LOBBY, of its creator: of others nobody learns here that they may join. */
+function mayNeedFold({ chamber, member }: Membership, now: Millis): boolean {
+  return chamber.isRestricted && chamber.creatorDid === member.did && phaseBy(chamber.ends, false, now) === 'LOBBY';
+}
+
+/** Each event of a chamber raises its lastEventId; the rest is what the clock, or the agent's account, changes. */
 function versionOf(items: readonly Todo[]): string {
-  const parts = items.map(({ membership: { chamber, lastEventId }, phase, must, turnEndsAt, isClosed, isRetired }) => {
-    return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed} ${isRetired}`;
-  });
+  const parts = items.map(
+    ({ membership: { chamber, lastEventId }, phase, must, turnEndsAt, isClosed, isRetired, may }) => {
+      return `${chamber.chamberId} ${lastEventId} ${phase} ${must} ${turnEndsAt} ${isClosed} ${isRetired} ${may}`;
+    },
+  );
   return hash('sha256', parts.join(), 'base64url').slice(0, VERSION_CHARS);
 }

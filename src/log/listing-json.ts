@@ -1,19 +1,20 @@
-// The JSON of rows of chambers and turns. Where a chamber ends its phases at its deadlines only, it is that of earlier releases, so
-// that their rows stay as they are.
+// The JSON of rows of chambers and turns. Where a chamber is as in earlier releases, so is its row: it ends its phases at its
+// deadlines only, and everybody may join.
 import type { ChamberListing } from '../../projections/listings.ts';
 import { NO_TURNS, type Turns } from '../../projections/phase.ts';
 
-const NO_PACE: Pick<ChamberListing, 'rounds' | 'movesPerTurn'> = { rounds: null, movesPerTurn: null };
+const PLAIN = { rounds: null, movesPerTurn: null, isRestricted: false } as const satisfies Partial<ChamberListing>;
 
-export function encodeChamber({ kind: _, ...listing }: ChamberListing): string {
+export function encodeChamber({ kind: _, isRestricted, ...listing }: ChamberListing): string {
   const { ends: _ends, rounds, movesPerTurn, ...plain } = listing;
+  const members = rounds === null && movesPerTurn === null ? plain : listing;
   // Earlier releases have written the name of the table.
-  return JSON.stringify({ table: 'chambers', ...(rounds === null && movesPerTurn === null ? plain : listing) });
+  return JSON.stringify({ table: 'chambers', ...members, ...(isRestricted && { isRestricted }) });
 }
 
 export function decodeChamber(text: string): ChamberListing {
   const { table: _, ...listing } = JSON.parse(text) as ChamberListing & { readonly table: string };
-  return { ...NO_PACE, ...listing, kind: 'chamber', ends: listing.ends ?? listing.deadlines };
+  return { ...PLAIN, ...listing, kind: 'chamber', ends: listing.ends ?? listing.deadlines };
 }
 
 interface PlainTurns extends Pick<Turns, 'phase' | 'since'> {

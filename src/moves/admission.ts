@@ -4,6 +4,7 @@ import {
   needsProvenWallet,
   seatOfWallet,
   tokenRemedy,
+  toSentence,
   type UnmetRule,
   unmetRules,
 } from '../../projections/admission.ts';
@@ -16,8 +17,6 @@ import type { ReadChain } from './chain-question.ts';
 import type { DecisionContext } from './move.ts';
 
 const LISTED_AT_CREATION_MAX = 256;
-/** With those that the creator adds. */
-export const LISTED_MAX = 1_024;
 const BALANCE_MAX = 2n ** 256n - 1n;
 
 const DID_MESSAGE = 'must be a did:key of an Ed25519 key';
@@ -102,8 +101,9 @@ export function requireAdmission({ state, did, account }: DecisionContext): void
 }
 
 function notAdmitted(unmet: readonly UnmetRule[], next = ''): ForumError {
-  const detail = unmet.map(({ rule, remedy }) => `${rule}: ${remedy}`).join('; ') + next;
-  return new ForumError('FORUM_ERR_ADMISSION', detail, { failedRules: unmet.map(({ rule }) => rule) });
+  return new ForumError('FORUM_ERR_ADMISSION', toSentence(unmet) + next, {
+    failedRules: unmet.map(({ rule }) => rule),
+  });
 }
 
 /** Where wallets are proven, each has one seat; throws FORUM_ERR_CONFLICT. */

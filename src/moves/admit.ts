@@ -1,7 +1,8 @@
 import * as v from 'valibot';
+import { LISTED_MAX } from '../../projections/admission.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
 import { did, id } from '../vocabulary/schemas.ts';
-import { LISTED_MAX, sentDid } from './admission.ts';
+import { sentDid } from './admission.ts';
 import { accountEventId, defineMove } from './move.ts';
 import { requireCreator, requirePhase } from './rules.ts';
 import * as sample from './samples.ts';

@@ -152,3 +152,41 @@ it('without a chain no chamber has a rule about a token', async () => {
     body: { error: 'FORUM_ERR_VALIDATION', detail: 'admission.token: this service has no chain' },
   });
 });
+
+describe('GET /me/todo', () => {
+  async function todoOf(service: TestService, by: Signer) {
+    const { todo, version } = await service.must('GET', '/me/todo', { by });
+    return { may: todo[0]?.may, why: todo[0]?.why, version };
+  }
+
+  it('offers its creator to join and to admit only what would be accepted, and says why not', async () => {
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { dids: [bob.did] } };
+    const { chamberId } = await service.must('POST', '/chambers', { by: ann, body });
+    const before = await todoOf(service, ann);
+    expect(before).toMatchObject({
+      may: ['admit'],
+      why: expect.stringContaining(`You may not: dids: ${ann.did} is not`),
+    });
+    await service.must('POST', `/chambers/${chamberId}/admit`, { by: ann, body: { did: ann.did } });
+    expect((await todoOf(service, ann)).may).toEqual(['join', 'admit']);
+    await service.must('POST', `/chambers/${chamberId}/join`, { by: ann });
+    expect((await todoOf(service, ann)).may).toEqual(['admit']);
+  });
+
+  it('offers to join once the wallet is proven, and not where it has a seat', async () => {
+    const service = new TestService();
+    const [ann, other] = [await service.agent(), await agentWith(service, walletOf(1))];
+    const body = { name: 'Test', ...deadlinesFrom(service.clock.read()), admission: { provenWallets: true } };
+    const { chamberId } = await service.must('POST', '/chambers', { by: ann, body });
+    const before = await todoOf(service, ann);
+    expect(before).toMatchObject({ may: [], why: expect.stringContaining('You may not: provenWallets: ') });
+    await service.must('POST', '/register', { by: ann, body: await provenRegistration(service, ann, walletOf(1)) });
+    const proven = await todoOf(service, ann);
+    expect(proven.may).toEqual(['join']);
+    expect(proven.version).not.toBe(before.version);
+    await service.must('POST', `/chambers/${chamberId}/join`, { by: other });
+    expect(await todoOf(service, ann)).toMatchObject({ may: [], why: expect.stringContaining('already has a seat') });
+  });
+});

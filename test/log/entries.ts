@@ -46,7 +46,13 @@ export function listing(chamberId: number, changes: Partial<ChamberListing> = {}
     turnSeconds: null,
     maxMembers: null,
   } as const;
-  const latest = { deadlines: deadlines(chamberId), ends: deadlines(chamberId), rounds: null, movesPerTurn: null };
+  const latest = {
+    deadlines: deadlines(chamberId),
+    ends: deadlines(chamberId),
+    rounds: null,
+    movesPerTurn: null,
+    isRestricted: false,
+  };
   return { ...usual, chamberId, ...latest, isCommitted: false, isSettled: false, ...changes };
 }
 

@@ -35,6 +35,7 @@ function listing(chamberId: number, isCommitted = false): ChamberListing {
     ends: deadlines,
     rounds: null,
     movesPerTurn: null,
+    isRestricted: false,
     turnSeconds: null,
     maxMembers: null,
     memberCount: 0,
