@@ -1,6 +1,6 @@
 // Commands that create, list and show chambers.
 import { readDids } from '../http/access-list.ts';
-import { type Admission, DEADLINES, PHASES } from '../vocabulary/values.ts';
+import { type Admission, DEADLINES, PHASES, type TokenRule } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, interruptible, signedCall } from './environment.ts';
 import { CommandError, members, print, printMembers, table } from './output.ts';
@@ -30,6 +30,10 @@ export const chamberCommands: readonly CommandSpec[] = [
       '--topic <text>': 'what it is about, in a few sentences',
       '--max-members <count>': 'members that may join, 2 to 256',
       '--admit <file>': 'file of the DIDs that may join, one a line; # starts a comment (default: everybody)',
+      '--proven-wallets': 'only agents with a proven wallet may join, one for each wallet',
+      '--token <address>': 'ERC-20 or ERC-721 contract: only agents whose proven wallet holds it may join',
+      '--min-balance <count>': 'how much of the token, in its smallest unit (default: 1)',
+      '--token-at <moment>': 'the block that counts: join (default), or creation',
       ...URL_OPTION,
       ...KEY_OPTION,
     },
@@ -98,13 +102,32 @@ async function create(input: Input): Promise<void> {
   ]);
 }
 
-function admissionOf({ admit }: Input['options']): Admission | undefined {
-  if (admit === undefined) return undefined;
+/** Undefined where everybody may join. */
+function admissionOf(options: Input['options']): Admission | undefined {
+  const token = options['token'];
+  if (token === undefined && (options['min-balance'] ?? options['token-at']) !== undefined) {
+    throw new CommandError('usage', '--min-balance and --token-at need --token');
+  }
+  const rules = {
+    ...(options['admit'] !== undefined && { dids: listed(options['admit']) }),
+    ...(options['proven-wallets'] !== undefined && { provenWallets: true as const }),
+    ...(token !== undefined && { token: tokenRule(token, options) }),
+  };
+  return Object.keys(rules).length === 0 ? undefined : rules;
+}
+
+function listed(path: string): readonly string[] {
   try {
-    return { dids: [...readDids(admit)] };
+    return [...readDids(path)];
   } catch (error) {
     throw new CommandError('usage', `--admit: ${(error as Error).message}`);
   }
+}
+
+function tokenRule(address: string, options: Input['options']): TokenRule {
+  const { 'min-balance': minBalance = '1', 'token-at': at = 'join' } = options;
+  if (at === 'join' || at === 'creation') return { address, minBalance, at };
+  throw new CommandError('usage', `--token-at must be join or creation, not “${at}”`);
 }
 
 async function list(input: Input): Promise<void> {

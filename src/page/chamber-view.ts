@@ -5,6 +5,7 @@ import { isClosed, phaseAt, type Turn, turnAt, turnEnd } from '../../projections
 import { deploymentOf, isDeployed } from '../../projections/settlement.ts';
 import { type Child, type Element, foreign, foreignBlock, h } from '../html/element.ts';
 import type { Phase } from '../vocabulary/values.ts';
+import { admissionView } from './admission-view.ts';
 import { allocationSection } from './allocation-view.ts';
 import type { ChamberModel } from './chamber-model.ts';
 import { agent, folded, hash, more, plural, ROWS_MAX, shortDid, time, timeLeft } from './format.ts';
@@ -31,6 +32,7 @@ export function chamberView(given: ChamberModel): Element {
     ),
     state.topic !== null && foreignBlock(state.topic, 'text topic'),
     pace(state),
+    admissionView(model),
     phaseStrip(model, phase),
     h('p', { class: 'now', role: 'status' }, ...situation(model, phase)),
     outcome !== undefined && outcomeSection(model, outcome),

@@ -43,6 +43,9 @@ describe('wrong usage', () => {
     ['a wrong phase', ['chamber', 'list', '--phase=talk'], '“talk” is not a phase: use one of LOBBY'],
     ['a wrong duration', ['chamber', 'create', '--name=x', '--lobby=soon'], '“soon” is not a duration'],
     ['a wrong allocation', ['move', 'commit', '1', 'idea-1'], '“idea-1” is not an allocation: use IDEA=BPS'],
+    ['a balance without its token', ['chamber', 'create', '--name=x', '--min-balance=5'], 'need --token'],
+    ['a wrong moment', ['chamber', 'create', '--name=x', '--token=0x0', '--token-at=now'], '--token-at must be join'],
+    ['a list that is missing', ['chamber', 'create', '--name=x', '--admit=/nowhere/list'], '--admit: cannot read'],
     ['a wrong base URL', ['chamber', 'list', '--url=127.0.0.1'], 'the base URL must be like'],
     [
       'a database that does not exist',

@@ -219,6 +219,25 @@ describe('a chamber without scripts', () => {
   });
 });
 
+it('a chamber with rules of admission says them in words', async () => {
+  const service = new TestService();
+  const ann = await service.agent();
+  const rules = (html: string) =>
+    [...(/<div class="facts admission">.*?<\/div>/s.exec(html)?.[0] ?? '').matchAll(/<li>(.*?)<\/li>/g)].map(
+      ([, text]) => textOf(text),
+    );
+  const open = await openChamber(service, [ann]);
+  const listed = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
+  const proven = await openChamber(service, [], { admission: { dids: [], provenWallets: true } });
+  const read = async (id: number) => rules((await pageOf(service, `/chambers/${id}`)).html);
+  expect(await read(open)).toEqual([]);
+  expect(await read(listed)).toEqual([expect.stringMatching(/^is one of 1 agent that .* admitted$/)]);
+  expect(await read(proven)).toEqual([
+    expect.stringContaining('0 agents'),
+    'has proven its wallet, which has no other seat here',
+  ]);
+});
+
 describe('a chamber with rounds', () => {
   const PACE = { rounds: { proposal: 2, debate: 1 }, turnSeconds: 60, movesPerTurn: 3, maxMembers: 2 };
 
