@@ -275,3 +275,32 @@ describe('a chain that fails', () => {
     expect(await service.must('GET', '/chambers')).toEqual([]);
   });
 });
+
+it('joins that wait for a slow chain hold up no batch', { timeout: 60_000 }, async () => {
+  const { service, proxy } = await openService();
+  const [by, quick] = [await service.agent(), await openChamber(service, [await service.agent()])];
+  const keys: Signer[] = [];
+  for (let index = 0; index < 8; index++) {
+    const wallet = newWallet();
+    await erc20.send('mint', wallet.address, 5n);
+    keys.push(await agentWith(service, wallet));
+  }
+  const slow = await openChamber(service, [], rule(erc20));
+  // Two rounds of requests: 3 s in all.
+  proxy.fault = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    return undefined;
+  };
+  const startedAt = performance.now();
+  const joins = Promise.all(keys.map((key) => join(service, slow, key)));
+  let areJoinsOver = false;
+  void joins.then(() => {
+    areJoinsOver = true;
+  });
+  const member = await service.request('POST', `/chambers/${quick}/join`, { by });
+  const registered = await service.agent();
+  expect([member.status, typeof registered.did, areJoinsOver]).toEqual([200, 'string', false]);
+  expect(performance.now() - startedAt).toBeLessThan(1_500);
+  expect((await joins).map(({ status }) => status)).toEqual(Array(8).fill(200));
+  expect(performance.now() - startedAt).toBeGreaterThan(2_900);
+});
