@@ -10,6 +10,8 @@ export interface ChamberModel extends Cast {
   /** Those at hand, ascending: all of them in the browser, the last ones in the service. */
   readonly events: readonly ChamberEvent[];
   readonly now: Millis;
+  /** Agents whose keys were retired, as the service says. */
+  readonly retired: ReadonlySet<string>;
   /** Why the relayer can't work now, as GET /health says; undefined while it can. */
   readonly relayerProblem?: string | undefined;
   /** Only in the browser. */

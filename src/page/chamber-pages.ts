@@ -10,6 +10,7 @@ import { toHtml } from '../html/element.ts';
 import { readPages } from '../log/pages.ts';
 import { type Millis, toTimestamp } from '../vocabulary/values.ts';
 import type { Assets } from './assets.ts';
+import type { ChamberModel } from './chamber-model.ts';
 import { chamberView } from './chamber-view.ts';
 import { pageHtml } from './document.ts';
 import { eventsThatFit } from './transcript-view.ts';
@@ -53,7 +54,7 @@ export class ChamberPages {
   readonly #forum: Forum;
   readonly #asset: Assets['pathOf'];
   /** The view as HTML, by all that it depends on. */
-  readonly #views: LRUCache<string, string, Moment & { readonly labels: Labels }>;
+  readonly #views: LRUCache<string, string, Moment & Accounts>;
   /** By that, without the labels, and the second. */
   readonly #pages: LRUCache<string, WholePage, Moment & { readonly key: string }>;
 
@@ -86,15 +87,16 @@ export class ChamberPages {
 
   async #page({ state, now, relayerProblem, key }: Moment & { readonly key: string }): Promise<WholePage> {
     const { chamberId, lastEventId, name, creatorDid, members } = state;
-    const labels = await this.#labelsOf([creatorDid, ...members]);
-    const listed = JSON.stringify([...labels]);
-    const context = { state, now, relayerProblem, labels };
-    const view = await this.#views.forceFetch(`${key} ${listed}`, { context });
+    const accounts = await this.#accountsOf([creatorDid, ...members]);
+    const [labels, retired] = [JSON.stringify([...accounts.labels]), JSON.stringify([...accounts.retired])];
+    const context = { state, now, relayerProblem, ...accounts };
+    const view = await this.#views.forceFetch(`${key} ${labels} ${retired}`, { context });
     const attributes = {
       'data-chamber': chamberId,
       'data-now': now,
       'data-events': lastEventId,
-      'data-labels': listed,
+      'data-labels': labels,
+      'data-retired': retired,
       'data-problem': relayerProblem,
     };
     const title = `${name} · Chamber ${chamberId}`;
@@ -102,7 +104,7 @@ export class ChamberPages {
     return new WholePage(pageHtml({ title, base: '../', view, live, asset: this.#asset }));
   }
 
-  async #view({ state, now, labels, relayerProblem }: Moment & { readonly labels: Labels }): Promise<string> {
+  async #view({ state, now, labels, retired, relayerProblem }: Moment & Accounts): Promise<string> {
     const { chamberId, lastEventId } = state;
     const lines: string[] = [];
     const after = Math.max(0, lastEventId - EVENTS_RENDERED_MAX);
@@ -110,17 +112,21 @@ export class ChamberPages {
     for await (const page of readPages(this.#forum.store.log, range)) {
       lines.push(...page.ndjson.toString().trimEnd().split('\n'));
     }
-    return toHtml(chamberView({ state, events: eventsThatFit(lines), now, labels, relayerProblem }));
+    return toHtml(chamberView({ state, events: eventsThatFit(lines), now, labels, retired, relayerProblem }));
   }
 
-  /** What the agents call themselves, by DID. */
-  async #labelsOf(dids: readonly string[]): Promise<Labels> {
+  async #accountsOf(dids: readonly string[]): Promise<Accounts> {
     const accounts = await Promise.all(dids.map((did) => this.#forum.account(did)));
-    return new Map(accounts.flatMap((each) => (each?.state.label ? [[each.state.did, each.state.label]] : [])));
+    const states = accounts.flatMap((each) => (each === undefined ? [] : [each.state]));
+    return {
+      labels: new Map(states.flatMap(({ did, label }) => (label ? [[did, label]] : []))),
+      retired: new Set(states.flatMap(({ did, retirement }) => (retirement === null ? [] : [did]))),
+    };
   }
 }
 
-type Labels = ReadonlyMap<string, string>;
+/** What the agents call themselves, by DID, and those whose keys were retired. */
+type Accounts = Pick<ChamberModel, 'labels' | 'retired'>;
 
 /** All that the view of a chamber depends on besides its labels: of the time, the phase, the turn and the day. */
 function keyOf({ state, now, relayerProblem = '' }: Moment): string {

@@ -232,8 +232,8 @@ function rootSection({ state, now }: ChamberModel): Element {
 }
 
 function memberSection(model: ChamberModel, phase: Phase): Element {
-  const { state, now, labels } = model;
-  const { members } = state;
+  const { state, now, labels, retired } = model;
+  const { members, seats } = state;
   const turn = turnAt(state, now);
   const shown = model.live === undefined ? members.slice(0, ROWS_MAX) : members;
   const rows = shown.map((did, order) =>
@@ -241,6 +241,8 @@ function memberSection(model: ChamberModel, phase: Phase): Element {
       'li',
       {},
       agent(did, model),
+      seats[order]?.walletProven === true && h('small', {}, 'wallet proven'),
+      retired.has(did) && h('small', {}, 'retired'),
       turn?.turnOrder === order ? h('b', { class: 'badge' }, 'in turn') : labels.has(did) && shortDid(did),
     ),
   );

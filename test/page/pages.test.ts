@@ -15,6 +15,7 @@ import { fold } from '../kit/given.ts';
 import type { Signer } from '../kit/signer.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
+import { agentWith, walletOf } from '../kit/wallets.ts';
 import { HOSTILE } from './hostile.ts';
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
@@ -367,9 +368,26 @@ describe('a chamber with rounds', () => {
 
   it('is past a phase once the event that ended it is here, though the clock of a browser is behind', () => {
     const state = fold([created({ ...PACE }), ...joined(ANN, BOB)]);
-    const html = toHtml(chamberView({ state, events: [], now: state.lastAt - 1_000, labels: new Map() }));
+    const html = toHtml(
+      chamberView({ state, events: [], now: state.lastAt - 1_000, labels: new Map(), retired: new Set() }),
+    );
     expect([step(html), ends(html)[0]]).toEqual(['Proposal', 'ended early 00:00:00']);
   });
+});
+
+it('a seat says whether its wallet was proven, and whether its key was retired', async () => {
+  const service = new TestService();
+  const [ann, bob] = [await agentWith(service, walletOf(0)), await service.agent()];
+  const id = await openChamber(service, [ann, bob]);
+  const seats = async () => {
+    const { html } = await pageOf(service, `/chambers/${id}`);
+    const [, list = ''] = /<ol class="members">(.*?)<\/ol>/.exec(html) ?? [];
+    return list.split('</li>').map((seat) => [...seat.matchAll(/<small>([^<]*)<\/small>/g)].map(([, text]) => text));
+  };
+  expect(await seats()).toEqual([['wallet proven'], [], []]);
+  await service.must('POST', '/me/retire', { by: bob });
+  service.clock.advance(1_000);
+  expect(await seats()).toEqual([['wallet proven'], ['retired'], []]);
 });
 
 /** What a browser shows of a piece of HTML. */

@@ -37,6 +37,7 @@ export class LiveChamber extends HTMLElement {
   readonly #events: ChamberEvent[] = [];
   readonly #chunks = new DrawnChunks(() => this.#schedule());
   readonly #labels = new Map<string, string>();
+  readonly #retired = new Set<string>();
   #clock = new ServerClock(0);
   #audit: Audit = NOT_AUDITED;
   #broken: ReadonlySet<number> = new Set();
@@ -51,10 +52,11 @@ export class LiveChamber extends HTMLElement {
   #jump: { readonly eventId: number; framesLeft: number } | undefined;
 
   connectedCallback(): void {
-    const { now = '', labels = '[]', problem } = this.dataset;
+    const { now = '', labels = '[]', retired = '[]', problem } = this.dataset;
     this.#relayerProblem = problem;
     this.#clock = new ServerClock(Number(now));
     for (const [did, label] of JSON.parse(labels) as readonly [string, string][]) this.#labels.set(did, label);
+    for (const did of JSON.parse(retired) as readonly string[]) this.#retired.add(did);
     this.#jumpToLinked();
     this.#listen();
     if (this.file === undefined) this.#follow();
@@ -118,8 +120,12 @@ export class LiveChamber extends HTMLElement {
     const { base = '../' } = this.dataset;
     const response = await fetch(`${base}agents/${encodeURIComponent(did)}`).catch(() => undefined);
     if (!response?.ok) return;
-    const { label } = (await response.json()) as { readonly label: string | null };
+    const { label, retiredAt } = (await response.json()) as {
+      readonly label: string | null;
+      readonly retiredAt?: string;
+    };
     if (label !== null) this.#labels.set(did, label);
+    if (retiredAt !== undefined) this.#retired.add(did);
     this.#schedule();
   }
 
@@ -255,7 +261,9 @@ export class LiveChamber extends HTMLElement {
     try {
       if (state === null) throw new Error('the chamber was not created');
       const relayerProblem = this.#relayerProblem;
-      patchChildren(this, [chamberView({ state, events, now, labels: this.#labels, relayerProblem, live })]);
+      patchChildren(this, [
+        chamberView({ state, events, now, labels: this.#labels, retired: this.#retired, relayerProblem, live }),
+      ]);
     } catch {
       // Altered lines may fold into what can't be shown; the findings say why.
       const chamberId = Number(this.dataset['chamber']);
