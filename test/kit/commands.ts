@@ -57,6 +57,8 @@ export class Commands {
 
   #accountCall() {
     const by = this.#random.pick(this.#agents);
+    // Rarely, as nothing of the agent is accepted then; chambers with rounds still have who starts them.
+    if (by !== this.#starter && this.#random.chance(0.02)) return ['POST', '/me/retire', { by, body: {} }] as const;
     const personality = { style: `${this.#random.below(3)} é\0` };
     const walletAddress = `0x${String(this.#random.below(4)).repeat(40)}`;
     if (this.#random.chance(0.4)) {
