@@ -24,6 +24,7 @@ import type { AuditPolicy } from './policy.ts';
 import { toReport } from './report/report.ts';
 import type { ChamberReport, ServiceReport } from './report/report-types.ts';
 import { diagnose } from './report/verdict.ts';
+import { CheckpointAudit, type CheckpointOptions } from './service/checkpoint.ts';
 import { LogOrder } from './service/log-order.ts';
 import { AuditedService } from './service/service-reader.ts';
 import { compareViews } from './service/views.ts';
@@ -38,6 +39,8 @@ export interface AuditRequest {
   readonly accounts?: string | undefined;
   /** Whether the report is to have the chamber's outcome. */
   readonly asksOutcome?: boolean | undefined;
+  /** Checkpoints that were kept, and whose cosignatures count; for a service. */
+  readonly log?: CheckpointOptions | undefined;
   /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
 }
@@ -67,8 +70,9 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const chambers: ChamberReport[] = [];
     const unreadable: string[] = [];
     const order = new LogOrder();
+    const log = new CheckpointAudit(service, request.log ?? {});
     for (const chamberId of chamberIds) {
-      const source = serviceSource(baseUrl, service, chamberId);
+      const source = serviceSource(baseUrl, service, log, chamberId);
       let audit: ChamberAudit;
       try {
         audit = await readChamber(source, request, context);
@@ -81,7 +85,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       chambers.push(await judgeChamber(audit, source, request, accounts));
       order.take(chamberId, audit.accountReferences);
     }
-    return { problems: [...problems, ...unreadable, ...order.problems()], chambers };
+    return { problems: [...problems, ...unreadable, ...order.problems(), ...(await log.problems())], chambers };
   });
 }
 
@@ -118,12 +122,12 @@ async function fileSource(path: string, request: AuditRequest): Promise<Source> 
     shareOf: (bytes) => size && bytes / size,
     compareViews: async ({ findings }) => {
       const reason = 'the input is a file: audit the URL of a service to compare its responses';
-      findings.notEvaluated(reason, 'preview', 'views');
+      findings.notEvaluated(reason, 'preview', 'views', 'checkpoint', 'witnesses');
     },
   };
 }
 
-function serviceSource(baseUrl: string, service: AuditedService, chamberId: number): Source {
+function serviceSource(baseUrl: string, service: AuditedService, log: CheckpointAudit, chamberId: number): Source {
   return {
     name: baseUrl,
     chamberId,
@@ -131,7 +135,10 @@ function serviceSource(baseUrl: string, service: AuditedService, chamberId: numb
     lines: () => service.lines(chamberId, 0),
     isRepeatable: () => true,
     shareOf: () => undefined,
-    compareViews: (audit) => compareViews(audit, service, chamberId),
+    compareViews: async (audit) => {
+      await compareViews(audit, service, chamberId);
+      await log.compare(audit, chamberId);
+    },
   };
 }
 

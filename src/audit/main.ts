@@ -1,6 +1,8 @@
 // The auditor as a command, `chambers audit`: its options, its output and its exit codes.
+import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { outcomeText } from '../../projections/outcome.ts';
+import { parsePolicy } from '../tlog/policy.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
@@ -12,6 +14,7 @@ import { Progress } from './report/progress.ts';
 import { toAuditReport } from './report/report.ts';
 import type { AuditReport } from './report/report-types.ts';
 import { toText } from './report/text.ts';
+import { type CheckpointOptions, splitNotes } from './service/checkpoint.ts';
 
 export interface AuditArguments extends AuditPolicy {
   /** The URL of a service, the path of an exported file, or `-` for standard input. */
@@ -21,6 +24,9 @@ export interface AuditArguments extends AuditPolicy {
   readonly rpc?: string | undefined;
   /** A file of account lines, for a file of lines. */
   readonly accounts?: string | undefined;
+  /** Files: checkpoints that were kept, and a trust policy (C2SP tlog-policy). */
+  readonly checkpoints?: string | undefined;
+  readonly witnesses?: string | undefined;
   readonly limits?: Partial<InputLimits> | undefined;
   readonly json: boolean;
   /** Every check of every chamber. */
@@ -51,6 +57,7 @@ export async function auditMain(args: AuditArguments): Promise<number> {
       chain: await toChain(args),
       limits: args.limits,
       asksOutcome,
+      log: toCheckpointOptions(args),
       onProgress: progress.update,
     };
     const audited = isUrl(target)
@@ -103,6 +110,27 @@ function checkedPolicy({
   // As the check reads them from the requests: in the URL's own form, without a slash at the end.
   const bases = origins?.map((origin) => new URL(origin).href.replace(/\/+$/, ''));
   return { maxAgeSeconds, maxSkewSeconds, origins: bases, registries, factories, allowUnsigned, allowReorganized };
+}
+
+function toCheckpointOptions({ checkpoints, witnesses }: AuditArguments): CheckpointOptions {
+  const keptNotes = checkpoints === undefined ? [] : splitNotes(readOption('--checkpoints', checkpoints));
+  if (checkpoints !== undefined && keptNotes.length === 0)
+    throw new UnusableInput('--checkpoints: it holds no checkpoint');
+  if (witnesses === undefined) return { checkpoints, keptNotes };
+  const text = readOption('--witnesses', witnesses);
+  try {
+    return { checkpoints, keptNotes, witnessPolicy: parsePolicy(text) };
+  } catch (error) {
+    throw new UnusableInput(`--witnesses: ${(error as Error).message}`);
+  }
+}
+
+function readOption(option: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UnusableInput(`${option}: ${(error as Error).message}`);
+  }
 }
 
 function requireAddresses(option: string, addresses: readonly string[] = []): void {

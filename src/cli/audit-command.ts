@@ -14,6 +14,8 @@ export const auditCommand = {
     '--chamber <id>': 'only that chamber of a service',
     '--accounts <file>': "the members' accounts, from export --with-accounts; a service is asked for them",
     '--rpc <url>': 'RPC of the chain, to compare root and tokens with; requires --registry',
+    '--checkpoints <file>': 'checkpoints of the service that you have kept: it must have extended each',
+    '--witnesses <file>': 'trust policy (C2SP tlog-policy) of the witnesses whose cosignatures count',
     '--max-age <seconds>': "the service's SIGNATURE_MAX_AGE_SECONDS",
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
     '--allow-unsigned': 'moves without a signature are not broken: a log of development mode',
@@ -51,13 +53,16 @@ export const auditCommand = {
 
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
-  const { chamber, rpc, accounts, origin, registry, factory, verbose, report, force, outcome } = options;
+  const { chamber, rpc, accounts, checkpoints, witnesses, origin, registry, factory, verbose, report, force, outcome } =
+    options;
   if (report !== undefined) await requireWritable(report, force !== undefined);
   return await auditMain({
     target,
     chamber: toOptionalInteger('--chamber', chamber),
     rpc,
     accounts,
+    checkpoints,
+    witnesses,
     maxAgeSeconds: toOptionalInteger('--max-age', options['max-age']),
     maxSkewSeconds: toOptionalInteger('--max-skew', options['max-skew']),
     origins: toList(origin),

@@ -7,15 +7,13 @@ import { formatTlogProof } from '../tlog/proof.ts';
 import { ENTRIES, formatEntries, parseTilePath, type Tile } from '../tlog/tile.ts';
 import { nodesOfTiles } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES, TREE } from '../tlog/tree.ts';
-import { EVENTS_LIMIT, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
+import { EVENTS_LIMIT, IMMUTABLE, limitParameter, NATURAL, query } from '../vocabulary/endpoint.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { parseCursor, parseId, parseInteger, requireQuery } from '../vocabulary/parameters.ts';
 import type { ForumContext, HttpOptions } from './context.ts';
 import { CORS_HEADERS } from './response.ts';
 import type { Route } from './route.ts';
 
-/** Tiles, bundles and full pages never change. */
-const IMMUTABLE = 'public, max-age=31536000, immutable';
 /** A checkpoint is followed by the next one within a second or two. */
 const FRESH = 'public, max-age=1';
 
@@ -62,6 +60,7 @@ export const logTreeRoutes: readonly Route[] = [
     responses: {
       200: {
         description: 'The tile.',
+        headers: ['Cache-Control'],
         content: { type: 'application/octet-stream', description: 'hashes, or entries', example: () => '' },
       },
     },

@@ -166,11 +166,11 @@ describe('the printed report', () => {
       "Sound.
 
       Chamber 1 of text: 22 lines, 16 moves
-      root 0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf
+      root 0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013
 
-      16 verified, 0 broken, 5 not evaluated of 21 checks.
-      Not evaluated (--verbose says why): preview, views, contract, receipts,
-      registration.
+      16 verified, 0 broken, 7 not evaluated of 23 checks.
+      Not evaluated (--verbose says why): preview, views, contract, claims,
+      registration, checkpoint, witnesses.
       A file alone shows neither what was cut off at its end nor what a service and a
       chain hold: audit the service’s URL, with --rpc and --registry."
     `);
@@ -181,7 +181,7 @@ describe('the printed report', () => {
       "Event 11 was altered after it was signed. 3 further findings follow from it.
 
       Chamber 1 of text: 22 lines, 16 moves
-      root 0xfd871eb2f6d3374b5d27cb15d66116e965fc91125c78f7852c2e0eab6ce39150
+      root 0x531a61c85c02817232812bfba5376b81a8b97eda35b7dc40e314a392eb127820
 
       What shows it:
         payload         event 11 (chamber.debated) does not match its request: comment
@@ -189,26 +189,26 @@ describe('the printed report', () => {
 
       What follows from it:
         transactions    event 17: rawTransaction calls
-                        commitChamber([1,"0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf"]),
+                        commitChamber([1,"0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013"]),
                         which was not due
         transactions    event 18: rawTransaction calls
-                        commitChamber([1,"0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf"]),
+                        commitChamber([1,"0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013"]),
                         which was not due
         root            event 19 commits
-                        0xb6bb1aa92f00c574ab5de15f9ff872080037db798993a0b84741af5313131faf
+                        0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013
                         over 16 events, but the root of the 16 moves is
-                        0xfd871eb2f6d3374b5d27cb15d66116e965fc91125c78f7852c2e0eab6ce39150
+                        0x531a61c85c02817232812bfba5376b81a8b97eda35b7dc40e314a392eb127820
 
-      13 verified, 3 broken, 5 not evaluated of 21 checks. Events named: 11, 17, 18,
+      13 verified, 3 broken, 7 not evaluated of 23 checks. Events named: 11, 17, 18,
       19.
-      Not evaluated (--verbose says why): preview, views, contract, receipts,
-      registration."
+      Not evaluated (--verbose says why): preview, views, contract, claims,
+      registration, checkpoint, witnesses."
     `);
   });
 
   test('has a row for every check if asked for', async () => {
     const rows = (await print(text, true)).match(/^(verified|broken|not evaluated) {2}/gm);
-    expect(rows).toHaveLength(21);
+    expect(rows).toHaveLength(23);
     expect((await print(text, true)).match(/Sound\./g)).toHaveLength(1);
   });
 
@@ -218,8 +218,8 @@ describe('the printed report', () => {
     expect(toText80(toAuditReport('http://x', { problems: [], chambers }), false)).toMatchInlineSnapshot(`
       "Sound.
 
-      chamber 1        sound              22 events  root 0xb6bb1aa9…13131faf
-      chamber 2        sound              22 events  root 0xb6bb1aa9…13131faf
+      chamber 1        sound              22 events  root 0xa365c273…9a73f013
+      chamber 2        sound              22 events  root 0xa365c273…9a73f013
 
       2 chambers, 44 events: 2 sound."
     `);

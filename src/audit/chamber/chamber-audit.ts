@@ -99,6 +99,10 @@ export class ChamberAudit {
     return this.#sequence.trueLeaves;
   }
 
+  get head(): Sequence['head'] {
+    return this.#sequence.head;
+  }
+
   get unsignedMoves(): number {
     return this.#evidence.unsignedMoves;
   }

@@ -3,7 +3,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { leafHash } from '../../crypto/merkle.ts';
 import type { ChamberEvent } from '../../vocabulary/events.ts';
-import { fromHex, type Hex, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import { fromHex, type Hex, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import type { Findings } from '../report/findings.ts';
 
 export interface Position {
@@ -62,6 +62,11 @@ export class Sequence {
   constructor(findings: Findings, given: Leaves = new Map()) {
     this.#findings = findings;
     this.#given = given;
+  }
+
+  /** The last event in order; at the beginning, none. */
+  get head(): { readonly eventId: number; readonly leaf: Hex; readonly at: Millis } {
+    return { ...this.#head, at: Date.parse(this.#last?.ts ?? '') };
   }
 
   /** The id of the next event. */

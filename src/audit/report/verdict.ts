@@ -220,6 +220,8 @@ const OUTSIDE: Partial<Record<CheckName, string>> = {
   preview: 'The service’s merkle-preview is not the root of its lines',
   views: 'The service’s views do not match its lines',
   contract: 'The chain holds another root than that of the moves',
+  checkpoint: 'The log that the service publishes does not hold the lines',
+  witnesses: 'The log that the service publishes is not cosigned by the witnesses that you trust',
 };
 
 function toCause(eventIds: readonly number[], findings: readonly Located[]): Cause {

@@ -101,6 +101,15 @@ export class AuditedService {
     }
   }
 
+  async readText(path: string): Promise<string> {
+    return await this.#text(await this.#get(path));
+  }
+
+  async readBytes(path: string): Promise<Uint8Array> {
+    const response = await this.#get(path);
+    return await response.bytes(this.#limits).catch((error) => this.#fail(error));
+  }
+
   async read(path: string): Promise<JsonResponse> {
     return await this.#read(path, { ...READ_LIMITS, ...this.#limits }).catch((error) => this.#fail(error));
   }
