@@ -91,10 +91,14 @@ async function examineDisk({ DATABASE_PATH, DATABASE_URL }: Config): Promise<rea
   }
 }
 
+const NO_STANDBY =
+  'without a synchronous standby a failover may lose lines that a checkpoint covers, and no node starts on such a log again';
+
 async function examineServer(databaseUrl: string): Promise<Finding> {
   const { probeDatabase } = await import('./log/postgres/store.ts');
   return probeDatabase(databaseUrl).then(
-    (detail) => ok('disk', detail),
+    ({ detail, hasSynchronousStandby }) =>
+      hasSynchronousStandby ? ok('disk', detail) : warning('disk', `${detail}; ${NO_STANDBY}`, 'DATABASE_URL'),
     (error: Error) => problem('disk', error.message, 'DATABASE_URL'),
   );
 }

@@ -134,14 +134,18 @@ async function migrateOneStep(client: Client): Promise<boolean> {
 }
 
 /** Throws an Error of one line if a start would end with it; changes nothing. Returns what the server is. */
-export async function probe(client: Client): Promise<string> {
+export async function probe(
+  client: Client,
+): Promise<{ readonly server: string; readonly hasSynchronousStandby: boolean }> {
   const server = await requireServer(client);
+  const { rows: settings } = await client.query("SELECT current_setting('synchronous_standby_names') AS names");
+  const found = { server, hasSynchronousStandby: settings[0]?.names !== '' };
   const version = await readVersion(client);
   requireKnown(version);
-  if (version === undefined) return server;
+  if (version === undefined) return found;
   const { rows } = await client.query<{ readonly value: string }>('SELECT value FROM meta WHERE name = $1', [MOVED_TO]);
   requireNotMoved(rows[0]?.value);
-  return server;
+  return found;
 }
 
 function requireKnown(version: number | undefined): void {

@@ -49,11 +49,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 }
 
 /** What the database is, without a change to it; throws as openPostgresStore does. */
-export async function probeDatabase(url: string): Promise<string> {
+export async function probeDatabase(
+  url: string,
+): Promise<{ readonly detail: string; readonly hasSynchronousStandby: boolean }> {
   const connections = new Connections(url, 1);
   const found = await withDatabase(connections, url, probe);
   await connections.close();
-  return `${describeDatabase(url)} is ${found} and takes writes`;
+  const { server, hasSynchronousStandby } = found;
+  return { detail: `${describeDatabase(url)} is ${server} and takes writes`, hasSynchronousStandby };
 }
 
 async function withDatabase<Result>(

@@ -64,6 +64,7 @@ describe('a start', () => {
     const url = await temporaryPostgres();
     await (await openStore(url)).close();
     expect(await problem(url)).toBe('none');
+    expect(await probeDatabase(url)).toMatchObject({ hasSynchronousStandby: false });
     await execute(url, "INSERT INTO meta VALUES ('moved_to', 'chambers.db')");
     expect(await problem(url)).toMatch('its log has moved to chambers.db');
   });
