@@ -1,31 +1,49 @@
-// Agents through the client play chambers with rounds until the chain has their roots. The deadlines are an hour away each, on the real
-// clock: an agent or a relayer that waits for one never ends.
+// Agents through the client, each in a process of its own, play chambers with rounds until the chain has their roots. The deadlines are an
+// hour away each, on the real clock: an agent or a relayer that waits for one never ends.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Agent, ForumClient, type Phase } from '../../src/client/index.ts';
+import { Agent } from '../../src/client/index.ts';
 import type { Service } from '../../src/service/start.ts';
 import { newChamber, REGISTRATION } from '../client/live-service.ts';
 import { openService } from '../kit/open-service.ts';
 import { until } from '../kit/until.ts';
+import type { ChambersToPlay, Played } from './paced-agent.ts';
 
 const AGENTS = 8;
 /** PACED_CHAMBERS=100 plays as many in parallel. */
 const CHAMBERS = Number(process.env['PACED_CHAMBERS'] ?? 10);
 const CHAMBERS_ALONE = 3;
 const MILLIS_PER_CHAMBER = 20_000;
+const PROGRAM = fileURLToPath(new URL('./paced-agent.ts', import.meta.url));
 
 let service: Service;
-let agents: readonly Agent[];
+let creator: Agent;
+let agents: readonly ChildProcess[];
 beforeAll(async () => {
   service = await openService({ CHAIN: '' }, { clock: Date.now });
-  agents = await Promise.all(Array.from({ length: AGENTS }, newAgent));
+  creator = Agent.generate(service.url);
+  await creator.register(REGISTRATION);
+  agents = Array.from({ length: AGENTS }, (_, index) => fork(PROGRAM, [service.url, `IDEA${index}`]));
+  await Promise.all(agents.map((agent) => once(agent, 'message')));
 }, 60_000);
-afterAll(() => service.stop());
+afterAll(async () => {
+  for (const agent of agents) agent.kill();
+  await service.stop();
+});
 
 it(`${AGENTS} agents play ${CHAMBERS} chambers at once`, {
   timeout: 60_000 + CHAMBERS * MILLIS_PER_CHAMBER,
 }, async () => {
-  const played = await Promise.all(Array.from({ length: CHAMBERS }, play));
-  for (const { chamberId } of played) {
+  const chamberIds = await Promise.all(Array.from({ length: CHAMBERS }, create));
+  await play(chamberIds);
+  const waits = await Promise.all(chamberIds.map(committedMillis));
+  const median = medianOf(waits);
+  process.stdout.write(
+    `from the last reveal to chamber.committed: median ${median} ms, most ${Math.max(...waits)} ms\n`,
+  );
+  for (const chamberId of chamberIds) {
     expect(await service.forum.chamber(chamberId)).toMatchObject({ state: { reveals: { size: AGENTS } } });
   }
 });
@@ -34,56 +52,57 @@ it('a chamber alone is sent to the chain at once', {
   timeout: 60_000 + CHAMBERS_ALONE * MILLIS_PER_CHAMBER,
 }, async () => {
   const waits: number[] = [];
-  for (let count = 0; count < CHAMBERS_ALONE; count++) waits.push((await play()).sentMillis);
-  const [median] = waits.toSorted((a, b) => a - b).slice(CHAMBERS_ALONE >> 1);
-  process.stdout.write(`from the last reveal's response to the sent transaction: median ${median} ms of ${waits}\n`);
+  for (let count = 0; count < CHAMBERS_ALONE; count++) {
+    const chamberId = await create();
+    const sent = commitSentAt(chamberId);
+    const [revealedAt = 0] = await play([chamberId]);
+    waits.push((await sent) - revealedAt);
+  }
+  process.stdout.write(
+    `from the last reveal's response to the sent transaction: median ${medianOf(waits)} ms of ${waits}\n`,
+  );
 });
 
-async function newAgent(): Promise<Agent> {
-  const agent = Agent.generate(service.url);
-  await agent.register(REGISTRATION);
-  return agent;
-}
-
-/** Resolves when the chamber is committed. */
-async function play(): Promise<{ readonly chamberId: number; readonly sentMillis: number }> {
-  const [creator] = agents as readonly [Agent];
+async function create(): Promise<number> {
   const { chamberId } = await creator.createChamber({
     ...newChamber(Date.now()),
     rounds: { proposal: 1, debate: 1 },
     turnSeconds: 300,
     maxMembers: AGENTS,
   });
-  for (const agent of agents) await agent.joinChamber(chamberId);
-  const reveals = await Promise.all(agents.map((agent, index) => takePart(agent, chamberId, `IDEA${index}`)));
-  const revealedAt = Math.max(...reveals);
-  const sentAt = await commitSentAt(chamberId);
-  await reaches(creator, chamberId, 'COMMITTED');
-  return { chamberId, sentMillis: sentAt - revealedAt };
+  return chamberId;
 }
 
-/** Resolves with the instant of the response to its reveal. */
-async function takePart(agent: Agent, chamberId: number, ticker: string): Promise<number> {
-  for await (const { phase } of agent.turns(chamberId)) {
-    if (phase === 'PROPOSAL') await agent.propose(chamberId, { name: ticker, ticker });
-    else await agent.debate(chamberId, { comment: `for ${ticker}` });
-    await agent.pass(chamberId);
+/** Resolves when all agents have revealed in all chambers, with the instants of the responses to the last reveals. */
+async function play(chamberIds: readonly number[]): Promise<readonly number[]> {
+  const all = await Promise.all(
+    agents.map(async (agent) => {
+      const answered = Promise.race([
+        once(agent, 'message'),
+        once(agent, 'exit').then(([code]) => Promise.reject(new Error(`an agent ended with ${code}`))),
+      ]);
+      agent.send({ chamberIds } satisfies ChambersToPlay);
+      const [{ revealedAt }] = (await answered) as [Played];
+      return revealedAt;
+    }),
+  );
+  return chamberIds.map((chamberId) => Math.max(...all.map((revealedAt) => revealedAt[chamberId] ?? 0)));
+}
+
+/** From the last reveal to chamber.committed, by the service's clock. */
+async function committedMillis(chamberId: number): Promise<number> {
+  let revealedAt = 0;
+  for await (const { type, ts } of creator.forum.events(chamberId)) {
+    if (type === 'allocation.revealed') revealedAt = Date.parse(ts);
+    if (type === 'chamber.committed') return Date.parse(ts) - revealedAt;
   }
-  await agent.commit(chamberId, [{ ideaId: 'idea-1', bps: 10_000 }]);
-  await reaches(agent, chamberId, 'ALLOCATE_REVEAL');
-  await agent.reveal(chamberId);
-  return Date.now();
-}
-
-async function reaches(agent: Agent, chamberId: number, expected: Phase): Promise<void> {
-  for await (const { phase } of agent.forum.watch(chamberId)) if (phase === expected) return;
+  throw new Error(`the stream of chamber ${chamberId} ended`);
 }
 
 /** When the chain knew the transaction at the latest. */
 async function commitSentAt(chamberId: number): Promise<number> {
-  const forum = new ForumClient(service.url);
-  const { chain } = await forum.health();
-  for await (const event of forum.events(chamberId)) {
+  const { chain } = await creator.forum.health();
+  for await (const event of creator.forum.events(chamberId)) {
     if (event.type !== 'relay.commit_submitted') continue;
     const { txHash } = event.payload;
     await until(async () => {
@@ -95,4 +114,8 @@ async function commitSentAt(chamberId: number): Promise<number> {
     return Date.now();
   }
   throw new Error(`the stream of chamber ${chamberId} ended`);
+}
+
+function medianOf(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
