@@ -58,7 +58,7 @@ export class Commands {
   #accountCall() {
     const by = this.#random.pick(this.#agents);
     // Rarely, as nothing of the agent is accepted then; chambers with rounds still have who starts them.
-    if (by !== this.#starter && this.#random.chance(0.02)) return ['POST', '/me/retire', { by, body: {} }] as const;
+    if (by !== this.#starter && this.#random.chance(0.06)) return ['POST', '/me/retire', { by, body: {} }] as const;
     const personality = { style: `${this.#random.below(3)} é\0` };
     const walletAddress = `0x${String(this.#random.below(4)).repeat(40)}`;
     if (this.#random.chance(0.4)) {
@@ -77,17 +77,28 @@ export class Commands {
       const hours = Array.from({ length: 5 }, () => this.#random.pick([0.2, 0.3, 0.5]));
       const ends = hours.map((_, index) => hours.slice(0, index + 1).reduce((sum, hour) => sum + hour, 0));
       const rounds =
-        this.#hasRounds && this.#random.chance(0.5) ? { rounds: { proposal: 2, debate: 2 }, movesPerTurn: 2 } : {};
+        this.#hasRounds && this.#random.chance(0.5)
+          ? {
+              rounds: { proposal: 2, debate: 2 },
+              movesPerTurn: 2,
+              admission: { dids: this.#agents.map(({ did }) => did) },
+            }
+          : {};
       const body = { name: 'Räte 🏛', ...deadlinesFrom(service.clock.read(), ends), turnSeconds: 600, ...rounds };
       return ['POST', '/chambers', { by: 'rounds' in body ? this.#starter : by, body }] as const;
     }
     const chamberId = Math.max(1, this.#chambers - this.#random.below(3));
-    const { phase, currentTurnAgent, members } = (await service.request('GET', `/chambers/${chamberId}`)).body;
+    const { phase, currentTurnAgent, members, admission } = (await service.request('GET', `/chambers/${chamberId}`))
+      .body;
     const inTurn = this.#agents.find(({ did }) => did === currentTurnAgent);
     const mover = inTurn !== undefined && this.#random.chance(0.8) ? inTurn : by;
     const fitting = this.#random.chance(0.9) ? (phase as Phase) : this.#random.pick(['PROPOSAL', 'DEBATE'] as const);
     if (this.#hasRounds && phase === 'LOBBY' && members.length > 1 && this.#random.chance(0.2)) {
       return ['POST', `/chambers/${chamberId}/start`, { by: this.#starter, body: {} }] as const;
+    }
+    if (admission !== null && phase === 'LOBBY' && this.#random.chance(0.3)) {
+      const { did } = new Signer(this.#random.bytes(32));
+      return ['POST', `/chambers/${chamberId}/admit`, { by: this.#starter, body: { did } }] as const;
     }
     const [path, body] = this.#move(fitting, chamberId, mover);
     return ['POST', `/chambers/${chamberId}/${path}`, { by: mover, body }] as const;

@@ -1,8 +1,10 @@
 // The same commands at the same times leave the same bytes in both stores.
 import { expect, it } from 'vitest';
+import { keysInMemory } from '../../../src/keys/key-file.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
 import { accountRecordSchemas } from '../../../src/moves/records.ts';
 import { moveOfEvent } from '../../../src/moves/registry.ts';
+import { START } from '../../kit/clock.ts';
 import { Commands, linesOf } from '../../kit/commands.ts';
 import { openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { TestService } from '../../kit/test-service.ts';
@@ -12,9 +14,12 @@ const { COMMANDS = '1000' } = process.env;
 it(`${COMMANDS} random commands get the same answers and leave the same lines (COMMANDS)`, {
   timeout: 600_000,
 }, async () => {
+  // Creations record them.
+  const serviceKeys = keysInMemory('5a'.repeat(16), START);
+  const keys = () => serviceKeys;
   const services = [
-    new TestService({ store: openSqliteStore(':memory:') }),
-    new TestService({ store: await openStore(await temporaryPostgres()) }),
+    new TestService({ store: openSqliteStore(':memory:'), keys }),
+    new TestService({ store: await openStore(await temporaryPostgres()), keys }),
   ] as const;
   const commands = new Commands(11, { hasRounds: true });
   for (let step = 0; step < Number(COMMANDS); step++) {
