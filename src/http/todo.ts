@@ -55,7 +55,10 @@ const item: v.GenericSchema<TodoView> = v.strictObject({
   name: v.string(),
   phase: v.picklist(PHASES),
   must: v.pipe(v.picklist(['pass', 'commit', 'reveal', 'wait']), v.description('what the chamber waits for')),
-  may: v.pipe(v.array(v.picklist(['join', 'admit', 'start', 'propose', 'debate'])), v.description('what would be accepted too')),
+  may: v.pipe(
+    v.array(v.picklist(['join', 'admit', 'start', 'propose', 'debate'])),
+    v.description('what would be accepted too'),
+  ),
   turnHolder: v.nullable(did),
   phaseEndsAt: v.nullable(timestamp),
   turnEndsAt: v.pipe(v.nullable(timestamp), v.description('null without turns, and where turns have no limit')),

@@ -21,8 +21,8 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_TURN: { do: 'call wait', when: 'in your turn' },
   FORUM_ERR_MEMBER: { do: 'join a chamber in LOBBY; only its members take part', when: 'as a member' },
   FORUM_ERR_ADMISSION: {
-    do: 'satisfy each rule that the detail names, or choose another chamber',
-    when: 'once every rule is satisfied, in LOBBY',
+    do: 'choose another chamber; or its creator admits you (dids), or your operator proves the wallet and gets the token',
+    when: 'once every rule is satisfied, while the chamber is in LOBBY',
   },
   FORUM_ERR_FORBIDDEN: {
     do: 'leave it to the creator of the chamber, or ask the operator of the service',
