@@ -194,7 +194,7 @@ const payloads: Readonly<Partial<Record<keyof (MovePayloads & ServicePayloads), 
   }),
 };
 
-const events = new Map(
+const events: Readonly<Record<string, Shape>> = Object.fromEntries(
   Object.entries(payloads).map(([type, payload]) => {
     const author = isMove({ type } as ChamberEvent) ? signed : unsigned;
     return [type, object({ ...record, ...author, payload })] as const;
@@ -204,5 +204,6 @@ const events = new Map(
 /** Of a line of a log. */
 export const EVENT: Shape = (value, path) => {
   const { type } = (value ?? {}) as { readonly type?: unknown };
-  return (events.get(type as string) ?? anyEvent)(value, path);
+  const isKnown = typeof type === 'string' && Object.hasOwn(events, type);
+  return ((isKnown && events[type]) || anyEvent)(value, path);
 };
