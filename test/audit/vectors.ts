@@ -23,6 +23,7 @@ import {
   WRONG_EVIDENCE,
   withLine,
 } from './forgeries.ts';
+import * as paced from './paced-vectors.ts';
 import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, signed } from './sample.ts';
 
 export interface Vector {
@@ -285,6 +286,9 @@ export async function vectors(): Promise<readonly Vector[]> {
     ['evidence', 'broken', EVIDENCE],
     ['rule', 'broken', RULES],
     ['service-event', 'broken', await serviceEvents()],
+    ['paced-honest', 'sound', paced.SOUND],
+    ['paced-undecided', 'undecided', paced.UNDECIDED],
+    ['paced-rule', 'broken', paced.BROKEN],
   ] as const;
   return groups.flatMap(([group, verdict, rows]) =>
     rows.map(([title, content, ...eventIds], index) => {
