@@ -14,6 +14,9 @@ export interface Played {
   readonly revealedAt: Readonly<Record<number, number>>;
 }
 
+/** Each takes a connection. */
+const MOVES_AT_ONCE_MAX = 4;
+
 const [url = '', ticker = ''] = process.argv.slice(2);
 const agent = Agent.generate(url);
 await agent.register(REGISTRATION);
@@ -27,14 +30,22 @@ async function playAll(chamberIds: readonly number[]): Promise<Readonly<Record<n
   for (const chamberId of chamberIds) await agent.joinChamber(chamberId);
   const revealedAt: Record<number, number> = {};
   const acting = new Set<number>();
+  let due: readonly TodoView[] = [];
   const act = async (item: TodoView) => {
     acting.add(item.chamberId);
     const isMade = await makeMove(item).then(() => true, unlessLate);
     if (isMade && item.must === 'reveal') revealedAt[item.chamberId] = Date.now();
     acting.delete(item.chamberId);
+    due = due.filter((other) => other !== item);
+    startMoves();
+  };
+  const startMoves = () => {
+    const free = due.filter(({ chamberId }) => !acting.has(chamberId));
+    for (const item of free.slice(0, Math.max(0, MOVES_AT_ONCE_MAX - acting.size))) void act(item);
   };
   for await (const { todo } of agent.todos()) {
-    for (const item of todo) if (item.must !== 'wait' && !acting.has(item.chamberId)) void act(item);
+    due = todo.filter(({ must }) => must !== 'wait');
+    startMoves();
     if (Object.keys(revealedAt).length === chamberIds.length) break;
   }
   return revealedAt;
