@@ -50,7 +50,11 @@ async function open({
 async function bodyOf(service: TestService, by: Signer, address: string, owner = OWNER) {
   const { operatorEmail: _, ...content } = registrationOf(by);
   const issuedAt = new Date(service.clock.read()).toISOString();
-  return { ...content, walletAddress: address, ...(await proofBy(owner, by.did, { issuedAt, address: getAddress(address) })) };
+  return {
+    ...content,
+    walletAddress: address,
+    ...(await proofBy(owner, by.did, { issuedAt, address: getAddress(address) })),
+  };
 }
 
 async function lastLine(service: TestService, { did }: Signer): Promise<Line> {
