@@ -4,6 +4,7 @@ import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Config, ConfigError, describeProblem, readConfig, VARIABLES } from './config.ts';
 import { SERVICE_NAME } from './http/service.ts';
+import { readAnyKeyFile, readKeyFile } from './keys/key-file.ts';
 import { MOVED_TO, requireNotMoved } from './log/moved.ts';
 import { openReader, readMeta } from './log/sqlite/stored-events.ts';
 import { READ_LIMITS } from './reading/limits.ts';
@@ -16,7 +17,7 @@ import { openAccount } from './relayer/transactions.ts';
 import { configuredChain } from './service/chain.ts';
 
 export interface Finding {
-  readonly subject: 'configuration' | 'flags' | 'disk' | 'clock' | 'chain' | 'service';
+  readonly subject: 'configuration' | 'flags' | 'keys' | 'disk' | 'clock' | 'chain' | 'service';
   /** A `problem` stops the service or defeats its purpose; a `warning` may pass or may be intended. */
   readonly level: 'ok' | 'warning' | 'problem';
   readonly detail: string;
@@ -45,7 +46,12 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
   try {
     const config = readConfig(env);
     const rest = await Promise.all([examineDisk(config), examineClock(config), examineChain(config)]);
-    return [ok('configuration', 'every variable is valid'), ...examineFlags(config), ...rest.flat()];
+    return [
+      ok('configuration', 'every variable is valid'),
+      ...examineFlags(config),
+      ...examineKeys(config),
+      ...rest.flat(),
+    ];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return error.problems.map((each) => problem('configuration', describeProblem(each), each.variable));
@@ -64,6 +70,22 @@ function examineFlags(config: Config): readonly Finding[] {
   ];
   const found = isUnsafe.filter(([isSo]) => isSo).map(([, variable, detail]) => warning('flags', detail, variable));
   return found.length > 0 ? found : [ok('flags', 'nothing unsafe is set')];
+}
+
+/** Without a file of its own, the service makes one outside production. */
+function examineKeys({ SERVICE_KEY_FILE: file, DATABASE_PATH, DATABASE_URL, NODE_ENV }: Config): readonly Finding[] {
+  if (file === undefined) return [];
+  try {
+    // A database on a server names its log only to the service.
+    const logId = DATABASE_URL === undefined ? readLog(DATABASE_PATH, (db) => readMeta(db, 'log_id')) : undefined;
+    const keys = logId === undefined ? readAnyKeyFile(file) : readKeyFile(file, logId);
+    if (keys !== undefined) return [ok('keys', `${file} holds the keys of log ${keys.logId}`)];
+    const isMade = NODE_ENV !== 'production';
+    const found = isMade ? 'it is made at the start' : 'chambers admin new-keys makes it';
+    return [(isMade ? ok : problem)('keys', `${file} not found: ${found}`, isMade ? null : 'SERVICE_KEY_FILE')];
+  } catch (error) {
+    return [problem('keys', (error as Error).message, 'SERVICE_KEY_FILE')];
+  }
 }
 
 async function examineDisk({ DATABASE_PATH, DATABASE_URL }: Config): Promise<readonly Finding[]> {

@@ -1,9 +1,11 @@
 // `chambers doctor` finds faults before the service starts, and names the variable that fixes each.
+import { chmodSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { examine, examineService, type Finding } from '../src/doctor.ts';
+import { createKeyFile } from '../src/keys/key-file.ts';
 import { openSqliteStore } from '../src/log/sqlite/store.ts';
 import { run } from './cli/run.ts';
 import { run as runService } from './kit/service.ts';
@@ -11,6 +13,12 @@ import { atEnd, temporaryDatabase, temporaryFolder } from './kit/temporary.ts';
 import { entry } from './log/entries.ts';
 
 const SOUND = { CHAIN: 'none', DATABASE_PATH: ':memory:' } as const;
+
+function newKeyFile(): string {
+  const file = join(temporaryFolder(), 'keys.json');
+  createKeyFile(file, 'ab'.repeat(16), Date.now());
+  return file;
+}
 
 /** The warnings and problems. */
 async function complaints(env: Readonly<Record<string, string>>): Promise<readonly Finding[]> {
@@ -34,7 +42,10 @@ describe('doctor', () => {
   it.each([
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['NODE_ENV', { HOST: '0.0.0.0' }],
-    ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' }],
+    [
+      'CHAIN',
+      { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org', SERVICE_KEY_FILE: newKeyFile() },
+    ],
     ['DATABASE_PATH', { DATABASE_PATH: ':memory:' }],
   ])('warns of unsafe settings: %s', async (variable, env) => {
     const path = join(temporaryFolder(), 'chambers.db');
@@ -62,6 +73,21 @@ describe('doctor', () => {
     expect((await run(['copy', path, target])).exitCode).toBe(0);
     const detail = expect.stringContaining(`its log has moved to ${target}`);
     expect(await complaints(sound)).toEqual([{ subject: 'disk', level: 'problem', variable: 'DATABASE_PATH', detail }]);
+  });
+
+  it('finds a key file that is missing in production, too open, or of another log', async () => {
+    const path = temporaryDatabase();
+    await openSqliteStore(path).close();
+    const file = join(dirname(path), 'keys.json');
+    const env = { CHAIN: 'none', DATABASE_PATH: path, SERVICE_KEY_FILE: file };
+    const keysOf = async (more = {}) => (await examine({ ...env, ...more })).find(({ subject }) => subject === 'keys');
+    const production = { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' };
+    expect(await keysOf()).toMatchObject({ level: 'ok' });
+    expect(await keysOf(production)).toMatchObject({ level: 'problem', variable: 'SERVICE_KEY_FILE' });
+    createKeyFile(file, 'ab'.repeat(16), Date.now());
+    expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('this log is') });
+    chmodSync(file, 0o644);
+    expect(await keysOf()).toMatchObject({ level: 'problem', detail: expect.stringContaining('chmod 600') });
   });
 
   it('finds a clock that is behind the log', async () => {

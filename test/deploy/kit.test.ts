@@ -83,7 +83,7 @@ describe('the unit', () => {
 
   it('sets variables of the service', () => {
     const names = [...UNIT.matchAll(/^Environment=(\w+)=/gm)].map(([, name = '']) => name);
-    expect(names).toEqual(['NODE_ENV', 'DATABASE_PATH']);
+    expect(names).toEqual(['NODE_ENV', 'DATABASE_PATH', 'SERVICE_KEY_FILE']);
   });
 
   it('does not start a service again whose configuration is wrong', async () => {
@@ -117,6 +117,8 @@ describe('the settings', () => {
     CHAMBER_REGISTRY_ADDRESS: `0x${'11'.repeat(20)}`,
     IDEA_FACTORY_ADDRESS: `0x${'22'.repeat(20)}`,
     RELAYER_PRIVATE_KEY: `0x${'33'.repeat(32)}`,
+    // Of the unit and of the image.
+    SERVICE_KEY_FILE: '/var/lib/chambers/service-keys.json',
   };
 
   it('are variables of the service, valid once the addresses and the key are filled in', () => {
