@@ -42,10 +42,7 @@ describe('doctor', () => {
   it.each([
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['NODE_ENV', { HOST: '0.0.0.0' }],
-    [
-      'CHAIN',
-      { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org', SERVICE_KEY_FILE: newKeyFile() },
-    ],
+    ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org', SERVICE_KEY_FILE: newKeyFile() }],
     ['DATABASE_PATH', { DATABASE_PATH: ':memory:' }],
   ])('warns of unsafe settings: %s', async (variable, env) => {
     const path = join(temporaryFolder(), 'chambers.db');
