@@ -14,8 +14,12 @@ const MOVES = 26;
 const moves = records.slice(0, MOVES);
 const EVE = new Signer(Buffer.alloc(32, 4));
 
-/** An account line binds one wallet: that of ANN's proposals in the sample. */
-const WALLET = '0x90F79bf6EB2c4f870365E785982E1f101E93b906';
+const OTHER_WALLET = `0x${'11'.repeat(20)}`;
+/** An account line binds one wallet. */
+const walletOf = ({ did }: Signer) =>
+  moves.filter((record) => record['did'] === did && record['type'] === 'chamber.joined').map(payloadOf)[0]?.[
+    'walletAddress'
+  ] ?? OTHER_WALLET;
 
 const STARTED = 5;
 /** The last pass of PROPOSAL: the turn after it runs out, and DEBATE begins. */
@@ -37,7 +41,13 @@ const debate = (by: Signer, at: number): ForgedMove => ({
 });
 const start = (by: Signer, at: number): ForgedMove => ({ by, at, type: 'chamber.started', path: 'start', payload: {} });
 const join = (by: Signer, at: number): ForgedMove => ({
-  ...{ by, at, type: 'chamber.joined', path: 'join', payload: { turnOrder: 3, accountEventId: 1 } },
+  ...{
+    by,
+    at,
+    type: 'chamber.joined',
+    path: 'join',
+    payload: { turnOrder: 3, walletAddress: OTHER_WALLET, walletProven: false },
+  },
 });
 const pass = (by: Signer, at: number, { did }: Signer): ForgedMove => ({
   ...{ by, at, type: 'chamber.passed', path: 'pass', payload: { nextTurnAgent: did } },
@@ -45,7 +55,7 @@ const pass = (by: Signer, at: number, { did }: Signer): ForgedMove => ({
 const SHARE = { name: 'Shares', ticker: 'SHARE', description: '' };
 const propose = (by: Signer, at: number, slot: number): ForgedMove => ({
   ...{ by, at, type: 'chamber.proposed', path: 'propose', body: SHARE },
-  payload: { ...SHARE, ideaId: `idea-${slot}`, slot, creatorWallet: WALLET, accountEventId: 1 },
+  payload: { ...SHARE, ideaId: `idea-${slot}`, slot, creatorWallet: walletOf(by) },
 });
 const commit = (by: Signer, at: number): ForgedMove => {
   const { commit: body } = ALLOCATIONS.bob;
