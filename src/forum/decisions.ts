@@ -22,7 +22,7 @@ import { decideServiceFact, ServiceFactRejected } from '../moves/service-facts.t
 import { type ProofTime, requireFreshProof, requireProof } from '../moves/wallet-proof.ts';
 import { ForumError, rateError } from '../vocabulary/errors.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
-import { type Millis, type PinnedKeys, SIGNATURE_AGES, toHex } from '../vocabulary/values.ts';
+import { type Millis, type PinnedKeys, SIGNATURE_AGES, toHex, toTimestamp } from '../vocabulary/values.ts';
 import type { CommitBatch, Outcome, PendingCommand } from './batch.ts';
 import { readChainFor } from './chain-readings.ts';
 import {
@@ -252,7 +252,9 @@ function registerAgent(
   const parsed = parseRegistration(body, context);
   const registered = registeredDid(parsed);
   if (registered !== did) {
-    throw new ForumError('FORUM_ERR_SIGNATURE', `key: the registration of ${registered} is signed by ${did}`);
+    const serviceTime = toTimestamp(now);
+    const problem = `key: the registration of ${registered} is signed by ${did} (service time ${serviceTime})`;
+    throw new ForumError('FORUM_ERR_SIGNATURE', problem, { step: 'key', serviceTime });
   }
   const { operatorEmail } = parsed;
   const claim = proofClaim(parsed, services);

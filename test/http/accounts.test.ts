@@ -86,7 +86,7 @@ describe('POST /register', () => {
     const body = registrationOf(await service.agent());
     expect(await service.request('POST', '/register', { body, by: new Signer() })).toMatchObject({
       status: 401,
-      body: { error: 'FORUM_ERR_SIGNATURE' },
+      body: { error: 'FORUM_ERR_SIGNATURE', step: 'key', serviceTime: new Date(service.clock.read()).toISOString() },
     });
   });
 
