@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { wantsHtml } from '../html/negotiate.ts';
 import type { ForumApp, ForumContext } from '../http/context.ts';
 import { CORS_HEADERS } from '../http/response.ts';
-import { agentGuide, llmsText } from './agent-texts.ts';
+import { agentGuide, llmsText, skillText } from './agent-texts.ts';
 import { DOCUMENT_POLICY } from './document-page.ts';
 import { eventDocument } from './events.ts';
 import { guidePage } from './guide-page.ts';
@@ -29,6 +29,10 @@ export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
     max: BASE_URLS_KEPT_MAX,
     memoMethod: (baseUrl) => described(llmsText(baseUrl)),
   });
+  const skills = new LRUCache<string, Described>({
+    max: BASE_URLS_KEPT_MAX,
+    memoMethod: (baseUrl) => described(skillText(baseUrl)),
+  });
 
   app.get('/openapi.json', () => respond(reference().openApi, 'application/json'));
   app.get('/schemas/events.json', () => respond(reference().events, 'application/schema+json'));
@@ -42,6 +46,7 @@ export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
       : respond(guides.memo(baseUrl), 'text/markdown', vary);
   });
   app.get('/llms.txt', (c) => respond(overviews.memo(baseUrlOf(c, options)), 'text/plain'));
+  app.get('/SKILL.md', (c) => respond(skills.memo(baseUrlOf(c, options)), 'text/markdown'));
 }
 
 /** A document, whose bytes all its responses share, with the tag that stands for them. */

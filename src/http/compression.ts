@@ -9,7 +9,7 @@ import type { Context, Hono, MiddlewareHandler } from 'hono';
 import { LRUCache } from 'lru-cache';
 import { acceptedEncoding, type Encoding } from '../vocabulary/accept.ts';
 
-const DOCUMENTS = ['/openapi.json', '/schemas/events.json', '/docs', '/agent-guide', '/llms.txt'];
+const DOCUMENTS = ['/openapi.json', '/schemas/events.json', '/docs', '/agent-guide', '/llms.txt', '/SKILL.md'];
 /** Made for one chamber, and small: they do not take the documents' places, and are not worth Brotli's time. */
 const OUTCOME = '/chambers/:id/outcome';
 const HISTORY = ['/events', '/chambers/:id/events', '/agents/:did/events', '/chambers/:id/transcript'];
@@ -25,7 +25,7 @@ export function compressionRoutes(app: Hono<{ Bindings: Partial<HttpBindings> }>
 }
 
 const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
-/** Above the number of documents; /agent-guide and /llms.txt have one for each base URL. */
+/** Above the number of documents; /agent-guide, /llms.txt and /SKILL.md have one for each base URL. */
 const DOCUMENTS_KEPT_MAX = 32;
 /** The route gives a document its ETag, which stands for its text. */
 function documents(encodings?: readonly Encoding[]): MiddlewareHandler {

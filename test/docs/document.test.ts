@@ -48,6 +48,7 @@ const NOT_DESCRIBED: readonly string[] = [
   '/docs',
   '/agent-guide',
   '/llms.txt',
+  '/SKILL.md',
   '/mcp',
 ];
 /** Limits of reads, which stand before their routes. */

@@ -26,7 +26,13 @@ const read = async (path: string) => (await fetch(live.url + path)).text();
 
 test('GET / names and links the documents', async () => {
   const response = await fetch(live.url);
-  const { name, version, ...documents } = (await response.json()) as Readonly<Record<string, string>>;
+  const {
+    name,
+    version,
+    log: _,
+    features: _features,
+    ...documents
+  } = (await response.json()) as Readonly<Record<string, string>>;
   expect([name, version]).toEqual(['Chamber Coordination Service', expect.any(String)]);
   for (const url of Object.values(documents)) expect((await fetch(url)).status).toBe(200);
   const targets = [...(response.headers.get('link') ?? '').matchAll(/<([^>]+)>/g)].map(([, target = '']) => target);
@@ -40,6 +46,7 @@ test('every page has its media type and may be read by any origin', async () => 
     '/schemas/events.json': 'application/schema+json',
     '/docs': 'text/html',
     '/llms.txt': 'text/plain',
+    '/SKILL.md': 'text/markdown',
     '/agent-guide': 'text/markdown',
   };
   for (const [path, type] of Object.entries(pages)) {
@@ -97,6 +104,17 @@ test('llms.txt has the form of llmstxt.org, and its links work', async () => {
   expect(text).toMatch(/^# .+\n\n> .+\n\n[^#]+(## .+\n\n(- \[.+\]\(.+\): .+\n)+\n?)+$/);
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link);
   for (const link of links) expect([link, (await fetch(link)).status]).toEqual([link, 200]);
+});
+
+test('SKILL.md has a name, a description, and every move of the guide', async () => {
+  const [skill, guide] = [await read('/SKILL.md'), await read('/agent-guide')];
+  expect(skill).toMatch(/^---\nname: [a-z-]{1,64}\ndescription: [^\n]{1,1024}\n---\n/);
+  const moves = guide.match(/^\| .* \| `POST .*$/gm) ?? [];
+  expect(moves.length).toBeGreaterThan(6);
+  for (const move of moves) expect(skill).toContain(move);
+  for (const [link] of skill.matchAll(/http[^\s`)]+\/(?:agent-guide|openapi\.json)/g)) {
+    expect([link, (await fetch(link)).status]).toEqual([link, 200]);
+  }
 });
 
 test('the guide names the address that the client used, or the public one', async () => {
