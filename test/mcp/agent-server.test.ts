@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Progress } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent } from '../../src/client/index.ts';
+import { pause } from '../../src/client/time.ts';
 import {
   type LiveService,
   newAgent,
@@ -14,6 +15,10 @@ import {
 import { temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { ERAS, type Era, type SeatProcess, startSeat } from './seat-process.ts';
+
+const KILLS = 12;
+/** A call takes about so long. */
+const KILL_MILLIS_MAX = 60;
 
 let live: LiveService;
 beforeAll(async () => {
@@ -172,6 +177,33 @@ it('opens a chamber with rounds, starts it, and plays it alone without a deadlin
   await seat.call('allocate', { chamberId, allocations: [{ ideaId: 'idea-1', bps: 10_000 }] });
   await until(async () => (await live.forum.allocations(chamberId)).revealed.length === 1);
   expect(await seat.call('read', { chamberId })).toMatchObject({ phase: 'ALLOCATE_REVEAL', rounds: pace.rounds });
+});
+
+it('a server killed at any instant, and called again after its next start, leaves one comment', async () => {
+  const { agent, other, chamberId, keyFile, seat: first } = await takeSeat('legacy');
+  await first.call('join', { chamberId });
+  live.advance(PHASE_MILLIS);
+  await other.pass(chamberId);
+  await agent.pass(chamberId);
+  live.advance(PHASE_MILLIS);
+  await other.pass(chamberId);
+  const comments = Array.from({ length: KILLS }, (_, n) => `comment ${n}`);
+  let seat = first;
+  for (const [n, comment] of comments.entries()) {
+    const call = seat.client.callTool({ name: 'debate', arguments: { chamberId, comment } }).catch(() => 'killed');
+    await pause((n * KILL_MILLIS_MAX) / KILLS);
+    await seat.kill();
+    await call;
+    seat = await startSeat('legacy', { url: live.baseUrl, keyFile, env: live.sharedTimeEnv });
+    const { eventId } = await seat.call<{ eventId: number }>('debate', { chamberId, comment });
+    const said: string[] = [];
+    for await (const { event } of live.forum.history(chamberId)) {
+      if (event.type !== 'chamber.debated') continue;
+      said.push(event.payload.comment);
+      if (event.eventId === eventId) expect(event.payload.comment).toBe(comment);
+    }
+    expect(said).toEqual(comments.slice(0, n + 1));
+  }
 });
 
 it('a key that is not registered learns what to do', async () => {
