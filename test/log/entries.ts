@@ -82,7 +82,6 @@ export function asSchema4(path: string): void {
     CREATE TABLE snapshots (chamber_id INTEGER PRIMARY KEY, event_id INTEGER NOT NULL, version INTEGER NOT NULL,
       leaf BLOB NOT NULL, state TEXT NOT NULL, checksum BLOB NOT NULL) STRICT;
     INSERT INTO snapshots SELECT * FROM later WHERE typeof(stream) <> 'text'; DROP TABLE later;
-    DROP TABLE tiles; DROP TABLE checkpoints;
     PRAGMA user_version = 4;
   `);
   db.close();
