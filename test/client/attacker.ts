@@ -51,7 +51,7 @@ const ATTACKS = {
   /** Nearly as long as the default allows; the first character makes each take two bytes. */
   longText: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(3 * MEBIBYTE - 100)}"}]`),
   /** The same for the auditor, whose limit is lower. */
-  longTextOfAudit: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(2 * MEBIBYTE - 100)}"}]`),
+  longTextOfAudit: (response) => response.end(`[{"chamberId":1,"name":"€${'x'.repeat(1.5 * MEBIBYTE - 100)}"}]`),
   /** Nearly the longest list and items; each takes two bytes for a character. */
   longItems: (response) =>
     response.end(

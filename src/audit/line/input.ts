@@ -29,7 +29,7 @@ export const INPUT_LIMITS: InputLimits = {
   linesMax: 10_000_000,
   accountLinesMax: 100_000,
   // Less than a client: the auditor holds lines beside it.
-  responseBytesMax: 2 * 1024 * 1024,
+  responseBytesMax: 1.5 * 1024 * 1024,
   timeoutSeconds: 30,
 };
 
