@@ -99,8 +99,8 @@ export class ReceiptKeeper {
       },
       (error: unknown) => {
         this.#asked = undefined;
-        // Where it does not respond, the move would find no response either.
-        if (error instanceof ClientError && !error.retryable) return { logId: '', takesSeen: false };
+        // Where it does not respond, the move that follows says so, and is sent again.
+        if (error instanceof ClientError) return { logId: '', takesSeen: false };
         throw error;
       },
     );

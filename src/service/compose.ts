@@ -135,6 +135,8 @@ export interface Composition extends Core {
 
 export function composeService(core: Core, options: EdgeOptions): Composition {
   const { chain, verifier, sign, version, origin, checkpointCopy } = options;
+  // Who asks for it gets the error.
+  origin.catch(() => {});
   const { config, logger, forum, keys, access, agentRate, observation } = core;
   const admissionControl = openAdmissionControl(config);
   const networkOf = admissionControl.networkOf.bind(admissionControl);

@@ -127,7 +127,8 @@ describe('a tail', () => {
 
   it('blames a file of another log', async () => {
     const out = join(folder, 'chamber.ndjson');
-    const other = JSON.stringify({ eventId: 1, chamberId: 1, prev: NO_PREVIOUS });
+    const rest = { chamberId: 1, type: 'other', ts: '2030-01-01T00:00:00.000Z', did: null, payload: {}, request: null };
+    const other = JSON.stringify({ eventId: 1, prev: NO_PREVIOUS, ...rest });
     writeFileSync(out, `${other}\n`);
     const shorter = await chambers('chamber', 'tail', '1', `--out=${out}`);
     expect(shorter).toMatchObject({
@@ -137,7 +138,7 @@ describe('a tail', () => {
     let lines = `${other}\n`;
     let cursor = follow(START, 1, other);
     for (const eventId of [2, 3]) {
-      const line = JSON.stringify({ eventId, chamberId: 1, prev: cursor.leaf });
+      const line = JSON.stringify({ eventId, prev: cursor.leaf, ...rest });
       cursor = follow(cursor, 1, line);
       lines += `${line}\n`;
     }

@@ -96,7 +96,12 @@ export function newAjv(): Ajv2020 {
 function operationAt(document: OpenApi, method: string, path: string): OperationObject | undefined {
   const [pathname = ''] = path.split('?');
   const found = Object.keys(document.paths)
-    .filter((template) => new RegExp(`^${template.replace(/\{\w+\}/g, '[^/]+')}$`).test(pathname))
+    .filter((template) => new RegExp(`^${patternOf(template)}$`).test(pathname))
     .sort((a, b) => a.split('{').length - b.split('{').length)[0];
   return found === undefined ? undefined : document.paths[found]?.[method.toLowerCase()];
+}
+
+/** The path of a tile has segments of its own, which OpenAPI can't say. */
+function patternOf(template: string): string {
+  return template.replace('{tile}', '.+').replace(/\{\w+\}/g, '[^/]+');
 }

@@ -1,7 +1,7 @@
 // A chamber from its creation to its token, on a real chain: every response and every line fits the documents.
 
 import { writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { commitmentHash } from '../../src/crypto/commitment.ts';
 import { ERROR_CODES } from '../../src/vocabulary/errors.ts';
@@ -43,6 +43,8 @@ test('a journey through every endpoint is as the document says', { timeout: 180_
   await readEvents(id, await webSocket.close());
   await readLists(id);
   await startWithRounds();
+  await admitOnly();
+  await readLog(id);
   await retire();
   await failByHttp(id);
   expect(unseen()).toEqual([]);
@@ -277,6 +279,37 @@ async function startWithRounds() {
   expect(view).toMatchObject({ phase: 'DEBATE', rounds: pace.rounds, movesPerTurn: 1 });
   const { body: log } = await live.call('GET', `/chambers/${chamberId}/events`);
   expect(String(log).trimEnd().split('\n').flatMap(live.described.problemsOfEvent)).toEqual([]);
+}
+
+async function admitOnly() {
+  const deadlines = DEADLINES.map((name, index) => [name, new Date(live.now() + (index + 1) * 600_000).toISOString()]);
+  const body = { name: 'Listed', ...Object.fromEntries(deadlines), admission: { dids: [] } };
+  const { body: created } = await live.call('POST', '/chambers', { by: ann, body });
+  const { chamberId } = created as { chamberId: number };
+  const path = `/chambers/${chamberId}/join`;
+  await live.call('POST', path, { by: bob, failsWith: 'FORUM_ERR_ADMISSION' });
+  await live.call('POST', `/chambers/${chamberId}/admit`, { by: ann, body: { did: bob.did } });
+  const seen = { eventId: 1, leaf: `0x${'00'.repeat(32)}` };
+  await live.call('POST', path, { by: bob, body: { seen }, failsWith: 'FORUM_ERR_HISTORY' });
+  await live.call('POST', path, { by: bob });
+  const { body: log } = await live.call('GET', `/chambers/${chamberId}/events`);
+  expect(String(log).trimEnd().split('\n').flatMap(live.described.problemsOfEvent)).toEqual([]);
+}
+
+/** The log as a transparency log, once a checkpoint covers it. */
+async function readLog(id: number) {
+  await live.call('GET', '/.well-known/http-message-signatures-directory');
+  const { body } = await live.call('GET', '/');
+  const { log } = body as { readonly log: { readonly prefix: string } };
+  const paths = [`/chambers/${id}/events/1/tlog-proof`, `/agents/${ann.did}/events/1/tlog-proof`];
+  for (const path of paths) {
+    await vi.waitFor(async () => expect((await fetch(live.url + path)).status).toBe(200), 10_000);
+    await live.call('GET', path);
+  }
+  const { body: checkpoint } = await live.call('GET', `${log.prefix}/checkpoint`);
+  const size = Number(String(checkpoint).split('\n')[1]);
+  await live.call('GET', `${log.prefix}/tile/0/000.p/${size}`);
+  await live.call('GET', `${log.prefix}/index?after=0&limit=2`);
 }
 
 async function retire() {

@@ -16,7 +16,7 @@ import { moveOfEvent } from '../../../src/moves/registry.ts';
 import { requireFresh } from '../../../src/moves/rules.ts';
 import { type ForumEvent, isMove, type MoveEvent } from '../../../src/vocabulary/events.ts';
 import { canonicalJson } from '../../../src/vocabulary/json.ts';
-import { type Millis, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
+import { type Millis, type PinnedKeys, SIGNATURE_AGES } from '../../../src/vocabulary/values.ts';
 import type { AnsweredEvent, AskedCommand, AskedRead, History, HistoryRequest, Stream } from './history.ts';
 import { redecide } from './redecide.ts';
 import { type Folded, StreamFolds } from './stream-history.ts';
@@ -337,6 +337,7 @@ class Check {
       openChambers: 0,
       now: Date.parse(event.ts),
       limits: this.#history.limits,
+      serviceKeys: (event.payload as { readonly serviceKeys?: PinnedKeys }).serviceKeys,
     });
     const isRight = decision.is === 'event' && canonicalJson(decision.payload) === canonicalJson(event.payload);
     if (isRight) this.#right.add(key);

@@ -8,7 +8,7 @@ import { isUnchanged, parseRegistration, register, repeatsRegistration } from '.
 import { type AnyChamberMove, type ChamberMoveOperation, chamberMoves } from '../../../src/moves/registry.ts';
 import { requireActive, retire } from '../../../src/moves/retire.ts';
 import { type ErrorCode, ForumError } from '../../../src/vocabulary/errors.ts';
-import type { Millis } from '../../../src/vocabulary/values.ts';
+import type { Millis, PinnedKeys } from '../../../src/vocabulary/values.ts';
 import { noChain } from '../../kit/given.ts';
 import type { AskedCommand } from './history.ts';
 
@@ -18,6 +18,8 @@ export interface Situation {
   readonly openChambers: number;
   readonly now: Millis;
   readonly limits: ChamberLimits;
+  /** Those that a creation records. */
+  readonly serviceKeys?: PinnedKeys | undefined;
 }
 
 export type Decision =
@@ -35,7 +37,7 @@ export function redecide(asked: AskedCommand, situation: Situation): Decision {
 }
 
 function decide({ operation, body: json, did, signature }: AskedCommand, situation: Situation): Decision {
-  const { chamber, account, openChambers, now, limits } = situation;
+  const { chamber, account, openChambers, now, limits, serviceKeys } = situation;
   const isRetry = operation === 'register' && signature === null && account !== null;
   if (operation !== 'retire' && account !== null && !(isRetry && repeatsRegistration({ json }, account)))
     requireActive(account);
@@ -53,7 +55,7 @@ function decide({ operation, body: json, did, signature }: AskedCommand, situati
   }
   if (operation === 'retire') return { is: 'event', payload: retire.decide({}, { state: account }) };
   if (operation === 'createChamber') {
-    const context = { now, account, openChambers, limits, readChain: noChain };
+    const context = { now, account, openChambers, limits, serviceKeys, readChain: noChain };
     return { is: 'event', payload: decidePayload(createChamber, parseBody(createChamber, { json }), context) };
   }
   if (chamber === null) throw new ForumError('FORUM_ERR_NOT_FOUND', 'chamber not found');
