@@ -42,12 +42,13 @@ describe('doctor', () => {
   it.each([
     ['DEV_ALLOW_UNSIGNED', { DEV_ALLOW_UNSIGNED: 'true' }],
     ['NODE_ENV', { HOST: '0.0.0.0' }],
-    ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org', SERVICE_KEY_FILE: newKeyFile() }],
+    ['CHAIN', { NODE_ENV: 'production', PUBLIC_URL: 'https://forum.example.org' }],
     ['DATABASE_PATH', { DATABASE_PATH: ':memory:' }],
   ])('warns of unsafe settings: %s', async (variable, env) => {
     const path = join(temporaryFolder(), 'chambers.db');
+    const keys = { SERVICE_KEY_FILE: newKeyFile() };
     const warning = { subject: 'flags', level: 'warning', variable, detail: expect.any(String) };
-    expect(await complaints({ CHAIN: 'none', DATABASE_PATH: path, ...env })).toEqual([warning]);
+    expect(await complaints({ CHAIN: 'none', DATABASE_PATH: path, ...keys, ...env })).toEqual([warning]);
   });
 
   it.each([

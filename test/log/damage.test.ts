@@ -86,7 +86,8 @@ describe.each([
     const copy = temporaryDatabase();
     copyFileSync(written.path, copy);
     const sound = await readAll(copy, written);
-    for (const answer of sound.answers.values()) expect(answer?.status).toBe(200);
+    // The chamber is not over.
+    for (const [asked, answer] of sound.answers) expect(answer?.status).toBe(asked.endsWith('/outcome') ? 409 : 200);
     let met = 0;
     for (let round = 0; round < 24; round++) {
       const column = round % 3 === 2 ? 'nodes' : 'line';
@@ -95,10 +96,10 @@ describe.each([
       const { answers, streamed, alerts, damagedStreams } = await readAll(damaged, written);
       expect(sound.streamed.startsWith(streamed)).toBe(true);
       for (const [path, answer] of answers) {
-        if (answer?.status === 200)
-          expect({ round, path, answer }).toEqual({ round, path, answer: sound.answers.get(path) });
+        const before = sound.answers.get(path);
+        if (answer?.status === before?.status) expect({ round, path, answer }).toEqual({ round, path, answer: before });
         else met++;
-        if (answer !== null && answer.status !== 200) expect(answer.status).toBe(500);
+        if (answer !== null && answer.status !== before?.status) expect(answer.status).toBe(500);
       }
       expect(answers.get(`/chambers/${written.other}/events`)?.status).toBe(200);
       expect(answers.get('/ready')?.status).toBe(200);

@@ -11,7 +11,8 @@ import { temporaryFolder } from '../kit/temporary.ts';
 import { TestService } from '../kit/test-service.ts';
 import { openSeat, type TestSeat } from './seat-in-process.ts';
 
-const CUTS = 500;
+/** ACTING_CUTS=500 cuts as often. */
+const CUTS = Number(process.env['ACTING_CUTS'] ?? 100);
 const CUTS_PER_SERVICE = 25;
 const TURN_MILLIS = 60_000;
 const PACE = { turnSeconds: TURN_MILLIS / 1_000 };
