@@ -219,7 +219,7 @@ it(`is cut off ${CUTS} times, and leaves one event and the same result`, { timeo
     seen.add(`${tool.name} ${cut}`).add(`${cut} ${meanwhile}`);
     await seat.close();
   }
-  expect(seen.size).toBeGreaterThan(60);
+  expect(seen.size).toBeGreaterThan(Math.min(60, CUTS / 2));
 });
 
 async function inDebate(): Promise<Played> {
