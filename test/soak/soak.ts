@@ -29,8 +29,8 @@ export interface SoakOptions {
 const QUARTERS = 4;
 const REGULARS = 16;
 const IDLE_AGENTS = 16;
-/** In one round: what lasts is not logged again and again. On a busy machine a node loses its lease, and regains it, a few times. */
-const LINE_REPEATS_MAX = 6;
+/** In one round: what lasts is not logged again and again. */
+const LINE_REPEATS_MAX = 2;
 
 /** Returns the problems. */
 export async function runSoak({ folder, store, onQuarter, ...plan }: SoakOptions): Promise<readonly string[]> {
