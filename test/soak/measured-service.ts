@@ -88,6 +88,9 @@ function chainOf({ pid = 0 }: ChildProcess): number {
   return found;
 }
 
+/** A measurement stops the service, on a busy machine for longer than its lease lasts: it loses the lease, and takes it again. */
+const LEASE_LINE = /"msg":"relayer (leading|standing by):/;
+
 /** Counts the lines of the service's own log. */
 export class ServiceLog {
   lines = 0;
@@ -97,8 +100,9 @@ export class ServiceLog {
 
   constructor(stream: Readable) {
     createInterface({ input: stream }).on('line', (line) => {
-      this.lines++;
       this.last = line;
+      if (LEASE_LINE.test(line)) return;
+      this.lines++;
       const text = line.replace(/"time":\d+,/, '');
       this.#repeats.set(text, (this.#repeats.get(text) ?? 0) + 1);
     });
