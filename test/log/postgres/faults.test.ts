@@ -124,6 +124,8 @@ describe('an append whose backend ends while it waits for a standby', () => {
     const standby = async (name: string) => {
       await execute(server.url, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
       await execute(server.url, 'SELECT pg_reload_conf()');
+      // The checkpointer, which tells the others, reads it later.
+      await sleep(1_000);
     };
     await store.log.append({ entries: [entry(1, 1)] });
     await standby('away');
@@ -131,8 +133,8 @@ describe('an append whose backend ends while it waits for a standby', () => {
     const append = store.log.append({ entries: [entry(1, 2)] }).finally(() => {
       isAnswered = true;
     });
-    await vi.waitFor(async () => expect(await execute(server.url, END_WAITING)).toHaveLength(1));
-    await vi.waitFor(async () => expect(await store.log.lastEventId(1)).toBe(2));
+    await vi.waitFor(async () => expect(await execute(server.url, END_WAITING)).toHaveLength(1), PATIENCE);
+    await vi.waitFor(async () => expect(await store.log.lastEventId(1)).toBe(2), PATIENCE);
     await sleep(1_000);
     const wasAnsweredEarly = isAnswered;
     await standby('');
@@ -140,6 +142,7 @@ describe('an append whose backend ends while it waits for a standby', () => {
   });
 });
 
+const PATIENCE = { timeout: 20_000 };
 const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
 /** A TCP proxy that cuts every connection at the n-th piece of data from now on, with or without handing that piece over. */
