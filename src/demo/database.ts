@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { closedFolder } from './closed-folder.ts';
 
 interface Database {
   readonly url: string;
@@ -31,6 +32,9 @@ async function execute(connectionString: string, sql: string): Promise<void> {
 }
 
 async function startServer(): Promise<Database> {
+  const closed = closedFolder(import.meta.dirname);
+  if (closed !== undefined)
+    throw new Error(`PostgreSQL does not run as root, and its own user can’t enter ${closed}: set DATABASE_URL`);
   const EmbeddedPostgres = await importEmbeddedPostgres();
   const databaseDir = join(tmpdir(), `chambers-demo-${randomBytes(6).toString('hex')}`);
   const port = await freePort();
