@@ -1,6 +1,6 @@
 // The audit of a running service with its own chain, honest and lying, and the exit codes of the command.
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -13,6 +13,7 @@ import type { Hex } from '../../src/vocabulary/values.ts';
 import { run as runCommand } from '../cli/run.ts';
 import { type LiveService, newChamber, openLiveService, PHASE_MILLIS } from '../client/live-service.ts';
 import { playChamber } from '../client/play-chamber.ts';
+import { freePort } from '../kit/free-port.ts';
 import { type Line, parse, rechained, toText } from './forge.ts';
 import { type GoBetween, openGoBetween } from './go-between.ts';
 import { expectReport } from './report-schema.ts';
@@ -385,14 +386,6 @@ describe('input that cannot be audited', () => {
     expect(await run({ target: SAMPLE, rpc: away, registries: [chain.registryAddress] })).toBe(6);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 test('a service whose clock was set back by a phase is verified, all its views included', async () => {
   live.advance(PHASE_MILLIS);

@@ -1,4 +1,5 @@
 // The cache of the nginx recipe: it serves what never changes without the service, and never anything that has changed.
+
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
@@ -9,9 +10,10 @@ import { readPages } from '../../src/log/pages.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { HOUR } from '../kit/clock.ts';
 import { appendDebates } from '../kit/debates.ts';
+import { freePort } from '../kit/free-port.ts';
 import { debating, type Running, run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';
-import { freePort, isInstalled, startProxy } from './recipes.ts';
+import { isInstalled, startProxy } from './recipes.ts';
 
 /** The requirement is 10,000 readers; that takes minutes. */
 const { READERS = '200' } = process.env;

@@ -1,15 +1,17 @@
 // The image, the unit and the compose file start the service as `npm start` does, from files and settings that exist.
+
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readConfig, VARIABLES } from '../../src/config.ts';
+import { freePort } from '../kit/free-port.ts';
 import { ROOT } from '../kit/programs.ts';
 import { run } from '../kit/service.ts';
 import { runService } from '../kit/service-process.ts';
 import { temporaryFolder } from '../kit/temporary.ts';
-import { freePort, isInstalled } from './recipes.ts';
+import { isInstalled } from './recipes.ts';
 
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const [DOCKERFILE, COMPOSE, UNIT, SETTINGS] = [

@@ -1,4 +1,5 @@
 // The operator's manual works as pasted: from nothing to a token behind Caddy, with a new relayer's key and a backup.
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,9 +7,10 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { VARIABLES } from '../../src/config.ts';
 import { readQuorumSettings } from '../../src/relayer/quorum-settings.ts';
+import { freePort } from '../kit/free-port.ts';
 import { ROOT } from '../kit/programs.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
-import { freePort, isInstalled } from './recipes.ts';
+import { isInstalled } from './recipes.ts';
 
 const MANUAL = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
 const [, REHEARSAL = ''] = /^## Rehearse on one machine\n([\s\S]*?)^## /m.exec(MANUAL) ?? [];

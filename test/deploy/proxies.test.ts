@@ -1,4 +1,5 @@
 // The proxy recipes of deploy/ through the real proxies: signatures, streams, sizes and limits hold behind each of them.
+
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request as plainRequest } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
@@ -9,12 +10,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { Consumer } from '../kit/consumers.ts';
+import { freePort } from '../kit/free-port.ts';
 import { type Running, run } from '../kit/service.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { atEnd } from '../kit/temporary.ts';
 import { registrationOf } from '../kit/test-service.ts';
-import { freePort, isInstalled, PROXIES, type ProxyName, startProxy } from './recipes.ts';
+import { isInstalled, PROXIES, type ProxyName, startProxy } from './recipes.ts';
 
 /** A loaded machine starts a proxy in seconds. */
 const SLOW = { timeout: 180_000 };

@@ -2,7 +2,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { ROOT } from '../kit/programs.ts';
@@ -34,17 +33,6 @@ export function isInstalled(program: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** A port of 127.0.0.1 that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 /** Starts the proxy for https://localhost and returns the certificate to trust, once it accepts connections. */

@@ -1,9 +1,10 @@
 // The service's own log where it can't be written: lines are lost and counted, and nothing else is affected.
+
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, copyFileSync, openSync, readFileSync, readSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { freePort } from '../kit/postgres-server.ts';
+import { freePort } from '../kit/free-port.ts';
 import { isAlive } from '../kit/process-tree.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { fill, smallDisk } from '../kit/small-disk.ts';

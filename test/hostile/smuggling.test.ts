@@ -1,12 +1,14 @@
 // Requests made for parsers that disagree. The service reads none of them as two. The proxies of deploy/ read some as two requests of
 // one client, but what they send on is what the service reads: clients that share its connections get their own responses.
+
 import { once } from 'node:events';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { freePort, isInstalled, PROXIES, startProxy } from '../deploy/recipes.ts';
+import { isInstalled, PROXIES, startProxy } from '../deploy/recipes.ts';
+import { freePort } from '../kit/free-port.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { run } from '../kit/service.ts';
 import { atEnd } from '../kit/temporary.ts';

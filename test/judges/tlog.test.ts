@@ -1,14 +1,15 @@
 // Go's checksum database client judges the transparency log, while the log grows and its service is killed: golang.org/x/mod/sumdb,
 // as Debian has it (golang-go and golang-golang-x-mod-dev). The program shares no code with the service.
+
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Load, seatPlayers } from '../durability/players.ts';
 import { seededBy } from '../durability/seed.ts';
+import { freePort } from '../kit/free-port.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 
@@ -62,11 +63,3 @@ test('the checksum database client of Go verifies notes, proofs and roots while 
   await service.kill('SIGKILL');
   await Promise.all(load.playing);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

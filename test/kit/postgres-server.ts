@@ -1,12 +1,13 @@
 // Before the tests of a project: a PostgreSQL server for them, or that of TEST_DATABASE_URL.
+
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { freePort } from './free-port.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -87,12 +88,4 @@ async function importEmbeddedPostgres() {
     }
   }
   return EmbeddedPostgres;
-}
-
-export async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as { readonly port: number };
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }

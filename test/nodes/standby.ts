@@ -1,11 +1,12 @@
 // A primary and its synchronous standby, by the programs of a PostgreSQL installation; npm's package lacks pg_basebackup.
+
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { freePort } from '../kit/postgres-server.ts';
+import { freePort } from '../kit/free-port.ts';
 import { killTree } from '../kit/process-tree.ts';
 
 const DEBIAN = '/usr/lib/postgresql';

@@ -1,5 +1,6 @@
 // Three nodes that relay from one log to one chain, their leaders frozen at the worst moments and woken when another one has
 // taken over: a transaction for each job, no nonce twice. FREEZE_SECONDS keeps them frozen for longer.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { startDevChain } from '../../../src/relayer/dev-chain.ts';
@@ -8,8 +9,8 @@ import type { ServiceEvent } from '../../../src/vocabulary/events.ts';
 import { run } from '../../cli/run.ts';
 import { allocationOf, deadlinesFrom, enterPhase } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
+import { freePort } from '../../kit/free-port.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
-import { freePort } from '../../kit/postgres-server.ts';
 import { startProcess } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { PUBLIC_URL, TestService } from '../../kit/test-service.ts';
