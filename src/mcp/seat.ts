@@ -71,7 +71,7 @@ export class Seat {
         this.#checked.delete(chamberId);
         return;
       }
-      const problem = `${error.detail}. Tell the operator: copy the folder <key file>.commitments from where the allocation was committed, and restart this server, before the reveal ends (this phase ends at ${phaseEndsAt}). Without it the allocation does not count`;
+      const problem = problemOf(error, phaseEndsAt);
       this.#problems.set(chamberId, problem);
       this.#report(`chamber ${chamberId}: ${problem}`);
     }
@@ -113,15 +113,15 @@ export class Seat {
   }
 
   #reveal({ todo }: Todo): void {
-    for (const { chamberId, must } of todo) {
+    for (const { chamberId, must, phaseEndsAt } of todo) {
       if (must !== 'reveal' || this.#revealing.has(chamberId) || this.#revealing.size >= REVEALS_MAX) continue;
       this.#revealing.add(chamberId);
-      this.#revealOne(chamberId);
+      this.#revealOne(chamberId, phaseEndsAt);
     }
   }
 
   /** Retries until the service has decided. A chamber whose reveal was rejected is not tried again by this process. */
-  async #revealOne(chamberId: number): Promise<void> {
+  async #revealOne(chamberId: number, phaseEndsAt: TodoView['phaseEndsAt']): Promise<void> {
     const { signal } = this.#stop;
     for (let failures = 0; ; failures++) {
       try {
@@ -132,7 +132,7 @@ export class Seat {
       } catch (error) {
         const isDone = error instanceof ClientError && error.code === 'FORUM_ERR_CONFLICT';
         if (signal.aborted || isDone) return;
-        const problem = String((error as Error).message);
+        const problem = problemOf(error, phaseEndsAt);
         const isRetryable = error instanceof ClientError && error.retryable;
         this.#problems.set(chamberId, problem);
         if (failures === 0) this.#report(`not revealed in chamber ${chamberId}: ${problem}`);
@@ -147,4 +147,11 @@ export class Seat {
     this.#attempt = attempt.catch(() => {});
     return attempt;
   }
+}
+
+/** Why an allocation can't be revealed and, where its salt is lost, what can still be done. */
+function problemOf(error: unknown, phaseEndsAt: TodoView['phaseEndsAt']): string {
+  if (!(error instanceof ClientError) || error.code !== 'CLIENT_ERR_COMMITMENT')
+    return String((error as Error).message);
+  return `${error.detail}. Tell the operator: copy the folder <key file>.commitments from where the allocation was committed, and restart this server, before the reveal ends (this phase ends at ${phaseEndsAt}). Without it the allocation does not count`;
 }
