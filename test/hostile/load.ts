@@ -1,7 +1,7 @@
 // Mixed hostile load beside honest agents, on a service with a heap of 512 MB and the limits of production:
 // `npm run test:load -- --minutes 20`. Fails unless memory is flat, every honest move is answered within a second and is in the
 // log once. Each kind of attack comes from a loopback address of its own, as real ones do.
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, loadavg, setPriority, tmpdir } from 'node:os';
@@ -167,9 +167,15 @@ async function playRound(kind: string): Promise<Round> {
 async function startService(): Promise<{ service: ChildProcess; url: string; ended: Promise<string> }> {
   const main = fileURLToPath(new URL('../../dist/src/main.js', import.meta.url));
   const { PATH } = process.env;
-  const production = { NODE_ENV: 'production', PUBLIC_URL, CHAIN: 'none', LOG_LEVEL: 'error' };
+  const keys = join(folder, 'service-keys.json');
+  const production = { NODE_ENV: 'production', PUBLIC_URL, CHAIN: 'none', LOG_LEVEL: 'error', SERVICE_KEY_FILE: keys };
+  const env = { PATH, PORT: '0', DATABASE_PATH: path, ...production };
+  if (!existsSync(keys)) {
+    const cli = fileURLToPath(new URL('../../dist/src/cli.js', import.meta.url));
+    execFileSync(process.execPath, [cli, 'admin', 'new-keys'], { env });
+  }
   const service = spawn(process.execPath, [`--max-old-space-size=${HEAP_MEGABYTES}`, main], {
-    env: { PATH, PORT: '0', DATABASE_PATH: path, ...production },
+    env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(service, 'exit').then(([code, signal]) => String(code ?? signal));
