@@ -4,7 +4,10 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
 /** The client's network: `192.0.2.1`, or the /64 of an IPv6 address. `isProxied` if it may differ on the next request. */
-export function clientNetwork(trustedProxies: BlockList, { socket, headers }: IncomingMessage) {
+export function clientNetwork(
+  trustedProxies: BlockList,
+  { socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>,
+) {
   const peer = socket.remoteAddress ?? '';
   const isProxied = isTrusted(trustedProxies, peer);
   const address = isProxied ? (clientAddress(trustedProxies, headers) ?? peer) : peer;

@@ -146,6 +146,12 @@ export class AdmissionControl {
     return wait > 0 ? rateError(wait, 'costly requests from your address') : undefined;
   }
 
+  /** For how long no request of a new connection should be read; 0 for a trusted proxy's, whose requests count against others. */
+  connectionWait(socket: Socket): Millis {
+    const { network, isProxied } = clientNetwork(this.#trustedProxies, { socket, headers: {} });
+    return isProxied ? 0 : this.workWait(network);
+  }
+
   /** For how long nothing more should be done for the network. */
   workWait(network: string): Millis {
     return this.#work.wait(network);

@@ -3,7 +3,14 @@ import type { createServer, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer, type WebSocketServerLike } from '@hono/node-server';
 import { WebSocketServer } from 'ws';
-import { AcceptedHosts, type Admission, type Fetch, hardenedServer, withUpgradeErrors } from './request-hardening.ts';
+import {
+  AcceptedHosts,
+  type Admission,
+  type ConnectionWait,
+  type Fetch,
+  hardenedServer,
+  withUpgradeErrors,
+} from './request-hardening.ts';
 import { hardenSockets } from './upgrades.ts';
 
 /** By their names in the configuration. */
@@ -26,13 +33,14 @@ const MESSAGE_BYTES_MAX = 1_024;
 interface HttpServerOptions {
   readonly fetch: Fetch;
   readonly admission: Admission;
+  readonly connectionWait: ConnectionWait;
   readonly limits: ServerLimits;
 }
 
 /** A server that does not listen yet. */
-export function createHttpServer({ fetch, admission, limits }: HttpServerOptions): Server {
+export function createHttpServer({ fetch, admission, connectionWait, limits }: HttpServerOptions): Server {
   const { HEADER_BYTES_MAX: headBytesMax, PIPELINED_REQUESTS_MAX: pipelinedMax } = limits;
-  const hardening = { admission, headBytesMax, pipelinedMax, hosts: new AcceptedHosts() };
+  const hardening = { admission, connectionWait, headBytesMax, pipelinedMax, hosts: new AcceptedHosts() };
   const webSockets = new WebSocketServer({
     noServer: true,
     // No subprotocol is supported, and ws would accept the first that the client offers.

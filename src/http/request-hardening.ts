@@ -13,14 +13,19 @@ import { domainToUnicode } from 'node:url';
 import type { HttpBindings } from '@hono/node-server';
 import { parseTarget } from '../crypto/http-signature.ts';
 import { ForumError, invalid } from '../vocabulary/errors.ts';
+import type { Millis } from '../vocabulary/values.ts';
 import { writeResponse } from './bare-socket.ts';
 import { errorResponse } from './response.ts';
 
 /** Why a request is rejected before it is read: too many from its address, or the service is stopping. */
 export type Admission = (incoming: IncomingMessage) => ForumError | undefined;
 
+/** For how long no request of a new connection should be read: its address took more of the main thread than it may. */
+export type ConnectionWait = (socket: Socket) => Millis;
+
 export interface Hardening {
   readonly admission: Admission;
+  readonly connectionWait: ConnectionWait;
   readonly headBytesMax: number;
   readonly hosts: AcceptedHosts;
   /** Of all connections; beyond it, those that pipeline most are closed. */
@@ -32,7 +37,7 @@ export interface Hardening {
  * serve one request of a connection at a time.
  */
 export function hardenedServer(hardening: Hardening) {
-  const { admission, pipelinedMax } = hardening;
+  const { admission, connectionWait, pipelinedMax } = hardening;
   return (options: ServerOptions, listener: RequestListener): Server => {
     const waitForTurn = pipelines(pipelinedMax);
     const server = createServer(options, function handle(incoming, outgoing): void {
@@ -45,6 +50,7 @@ export function hardenedServer(hardening: Hardening) {
       else if (problem.code === 'FORUM_ERR_RATE') setTimeout(respond, RATE_DELAY_MS, incoming, outgoing, problem);
       else respond(incoming, outgoing, problem);
     });
+    server.on('connection', (socket: Socket) => readAfter(socket, connectionWait(socket)));
     const rejectExpectation = (incoming: IncomingMessage, outgoing: ServerResponse) => {
       respond(incoming, outgoing, invalid('Expect: only 100-continue is supported'), 417);
     };
@@ -56,6 +62,19 @@ export function hardenedServer(hardening: Hardening) {
       server.emit('request', incoming, outgoing);
     });
   };
+}
+
+const CONNECTION_WAIT_MS_MAX = 2_500;
+
+/** Parsing what a connection pipelines costs as much as responding to it. */
+function readAfter(socket: Socket, wait: Millis): void {
+  if (wait === 0) return;
+  // Node begins to read in a tick that is scheduled already.
+  process.nextTick(() => socket.pause());
+  // Connections that were made together are not read together.
+  const millis = Math.min(wait, CONNECTION_WAIT_MS_MAX) * (1 + Math.random());
+  const waiting = setTimeout(() => socket.resume(), millis);
+  socket.once('close', () => clearTimeout(waiting));
 }
 
 /** Every connection may have this many waiting requests, however many wait in all. */

@@ -15,7 +15,7 @@ import { compressionRoutes } from '../http/compression.ts';
 import type { ForumApp } from '../http/context.ts';
 import { readGateRoutes } from '../http/read-gate.ts';
 import { readBody } from '../http/request.ts';
-import type { Admission, Fetch } from '../http/request-hardening.ts';
+import type { Admission, ConnectionWait, Fetch } from '../http/request-hardening.ts';
 import { CORS_HEADERS } from '../http/response.ts';
 import { TodoWatches } from '../http/todo-watches.ts';
 import type { ServiceKeys } from '../keys/service-keys.ts';
@@ -123,6 +123,7 @@ export interface Composition extends Core {
   readonly fetch: Fetch;
   /** Is asked before each request is served. */
   readonly admission: Admission;
+  readonly connectionWait: ConnectionWait;
   /** Does nothing until it is started. */
   readonly publishing: Publishing;
   /** What the composition itself knows of what metrics show. */
@@ -209,6 +210,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
     publishing,
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     admission: observation.watch(admissionControl.reject.bind(admissionControl)),
+    connectionWait: admissionControl.connectionWait.bind(admissionControl),
     sources: sourcesOf(forum, { chain, quota, streams, publishing }),
     drain: () => {
       admissionControl.close();

@@ -148,7 +148,7 @@ async function serve(options: ServiceOptions, core: Core, chain: ChainLink): Pro
     checkpointCopy,
   });
   const { forum, access } = composed;
-  const server = createHttpServer({ fetch: composed.fetch, admission: composed.admission, limits: config });
+  const server = createHttpServer({ ...composed, limits: config });
   const silent = new SilentConnections(server);
   let metrics: { close(): void } | undefined;
   let url: string;
