@@ -28,7 +28,7 @@ import {
 import type { Millis } from '../vocabulary/values.ts';
 import { type Following, sendLines } from './event-source.ts';
 import { PhaseNotes } from './notes.ts';
-import { type Annotated, type Consumer, Subscriptions } from './subscription.ts';
+import { type Allowance, type Annotated, type Consumer, Subscriptions } from './subscription.ts';
 import { serveWebSocket } from './websocket.ts';
 
 /** A response of at most this many lines does not wait behind readers of whole logs. */
@@ -73,9 +73,9 @@ export function streamRoutes(
     }
     const isOver = kind === 'source' && after === (await overAt?.());
     if (isOver) return new Response(null, { status: 204, headers: logHeaders });
-    const pace = paceOf(c);
+    const allowance = allowanceOf(c);
     const subscribe = (consumer: Annotated) => {
-      const whole = { ...consumer, overAt, pace };
+      const whole = { ...consumer, overAt, allowance };
       if (!hasNotes) return subscriptions.open(chamberId, after, whole);
       const notes = new PhaseNotes(forum, { chamberId, after, head: lastEventId, send: consumer.note });
       return subscriptions.open(chamberId, after, withNotes(whole, notes));
@@ -107,8 +107,8 @@ export function streamRoutes(
       return lines(c, readAllPages(log, { after: cursor ?? 0, limit, lane: laneOf(limit) }));
     }
     const after = cursor ?? (await log.lastPlace());
-    const pace = paceOf(c);
-    const subscribe = (consumer: Consumer) => subscriptions.open(ALL_CHAMBERS, after, { ...consumer, pace });
+    const allowance = allowanceOf(c);
+    const subscribe = (consumer: Consumer) => subscriptions.open(ALL_CHAMBERS, after, { ...consumer, allowance });
     return serve(c, { subscribe, after: undefined });
   });
   return subscriptions;
@@ -157,13 +157,20 @@ export function streamRoutes(
     };
   }
 
-  function paceOf(c: Context): () => Promise<void> {
+  function allowanceOf(c: Context): Allowance {
     const payer = currentPayer();
     const isSolvent = solvencyOf(c);
-    return async () => {
-      await isSolvent();
-      await log.turns.take('bulk');
-      workFor(payer);
+    const network = networkOf(bindingsOf(c).incoming);
+    return {
+      isSpent: () => {
+        workFor(payer);
+        return workWait(network) > 0;
+      },
+      renewed: async () => {
+        await isSolvent();
+        await log.turns.take('bulk');
+        workFor(payer);
+      },
     };
   }
 }

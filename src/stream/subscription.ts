@@ -23,8 +23,15 @@ export interface Consumer {
   readonly atHead?: ((cursor: number) => Promise<void>) | undefined;
   /** Asked at the head: the event with which the stream is over, if it is. */
   readonly overAt?: (() => Promise<number | undefined>) | undefined;
-  /** Asked after each full page: resolves when the next may be read. */
-  readonly pace?: (() => Promise<void>) | undefined;
+  readonly allowance?: Allowance | undefined;
+}
+
+/** What the consumer's address may take of the main thread. A consumer that took more is only behind for a while. */
+export interface Allowance {
+  /** Asked before live lines are handed out. From here on the main thread works for the address. */
+  readonly isSpent: () => boolean;
+  /** Resolves when more may be handed out; asked after each full page too. */
+  readonly renewed: () => Promise<void>;
 }
 
 /** A consumer whose connection also carries notes, which are no lines. */
@@ -97,6 +104,11 @@ class Subscription {
   /** The log has grown: a page that was read already is handed out at once, without being suspended. */
   wake(): void {
     if (!this.isWaiting) return;
+    const { allowance } = this.#consumer;
+    if (allowance?.isSpent()) {
+      void this.#readOn(allowance.renewed());
+      return;
+    }
     const { version, reads } = this.#topic;
     const page = reads.get(this.cursor)?.page;
     const room = page && this.#accept(version, page);
@@ -144,7 +156,7 @@ class Subscription {
       const room = page.count === 0 ? undefined : this.#consumer.take(page);
       // A fast consumer must not keep the process busy.
       if (isFull(page) || page.count === 0)
-        return Promise.resolve(room).then(this.#consumer.pace ?? this.#topic.nextTurn);
+        return Promise.resolve(room).then(this.#consumer.allowance?.renewed ?? this.#topic.nextTurn);
       // Only another read shows the end of all chambers' lines, or that the consumer is at the head.
       const { overAt, atHead } = this.#consumer;
       return 'last' in page || overAt || atHead ? Promise.resolve(room) : room;

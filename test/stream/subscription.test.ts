@@ -154,3 +154,32 @@ it('reads again for a consumer that comes after a failed read', async () => {
   expect(await first(subscriptions, 1)).toBe(1);
   subscriptions.stop();
 });
+
+it('hands out nothing while the allowance is spent, then every line once, and does not hold up other consumers', async () => {
+  const log = new GrowingLog(10);
+  const subscriptions = new Subscriptions(log);
+  const other = record(subscriptions, 1);
+  const pages: number[] = [];
+  let isSpent = false;
+  let renew = () => {};
+  const renewed = () => new Promise<void>((resolve) => (renew = resolve));
+  const allowance = { isSpent: () => isSpent, renewed };
+  subscriptions.open(1, 1, { take: ({ count }) => void pages.push(count), end: () => {}, allowance });
+  await nextTick();
+  log.grow();
+  await nextTick();
+  expect(pages).toEqual([1]);
+  isSpent = true;
+  for (let event = 0; event < 3; event++) {
+    log.grow();
+    await nextTick();
+  }
+  expect(pages).toEqual([1]);
+  expect(other).toEqual([2, 3, 4, 5]);
+  isSpent = false;
+  renew();
+  await nextTick();
+  log.grow();
+  await nextTick();
+  expect(pages).toEqual([1, 3, 1]);
+});
