@@ -1,6 +1,7 @@
 // `chambers mirror`: keeps a verified copy of all that a service publishes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Mirror, MirrorStep } from '../mirror/mirror.ts';
+import { visibleLine } from '../vocabulary/visible.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { interruptible } from './environment.ts';
 import { CommandError, EXIT, print, printMembers, printNotice } from './output.ts';
@@ -39,7 +40,7 @@ async function mirror({ args: [url = '', folder = ''], options: { key, once }, i
       if (signal.aborted) return EXIT.ok;
       if (!(error instanceof Inconsistent)) throw error;
       const { message: problem, folder: evidence } = error;
-      print(isJson, { inconsistent: problem, folder: evidence }, [`INCONSISTENT: ${problem}`]);
+      print(isJson, { inconsistent: problem, folder: evidence }, [visibleLine(`INCONSISTENT: ${problem}`)]);
       return EXIT.verification;
     } finally {
       await opened.close();

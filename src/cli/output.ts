@@ -61,7 +61,7 @@ export function printError(isJson: boolean, error: unknown): number {
 
 /** A notice on standard error, so that standard output holds only what was asked for. */
 export function printNotice(isJson: boolean, notice: string): void {
-  console.error(isJson ? visibleJson({ notice }) : notice);
+  console.error(isJson ? visibleJson({ notice }) : visibleLine(notice));
 }
 
 export function print(isJson: boolean, value: unknown, forPeople: readonly string[]): void {

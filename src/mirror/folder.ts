@@ -3,7 +3,16 @@
 // finished, and is written again.
 import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ENTRIES, formatEntries, hashesAt, parseEntries, TILE_WIDTH, type Tile, tilePath } from '../tlog/tile.ts';
+import {
+  ENTRIES,
+  formatEntries,
+  hashesAt,
+  parseEntries,
+  TILE_WIDTH,
+  type Tile,
+  tileAt,
+  tilePath,
+} from '../tlog/tile.ts';
 import { edgeRefs, type ReadTiles, type StoredTile } from '../tlog/tiled-tree.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import { parseJson } from '../vocabulary/json.ts';
@@ -59,11 +68,10 @@ export class MirrorFolder {
 
   readonly readTiles: ReadTiles = (refs) =>
     Promise.all(
-      refs.map(async ({ level, index }) => {
-        const width = Math.min(TILE_WIDTH, hashesAt(level, this.#state?.size ?? 0) - index * TILE_WIDTH);
-        if (width <= 0) return undefined;
-        const bytes = await readFile(this.#tileFile({ level, index, width })).catch(() => undefined);
-        return level === ENTRIES && bytes !== undefined ? parseEntries(bytes) : bytes;
+      refs.map(async (ref) => {
+        const tile = tileAt(ref, this.#state?.size ?? 0);
+        const bytes = tile && (await readFile(this.#tileFile(tile)).catch(() => undefined));
+        return ref.level === ENTRIES && bytes !== undefined ? parseEntries(bytes) : bytes;
       }),
     );
 

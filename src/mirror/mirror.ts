@@ -1,15 +1,18 @@
 // Follows a log and keeps all of it. Each step ends with a checkpoint under which every leaf, tile and line in the folder was verified, or
 // with what the service said that can't be true together: then the mirror keeps it as files, and stops.
 import { leafHash } from '../crypto/merkle.ts';
+import { READ_LIMITS } from '../reading/limits.ts';
 import { formatNote, type NoteKey, parseVerifierKey } from '../tlog/note.ts';
 import { openCheckpoint, type SignedCheckpoint } from '../tlog/proof.ts';
-import { ENTRIES, TILE_WIDTH, tilePath, tilesBetween } from '../tlog/tile.ts';
+import { ENTRIES, TILE_WIDTH, tileAt, tilePath, tilesBetween } from '../tlog/tile.ts';
 import { openGrowingTree, type ReadTiles, rootOfTiles } from '../tlog/tiled-tree.ts';
 import { EMPTY_ROOT, HASH_BYTES } from '../tlog/tree.ts';
 import { MirrorFolder, type MirrorState } from './folder.ts';
-import { type Leaf, NotServed, PublishedLog } from './published-log.ts';
+import { type Leaf, NotServed, PublishedLog, TooLong } from './published-log.ts';
 
 const LEAVES_AT_ONCE = 1_000;
+/** Of their lines: as much as the longest one that is read. */
+const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax;
 
 /** The service has said two things that no honest log says. `folder` has them, for anybody to verify. */
 export class Inconsistent extends Error {
@@ -124,9 +127,20 @@ export class Mirror {
     return { size: served.size, added: served.size - state.size, unpublished };
   }
 
-  /** Returns how many of the lines are not published. */
+  /** Returns how many of the lines are not published. Those that are too long to be held together are added in halves. */
   async #addLines(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<number> {
     if (entries.length === 0) return 0;
+    try {
+      return await this.#addLinesAtOnce(prefix, after, entries);
+    } catch (error) {
+      if (!(error instanceof TooLong) || entries.length === 1) throw error;
+      const half = Math.ceil(entries.length / 2);
+      const unpublished = await this.#addLines(prefix, after, entries.slice(0, half));
+      return unpublished + (await this.#addLines(prefix, after + half, entries.slice(half)));
+    }
+  }
+
+  async #addLinesAtOnce(prefix: string, after: number, entries: readonly Uint8Array[]): Promise<number> {
     const leaves = await this.#log.leaves(prefix, after, entries.length);
     const lines = await this.#readLines(leaves);
     for (const [i, line] of lines.entries()) {
@@ -155,9 +169,12 @@ export class Mirror {
       else before.push(leaf);
     }
     const lines = new Map<number, Uint8Array>();
+    let bytesMax = HELD_BYTES_MAX;
     for (const run of streams.values()) {
       const [first, last] = [run[0] as Leaf, run.at(-1) as Leaf];
-      const read = await this.#log.events(first, first.eventId - 1, last.eventId - first.eventId + 1);
+      const count = last.eventId - first.eventId + 1;
+      const read = await this.#log.events(first, { after: first.eventId - 1, count, bytesMax });
+      bytesMax -= read.reduce((sum, { length }) => sum + length, 0);
       // What an account does not publish is its beginning.
       const missing = run.length - read.length;
       const isPublished = missing === 0 || (first.chamberId === null && first.eventId === 1 && missing > 0);
@@ -172,8 +189,8 @@ export class Mirror {
     const files = new Map<string, Uint8Array>();
     const readServed: ReadTiles = (refs) =>
       Promise.all(
-        refs.map(async ({ level, index }) => {
-          const [tile] = tilesBetween(level, 0, served.size).filter((each) => each.index === index);
+        refs.map(async (ref) => {
+          const tile = tileAt(ref, served.size);
           if (tile === undefined) return undefined;
           const bytes = await this.#log.tile(prefix, tile);
           files.set(tilePath(tile), bytes);

@@ -5,9 +5,13 @@ import { NOTE_BYTES_MAX } from '../tlog/note.ts';
 import { ENTRIES, parseEntries, type Tile, tilePath } from '../tlog/tile.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import { parseJson } from '../vocabulary/json.ts';
+import { LOG_ID } from '../vocabulary/values.ts';
 
 /** The service did not answer, or not as a service does: the same may succeed later. */
 export class NotServed extends Error {}
+
+/** The lines that were asked for are longer, together, than may be held. */
+export class TooLong extends NotServed {}
 
 /** What `GET /` says of the log. */
 export interface LogName {
@@ -25,6 +29,12 @@ export interface Leaf {
   readonly eventId: number;
 }
 
+interface LineRange {
+  readonly after: number;
+  readonly count: number;
+  readonly bytesMax: number;
+}
+
 const TILE_BYTES_MAX = 16_384;
 const OK = 200;
 
@@ -40,8 +50,12 @@ export class PublishedLog {
   async name(): Promise<LogName> {
     const { log } = (await this.#json('/')) as { readonly log?: Partial<LogName> };
     const { logId, origin, prefix, checkpointKey } = log ?? {};
-    if ([logId, origin, prefix, checkpointKey].every((member) => typeof member === 'string')) return log as LogName;
-    throw new NotServed('the service names no log at GET /: it may be of an earlier release');
+    if (![logId, origin, prefix, checkpointKey].every((member) => typeof member === 'string'))
+      throw new NotServed('the service names no log at GET /: it may be of an earlier release');
+    // It becomes a part of URLs.
+    if (!LOG_ID.test(`${logId}`) || prefix !== `/log/${logId}`)
+      throw new NotServed('the log that the service names at GET / is not under /log/<logId>');
+    return log as LogName;
   }
 
   checkpoint(prefix: string): Promise<string> {
@@ -60,29 +74,28 @@ export class PublishedLog {
   /** The leaves from index `after` on. */
   async leaves(prefix: string, after: number, count: number): Promise<readonly Leaf[]> {
     const path = `${prefix}/index?after=${after}&limit=${count}`;
-    const lines = await this.#lines(path, count);
+    const lines = await this.#lines(path, count, READ_LIMITS.responseBytesMax);
     const leaves = lines.map((line) => toLeaf(Buffer.from(line).toString()));
     const isWhole = leaves.length === count && leaves.every((leaf, i) => leaf?.index === after + i);
     if (!isWhole) throw new NotServed(`GET ${path} returned other leaves than those that were asked for`);
     return leaves as readonly Leaf[];
   }
 
-  /** The lines of a stream after an event, without their line breaks. */
-  events(
-    { chamberId, did }: Pick<Leaf, 'chamberId' | 'did'>,
-    after: number,
-    count: number,
-  ): Promise<readonly Uint8Array[]> {
+  /** The lines of a stream after an event, without their line breaks. Throws TooLong. */
+  events({ chamberId, did }: Pick<Leaf, 'chamberId' | 'did'>, { after, count, bytesMax }: LineRange) {
     const owner = chamberId === null ? `/agents/${did}` : `/chambers/${chamberId}`;
-    return this.#lines(`${owner}/events?after=${after}&limit=${count}`, count);
+    return this.#lines(`${owner}/events?after=${after}&limit=${count}`, count, bytesMax);
   }
 
-  async #lines(path: string, countMax: number): Promise<readonly Uint8Array[]> {
+  async #lines(path: string, countMax: number, bytesMax: number): Promise<readonly Uint8Array[]> {
     return await this.#read(path, async (response) => {
       const lines: Uint8Array[] = [];
+      let held = 0;
       for await (const { bytes, isEnded } of response.lines(READ_LIMITS)) {
         if (!isEnded || lines.length === countMax)
           throw new NotServed(`GET ${path} returned more or less than whole lines`);
+        held += bytes.length;
+        if (held > bytesMax) throw new TooLong(`GET ${path} returned more than ${bytesMax} bytes`);
         // The chunk that it is a part of is reused.
         lines.push(Uint8Array.from(bytes));
       }

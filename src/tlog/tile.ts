@@ -53,15 +53,24 @@ export function levelsOf(size: number): number {
   return levels;
 }
 
-/** The tiles of one level that a tree of `to` leaves has and one of `from` leaves has not, or not in this width. */
-export function tilesBetween(level: Tile['level'], from: number, to: number): readonly Tile[] {
-  const [before, after] = [hashesAt(level, from), hashesAt(level, to)];
-  const tiles: Tile[] = [];
-  if (after === before) return tiles;
-  for (let index = Math.floor(before / TILE_WIDTH); index * TILE_WIDTH < after; index++) {
-    tiles.push({ level, index, width: Math.min(TILE_WIDTH, after - index * TILE_WIDTH) });
+/** The tile in a tree of `size` leaves, as wide as it is there; undefined for one that the tree does not have. */
+export function tileAt({ level, index }: Pick<Tile, 'level' | 'index'>, size: number): Tile | undefined {
+  const width = Math.min(TILE_WIDTH, hashesAt(level, size) - index * TILE_WIDTH);
+  return width > 0 ? { level, index, width } : undefined;
+}
+
+/**
+ * The tiles of one level that a tree of `to` leaves has and one of `from` leaves has not, or not in this width. One after another: a size
+ * that a service claims may be that of more tiles than memory holds.
+ */
+export function* tilesBetween(level: Tile['level'], from: number, to: number): Generator<Tile, void> {
+  const before = hashesAt(level, from);
+  if (hashesAt(level, to) === before) return;
+  for (let index = Math.floor(before / TILE_WIDTH); ; index++) {
+    const tile = tileAt({ level, index }, to);
+    if (tile === undefined) return;
+    yield tile;
   }
-  return tiles;
 }
 
 /** Entries of 32 bytes each, joined, as a bundle: each after its length in two bytes. */

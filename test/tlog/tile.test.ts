@@ -8,6 +8,7 @@ import {
   parseTilePath,
   TILE_WIDTH,
   type Tile,
+  tileAt,
   tilePath,
   tilesBetween,
 } from '../../src/tlog/tile.ts';
@@ -61,7 +62,7 @@ describe('the path of a tile', () => {
 
 describe('the tiles of a tree', () => {
   it('of 70,000 leaves are those of the specification', () => {
-    const tiles = [0, 1, 2].map((level) => tilesBetween(level, 0, 70_000));
+    const tiles = [0, 1, 2].map((level) => [...tilesBetween(level, 0, 70_000)]);
     const partial = tiles.map((level) => level.filter(({ width }) => width < TILE_WIDTH).map(({ width }) => width));
     expect(tiles.map(({ length }) => length)).toEqual([274, 2, 1]);
     expect(partial).toEqual([[112], [17], [1]]);
@@ -69,17 +70,25 @@ describe('the tiles of a tree', () => {
   });
 
   it('of 256 leaves are a full one, and one of a single hash', () => {
-    expect(tilesBetween(0, 0, 256)).toEqual([{ level: 0, index: 0, width: 256 }]);
-    expect(tilesBetween(1, 0, 256)).toEqual([{ level: 1, index: 0, width: 1 }]);
-    expect(tilesBetween(2, 0, 256)).toEqual([]);
+    expect([...tilesBetween(0, 0, 256)]).toEqual([{ level: 0, index: 0, width: 256 }]);
+    expect([...tilesBetween(1, 0, 256)]).toEqual([{ level: 1, index: 0, width: 1 }]);
+    expect([...tilesBetween(2, 0, 256)]).toEqual([]);
   });
 
   it('that are new since a smaller tree begin with its partial one', () => {
-    expect(tilesBetween(ENTRIES, 300, 513)).toEqual([
+    expect([...tilesBetween(ENTRIES, 300, 513)]).toEqual([
       { level: ENTRIES, index: 1, width: 256 },
       { level: ENTRIES, index: 2, width: 1 },
     ]);
-    expect(tilesBetween(1, 300, 400)).toEqual([]);
+    expect([...tilesBetween(1, 300, 400)]).toEqual([]);
+  });
+
+  it('are named without making those before them, however many there are', () => {
+    const size = Number.MAX_SAFE_INTEGER;
+    expect(tilesBetween(0, 0, size).next().value).toEqual({ level: 0, index: 0, width: 256 });
+    const index = Math.floor(size / 256);
+    expect(tileAt({ level: 0, index }, size)).toEqual({ level: 0, index, width: 255 });
+    expect(tileAt({ level: 0, index: index + 1 }, size)).toBeUndefined();
   });
 
   it('are counted exactly for large trees', () => {

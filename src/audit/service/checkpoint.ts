@@ -6,7 +6,7 @@ import { parseCheckpoint } from '../../tlog/checkpoint.ts';
 import { formatNote, isNoteSignature, type NoteKey, parseNote, parseVerifierKey } from '../../tlog/note.ts';
 import type { Policy } from '../../tlog/policy.ts';
 import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
-import { tilePath, tilesBetween } from '../../tlog/tile.ts';
+import { tileAt, tilePath } from '../../tlog/tile.ts';
 import { type ReadTiles, rootOfTiles } from '../../tlog/tiled-tree.ts';
 import { fromHex } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
@@ -119,8 +119,8 @@ export class CheckpointAudit {
     const tiles = new Map<string, string>();
     const readTiles: ReadTiles = (refs) =>
       Promise.all(
-        refs.map(async ({ level, index }) => {
-          const tile = tilesBetween(level, 0, served.size).find((each) => each.index === index);
+        refs.map(async (ref) => {
+          const tile = tileAt(ref, served.size);
           if (tile === undefined) return undefined;
           const bytes = await this.#service.readBytes(`${prefix}/${tilePath(tile)}`);
           tiles.set(tilePath(tile), Buffer.from(bytes).toString('base64'));
