@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   keys: ['vocabulary', 'crypto'],
   config: ['vocabulary', 'connections', 'log'],
   diagnostics: ['vocabulary', 'config', 'process'],
-  forum: [...PURE, 'log'],
+  forum: [...PURE, 'log', 'process'],
   // Elements and who gets a page, for all rooms that make pages.
   html: ['vocabulary'],
   // The edges never import each other; the documents describe the routes of http.

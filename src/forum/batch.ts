@@ -2,6 +2,7 @@
 import type { AppendBatch, AppendResult, LogEntry, Registration } from '../log/log.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { SeenEvent } from '../moves/seen.ts';
+import type { Payer } from '../process/main-thread.ts';
 import type { ForumEvent } from '../vocabulary/events.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import type { ChainReading } from './chain-readings.ts';
@@ -31,6 +32,8 @@ export interface PendingCommand {
   isHeld: boolean;
   /** For a creation: its creator's open chambers, once they were counted. */
   openChambers: OpenChambers | undefined;
+  /** Whom its work counts for; undefined for the service's own. */
+  readonly payer: Payer | undefined;
   /** The event of its chamber that its agent had seen. */
   readonly seen: SeenEvent | undefined;
   /** The leaf that the log has for that event, null for none; undefined before it was read. */

@@ -32,6 +32,7 @@ import type { Store } from '../log/store.ts';
 import type { StreamId } from '../log/stream-id.ts';
 import type { ChainReader } from '../moves/chain-question.ts';
 import { seenIn } from '../moves/seen.ts';
+import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
 import { type Millis, toHex } from '../vocabulary/values.ts';
@@ -49,6 +50,12 @@ export const BATCH_COMMANDS_MAX = 128;
 
 /** Moved streams under one command before it is rejected with FORUM_ERR_UNAVAILABLE. */
 const CONFLICTS_MAX = 50;
+
+/**
+ * What a question to the chain counts for its caller, as if it had taken so much of the main thread: the calls that answer it cost more than
+ * time, and anybody can sign with a new key, or send a wrong signature in the name of a wallet that is a contract.
+ */
+const CHAIN_QUESTION_MILLIS: Millis = 50;
 
 export interface BatchReport {
   readonly commands: number;
@@ -136,6 +143,7 @@ export class Pipeline {
         response: promise,
         resolve,
         reject,
+        payer: currentPayer(),
         seen,
         seenLeaf: undefined,
         ...state,
@@ -212,13 +220,15 @@ export class Pipeline {
 
   /** A retry gets its first response before the chain is asked. */
   async #readChain(pending: PendingCommand, { question }: NeedsChain): Promise<void> {
-    const { signature } = pending;
+    const { signature, payer } = pending;
     this.#preparing++;
     try {
       const found = signature === null ? undefined : await this.#store.log.find([signature]);
       const line = found?.get(signature ?? '');
       if (line !== undefined) return this.#respondFromLog(pending, line);
+      payer?.charge(CHAIN_QUESTION_MILLIS);
       pending.reading = await this.#chain.read(question);
+      workFor(payer);
       this.#decide(pending);
     } catch (error) {
       pending.reject(error);
@@ -313,8 +323,11 @@ export class Pipeline {
 
   #respondFromLog(pending: PendingCommand, line: string | StreamDamaged): void {
     this.#decisions.giveBack(pending);
+    // A line may be long, and anybody can send its request again.
+    workFor(pending.payer);
     if (line instanceof StreamDamaged) pending.reject(line);
     else pending.resolve(fromLine(line));
+    workFor(undefined);
   }
 
   /** A command that acted on what has passed, or has met too many other writers, is rejected instead. */

@@ -7,6 +7,7 @@ import { register, registeredDid, unsignedBody } from '../moves/register.ts';
 import { isContractWallet, isRetiredBy, retireByWallet } from '../moves/retire.ts';
 import * as sample from '../moves/samples.ts';
 import { NO_CONTRACT } from '../moves/wallet-proof.ts';
+import { forSamePayer } from '../process/main-thread.ts';
 import type { AccountEvent, RequestEvidence } from '../vocabulary/events.ts';
 import { address, count, did, id, personality, timestamp } from '../vocabulary/schemas.ts';
 import type { Millis } from '../vocabulary/values.ts';
@@ -25,7 +26,8 @@ const registerRoute: Route = {
     const caller = signer ?? { did, request: null, signature: null, times: null };
     if (signer === undefined && (await forum.account(did)) === undefined) requireRegistration(c.env.incoming);
     const arrivedAt = forum.now();
-    const event = await forum.submit({ operation: 'register', body, caller, services: origins(c, publicUrls) });
+    const command = { operation: 'register', body, caller, services: origins(c, publicUrls) } as const;
+    const event = await forSamePayer(forum.submit(command));
     if (event !== null) {
       const value = register.answer(event as Parameters<typeof register.answer>[0]);
       const received = isOwn(event, signer?.received, arrivedAt) ? (signer?.received ?? null) : null;

@@ -1,5 +1,4 @@
 // GET /chambers/:id/outcome (extension): what a chamber came to, in the bytes that everybody can make from its lines.
-import { hash as hashOf } from 'node:crypto';
 import * as v from 'valibot';
 import { type OutcomeView, outcomeOf, outcomeText } from '../../projections/outcome.ts';
 import * as sample from '../moves/samples.ts';
@@ -93,7 +92,7 @@ export const outcomeRoutes: readonly Route[] = [
     handle: async ({ forum, bodies }, c) => {
       const { state } = await forum.findChamber(c.req.param('id'));
       const { chamberId, settlement } = state;
-      const body = await bodies.body(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
+      const { body, etag } = await bodies.tagged(['outcome', chamberId, settlement.lastResultEventId ?? 0], () => {
         const outcome = outcomeOf(state, forum.now());
         if ('view' in outcome) return outcomeText(outcome.view);
         throw new ForumError('FORUM_ERR_CONFLICT', `chamber ${chamberId} waits for ${outcome.waitsFor}`);
@@ -101,7 +100,7 @@ export const outcomeRoutes: readonly Route[] = [
       const headers = {
         'Log-Id': forum.store.log.logId,
         'Cache-Control': IMMUTABLE,
-        ETag: `W/"${hashOf('sha256', body, 'base64url')}"`,
+        ETag: etag,
       };
       return new Response(body, { headers: { ...JSON_HEADERS, ...headers } });
     },

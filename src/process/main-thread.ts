@@ -56,3 +56,13 @@ function endTurn(): void {
 export function currentPayer(): Payer | undefined {
   return payer;
 }
+
+/** Waits, and then works again for the one that it works for now. */
+export async function forSamePayer<Result>(waited: Promise<Result>): Promise<Result> {
+  const before = payer;
+  try {
+    return await waited;
+  } finally {
+    workFor(before);
+  }
+}

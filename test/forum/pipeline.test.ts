@@ -3,6 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
+import { workFor } from '../../src/process/main-thread.ts';
 import { ForumError } from '../../src/vocabulary/errors.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
@@ -10,7 +11,7 @@ import { TestClock } from '../kit/clock.ts';
 import { actBefore, countTokens, Gate, withMembers } from '../kit/members.ts';
 import { Random } from '../kit/random.ts';
 import type { Signer } from '../kit/signer.ts';
-import { registrationOf, TestService, type TestServiceOptions } from '../kit/test-service.ts';
+import { PUBLIC_URL, registrationOf, TestService, type TestServiceOptions } from '../kit/test-service.ts';
 import { verifyChamber } from '../kit/verify-chamber.ts';
 import { newSignatureKey } from '../log/entries.ts';
 
@@ -427,5 +428,38 @@ describe('the pipeline', () => {
     appended.open();
     await inFlight;
     expect([idOf(first), await second, idOf(await join)]).toEqual([1, 'FORUM_ERR_CONFLICT', 2]);
+  });
+
+  it('counts the line of a retry for its caller, and each question to the chain', async () => {
+    const { service, ann, submit } = await inDebate();
+    const charges: number[] = [];
+    const paying = async <Result>(act: () => Promise<Result>) => {
+      charges.length = 0;
+      workFor({ charge: (millis) => void charges.push(millis) });
+      const result = await outcome(act());
+      workFor(undefined);
+      return result;
+    };
+    const signature = newSignatureKey();
+    const first = await submit(service, 'debate', ann, signature);
+    // To take it in, and to read the line that was found.
+    expect(await paying(() => submit(service, 'debate', ann, signature))).toEqual(first);
+    expect(charges).toHaveLength(2);
+
+    let questions = 0;
+    service.forum.useChain({
+      answer: async () => {
+        questions++;
+        return null;
+      },
+    });
+    const issuedAt = new Date(service.clock.read()).toISOString();
+    const { operatorEmail: _, ...content } = registrationOf(ann);
+    const json = { ...content, walletSignature: '0x00', issuedAt };
+    const caller = { did: ann.did, request: null, signature: newSignatureKey(), times: null };
+    const services = [PUBLIC_URL];
+    const register = () => service.forum.submit({ operation: 'register', body: { json }, caller, services });
+    expect(await paying(register)).toBe('FORUM_ERR_VALIDATION');
+    expect([questions, charges.filter((millis) => millis === 50)]).toEqual([1, [50]]);
   });
 });

@@ -2,11 +2,12 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { Turns } from '../../src/http/read-gate.ts';
-import { currentPayer, workFor } from '../../src/process/main-thread.ts';
+import { currentPayer, forSamePayer, workFor } from '../../src/process/main-thread.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
 import { debating, type Running, run } from '../kit/service.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
+import { TestService } from '../kit/test-service.ts';
 import { get } from '../kit/wire.ts';
 
 const EVENTS = 200;
@@ -68,6 +69,20 @@ describe('the time of the main thread', () => {
     await sleep(20);
     workFor(undefined);
     expect(charged).toEqual(atItsEnd);
+  });
+
+  it('counts for it again after a wait for another, and after a read of the store', async () => {
+    const { store } = new TestService();
+    const payer = { charge: () => {} };
+    for (const wait of [
+      () => forSamePayer(sleep(1)),
+      () => store.log.lastEventId('x'),
+      () => store.tree.checkpoint(),
+    ]) {
+      workFor(payer);
+      await wait();
+      expect(currentPayer()).toBe(payer);
+    }
   });
 });
 

@@ -2,6 +2,7 @@
 // takes writes then, so that the process outlives a restart of PostgreSQL and a standby's promotion.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { forSamePayer } from '../../process/main-thread.ts';
 import { ForumError } from '../../vocabulary/errors.ts';
 import { hostUrls } from './database-url.ts';
 
@@ -75,7 +76,7 @@ export class Connections {
   }
 
   readonly query: Query = async (name, text, values) => {
-    const { rows } = await this.run((client) => client.query({ name, text, values: [...values] }));
+    const { rows } = await forSamePayer(this.run((client) => client.query({ name, text, values: [...values] })));
     return rows;
   };
 
