@@ -9,12 +9,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';
+import { readPages } from '../../src/log/pages.ts';
 import { findLine } from '../../src/process/child-output.ts';
 import { fromLine } from '../../src/vocabulary/events.ts';
+import { startPostgres } from '../kit/postgres-server.ts';
+import { killTree } from '../kit/process-tree.ts';
 import { ATTACKS } from './load/attacks.ts';
 import type { Answered, HonestReport } from './load/honest.ts';
-import { FULL_CHAMBERS, PUBLIC_URL, writeScene } from './load/scene.ts';
+import { chamberOf, FULL_CHAMBERS, HONEST_AGENTS, openStore, PUBLIC_URL, writeScene } from './load/scene.ts';
 
 const HEAP_MEGABYTES = 512;
 const ANSWER_MILLIS_MAX = 1_000;
@@ -44,18 +46,26 @@ const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '20' },
     only: { type: 'string' },
+    store: { type: 'string', default: 'sqlite' },
     alone: { type: 'boolean', default: false },
   },
 });
 const duration = Number(values.minutes) * 60_000;
 const kinds = values.only === undefined ? ATTACKS : values.only.split(',').filter((kind) => kind !== '');
 
+if (!['sqlite', 'postgres'].includes(values.store)) throw new Error('--store is sqlite or postgres');
+
+// Else the service, its callers and PostgreSQL would outlive the script.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => killTree(process.pid));
+
 const folder = mkdtempSync(join(tmpdir(), 'chambers-load-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-const path = join(folder, 'chambers.db');
-print(`writing ${FULL_CHAMBERS} full chambers`);
-await writeScene(path);
+const postgres = values.store === 'postgres' ? await startPostgres() : undefined;
+const store = postgres === undefined ? { DATABASE_PATH: join(folder, 'chambers.db') } : { DATABASE_URL: postgres.url };
+print(`writing ${FULL_CHAMBERS} full chambers (${values.store})`);
+await writeScene(store);
 const problems = values.alone ? await playAlone() : await play();
+await postgres?.stop();
 for (const problem of problems) print(`FAILED: ${problem}`);
 process.exit(problems.length === 0 ? 0 : 1);
 
@@ -88,7 +98,7 @@ async function play(): Promise<readonly string[]> {
     ...(exit === '0' ? [] : [`the service ended with ${exit}`]),
     ...growthProblems(resident),
     ...answerProblems(report, load),
-    ...logProblems(report.answered),
+    ...(await logProblems(report.answered)),
   ];
 }
 
@@ -169,7 +179,7 @@ async function startService(): Promise<{ service: ChildProcess; url: string; end
   const { PATH } = process.env;
   const keys = join(folder, 'service-keys.json');
   const production = { NODE_ENV: 'production', PUBLIC_URL, CHAIN: 'none', LOG_LEVEL: 'error', SERVICE_KEY_FILE: keys };
-  const env = { PATH, PORT: '0', DATABASE_PATH: path, ...production };
+  const env = { PATH, PORT: '0', ...store, ...production };
   if (!existsSync(keys)) {
     const cli = fileURLToPath(new URL('../../dist/src/cli.js', import.meta.url));
     execFileSync(process.execPath, [cli, 'admin', 'new-keys'], { env });
@@ -221,15 +231,20 @@ function answerProblems({ millis, errors }: HonestReport, load = ''): readonly s
 }
 
 /** Each move that was answered is in the log once, as the event of the answer. */
-function logProblems(answered: readonly Answered[]): readonly string[] {
+async function logProblems(answered: readonly Answered[]): Promise<readonly string[]> {
   const found = new Map<string, number[]>();
-  const db = openReader(path);
-  for (const { chamber_id: chamberId, line } of chamberEvents(db)) {
-    if ((chamberId ?? 0) <= FULL_CHAMBERS) continue;
-    const { eventId, request } = fromLine(line.toString());
-    if (request !== null) found.set(request.signature, [...(found.get(request.signature) ?? []), eventId]);
+  const { log, close } = await openStore(store);
+  for (let index = 0; index < HONEST_AGENTS; index++) {
+    const stream = chamberOf(index);
+    const until = await log.lastEventId(stream);
+    for await (const { ndjson } of readPages(log, { stream, after: 0, until, lane: 'bulk' })) {
+      for (const line of ndjson.toString().trimEnd().split('\n')) {
+        const { eventId, request } = fromLine(line);
+        if (request !== null) found.set(request.signature, [...(found.get(request.signature) ?? []), eventId]);
+      }
+    }
   }
-  db.close();
+  await close();
   const wrong = answered.filter(({ signature, eventId }) => found.get(signature)?.join() !== String(eventId));
   print(`honest moves in the log: ${found.size}, answered and not there once: ${wrong.length}`);
   return wrong.length === 0 ? [] : [`${wrong.length} answered moves are not in the log once`];

@@ -2,7 +2,7 @@
 import { EMPTY_TREE, rootOf } from '../../src/crypto/merkle.ts';
 import { type Author, type Chamber, stageAccountEvent, stageChamberEvent } from '../../src/forum/staging.ts';
 import type { EventLog, LogEntry } from '../../src/log/log.ts';
-import type { MoveFact, ServiceFact } from '../../src/vocabulary/events.ts';
+import type { MoveFact, ServiceFact, WalletProof } from '../../src/vocabulary/events.ts';
 import { REFINEMENT_DEPTH_MAX } from '../../src/vocabulary/schemas.ts';
 import {
   DEADLINES,
@@ -20,6 +20,9 @@ export const MEMBERS = 256;
 export const CJK = '議';
 export const LONGEST_TEXT = CJK.repeat(8_192);
 
+/** Of every account. */
+export const ACCOUNT_WALLET = `0x${'ab'.repeat(20)}`;
+
 const HOUR_MS = 3_600_000;
 const TX_HASH = `0x${'22'.repeat(32)}` as const;
 const WORDS = Array.from({ length: 50 }, (_, index) => CJK.repeat(100) + index);
@@ -34,11 +37,19 @@ export interface FullChamber {
   readonly events: number;
 }
 
+interface WrittenAccount {
+  readonly did: string;
+  readonly pubkeyHex: string;
+  readonly walletProof?: WalletProof;
+}
+
 interface Filling {
   /** The description of each idea. */
   readonly text: string;
   /** The number of ideas over which every member spreads its whole allocation evenly. */
   readonly backed: number;
+  /** Whether its root is on the chain. */
+  readonly isCommitted?: boolean;
   /** How many ideas have tokens, from the first on. */
   readonly deployed?: number;
   readonly comments?: { readonly count: number; readonly comment: string; readonly refinement: JsonObject | null };
@@ -64,7 +75,10 @@ export class FullLogWriter {
   }
 
   /** Every member has proposed an idea, committed to an allocation and revealed it. */
-  async writeChamber(chamberId: number, { text, backed, deployed = 0, comments }: Filling): Promise<FullChamber> {
+  async writeChamber(
+    chamberId: number,
+    { text, backed, isCommitted = false, deployed = 0, comments }: Filling,
+  ): Promise<FullChamber> {
     const entries: LogEntry[] = [];
     let chamber: Chamber | undefined;
     const stage = (did: string | null, fact: MoveFact | ServiceFact) => {
@@ -97,6 +111,11 @@ export class FullLogWriter {
     }
     const root = toHex(rootOf((chamber as Chamber | undefined)?.tree ?? EMPTY_TREE));
     const moves = entries.length;
+    if (isCommitted) {
+      const committedAt = toTimestamp(this.#now + 6 * HOUR_MS);
+      const payload = { merkleRoot: root, eventCount: moves, txHash: TX_HASH, blockNumber: 1, committedAt };
+      stage(null, { type: 'chamber.committed', payload });
+    }
     const graduatedAt = toTimestamp(this.#now + 6 * HOUR_MS);
     for (let slot = 1; slot <= deployed; slot++) {
       const payload = { ideaId: `idea-${slot}`, tokenAddress: `0x${'cd'.repeat(20)}`, txHash: TX_HASH, graduatedAt };
@@ -116,14 +135,16 @@ export class FullLogWriter {
     await this.#log.append({ entries: [creation.entry, joining.entry] });
   }
 
-  async writeAccounts(agents: readonly { readonly did: string; readonly pubkeyHex: string }[]): Promise<void> {
-    const entries = agents.map(({ did, pubkeyHex }) => {
-      const walletAddress = `0x${'ab'.repeat(20)}`;
+  /** `walletProof` is made up: nobody checks it when a log is read. */
+  async writeAccounts(agents: readonly WrittenAccount[]): Promise<void> {
+    const entries = agents.map(({ did, pubkeyHex, walletProof }) => {
+      const walletAddress = ACCOUNT_WALLET;
       const payload = {
         agentId: `agent-${did}`,
         pubkeyHex: pubkeyHex as Hex,
         walletAddress,
         personality: FAT_PERSONALITY,
+        ...(walletProof && { walletProof }),
       };
       const author = { did, request: null, signature: null };
       return stageAccountEvent(undefined, { type: 'agent.registered', payload }, author, { now: this.#now }).entry;

@@ -3,13 +3,19 @@ import { randomBytes } from 'node:crypto';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { acceptReceipt } from '../../../src/crypto/receipt.ts';
+import { ENTRIES, TILE_WIDTH, tilePath } from '../../../src/tlog/tile.ts';
 import { PHASES } from '../../../src/vocabulary/values.ts';
+import { ACCOUNT_WALLET, CJK } from '../../kit/full-log.ts';
 import { Signer } from '../../kit/signer.ts';
-import { prepare, registrationOf } from '../../kit/wire.ts';
+import { prepare, registrationOf, send } from '../../kit/wire.ts';
 import { ATTACKS, type AttackKind } from './attacks.ts';
 import {
+  ATTACKERS_AGENT,
   chamberOf,
   DEEP_CHAMBER,
+  DEPLOYING_CHAMBER,
+  FIRST_SETTLED_CHAMBER,
   FULL_CHAMBERS,
   HONEST_AGENTS,
   honestAgent,
@@ -28,6 +34,18 @@ const REOPEN_MS = 5;
 const PIPELINING_CONNECTIONS = 400;
 const PIPELINED = 64;
 const CONSUMERS = 2_000;
+/** As many as one request may ask for. */
+const LEAVES = 10_000;
+const CHECKPOINT_POLL_MS = 200;
+/** Every full chamber has more. */
+const MOVES_MIN = 1_000;
+/** Receipts, and headers as long as they may be that ask for none. */
+const WISHES = [
+  acceptReceipt('n'),
+  `receipt=(${'"event" '.repeat(1_900)})`,
+  'a=(),'.repeat(3_000),
+  `a=${'('.repeat(15_000)}`,
+];
 /** Between two reads of a slow reader, of up to 64 KiB each. */
 const DRIP_MS = 1_000;
 
@@ -62,11 +80,26 @@ const RUN: Readonly<Record<AttackKind, () => Promise<void>>> = {
     renew(1_500, () => `GET /chambers/${anyFull()}/ideas HTTP/1.1\r\nHost: x\r\n\r\n`, { isPaused: true }),
   transcripts: () => flood(100, transcript),
   'model-reads': () => flood(100, modelRead),
-  documents: () => flood(100, () => ({ path: '/docs', headers: { 'if-none-match': any(['"x"', '*']) } })),
+  documents: () => flood(100, () => ({ path: any(DOCUMENTS), headers: { 'if-none-match': any(['"x"', '*']) } })),
   'blank-headers': () => flood(100, () => ({ path: '/docs', headers: { 'if-none-match': `x${' '.repeat(15_500)}x` } })),
   'pipelined-signatures': pipelinedSignatures,
+  outcomes: () => flood(100, outcome),
+  'log-tree': async () => {
+    const log = await readLog();
+    await flood(100, () => nodeOf(log));
+  },
+  'log-index': async () => {
+    const { prefix, size } = await readLog();
+    await flood(100, () => ({ path: `${prefix}/index?after=${below(size - LEAVES)}&limit=${LEAVES}` }));
+  },
+  retirements: () => flood(100, wrongRetirement),
+  receipts: async () => {
+    const move = await acceptedMove();
+    await flood(100, () => ({ ...move, headers: { ...move.headers, 'accept-signature': any(WISHES) } }));
+  },
 };
 
+const DOCUMENTS = ['/docs', '/SKILL.md', '/.well-known/http-message-signatures-directory'];
 const BROWSER = { accept: 'text/html' };
 const ASKS_FOR_PAGE = 'Accept: text/html';
 
@@ -160,6 +193,73 @@ function streamHeadOf(target: string): string {
   const key = randomBytes(16).toString('base64');
   const webSocket = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`;
   return common + any(['Accept: text/event-stream\r\n\r\n', webSocket]);
+}
+
+function outcome(): Sent {
+  const headers = any([{}, { 'accept-encoding': 'gzip' }, { 'if-none-match': '"x"' }]);
+  return { path: `/chambers/${any([DEPLOYING_CHAMBER, settledChamber()])}/outcome`, headers };
+}
+
+function settledChamber(): number {
+  return FIRST_SETTLED_CHAMBER + below(FULL_CHAMBERS + 1 - FIRST_SETTLED_CHAMBER);
+}
+
+interface PublishedLog {
+  readonly prefix: string;
+  readonly size: number;
+}
+
+/** Once all of the scene is under its checkpoint. */
+async function readLog(): Promise<PublishedLog> {
+  const service = (await (await fetch(url)).json()) as { readonly log: { readonly prefix: string } };
+  const { prefix } = service.log;
+  for (;;) {
+    const note = await (await fetch(`${url}${prefix}/checkpoint`)).text();
+    const size = Number(note.split('\n')[1]);
+    if (size >= LEAVES) return { prefix, size };
+    await sleep(CHECKPOINT_POLL_MS);
+  }
+}
+
+/** A checkpoint, a tile or a proof of any event. */
+function nodeOf({ prefix, size }: PublishedLog): Sent {
+  const index = below(Math.floor(size / TILE_WIDTH));
+  const level = any([0, ENTRIES] as const);
+  return {
+    path: any([
+      `${prefix}/checkpoint`,
+      `${prefix}/${tilePath({ level, index, width: TILE_WIDTH })}`,
+      `${prefix}/${tilePath({ level, index, width: 1 + below(TILE_WIDTH) })}`,
+      `/chambers/${anyFull()}/events/${1 + below(MOVES_MIN)}/tlog-proof`,
+      `/agents/${honestAgent(below(HONEST_AGENTS)).did}/events/1/tlog-proof`,
+    ]),
+  };
+}
+
+/** By a wallet that was proven for the key, which may be a contract, but did not sign. */
+function wrongRetirement(): Sent {
+  const walletSignature = `0x${randomBytes(64).toString('hex')}1b`;
+  const body = { walletAddress: ACCOUNT_WALLET, walletSignature, issuedAt: new Date().toISOString() };
+  return {
+    method: 'POST',
+    path: `/agents/${honestAgent(below(HONEST_AGENTS)).did}/retire`,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  };
+}
+
+/** The longest move that there may be, which is public from then on: anybody may send it again. */
+async function acceptedMove(): Promise<Sent> {
+  const body = { comment: CJK.repeat(8_000), refinement: { text: CJK.repeat(12_000) } };
+  const path = `/chambers/${chamberOf(HONEST_AGENTS)}/debate`;
+  const move = prepare('POST', path, { by: ATTACKERS_AGENT, body, publicUrl: PUBLIC_URL });
+  const { status } = await send(url, move);
+  if (status !== 200) throw new Error(`the move was answered with ${status}`);
+  return move;
+}
+
+function below(count: number): number {
+  return Math.floor(Math.random() * count);
 }
 
 /** No two are the same, so that none is the answer to another. */

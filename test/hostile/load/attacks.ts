@@ -19,5 +19,10 @@ export const ATTACKS = [
   'documents',
   'blank-headers',
   'pipelined-signatures',
+  'outcomes',
+  'log-tree',
+  'log-index',
+  'retirements',
+  'receipts',
 ] as const;
 export type AttackKind = (typeof ATTACKS)[number];

@@ -1,6 +1,9 @@
 // What the load plays in: full chambers, and honest agents that debate in chambers of their own.
 import { createHash } from 'node:crypto';
+import { openPostgresStore } from '../../../src/log/postgres/store.ts';
 import { openSqliteStore } from '../../../src/log/sqlite/store.ts';
+import type { Store } from '../../../src/log/store.ts';
+import type { WalletProof } from '../../../src/vocabulary/events.ts';
 import { deepRefinement, FullLogWriter, LONGEST_TEXT } from '../../kit/full-log.ts';
 import { Signer } from '../../kit/signer.ts';
 
@@ -14,6 +17,9 @@ export const HONEST_AGENTS = 10;
 const COMMENTS_OF_LONG_CHAMBER = 8_500;
 const COMMENTS_OF_DEEP_CHAMBER = 100;
 
+/** An agent of an attacker, whose chamber follows those of the honest ones. */
+export const ATTACKERS_AGENT = new Signer(createHash('sha256').update('hostile agent').digest());
+
 /** The same in every process. */
 export function honestAgent(index: number): Signer {
   return new Signer(createHash('sha256').update(`honest agent ${index}`).digest());
@@ -24,22 +30,48 @@ export const LONG_CHAMBER = 1;
 /** Full, and its comments have refinements that are nested as deeply as may be. */
 export const DEEP_CHAMBER = 2;
 
+/** Its root is on the chain, and none of its graduates has a token yet. */
+export const DEPLOYING_CHAMBER = 3;
+const GRADUATES = 250;
+/** Of the full chambers, those from this one on have their tokens. */
+export const FIRST_SETTLED_CHAMBER = 11;
+
 /** Chambers 1 to FULL_CHAMBERS are full. */
 export function chamberOf(agentIndex: number): number {
   return FULL_CHAMBERS + 1 + agentIndex;
 }
 
-export async function writeScene(path: string): Promise<void> {
-  const store = openSqliteStore(path);
+/** Where the log is: settings of a service. */
+export type StoreSettings = { readonly DATABASE_PATH: string } | { readonly DATABASE_URL: string };
+
+export async function openStore(settings: StoreSettings): Promise<Store> {
+  if ('DATABASE_PATH' in settings) return openSqliteStore(settings.DATABASE_PATH);
+  return await openPostgresStore({ url: settings.DATABASE_URL, connectionsMax: 1 });
+}
+
+export async function writeScene(settings: StoreSettings): Promise<void> {
+  const store = await openStore(settings);
   const writer = new FullLogWriter(store.log);
   for (let id = 1; id <= FULL_CHAMBERS; id++) {
     const comments = commentsOf(id);
-    await writer.writeChamber(id, { text: LONGEST_TEXT, backed: 2, deployed: 5, ...(comments && { comments }) });
+    const isDeploying = id === DEPLOYING_CHAMBER;
+    const settling = { isCommitted: isDeploying || id >= FIRST_SETTLED_CHAMBER, deployed: isDeploying ? 0 : 5 };
+    const backed = isDeploying ? GRADUATES : 2;
+    await writer.writeChamber(id, { text: LONGEST_TEXT, backed, ...settling, ...(comments && { comments }) });
   }
-  const agents = Array.from({ length: HONEST_AGENTS }, (_, index) => honestAgent(index));
-  await writer.writeAccounts(agents);
+  const agents = [...Array.from({ length: HONEST_AGENTS }, (_, index) => honestAgent(index)), ATTACKERS_AGENT];
+  await writer.writeAccounts(
+    agents.map(({ did, pubkeyHex }, index) => ({ did, pubkeyHex, walletProof: proofOf(index) })),
+  );
   for (const [index, { did }] of agents.entries()) await writer.writeDebate(chamberOf(index), did);
   await store.close();
+}
+
+/** Every other wallet is a contract. */
+function proofOf(index: number): WalletProof {
+  const proof = { signature: `0x${'00'.repeat(65)}`, issuedAt: '2026-01-01T00:00:00Z', service: PUBLIC_URL } as const;
+  const block = { chainId: 1, blockNumber: 1, blockHash: `0x${'00'.repeat(32)}` } as const;
+  return index % 2 === 0 ? proof : { ...proof, ...block };
 }
 
 function commentsOf(chamberId: number) {
