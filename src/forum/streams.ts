@@ -80,11 +80,12 @@ export class Streams {
     };
   }
 
-  /** Takes a state whose events are in the log. A fold that was under way is older, and not kept. */
+  /** Takes a state whose events are in the log, unless memory has a newer one: folds and appends end in any order. */
   publish(stream: StreamId, state: State): void {
-    this.#loading.delete(stream);
-    this.#cache.set(stream, state);
     const held = this.#held.get(stream);
+    const known = held?.state ?? this.#cache.get(stream);
+    if (known !== undefined && known.state.lastEventId > state.state.lastEventId) return;
+    this.#cache.set(stream, state);
     if (held !== undefined) Object.assign(held, { state, isLoaded: true });
     const head = this.#behind.get(stream);
     if (head !== undefined && state.state.lastEventId >= head) this.#behind.delete(stream);
@@ -143,12 +144,11 @@ export class Streams {
     this.#loading.set(stream, loading);
     try {
       const state = await loading;
-      // Not when a commit has published a newer state meanwhile.
-      if (state !== undefined && this.#loading.get(stream) === loading) this.publish(stream, state);
+      if (state !== undefined) this.publish(stream, state);
       return state;
     } finally {
       slot.release();
-      if (this.#loading.get(stream) === loading) this.#loading.delete(stream);
+      this.#loading.delete(stream);
     }
   }
 

@@ -1,5 +1,7 @@
-// A read on a shared log: at the head that the log had after the call, whatever else is folded at the same time.
+// Streams of a shared log: a read is at the head that the log had after the call, whatever else is folded at the same time, and memory
+// never goes back.
 import { expect, it } from 'vitest';
+import type { Chamber } from '../../src/forum/staging.ts';
 import { Streams } from '../../src/forum/streams.ts';
 import type { EventLog } from '../../src/log/log.ts';
 import { openSqliteStore } from '../../src/log/sqlite/store.ts';
@@ -38,4 +40,18 @@ it('a read on a shared log never ends before its head, whichever folds for older
     const [, , ours] = await Promise.all([streams.at(1), streams.at(1), streams.at(1)]);
     expect(ours?.state.lastEventId).toBeGreaterThanOrEqual(3);
   }
+});
+
+it.each(['held', 'cached'])('a %s state is not replaced by an older one', async (kept) => {
+  const store = openSqliteStore(':memory:');
+  atEnd(() => store.close());
+  await new FullLogWriter(store.log).writeChamber(1, { text: '', backed: 1 });
+  const streams = new Streams(store.log, 1_000_000);
+  if (kept === 'held') streams.hold([1]);
+  // As another node's event, read while this node's append before it is under way.
+  const older = await new Streams(store.log, 1_000_000).at(1, 1);
+  const newest = await streams.at(1);
+  streams.publish(1, older as Chamber);
+  expect(streams.current(1)).toBe(newest);
+  expect(newest?.state.lastEventId).toBeGreaterThan(1);
 });
