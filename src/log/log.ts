@@ -102,13 +102,13 @@ export interface EventLog {
   readonly turns: ReadTurns;
 
   /**
-   * Writes the batch in one transaction, durable when the promise resolves. Throws FORUM_ERR_UNAVAILABLE with nothing written or, in a
+   * Writes the batch in one transaction. When the promise resolves, it is durable, and so is all that the result reports. Throws FORUM_ERR_UNAVAILABLE with nothing written or, in a
    * log on a server that went silent, with all or nothing written.
    */
   append(batch: AppendBatch): Promise<AppendResult>;
   /** Whether the log probably holds the signature. A wrong guess costs time, nothing else. */
   mayHold(signatureKey: string): boolean;
-  /** The lines that the signatures led to, by signature key; delays no append. */
+  /** The lines that the signatures led to, by signature key, durable when the promise resolves; delays no append. */
   find(signatureKeys: readonly string[]): Promise<AppendResult['found']>;
   /** 0 for a stream without events. */
   lastEventId(stream: StreamId): Promise<number>;

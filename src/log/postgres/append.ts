@@ -11,9 +11,7 @@
 // 4. Nothing deadlocks. Only leads wait, and every node inserts them in the same order; what follows a lead can't meet a
 //    competitor, who would need that lead. After the events, rows of registrations and contacts are written in order of their keys.
 // 5. An append whose answer was lost is resolved by the very same append: its leads wait for the first attempt as for any
-//    competitor. If rows are there then and hold the same lines, the first attempt has succeeded. Its backend may have ended while it
-//    waited for a standby, which makes rows visible that no standby has: so the repeated append commits a message to the server's
-//    own log after them, and waits for the standby with it.
+//    competitor. If rows are there then and hold the same lines, the first attempt has succeeded.
 // 6. What a lease's holder decided is written only while it is the holder: the statement locks the lease's row against a new
 //    holder, or waits for one and writes nothing. So a new holder sees all that was written before it, and nothing comes after.
 // 7. A move is decided on its signer's account too. Its lead is inserted only if no event follows the one that the decision read.
@@ -22,6 +20,9 @@
 //    decided on. If another one remembered its signature first, the statement fails whole, and is run again without the account.
 // 9. To search for competitors before a row is inserted costs the server an eighth of its time, and there are hardly any if each chamber
 //    is used at one node. So a statement fails for the first one that it meets, and is run again with the search.
+// 10. What a response rests on is on the synchronous standbys. Rows are visible before that if their backend ended while it waited. A batch
+//     that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest: the
+//     lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
 import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Damages } from '../damage.ts';
@@ -47,9 +48,10 @@ export class Appender {
     const { entries, registrations = [], heads = NO_HEADS, signatures = [] } = batch;
     const isEmpty = entries.length + registrations.length === 0;
     const left = isEmpty ? NOTHING_LEFT : await this.#write(client, { entries, registrations }, isRepeated);
-    if (isRepeated) await client.query(COMMIT_A_MESSAGE);
-    if (left.conflicts.size + left.known.length + heads.size + signatures.length === 0) return ALL_WRITTEN;
-    return this.#explain(client, batch, left);
+    const hasWritten = entries.some(({ stream }) => !left.conflicts.has(stream));
+    if (!isRepeated && left.conflicts.size + left.known.length + heads.size + signatures.length === 0)
+      return ALL_WRITTEN;
+    return this.#explain(client, batch, { ...left, confirmsHeads: isRepeated || !hasWritten });
   }
 
   async #write(client: pg.Client, batch: Batch, isRepeated: boolean): Promise<Left> {
@@ -85,7 +87,7 @@ export class Appender {
   async #explain(
     client: pg.Client,
     { entries, heads = NO_HEADS, signatures = [] }: AppendBatch,
-    { conflicts, known }: Left,
+    { conflicts, known, confirmsHeads }: Left & { readonly confirmsHeads: boolean },
   ): Promise<AppendResult> {
     const lost = entries.filter(({ stream }) => conflicts.has(stream));
     const accounts = lost.flatMap(({ account }) => account?.did ?? []);
@@ -93,6 +95,7 @@ export class Appender {
     const asked = {
       streams: [...new Set([...conflicts, ...accounts, ...heads.keys()])].filter((stream) => stream !== ALL_CHAMBERS),
       signatureKeys: [...signatures, ...keys, ...known],
+      confirmsHeads,
     };
     const { lastEventIds, lastChamberId, found } = await lookUp(client, asked, this.#damages);
     const headOf = (stream: StreamId) => (stream === ALL_CHAMBERS ? lastChamberId : (lastEventIds.get(stream) ?? 0));
@@ -110,9 +113,6 @@ export class Appender {
     return { moved, found };
   }
 }
-
-/** A transaction that writes nothing waits for no standby. */
-const COMMIT_A_MESSAGE = "SELECT pg_logical_emit_message(true, 'chambers', ''::text)";
 
 const NO_HEADS: ReadonlyMap<StreamId, number> = new Map();
 

@@ -1,4 +1,6 @@
-// Heads, and the lines of signatures, read by one statement, and so at one moment.
+// Heads, and the lines of signatures, read by one statement, and so at one moment. A row whose backend ended while it waited for the
+// synchronous standbys is visible before they have it. So what an answer may rest on is confirmed: the statement commits a message to the
+// server's own log, after everything that it has seen, and waits for the standbys with it. Without any it writes nothing.
 import type { Client } from 'pg';
 import { HIDDEN_KEY_CHARS } from '../../crypto/http-signature.ts';
 import type { Damages, StreamDamaged } from '../damage.ts';
@@ -16,17 +18,22 @@ export interface LookUp {
   readonly found: ReadonlyMap<string, string | StreamDamaged>;
 }
 
-export async function lookUp(
-  client: Client,
-  asked: { readonly streams: readonly StreamId[]; readonly signatureKeys: readonly string[] },
-  damages: Damages,
-): Promise<LookUp> {
-  const { streams } = asked;
+interface Asked {
+  readonly streams: readonly StreamId[];
+  /** Lines that are found are confirmed. */
+  readonly signatureKeys: readonly string[];
+  /** Whether the heads are confirmed too; by default they are not. */
+  readonly confirmsHeads?: boolean;
+}
+
+export async function lookUp(client: Client, asked: Asked, damages: Damages): Promise<LookUp> {
+  const { streams, confirmsHeads = false } = asked;
   const keys = asked.signatureKeys.map((key) => Buffer.from(key, 'latin1'));
   const values = [
     textArray(streams.map(String)),
     byteaArray(keys.filter(({ length }) => length !== HIDDEN_KEY_CHARS)),
     byteaArray(keys.filter(({ length }) => length === HIDDEN_KEY_CHARS)),
+    confirmsHeads,
   ];
   const { rows } = await client.query<Row>({ name: 'look-up', text: LOOK_UP, values });
   const lastEventIds = new Map<StreamId, number>();
@@ -56,12 +63,17 @@ interface Row extends StoredLine {
 
 /** LIMIT keeps the planner from reading the whole table for a few keys. */
 const LOOK_UP = `
+WITH lines AS MATERIALIZED (
+  SELECT e.stream, e.event_id, k AS key, e.line, e.line_crc
+  FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k LIMIT 1) AS e
+  UNION ALL SELECT e.stream, e.event_id, k, e.line, e.line_crc
+  FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
+    LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e
+)
 SELECT (SELECT coalesce(string_agg(coalesce((SELECT max(event_id) FROM events WHERE stream = s), 0)::text, ' ' ORDER BY place), '')
     FROM unnest($1::text[]) WITH ORDINALITY AS streams (s, place)) AS heads,
-  NULL::text AS stream, coalesce(max(chamber_id), 0) AS event_id, NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc
+  NULL::text AS stream, coalesce(max(chamber_id), 0) AS event_id, NULL::bytea AS key, NULL::bytea AS line, NULL::bigint AS line_crc,
+  CASE WHEN ($4 OR EXISTS (SELECT FROM lines)) AND current_setting('synchronous_standby_names') <> ''
+    THEN pg_logical_emit_message(true, 'chambers', ''::text) END AS confirmed_at
 FROM chambers
-UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
-FROM unnest($2::bytea[]) AS k, LATERAL (SELECT * FROM events WHERE signature = k LIMIT 1) AS e
-UNION ALL SELECT NULL, e.stream, e.event_id, k, e.line, e.line_crc
-FROM unnest($3::bytea[]) AS k, LATERAL (SELECT * FROM registrations WHERE signature_hash = k LIMIT 1) AS r,
-  LATERAL (SELECT * FROM events WHERE stream = r.did AND event_id = r.event_id LIMIT 1) AS e`;
+UNION ALL SELECT NULL, lines.*, NULL FROM lines`;

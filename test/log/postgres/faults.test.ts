@@ -2,6 +2,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import type { AppendResult, EventLog, LogEntry, Registration } from '../../../src/log/log.ts';
 import { readPages } from '../../../src/log/pages.ts';
 import type { ChamberEvent } from '../../../src/vocabulary/events.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
@@ -9,7 +10,7 @@ import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
 import { TestService } from '../../kit/test-service.ts';
-import { entry } from '../entries.ts';
+import { entry, newSignatureKey } from '../entries.ts';
 
 async function inDebate(service: TestService) {
   const by = await service.agent();
@@ -117,31 +118,72 @@ describe('a server that is killed', () => {
 });
 
 describe('an append whose backend ends while it waits for a standby', () => {
-  it('is answered once the standby has it, though the rows are visible before', { timeout: 60_000 }, async () => {
+  /** A log in which event 2 of chamber 1 is visible and no standby has it; its append, and another node on it. */
+  async function openUnconfirmed() {
     const server = await startPostgres();
     atEnd(server.stop);
-    const store = await openStore(await temporaryPostgres(server.url));
-    const standby = async (name: string) => {
+    const url = await temporaryPostgres(server.url);
+    const [store, other] = [await openStore(url), await openStore(url)];
+    const setStandby = async (name: string) => {
       await execute(server.url, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
       await execute(server.url, 'SELECT pg_reload_conf()');
       // The checkpointer, which tells the others, reads it later.
       await sleep(1_000);
     };
+    const registration = { did: ANN, eventId: 1, signature: 'r'.repeat(32), operatorEmail: undefined };
     await store.log.append({ entries: [entry(1, 1)] });
-    await standby('away');
-    let isAnswered = false;
-    const append = store.log.append({ entries: [entry(1, 2)] }).finally(() => {
-      isAnswered = true;
-    });
+    await setStandby('away');
+    const known = entry(1, 2);
+    const entries = [known, entry(ANN, 1, { signature: null })];
+    const append = store.log.append({ entries, registrations: [registration] });
     await vi.waitFor(async () => expect(await execute(server.url, END_WAITING)).toHaveLength(1), PATIENCE);
-    await vi.waitFor(async () => expect(await store.log.lastEventId(1)).toBe(2), PATIENCE);
-    await sleep(1_000);
-    const wasAnsweredEarly = isAnswered;
-    await standby('');
-    expect([await append, wasAnsweredEarly]).toEqual([{ moved: new Map(), found: new Map() }, false]);
-  });
+    await vi.waitFor(async () => expect(await other.log.lastEventId(1)).toBe(2), PATIENCE);
+    return { append, known, registration, other, endWait: () => setStandby('') };
+  }
+
+  it.each<readonly [string, (log: EventLog, written: Written) => Promise<unknown>, (written: Written) => unknown]>([
+    ['is answered', (_, { append }) => append, () => NONE],
+    [
+      'leads a retry at another node to its line',
+      (log, { known }) => log.append({ entries: [entry(1, 3, { signature: known.signature })] }),
+      ({ known }) => ({ moved: new Map([[1, 2]]), found: new Map([[known.signature, String(known.line)]]) }),
+    ],
+    [
+      'leads a repeated registration at another node to its line',
+      async (log, { registration: { signature } }) => [...(await log.find([signature])).keys()],
+      ({ registration: { signature } }) => [signature],
+    ],
+    [
+      'rejects a move at another node',
+      (log) => log.append({ entries: [], heads: new Map([[1, 2]]), signatures: [newSignatureKey()] }),
+      () => NONE,
+    ],
+  ])(
+    '%s once the standby has it, though the rows are visible before',
+    { timeout: 60_000 },
+    async (_, ask, expected) => {
+      const { other, endWait, ...written } = await openUnconfirmed();
+      let isAnswered = false;
+      const answer = ask(other.log, written).finally(() => {
+        isAnswered = true;
+      });
+      await sleep(1_000);
+      const wasAnsweredEarly = isAnswered;
+      await endWait();
+      expect([await answer, wasAnsweredEarly]).toEqual([expected(written), false]);
+      await written.append;
+    },
+  );
 });
 
+interface Written {
+  readonly append: Promise<AppendResult>;
+  readonly known: LogEntry;
+  readonly registration: Registration & { readonly signature: string };
+}
+
+const ANN = 'did:key:zAnn';
+const NONE: AppendResult = { moved: new Map(), found: new Map() };
 const PATIENCE = { timeout: 20_000 };
 const END_WAITING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
 
