@@ -55,9 +55,9 @@ export type Listing = ChamberListing | IdeaListing | MemberListing | TurnListing
 export function listingsOf(before: ChamberState | null, after: ChamberState): readonly Listing[] {
   const rows: Listing[] = [];
   const hasChanged = before?.members !== after.members || before.settlement !== after.settlement;
-  if (hasChanged || !haveSameEnds(before, after)) {
-    rows.push(chamberListing(after));
-  }
+  const { ends } = after;
+  const areEndsOther = before?.ends !== ends && DEADLINES.some((name) => before?.ends[name] !== ends[name]);
+  if (hasChanged || areEndsOther) rows.push(chamberListing(after));
   if (before !== null && before.turns !== after.turns) {
     rows.push({ kind: 'turns', chamberId: after.chamberId, turns: after.turns });
   }
@@ -77,10 +77,6 @@ export function listingsOf(before: ChamberState | null, after: ChamberState): re
     rows.push({ kind: 'idea', proposedAt: idea.proposedAt, idea: view });
   }
   return rows;
-}
-
-function haveSameEnds(before: ChamberState, after: ChamberState): boolean {
-  return before.ends === after.ends || DEADLINES.every((name) => before.ends[name] === after.ends[name]);
 }
 
 function memberListing(state: ChamberState, did = ''): MemberListing {

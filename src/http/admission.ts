@@ -142,7 +142,7 @@ export class AdmissionControl {
 
   /** The error for a network that took more of the main thread than it may; undefined for any other. */
   workError(network: string): ForumError | undefined {
-    const wait = this.workWait(network);
+    const wait = this.#work.wait(network);
     return wait > 0 ? rateError(wait, 'costly requests from your address') : undefined;
   }
 

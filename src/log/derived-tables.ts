@@ -6,62 +6,106 @@ import { encodeChamber, encodeTurns } from './listing-json.ts';
 
 export type ColumnValue = string | number | boolean | null;
 
+/** By the names of the columns. */
+export type Row = Readonly<Record<string, ColumnValue>>;
+
 /** Texts of agents are in JSON only, which escapes U+0000: PostgreSQL's text can't hold it. */
 type ColumnType = 'bigint' | 'text' | 'boolean' | 'json';
 
-interface Column<Row> {
+interface Column {
   readonly name: string;
   readonly type: ColumnType;
   readonly isNullable: boolean;
-  readonly read: (row: Row) => ColumnValue;
 }
 
-interface DerivedTable<Row> {
+interface DerivedTable<Listed> {
   readonly name: DerivedTableName;
   readonly key: readonly string[];
-  readonly columns: readonly Column<Row>[];
+  readonly columns: readonly Column[];
+  readonly toRow: (listing: Listed) => Row;
 }
 
 export type DerivedTableName = 'chambers' | 'ideas' | 'members' | 'turns';
 
-const NULLABLE = true;
-
-const CHAMBERS = table<ChamberListing>('chambers', ['chamber_id'], {
-  chamber_id: ['bigint', (row) => row.chamberId],
-  creator_did: ['text', (row) => row.creatorDid],
-  lobby_deadline: ['bigint', (row) => row.ends.lobbyDeadline],
-  proposal_deadline: ['bigint', (row) => row.ends.proposalDeadline],
-  debate_deadline: ['bigint', (row) => row.ends.debateDeadline],
-  allocate_commit_deadline: ['bigint', (row) => row.ends.allocateCommitDeadline],
-  allocate_reveal_deadline: ['bigint', (row) => row.ends.allocateRevealDeadline],
-  is_committed: ['boolean', (row) => row.isCommitted],
-  is_settled: ['boolean', (row) => row.isSettled],
-  listing: ['json', encodeChamber],
+const CHAMBERS = table({
+  name: 'chambers',
+  key: ['chamber_id'],
+  columns: {
+    chamber_id: 'bigint',
+    creator_did: 'text',
+    lobby_deadline: 'bigint',
+    proposal_deadline: 'bigint',
+    debate_deadline: 'bigint',
+    allocate_commit_deadline: 'bigint',
+    allocate_reveal_deadline: 'bigint',
+    is_committed: 'boolean',
+    is_settled: 'boolean',
+    listing: 'json',
+  },
+  toRow: (chamber: ChamberListing) => ({
+    chamber_id: chamber.chamberId,
+    creator_did: chamber.creatorDid,
+    lobby_deadline: chamber.ends.lobbyDeadline,
+    proposal_deadline: chamber.ends.proposalDeadline,
+    debate_deadline: chamber.ends.debateDeadline,
+    allocate_commit_deadline: chamber.ends.allocateCommitDeadline,
+    allocate_reveal_deadline: chamber.ends.allocateRevealDeadline,
+    is_committed: chamber.isCommitted,
+    is_settled: chamber.isSettled,
+    listing: encodeChamber(chamber),
+  }),
 });
 
-const IDEAS = table<IdeaListing>('ideas', ['chamber_id', 'slot'], {
-  chamber_id: ['bigint', ({ idea }) => idea.chamberId],
-  slot: ['bigint', ({ idea }) => idea.slot],
-  ticker: ['text', ({ idea }) => idea.ticker],
-  creator_did: ['text', ({ idea }) => idea.creatorDid],
-  proposed_at: ['bigint', (row) => row.proposedAt],
-  graduated_at: ['text', ({ idea }) => idea.graduatedAt, NULLABLE],
-  view: ['json', ({ idea }) => JSON.stringify(idea)],
+const IDEAS = table({
+  name: 'ideas',
+  key: ['chamber_id', 'slot'],
+  columns: {
+    chamber_id: 'bigint',
+    slot: 'bigint',
+    ticker: 'text',
+    creator_did: 'text',
+    proposed_at: 'bigint',
+    graduated_at: 'text or null',
+    view: 'json',
+  },
+  toRow: ({ idea, proposedAt }: IdeaListing) => ({
+    chamber_id: idea.chamberId,
+    slot: idea.slot,
+    ticker: idea.ticker,
+    creator_did: idea.creatorDid,
+    proposed_at: proposedAt,
+    graduated_at: idea.graduatedAt,
+    view: JSON.stringify(idea),
+  }),
 });
 
-const MEMBERS = table<MemberListing>('members', ['did', 'chamber_id'], {
-  did: ['text', (row) => row.did],
-  chamber_id: ['bigint', (row) => row.chamberId],
-  turn_order: ['bigint', (row) => row.turnOrder, NULLABLE],
-  has_committed: ['boolean', (row) => row.hasCommitted],
-  has_revealed: ['boolean', (row) => row.hasRevealed],
-  // False once the chamber is committed: the store closes all its members then, and no row of theirs changes any more.
-  is_open: ['boolean', () => true],
+const MEMBERS = table({
+  name: 'members',
+  key: ['did', 'chamber_id'],
+  columns: {
+    did: 'text',
+    chamber_id: 'bigint',
+    turn_order: 'bigint or null',
+    has_committed: 'boolean',
+    has_revealed: 'boolean',
+    is_open: 'boolean',
+  },
+  toRow: (member: MemberListing) => ({
+    did: member.did,
+    chamber_id: member.chamberId,
+    turn_order: member.turnOrder,
+    has_committed: member.hasCommitted,
+    has_revealed: member.hasRevealed,
+    // False once the chamber is committed: the store closes all its members then, and no row of theirs changes any more.
+    is_open: true,
+  }),
 });
 
-const TURNS = table<TurnListing>('turns', ['chamber_id'], {
-  chamber_id: ['bigint', (row) => row.chamberId],
-  turn: ['json', (row) => encodeTurns(row.turns)],
+const TURNS = table({
+  name: 'turns',
+  key: ['chamber_id'],
+  columns: { chamber_id: 'bigint', turn: 'json' },
+  toRow: ({ chamberId, turns }: TurnListing) => ({ chamber_id: chamberId, turn: encodeTurns(turns) }),
 });
 
 export const TABLES: { readonly [Kind in Listing['kind']]: DerivedTable<Extract<Listing, { readonly kind: Kind }>> } = {
@@ -83,11 +127,9 @@ const INDEXES = [
   'members_by_turn ON members (chamber_id, turn_order)',
 ];
 
-/** The columns of a listing's row, in their order. */
-export function valuesOf(listing: Listing): readonly ColumnValue[] {
+export function rowOf(listing: Listing): Row {
   // TypeScript does not see that a listing's kind leads to the table of that kind.
-  const { columns } = TABLES[listing.kind] as DerivedTable<Listing>;
-  return columns.map(({ read }) => read(listing));
+  return (TABLES[listing.kind] as DerivedTable<Listing>).toRow(listing);
 }
 
 export interface ColumnTypes extends Readonly<Record<ColumnType, string>> {
@@ -121,19 +163,17 @@ export function selectDifferences(name: DerivedTableName, stored: string, rebuil
     SELECT * FROM (${one} EXCEPT ${other}) AS stored UNION ALL SELECT * FROM (${other} EXCEPT ${one}) AS rebuilt) AS rows`;
 }
 
-function table<Row>(
-  name: DerivedTableName,
-  key: readonly string[],
-  columns: Readonly<Record<string, readonly [ColumnType, Column<Row>['read'], isNullable?: boolean]>>,
-): DerivedTable<Row> {
-  return {
-    name,
-    key,
-    columns: Object.entries(columns).map(([column, [type, read, isNullable = false]]) => ({
-      name: column,
-      type,
-      isNullable,
-      read,
-    })),
-  };
+interface Description<Listed, Name extends string> {
+  readonly name: DerivedTableName;
+  readonly key: readonly NoInfer<Name>[];
+  readonly columns: Readonly<Record<Name, ColumnType | `${ColumnType} or null`>>;
+  readonly toRow: (listing: Listed) => Readonly<Record<NoInfer<Name>, ColumnValue>>;
+}
+
+function table<Listed, Name extends string>({ columns, ...table }: Description<Listed, Name>): DerivedTable<Listed> {
+  const described = Object.entries<string>(columns).map(([name, description]) => {
+    const [type, isNullable] = description.split(' or null');
+    return { name, type: type as ColumnType, isNullable: isNullable !== undefined };
+  });
+  return { ...table, columns: described };
 }

@@ -2,7 +2,7 @@
 import { crc32 } from 'node:zlib';
 import type { Listing } from '../../../projections/listings.ts';
 import { STATE_VERSION } from '../../../projections/snapshot.ts';
-import { type ColumnTypes, TABLES, upsert, valuesOf } from '../derived-tables.ts';
+import { type ColumnTypes, rowOf, TABLES, upsert } from '../derived-tables.ts';
 import type { LogEntry } from '../log.ts';
 
 type Derived = Pick<LogEntry, 'stream' | 'listings' | 'snapshot'>;
@@ -28,9 +28,9 @@ export function derivedRows(
   for (const { entry, lead } of rows) {
     const { stream, listings, snapshot } = entry;
     for (const listing of listings) {
-      const { key, columns } = TABLES[listing.kind];
-      const row = Object.fromEntries(valuesOf(listing).map((value, index) => [columns[index]?.name, value]));
-      byPart.get(listing.kind)?.set(key.map((name) => row[name]).join(' '), { lead, ...row });
+      const row = rowOf(listing);
+      const key = TABLES[listing.kind].key.map((name) => row[name]).join(' ');
+      byPart.get(listing.kind)?.set(key, { lead, ...row });
     }
     if (snapshot === undefined) continue;
     const { eventId, state } = snapshot;

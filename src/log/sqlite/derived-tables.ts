@@ -10,9 +10,9 @@ import {
   type ColumnValue,
   createDerivedTables,
   DERIVED_TABLES,
+  rowOf,
   TABLES,
   upsert,
-  valuesOf,
 } from '../derived-tables.ts';
 import { StreamFold } from '../stream-fold.ts';
 import { CHAMBER_PHASES, placeChambers } from './chamber-phases.ts';
@@ -68,7 +68,9 @@ export class DerivedRows {
   }
 
   write(listing: Listing): void {
-    this.#upserts.get(listing.kind)?.run(...valuesOf(listing).map(toStored));
+    const row = rowOf(listing);
+    const { columns } = TABLES[listing.kind];
+    this.#upserts.get(listing.kind)?.run(...columns.map(({ name }) => toStored(row[name] ?? null)));
     if (listing.kind === 'chamber' && listing.isCommitted) this.#closeMembers.run(listing.chamberId);
   }
 }
