@@ -21,7 +21,7 @@ export interface PendingCommand {
   readonly command: Command;
   /** The signatureKey of a signed request. */
   readonly signature: string | null;
-  /** The streams that it is decided on: its signer's account and its chamber. */
+  /** The streams that it is decided on: its signer's account, then its chamber. */
   readonly streams: readonly StreamId[];
   readonly response: Promise<ForumEvent | null>;
   readonly resolve: (event: ForumEvent | null) => void;
@@ -81,8 +81,8 @@ export class CommitBatch implements AppendBatch {
     this.lastChamberId = before?.lastChamberId;
   }
 
-  /** Takes the states of these streams into the batch. Returns false if one of them has to be loaded first. */
-  take(streams: readonly StreamId[]): boolean {
+  /** Takes the states that the command is decided on into the batch. Returns false if something has to be read first. */
+  take({ streams, seen, seenLeaf }: PendingCommand): boolean {
     for (const stream of streams) {
       if (this.states.has(stream)) continue;
       const staged = this.before?.touched.has(stream) ? this.before.states.get(stream) : undefined;
@@ -91,7 +91,11 @@ export class CommitBatch implements AppendBatch {
       this.states.set(stream, state);
       this.#headsBefore.set(stream, state?.state.lastEventId ?? 0);
     }
-    return true;
+    if (seen === undefined || seenLeaf !== undefined) return true;
+    // Most agents have seen the last event, whose leaf is in memory.
+    const [, chamberId = 0] = streams;
+    const chamber = this.states.get(chamberId);
+    return !chamber || chamber.state.lastEventId === seen.eventId;
   }
 
   /** Adds an event, and returns it. */

@@ -25,7 +25,6 @@
 //     again if another process has created a chamber since. So nobody creates more chambers than allowed.
 //  9. A command whose decision needs the chain leaves the batch with nothing staged, is looked up (5), and is decided again with what the
 //     chain answered. So no batch waits for a chain, a retry costs it no call, and what is written was decided on heads as in 3.
-import { leafHash } from '../crypto/merkle.ts';
 import { LogCorruption, StreamDamaged } from '../log/damage.ts';
 import { ALL_CHAMBERS, type AppendResult } from '../log/log.ts';
 import type { Store } from '../log/store.ts';
@@ -35,7 +34,7 @@ import { seenIn } from '../moves/seen.ts';
 import { currentPayer, workFor } from '../process/main-thread.ts';
 import { ForumError } from '../vocabulary/errors.ts';
 import { type ForumEvent, fromLine } from '../vocabulary/events.ts';
-import { type Millis, toHex } from '../vocabulary/values.ts';
+import type { Millis } from '../vocabulary/values.ts';
 import { CommitBatch, hasMoved, type PendingCommand } from './batch.ts';
 import { ChainReadings, NeedsChain } from './chain-readings.ts';
 import { type AccountCommand, basisPassed, type Command } from './commands.ts';
@@ -43,6 +42,7 @@ import { Creations } from './creations.ts';
 import { type DecisionOptions, Decisions } from './decisions.ts';
 import { Gathering } from './gathering.ts';
 import { LookUps } from './look-ups.ts';
+import { Preparation } from './preparation.ts';
 import type { Streams } from './streams.ts';
 
 /** Bounds how long one batch keeps the process from doing anything else. */
@@ -89,12 +89,13 @@ export class Pipeline {
   readonly #decisions: Decisions;
   /** Commands that can't be decided in the open batch. */
   #waiting: PendingCommand[] = [];
-  /** Commands whose streams are loaded. */
+  /** Commands whose decision lacks something that is being read. */
   #preparing = 0;
   readonly #lookUps: LookUps;
   #open: CommitBatch;
   #running: Promise<void> | undefined;
   readonly #creations: Creations;
+  readonly #preparation: Preparation;
   #chain = new ChainReadings();
   readonly #gathering = new Gathering();
   #closing: Promise<void> | undefined;
@@ -108,6 +109,8 @@ export class Pipeline {
     this.#decisions = new Decisions(options);
     this.#lookUps = new LookUps(options.store.log, (pending, line) => this.#afterLookUp(pending, line));
     this.#creations = new Creations(options.store, options.limits);
+    const { log } = options.store;
+    this.#preparation = new Preparation({ log, streams: options.streams, creations: this.#creations });
     this.#open = new CommitBatch(options.streams);
   }
 
@@ -125,28 +128,26 @@ export class Pipeline {
       reject(unavailable('too many moves are waiting to be committed, retry'));
     } else {
       const { did, signature } = command.operation === 'record' ? NO_SIGNER : command.caller;
+      const chamberId = 'chamberId' in command ? command.chamberId : undefined;
       const streams: StreamId[] = did === null ? [] : [did];
-      if ('chamberId' in command && command.chamberId !== undefined) streams.push(command.chamberId);
-      const seen = 'chamberId' in command && 'body' in command ? seenIn(command.body.json) : undefined;
-      const state = {
-        isNew: false,
-        isHeld: false,
-        openChambers: undefined,
-        reading: undefined,
-        conflicts: 0,
-        isCounted: false,
-      };
+      if (chamberId !== undefined) streams.push(chamberId);
+      const seen = chamberId !== undefined && 'body' in command ? seenIn(command.body.json) : undefined;
       this.#decide({
         command,
         signature,
         streams,
+        payer: currentPayer(),
+        seen,
         response: promise,
         resolve,
         reject,
-        payer: currentPayer(),
-        seen,
+        isNew: false,
+        isHeld: false,
+        isCounted: false,
+        conflicts: 0,
+        openChambers: undefined,
         seenLeaf: undefined,
-        ...state,
+        reading: undefined,
       });
     }
     return promise;
@@ -154,7 +155,7 @@ export class Pipeline {
 
   /** Decides the command in the open batch if that can be done there and on memory; else it waits, or is prepared. */
   #decide(pending: PendingCommand): void {
-    const { command, signature, streams } = pending;
+    const { command, signature } = pending;
     const batch = this.#open;
     const { outcomes, touched, accepted, before } = batch;
     // The event would name an event of its signer's account that may not be written.
@@ -166,11 +167,12 @@ export class Pipeline {
     }
     const acceptedIn = signature !== null && accepted.has(signature) ? batch : before;
     const twin = signature === null ? undefined : acceptedIn?.accepted.get(signature);
+    const areChambersCounted =
+      command.operation !== 'createChamber' || this.#creations.isCurrent(pending.openChambers, batch);
     const isKnown = signature !== null && !pending.isNew && this.#store.log.mayHold(signature);
-    const isPrepared = command.operation !== 'createChamber' || this.#creations.isCurrent(pending.openChambers, batch);
     if (twin !== undefined) outcomes.push({ pending, event: twin });
     else if (isKnown) return void this.#lookUps.add(pending).then(() => this.#onLeft?.());
-    else if (isPrepared && batch.take(streams) && knowsSeen(pending, batch)) {
+    else if (areChambersCounted && batch.take(pending)) {
       const outcome = this.#decisions.decide(pending, batch, this.#options.now());
       if (outcome.error instanceof NeedsChain) return void this.#readChain(pending, outcome.error);
       outcomes.push(outcome);
@@ -186,43 +188,17 @@ export class Pipeline {
     else this.#respondFromLog(pending, line);
   }
 
-  /** Loads what the command is decided on, and decides it then. */
-  async #prepare(pending: PendingCommand): Promise<void> {
-    const { command, streams, response } = pending;
-    this.#preparing++;
-    try {
-      if (!pending.isHeld) {
-        pending.isHeld = true;
-        response.finally(this.#streams.hold(streams)).catch(() => {});
-        if (command.operation === 'createChamber') await this.#creations.takeTurn(command.caller.did, response);
-      }
-      for (const stream of streams) await this.#streams.load(stream);
-      if (command.operation === 'createChamber')
-        pending.openChambers = await this.#creations.countOpen(command.caller.did);
-      await this.#readSeen(pending);
+  #prepare(pending: PendingCommand): Promise<void> {
+    return this.#workAside(pending, async () => {
+      await this.#preparation.prepare(pending);
       this.#decide(pending);
-    } catch (error) {
-      pending.reject(error);
-    } finally {
-      this.#preparing--;
-      this.#onLeft?.();
-    }
-  }
-
-  /** From the log, which has what other nodes have appended; the request came later than what its agent saw. */
-  async #readSeen(pending: PendingCommand): Promise<void> {
-    const { command, seen } = pending;
-    const chamberId = 'chamberId' in command ? command.chamberId : undefined;
-    if (seen === undefined || chamberId === undefined || pending.seenLeaf !== undefined) return;
-    const { ndjson } = await this.#store.log.readPage(chamberId, seen.eventId - 1, 1);
-    pending.seenLeaf = ndjson.length === 0 ? null : toHex(leafHash(ndjson.subarray(0, -1)));
+    });
   }
 
   /** A retry gets its first response before the chain is asked. */
-  async #readChain(pending: PendingCommand, { question }: NeedsChain): Promise<void> {
+  #readChain(pending: PendingCommand, { question }: NeedsChain): Promise<void> {
     const { signature, payer } = pending;
-    this.#preparing++;
-    try {
+    return this.#workAside(pending, async () => {
       const found = signature === null ? undefined : await this.#store.log.find([signature]);
       const line = found?.get(signature ?? '');
       if (line !== undefined) return this.#respondFromLog(pending, line);
@@ -230,6 +206,14 @@ export class Pipeline {
       pending.reading = await this.#chain.read(question);
       workFor(payer);
       this.#decide(pending);
+    });
+  }
+
+  /** The command is in no batch until `work` decides it or responds. */
+  async #workAside(pending: PendingCommand, work: () => Promise<void>): Promise<void> {
+    this.#preparing++;
+    try {
+      await work();
     } catch (error) {
       pending.reject(error);
     } finally {
@@ -359,13 +343,6 @@ export class Pipeline {
       });
     }
   }
-}
-
-/** Most agents have seen the last event, whose leaf is in memory. */
-function knowsSeen({ command, seen, seenLeaf }: PendingCommand, { states }: CommitBatch): boolean {
-  if (seen === undefined || seenLeaf !== undefined || !('chamberId' in command)) return true;
-  const chamber = command.chamberId === undefined ? null : states.get(command.chamberId);
-  return !chamber || chamber.state.lastEventId === seen.eventId;
 }
 
 const NO_SIGNER = { did: null, signature: null };

@@ -86,8 +86,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   ),
   'creations-at-once': mutant(
     '8',
-    PIPELINE,
-    "if (command.operation === 'createChamber') await this.#creations.takeTurn(command.caller.did, response);",
+    'preparation.ts',
+    'if (creator !== undefined) await creations.takeTurn(creator, response);',
     '',
   ),
 };
