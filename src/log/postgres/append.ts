@@ -23,13 +23,12 @@
 // 10. What a response rests on is on the synchronous standbys. Rows are visible before that if their backend ended while it waited. A batch
 //     that writes an event confirms, by its commit, that event and all that its decisions have read. The look-up confirms the rest: the
 //     lines of repeated signatures, and the heads of a batch that has written nothing or is repeated.
-import { crc32 } from 'node:zlib';
 import pg from 'pg';
 import type { Damages } from '../damage.ts';
 import { ALL_CHAMBERS, type AppendBatch, type AppendResult, type LogEntry, type Registration } from '../log.ts';
 import type { StreamId } from '../stream-id.ts';
-import { BIGINT, BYTEA, bigintArray, byteaArray, type ElementType, encode, LATIN1, TEXT, textArray } from './arrays.ts';
-import { DERIVED_INSERTS, derivedRows } from './derived-rows.ts';
+import { type Batch, type Chain, insert, isCreation } from './append-statement.ts';
+import { bigintArray, byteaArray, textArray } from './arrays.ts';
 import { lookUp } from './look-up.ts';
 
 /** So many statements search for competitors after one was met. */
@@ -126,13 +125,6 @@ interface Left {
 const NOTHING_LEFT: Left = { conflicts: new Set(), known: [] };
 const ALL_WRITTEN: AppendResult = { moved: new Map(), found: new Map() };
 
-interface Batch {
-  entries: readonly LogEntry[];
-  registrations: readonly Registration[];
-}
-
-type Chain = readonly LogEntry[];
-
 /** The same in every node: chambers by id, then accounts; a stream's entries stay in their order. */
 function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {
   return [...entries].sort(({ stream: one }, { stream: other }) => {
@@ -144,96 +136,6 @@ function inOrder(entries: readonly LogEntry[]): readonly LogEntry[] {
 function inOrderOfKeys(registrations: readonly Registration[]): readonly Registration[] {
   const keyOf = ({ did, signature }: Registration) => `${signature ?? ''} ${did}`;
   return [...registrations].sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
-}
-
-/** Runs the statement; returns the chains whose lead was not inserted. Without `isSearch` it fails for a competitor. */
-async function insert(
-  client: pg.Client,
-  { entries, registrations }: Batch,
-  isSearch: boolean,
-): Promise<readonly Chain[]> {
-  const chains = chainsOf(entries);
-  const rows = rowsOf(chains);
-  const written = [...derivedRows(rows), ...registrationRows(registrations, chains)];
-  const parts: Part[] = written.map(([part]) => part);
-  if (isSearch) parts.push('search');
-  if (rows.some(({ lease }) => lease !== null)) parts.push('held');
-  if (rows.some(({ entry }) => isCreation(entry))) parts.push('creation');
-  // The server keeps 63 characters of a statement's name; three of each part tell them apart.
-  const { rows: found } = await client.query<{ readonly lead: string }>({
-    name: ['append', ...parts.map((part) => part.slice(0, 3))].join(' '),
-    text: statementFor(parts),
-    values: [...columnsFor(parts).map((column) => column.encode(rows)), ...written.map(([, json]) => json)],
-  });
-  const lost = new Set(found.map(({ lead }) => lead));
-  return [...chains].filter(([lead]) => lost.has(lead)).map(([, chain]) => chain);
-}
-
-/** An entry as the statement takes it. */
-interface Row {
-  readonly entry: LogEntry;
-  readonly lead: string;
-  /** The event that has to be there before a chain's lead; null for the rest. */
-  readonly before: Pick<LogEntry, 'stream' | 'eventId'> | null;
-  readonly lease: string | null;
-}
-
-function rowsOf(chains: ReadonlyMap<string, Chain>): readonly Row[] {
-  const rows: Row[] = [];
-  for (const [lead, chain] of chains) {
-    const { lease = null } = chain.find((entry) => entry.lease !== undefined) ?? {};
-    for (const entry of chain)
-      rows.push({ entry, lead, before: entry === chain[0] ? predecessor(entry) : null, lease });
-  }
-  return rows;
-}
-
-/** By the stream of their lead. */
-function chainsOf(entries: readonly LogEntry[]): ReadonlyMap<string, LogEntry[]> {
-  const chains = new Map<string, LogEntry[]>();
-  const created = new Set<StreamId>();
-  for (const entry of entries) {
-    const { stream, eventId } = entry;
-    if (typeof stream === 'number' && eventId === 1) created.add(stream);
-    const [firstCreated] = created;
-    const lead = String(created.has(stream) ? firstCreated : stream);
-    const chain = chains.get(lead);
-    if (chain === undefined) chains.set(lead, [entry]);
-    else chain.push(entry);
-  }
-  return chains;
-}
-
-/** Number 0 of a stream is always there. */
-function predecessor(lead: LogEntry): Pick<LogEntry, 'stream' | 'eventId'> {
-  if (isCreation(lead) && lead.stream > 1) return { stream: lead.stream - 1, eventId: 1 };
-  return { stream: lead.stream, eventId: lead.eventId - 1 };
-}
-
-function isCreation(entry: LogEntry): entry is LogEntry & { readonly stream: number } {
-  return typeof entry.stream === 'number' && entry.eventId === 1;
-}
-
-function registrationRows(
-  registrations: readonly Registration[],
-  chains: ReadonlyMap<string, unknown>,
-): readonly (readonly [table: 'registrations' | 'contacts', rows: string])[] {
-  const hex = (text: string, encoding: BufferEncoding) => Buffer.from(text, encoding).toString('hex');
-  const signed: object[] = [];
-  const contacts = new Map<string, object>();
-  for (const { did, eventId, signature, operatorEmail, unchangedAt = null } of registrations) {
-    const lead = chains.has(did) ? did : null;
-    const coversEmail = operatorEmail !== undefined;
-    const key = { lead, did, unchangedAt };
-    if (signature !== null) signed.push({ ...key, eventId, hash: hex(signature, 'latin1'), coversEmail });
-    if (coversEmail) contacts.set(did, { ...key, email: hex(operatorEmail, 'utf8') });
-  }
-  const inOrderOfDids = [...contacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, contact]) => contact);
-  const tables = [
-    ['registrations', signed],
-    ['contacts', inOrderOfDids],
-  ] as const;
-  return tables.flatMap(([table, rows]) => (rows.length === 0 ? [] : [[table, JSON.stringify(rows)]]));
 }
 
 /** The entries of these chains whose rows hold the same lines. */
@@ -266,106 +168,3 @@ async function forgetKnownRegistrations(client: pg.Client, batch: Batch) {
   batch.entries = batch.entries.filter(({ stream }) => !conflicts.has(stream));
   return { conflicts, signatures: [...known] };
 }
-
-interface Column {
-  readonly name: string;
-  readonly type: string;
-  readonly encode: (rows: readonly Row[]) => Buffer;
-  /** Left out of other batches. */
-  readonly only?: Part;
-}
-
-/** The functions are made once: V8 would compile those of each batch anew. */
-function column<Value>(name: string, type: ElementType<Value>, read: (row: Row) => Value | null, only?: Part): Column {
-  return { name, type: type.name, encode: (rows) => encode(type, rows.map(read)), ...(only && { only }) };
-}
-
-const EVENT_COLUMNS = [
-  column('stream', TEXT, ({ entry }) => String(entry.stream)),
-  column('event_id', BIGINT, ({ entry }) => entry.eventId),
-  column('at', BIGINT, ({ entry }) => entry.at),
-  column('line', BYTEA, ({ entry }) => entry.line),
-  column('signature', LATIN1, ({ entry }) => entry.signature),
-  column('nodes', BYTEA, ({ entry }) => entry.nodes),
-  column('line_crc', BIGINT, ({ entry }) => crc32(entry.line)),
-  column('nodes_crc', BIGINT, ({ entry: { nodes } }) => nodes && crc32(nodes)),
-];
-const EVENT = EVENT_COLUMNS.map(({ name }) => name).join(', ');
-
-const COLUMNS = [
-  ...EVENT_COLUMNS,
-  column('before_event', BIGINT, ({ before }) => before?.eventId ?? null),
-  column('account', TEXT, ({ entry }) => entry.account?.did ?? null),
-  column('account_event', BIGINT, ({ entry }) => entry.account?.lastEventId ?? null),
-  // Without a creation, both are the stream.
-  column('lead', TEXT, ({ lead }) => lead, 'creation'),
-  column('before_stream', TEXT, ({ before }) => before && String(before.stream), 'creation'),
-  column('lease', TEXT, ({ lease }) => lease, 'held'),
-];
-
-function columnsFor(parts: readonly Part[]): readonly Column[] {
-  return COLUMNS.filter(({ only }) => only === undefined || parts.includes(only));
-}
-
-const LOST = 'lead IN (SELECT lead FROM lost)';
-const WON = 'IN (SELECT stream FROM written)';
-
-/** Returns the leads that were not inserted. Only what a batch needs: each part costs the server as much as an event. */
-function statementFor(parts: readonly Part[]): string {
-  const only = (part: Part, text: string) => (parts.includes(part) ? text : '');
-  const columns = columnsFor(parts);
-  const written = parts.filter((part) => part in INSERTS) as readonly WrittenPart[];
-  const inserts = written.map((part, index) => `, ${INSERTS[part](`$${columns.length + 1 + index}`, WON)}`);
-  return `
-WITH batch AS MATERIALIZED (
-  SELECT *${parts.includes('creation') ? '' : ', stream AS lead, stream AS before_stream'}
-  FROM unnest(${columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join(', ')})
-    WITH ORDINALITY AS rows (${columns.map(({ name }) => name).join(', ')}, place)
-)${only('held', HELD)}, lost AS MATERIALIZED (
-  SELECT lead FROM batch
-  WHERE (SELECT event_id FROM events AS e WHERE e.stream = account AND e.event_id = account_event + 1) IS NOT NULL
-    OR before_event > 0 AND (SELECT event_id FROM events AS e WHERE e.stream = before_stream AND e.event_id = before_event) IS NULL
-    ${only('held', 'OR lease IS NOT NULL AND lease NOT IN (SELECT holder FROM held)')}
-    ${only('search', 'OR (SELECT event_id FROM events AS e WHERE e.signature = batch.signature) IS NOT NULL')}
-), written AS (
-  INSERT INTO events (${EVENT})
-  SELECT ${EVENT} FROM batch WHERE NOT ${LOST} ${only('search', 'AND before_event IS NOT NULL')}
-  ORDER BY place
-  ${only('search', 'ON CONFLICT DO NOTHING')}
-  RETURNING stream
-)${only('search', REST)}, without_place AS (
-  INSERT INTO unplaced_events SELECT stream, event_id FROM batch WHERE lead ${WON} ORDER BY place
-)${inserts.join('')}
-SELECT lead FROM ${parts.includes('search') ? `batch WHERE NOT lead ${WON}` : 'lost'}`;
-}
-
-const HELD = `, held AS MATERIALIZED (
-  SELECT holder FROM leases WHERE holder IN (SELECT lease FROM batch) FOR SHARE
-)`;
-
-/** What follows a lead, whose key may be taken. */
-const REST = `, rest AS (
-  INSERT INTO events (${EVENT})
-  SELECT ${EVENT} FROM batch WHERE before_event IS NULL AND lead ${WON} ORDER BY place
-)`;
-
-const IS_UNCHANGED = `lead IS NULL AND (SELECT event_id FROM events AS e WHERE e.stream = did AND e.event_id = "unchangedAt" + 1) IS NULL`;
-
-const INSERTS = {
-  ...DERIVED_INSERTS,
-  registrations: (rows: string, won: string) => `new_registrations AS (
-  INSERT INTO registrations SELECT decode(hash, 'hex'), did, "eventId", "coversEmail"
-  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "unchangedAt" bigint, "eventId" bigint, hash text,
-    "coversEmail" boolean)
-  WHERE lead ${won} OR ${IS_UNCHANGED}
-)`,
-  contacts: (rows: string, won: string) => `new_contacts AS (
-  INSERT INTO contacts SELECT did, decode(email, 'hex')
-  FROM json_to_recordset(${rows}::json) AS rows (lead text, did text, "unchangedAt" bigint, email text)
-  WHERE lead ${won} OR ${IS_UNCHANGED}
-  ON CONFLICT (did) DO UPDATE SET operator_email = excluded.operator_email
-)`,
-} as const;
-
-type WrittenPart = keyof typeof INSERTS;
-type Part = WrittenPart | 'search' | 'held' | 'creation';
