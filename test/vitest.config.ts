@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { closedFolder } from '../src/demo/closed-folder.ts';
+import { closedFolder } from '../src/demo/embedded-postgres.ts';
 
 /** Two more than there are processors: half of the tests wait for a process, a chain or a timer. */
 const WORKERS = availableParallelism() + 2;

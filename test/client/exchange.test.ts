@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agent, ForumClient, type Retry } from '../../src/client/index.ts';
+import { freePort } from '../../src/demo/free-port.ts';
 import { TestClock } from '../kit/clock.ts';
-import { freePort } from '../kit/free-port.ts';
 import { type LiveService, newAgent, newChamber, openLiveService, REGISTRATION } from './live-service.ts';
 
 // The discard port: nothing listens there.

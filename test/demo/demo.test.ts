@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
-import { closedFolder } from '../../src/demo/closed-folder.ts';
+import { closedFolder } from '../../src/demo/embedded-postgres.ts';
 import type { ChamberEvent } from '../../src/vocabulary/events.ts';
 import { CLI } from '../kit/programs.ts';
 

@@ -1,11 +1,11 @@
 // A real service, every response checked against its own OpenAPI document, with a clock that is moved by hand.
 
 import { expect } from 'vitest';
+import { freePort } from '../../src/demo/free-port.ts';
 import type { Service } from '../../src/service/start.ts';
 import type { ErrorCode } from '../../src/vocabulary/errors.ts';
 import { JUDGES } from '../judges/installed.ts';
 import { AdvancedClock } from '../kit/clock.ts';
-import { freePort } from '../kit/free-port.ts';
 import { openService, type Settings } from '../kit/open-service.ts';
 import type { Signer } from '../kit/signer.ts';
 import { type Described, describedBy } from './described.ts';

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, copyFileSync, openSync, readFileSync, readSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { freePort } from '../kit/free-port.ts';
+import { freePort } from '../../src/demo/free-port.ts';
 import { isAlive } from '../kit/process-tree.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { fill, smallDisk } from '../kit/small-disk.ts';

@@ -7,9 +7,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { freePort } from '../../src/demo/free-port.ts';
 import { Load, seatPlayers } from '../durability/players.ts';
 import { seededBy } from '../durability/seed.ts';
-import { freePort } from '../kit/free-port.ts';
 import { startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 

