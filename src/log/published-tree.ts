@@ -1,10 +1,35 @@
 // The tree over all lines of a log as it is published: leaves in the order of places, tiles, and one checkpoint. The leaf of the line at
 // place p has the index p - 1.
+import { crc32 } from 'node:zlib';
+import { HASH_BYTES, leafHash } from '../crypto/merkle.ts';
+import { ENTRIES } from '../tlog/tile.ts';
 import type { ReadTiles, StoredTile } from '../tlog/tiled-tree.ts';
+import { type Damages, StreamDamaged } from './damage.ts';
 import type { StreamId } from './stream-id.ts';
 
-/** Of a level of tiles, entries included, as it is stored. */
-export const ENTRIES_LEVEL = -1;
+const ENTRIES_LEVEL = -1;
+
+/** The level of tiles as a store's column has it. */
+export function storedLevel({ level }: Pick<StoredTile, 'level'>): number {
+  return level === ENTRIES ? ENTRIES_LEVEL : level;
+}
+
+/** What a leaf is read from. Checksums may be texts. */
+export interface StoredLeaf {
+  readonly nodes: Buffer | null;
+  readonly nodes_crc: number | string | null;
+  /** Null where there are nodes. */
+  readonly line: Buffer | null;
+  readonly line_crc: number | string | null;
+}
+
+/** Throws StreamDamaged, and notes it, if the row is not as it was written. */
+export function leafOf(damages: Damages, { stream, eventId }: PlacedEvent, stored: StoredLeaf): Uint8Array {
+  const { nodes, nodes_crc, line, line_crc } = stored;
+  if (nodes !== null && Number(nodes_crc) === crc32(nodes)) return nodes.subarray(0, HASH_BYTES);
+  if (line !== null && Number(line_crc) === crc32(line)) return leafHash(line);
+  throw damages.note(new StreamDamaged(stream, eventId, `event ${eventId} is not as it was written`));
+}
 
 export interface StoredCheckpoint {
   readonly size: number;

@@ -1,17 +1,16 @@
 // The published tree in PostgreSQL. Lines have places once they are committed (order.ts), whichever node gives them, so any two
 // publishers compute the same tree; the lease and the size of the stored checkpoint keep all but one from writing it.
-import { crc32 } from 'node:zlib';
 import type pg from 'pg';
-import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
-import { ENTRIES } from '../../tlog/tile.ts';
-import type { ReadTiles, StoredTile } from '../../tlog/tiled-tree.ts';
-import { type Damages, StreamDamaged } from '../damage.ts';
+import type { ReadTiles } from '../../tlog/tiled-tree.ts';
+import type { Damages } from '../damage.ts';
 import {
-  ENTRIES_LEVEL,
+  leafOf,
   type PlacedEvent,
   type Publication,
   type PublishedTree,
   type StoredCheckpoint,
+  type StoredLeaf,
+  storedLevel,
 } from '../published-tree.ts';
 import { bigintArray, byteaArray } from './arrays.ts';
 import type { Connections } from './connections.ts';
@@ -39,7 +38,7 @@ export class PostgresPublishedTree implements PublishedTree {
   readonly readTiles: ReadTiles = async (refs) => {
     if (refs.length === 0) return [];
     const rows = await this.#parts.connections.query<TileRow>('tiles', TILES, [
-      bigintArray(refs.map(levelOf)),
+      bigintArray(refs.map(storedLevel)),
       bigintArray(refs.map(({ index }) => index)),
     ]);
     const found = new Map(rows.map(({ place, hashes }) => [Number(place) - 1, hashes]));
@@ -50,20 +49,12 @@ export class PostgresPublishedTree implements PublishedTree {
     const { connections } = this.#parts;
     await placeLines(connections.query, (work) => connections.run(work));
     const rows = await connections.query<LeafRow>('leaves', LEAVES, [after, after + limit]);
-    return Buffer.concat(rows.map((row) => this.#leafOf(row)));
-  }
-
-  #leafOf({ stream, event_id, nodes, nodes_crc, line, line_crc }: LeafRow): Uint8Array {
-    if (nodes !== null && Number(nodes_crc) === crc32(nodes)) return nodes.subarray(0, HASH_BYTES);
-    if (line !== null && Number(line_crc) === crc32(line)) return leafHash(line);
-    const eventId = Number(event_id);
-    const problem = `event ${eventId} is not as it was written`;
-    throw this.#parts.damages.note(new StreamDamaged(toStream(stream), eventId, problem));
+    return Buffer.concat(rows.map((row) => leafOf(this.#parts.damages, toPlaced(row), row)));
   }
 
   async readEvents(after: number, limit: number): Promise<readonly PlacedEvent[]> {
     const rows = await this.#parts.connections.query<PlacedRow>('placed', PLACED, [after, after + limit]);
-    return rows.map(({ stream, event_id: eventId }) => ({ stream: toStream(stream), eventId: Number(eventId) }));
+    return rows.map(toPlaced);
   }
 
   /** The rows of the lease and of the checkpoint are locked against another publisher until the commit. */
@@ -75,7 +66,7 @@ export class PostgresPublishedTree implements PublishedTree {
         text: PUBLISH,
         values: [
           ...[logId, from, lease, checkpoint.size, checkpoint.note],
-          bigintArray(tiles.map(levelOf)),
+          bigintArray(tiles.map(storedLevel)),
           bigintArray(tiles.map(({ index }) => index)),
           byteaArray(tiles.map(({ bytes }) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))),
         ],
@@ -91,8 +82,8 @@ export class PostgresPublishedTree implements PublishedTree {
   }
 }
 
-function levelOf({ level }: Pick<StoredTile, 'level'>): number {
-  return level === ENTRIES ? ENTRIES_LEVEL : level;
+function toPlaced({ stream, event_id: eventId }: PlacedRow): PlacedEvent {
+  return { stream: toStream(stream), eventId: Number(eventId) };
 }
 
 interface CheckpointRow {
@@ -110,13 +101,7 @@ interface PlacedRow {
   readonly event_id: string;
 }
 
-interface LeafRow extends PlacedRow {
-  readonly nodes: Buffer | null;
-  readonly nodes_crc: string | null;
-  /** Null where there are nodes. */
-  readonly line: Buffer | null;
-  readonly line_crc: string;
-}
+type LeafRow = PlacedRow & StoredLeaf;
 
 const CHECKPOINT = 'SELECT size, note FROM checkpoints WHERE log_id = $1';
 

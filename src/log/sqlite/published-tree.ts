@@ -1,18 +1,16 @@
 // The published tree in an SQLite file. A line's place is its position: positions have no gaps and are those of the commits.
-import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
-import { HASH_BYTES, leafHash } from '../../crypto/merkle.ts';
-import { ENTRIES } from '../../tlog/tile.ts';
 import type { ReadTiles } from '../../tlog/tiled-tree.ts';
-import { type Damages, StreamDamaged } from '../damage.ts';
+import type { Damages } from '../damage.ts';
 import {
-  ENTRIES_LEVEL,
+  leafOf,
   type PlacedEvent,
   type Publication,
   type PublishedTree,
   type StoredCheckpoint,
+  type StoredLeaf,
+  storedLevel,
 } from '../published-tree.ts';
-import type { StreamId } from '../stream-id.ts';
 import type { Access } from './access.ts';
 
 interface Parts {
@@ -38,24 +36,14 @@ export class SqlitePublishedTree implements PublishedTree {
   }
 
   readonly readTiles: ReadTiles = (refs) =>
-    this.#parts.access.read(() =>
-      refs.map(({ level, index }) => this.#statements.tile.get(level === ENTRIES ? ENTRIES_LEVEL : level, index)),
-    );
+    this.#parts.access.read(() => refs.map((ref) => this.#statements.tile.get(storedLevel(ref), ref.index)));
 
   readLeaves(after: number, limit: number): Promise<Uint8Array> {
-    return this.#parts.access.read(() => {
+    const { access, damages } = this.#parts;
+    return access.read(() => {
       const rows = this.#statements.leaves.all(after, after + limit);
-      const leaves = Buffer.alloc(rows.length * HASH_BYTES);
-      for (const [i, row] of rows.entries()) leaves.set(this.#leafOf(row), i * HASH_BYTES);
-      return leaves;
+      return Buffer.concat(rows.map((row) => leafOf(damages, row, row)));
     });
-  }
-
-  #leafOf({ stream, event_id: eventId, nodes, nodes_crc, line, line_crc }: LeafRow): Uint8Array {
-    if (nodes !== null && nodes_crc === crc32(nodes)) return nodes.subarray(0, HASH_BYTES);
-    if (line !== null && line_crc === crc32(line)) return leafHash(line);
-    const problem = `event ${eventId} is not as it was written`;
-    throw this.#parts.damages.note(new StreamDamaged(stream, eventId, problem));
   }
 
   readEvents(after: number, limit: number): Promise<readonly PlacedEvent[]> {
@@ -73,9 +61,7 @@ export class SqlitePublishedTree implements PublishedTree {
   #writeAll({ from, checkpoint, tiles }: Publication): boolean {
     const { logId } = this.#parts;
     if ((this.#statements.checkpoint.get(logId)?.size ?? 0) !== from) return false;
-    for (const { level, index, bytes } of tiles) {
-      this.#statements.writeTile.run(level === ENTRIES ? ENTRIES_LEVEL : level, index, bytes);
-    }
+    for (const tile of tiles) this.#statements.writeTile.run(storedLevel(tile), tile.index, tile.bytes);
     this.#statements.writeCheckpoint.run(logId, checkpoint.size, checkpoint.note);
     return true;
   }
@@ -89,15 +75,7 @@ export class SqlitePublishedTree implements PublishedTree {
   }
 }
 
-interface LeafRow {
-  readonly stream: StreamId;
-  readonly event_id: number;
-  readonly nodes: Buffer | null;
-  readonly nodes_crc: number | null;
-  /** Null where there are nodes. */
-  readonly line: Buffer | null;
-  readonly line_crc: number | null;
-}
+type LeafRow = PlacedEvent & StoredLeaf;
 
 type Span = [after: number, through: number];
 
@@ -108,7 +86,7 @@ function prepare(db: Database.Database) {
     checkpoint: db.prepare<[string], StoredCheckpoint>('SELECT size, note FROM checkpoints WHERE log_id = ?'),
     tile: db.prepare<[number, number], Buffer>('SELECT hashes FROM tiles WHERE level = ? AND tile = ?').pluck(),
     leaves: db.prepare<Span, LeafRow>(
-      `SELECT ${STREAM}, event_id, nodes, nodes_crc, line_crc, iif(nodes IS NULL, CAST(line AS BLOB), NULL) AS line
+      `SELECT ${STREAM}, event_id AS eventId, nodes, nodes_crc, line_crc, iif(nodes IS NULL, CAST(line AS BLOB), NULL) AS line
        FROM events WHERE position > ? AND position <= ? ORDER BY position`,
     ),
     events: db.prepare<Span, PlacedEvent>(
