@@ -69,10 +69,9 @@ async function run() {
 
 /** The built service as `npm start` runs it, on this very binary. */
 async function startService() {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const command = scripts.start.split(' ').slice(2);
+  const [, command = ''] = /^exec node (.*)$/m.exec(readFileSync(join(ROOT, 'deploy/start.sh'), 'utf8')) ?? [];
   const env = { ...process.env, PORT: '0', CHAIN: 'none', DATABASE_PATH: ':memory:', LOG_LEVEL: 'error' };
-  const child = spawn(process.execPath, command, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, command.split(' '), { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout })) {
     const [, url] = /^listening on (\S+)$/.exec(line) ?? [];
     if (url === undefined) continue;

@@ -1,5 +1,5 @@
 // What is compared: the service as it is shipped, and baselines, each a process that serves HTTP.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,11 +15,11 @@ const fromRoot = (path: string) => fileURLToPath(new URL(path, root));
 
 const SERVICE_ENV = { CHAIN: 'none', LOG_LEVEL: 'error', NODE_ENV: 'development' } as const;
 
-/** The service of a checkout that is built, as its `npm start` runs it: exec node [options] program. */
+/** The service of a checkout that is built, as its `npm start` runs it; that of release 0.1.0 had the command in package.json. */
 export function serviceOf(folder: string, name: string): Side {
-  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { scripts: { start: string } };
-  const command = scripts.start.split(' ').slice(2);
-  return { name, command: [...command.slice(0, -1), join(folder, `${command.at(-1)}`)], env: SERVICE_ENV };
+  const script = ['deploy/start.sh', 'package.json'].map((path) => join(folder, path)).find(existsSync) ?? '';
+  const [, options = '', program = ''] = /exec node (.*) (.*main\.js)/.exec(readFileSync(script, 'utf8')) ?? [];
+  return { name, command: [...options.split(' '), join(folder, program)], env: SERVICE_ENV };
 }
 
 export const SERVICE: Side = serviceOf(fromRoot(''), 'service');
