@@ -2,7 +2,6 @@
 import {
   type Admission,
   type Allocation,
-  DEADLINES,
   type Deadlines,
   type Hex,
   type Millis,
@@ -186,7 +185,13 @@ export function timeView(at: Millis | null): string | null {
 }
 
 export function deadlinesView(deadlines: ChamberState['deadlines']): Deadlines {
-  return Object.fromEntries(DEADLINES.map((name) => [name, toTimestamp(deadlines[name])])) as Deadlines;
+  return {
+    lobbyDeadline: toTimestamp(deadlines.lobbyDeadline),
+    proposalDeadline: toTimestamp(deadlines.proposalDeadline),
+    debateDeadline: toTimestamp(deadlines.debateDeadline),
+    allocateCommitDeadline: toTimestamp(deadlines.allocateCommitDeadline),
+    allocateRevealDeadline: toTimestamp(deadlines.allocateRevealDeadline),
+  };
 }
 
 export interface EndsView {

@@ -3,18 +3,40 @@
 import type { ChamberListing } from '../../projections/listings.ts';
 import { NO_TURNS, type Turns } from '../../projections/phase.ts';
 
-const PLAIN = { rounds: null, movesPerTurn: null, isRestricted: false } as const satisfies Partial<ChamberListing>;
+/** Earlier releases have written the name of the table. */
+const TABLE = 'chambers';
+
+type PacedMembers = Pick<ChamberListing, 'ends' | 'rounds' | 'movesPerTurn'>;
+
+/** The rest of a listing, without what is as in earlier releases. */
+type StoredChamber = Omit<ChamberListing, 'kind' | keyof PacedMembers | 'isRestricted'> &
+  Partial<PacedMembers & Pick<ChamberListing, 'isRestricted'>>;
 
 export function encodeChamber({ kind: _, isRestricted, ...listing }: ChamberListing): string {
   const { ends: _ends, rounds, movesPerTurn, ...plain } = listing;
-  const members = rounds === null && movesPerTurn === null ? plain : listing;
-  // Earlier releases have written the name of the table.
-  return JSON.stringify({ table: 'chambers', ...members, ...(isRestricted && { isRestricted }) });
+  const members: StoredChamber = rounds === null && movesPerTurn === null ? plain : listing;
+  return JSON.stringify({ table: TABLE, ...members, ...(isRestricted && { isRestricted }) });
 }
 
+/** Written out: a list decodes 200 of them, and spreading each would take several times as long. */
 export function decodeChamber(text: string): ChamberListing {
-  const { table: _, ...listing } = JSON.parse(text) as ChamberListing & { readonly table: string };
-  return { ...PLAIN, ...listing, kind: 'chamber', ends: listing.ends ?? listing.deadlines };
+  const stored = JSON.parse(text) as StoredChamber;
+  return {
+    kind: 'chamber',
+    chamberId: stored.chamberId,
+    name: stored.name,
+    creatorDid: stored.creatorDid,
+    deadlines: stored.deadlines,
+    ends: stored.ends ?? stored.deadlines,
+    memberCount: stored.memberCount,
+    turnSeconds: stored.turnSeconds,
+    rounds: stored.rounds ?? null,
+    movesPerTurn: stored.movesPerTurn ?? null,
+    maxMembers: stored.maxMembers,
+    isRestricted: stored.isRestricted ?? false,
+    isCommitted: stored.isCommitted,
+    isSettled: stored.isSettled,
+  };
 }
 
 interface PlainTurns extends Pick<Turns, 'phase' | 'since'> {
