@@ -1,7 +1,9 @@
 // The JSON of rows of chambers and turns. Where a chamber is as in earlier releases, so is its row: it ends its phases at its
-// deadlines only, and everybody may join.
+// deadlines only, and everybody may join. Members are written in a fixed order: a state that comes from a command, a line or a snapshot
+// has its own, and a rebuild must make the same bytes.
 import type { ChamberListing } from '../../projections/listings.ts';
-import { NO_TURNS, type Turns } from '../../projections/phase.ts';
+import { NO_TURNS, type PhaseEnds, type Turns } from '../../projections/phase.ts';
+import { DEADLINES } from '../vocabulary/values.ts';
 
 /** Earlier releases have written the name of the table. */
 const TABLE = 'chambers';
@@ -12,10 +14,28 @@ type PacedMembers = Pick<ChamberListing, 'ends' | 'rounds' | 'movesPerTurn'>;
 type StoredChamber = Omit<ChamberListing, 'kind' | keyof PacedMembers | 'isRestricted'> &
   Partial<PacedMembers & Pick<ChamberListing, 'isRestricted'>>;
 
-export function encodeChamber({ kind: _, isRestricted, ...listing }: ChamberListing): string {
-  const { ends: _ends, rounds, movesPerTurn, ...plain } = listing;
-  const members: StoredChamber = rounds === null && movesPerTurn === null ? plain : listing;
-  return JSON.stringify({ table: TABLE, ...members, ...(isRestricted && { isRestricted }) });
+export function encodeChamber(listing: ChamberListing): string {
+  const { rounds, movesPerTurn, isRestricted } = listing;
+  const isPaced = rounds !== null || movesPerTurn !== null;
+  const stored: StoredChamber = {
+    chamberId: listing.chamberId,
+    name: listing.name,
+    creatorDid: listing.creatorDid,
+    deadlines: inOrder(listing.deadlines),
+    ...(isPaced && { ends: inOrder(listing.ends) }),
+    memberCount: listing.memberCount,
+    turnSeconds: listing.turnSeconds,
+    ...(isPaced && { rounds: rounds && { proposal: rounds.proposal, debate: rounds.debate }, movesPerTurn }),
+    isCommitted: listing.isCommitted,
+    isSettled: listing.isSettled,
+    maxMembers: listing.maxMembers,
+    ...(isRestricted && { isRestricted }),
+  };
+  return JSON.stringify({ table: TABLE, ...stored });
+}
+
+function inOrder(ends: PhaseEnds): PhaseEnds {
+  return Object.fromEntries(DEADLINES.map((name) => [name, ends[name]])) as PhaseEnds;
 }
 
 /** Written out: a list decodes 200 of them, and spreading each would take several times as long. */
@@ -44,9 +64,13 @@ interface PlainTurns extends Pick<Turns, 'phase' | 'since'> {
 }
 
 export function encodeTurns(turns: Turns): string {
-  const { phase, count: turnOrder, since } = turns;
-  const plain: PlainTurns = { phase, turnOrder, since };
-  return JSON.stringify(isPlain(turns) ? plain : turns);
+  const { phase, count, since, silent, spoken, missed } = turns;
+  const plain: PlainTurns = { phase, turnOrder: count, since };
+  const whole: Turns = {
+    ...{ phase, count, since, silent, missed },
+    spoken: spoken && { turn: spoken.turn, moves: spoken.moves },
+  };
+  return JSON.stringify(isPlain(turns) ? plain : whole);
 }
 
 /** Whether the turns say no more than whose turn it is since when. */
