@@ -55,31 +55,36 @@ export interface ForgedMove {
 }
 
 /** A line with a right signature, whether or not the move is allowed. */
-export function signedLine({ by, type, path, at, body, payload, origin = PUBLIC_URL, expires }: ForgedMove): Line {
+export function signedLine({ type, path, payload, origin = PUBLIC_URL, ...move }: ForgedMove): Line {
+  const request = signedRequest({ ...move, type, targetUri: `${origin}/chambers/1/${path}` });
+  return lineOf(1, { ...move, type, request, payload: { accountEventId: 1, ...payload } });
+}
+
+/** A line of an account, likewise; `path` is the whole path. */
+export function signedAccountLine({ type, path, payload, origin = PUBLIC_URL, ...move }: ForgedMove): Line {
+  const request = signedRequest({ ...move, type, targetUri: origin + path });
+  return lineOf(null, { ...move, type, request, payload });
+}
+
+type Forged = Pick<ForgedMove, 'by' | 'at' | 'type'>;
+
+function lineOf(
+  chamberId: number | null,
+  { by, at, type, ...content }: Forged & Record<'payload' | 'request', Line>,
+): Line {
+  const { payload, request } = content;
+  return { eventId: 0, chamberId, type, did: by.did, ts: new Date(at).toISOString(), prev: '', payload, request };
+}
+
+type ForgedRequest = Forged & Pick<ForgedMove, 'body' | 'expires'> & { readonly targetUri: string };
+
+function signedRequest({ by, at, type, body, expires, targetUri }: ForgedRequest): Line {
   const text = body === undefined ? '' : JSON.stringify(body);
-  const targetUri = `${origin}/chambers/1/${path}`;
   const created = Math.floor(at / 1000);
   const parts = { method: 'POST', url: targetUri, body: text, created, nonce: `forged-${type}-${at}` };
   const headers = by.sign({ ...parts, ...(expires === undefined ? {} : { expires: created + expires }) });
-  const request = {
-    method: 'POST',
-    targetUri,
-    body: text,
-    contentDigest: headers['content-digest'],
-    signatureInput: headers['signature-input'],
-    signature: headers.signature,
-  };
-  const ts = new Date(at).toISOString();
-  return {
-    eventId: 0,
-    chamberId: 1,
-    type,
-    did: by.did,
-    ts,
-    prev: '',
-    payload: { accountEventId: 1, ...payload },
-    request,
-  };
+  const { 'content-digest': contentDigest, 'signature-input': signatureInput, signature } = headers;
+  return { method: 'POST', targetUri, body: text, contentDigest, signatureInput, signature };
 }
 
 export interface Outcome {

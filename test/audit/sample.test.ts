@@ -7,6 +7,7 @@ import { ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
 import { TwofoldTree } from '../../src/audit/chamber/merkle-root.ts';
 import { readLines } from '../../src/audit/line/input.ts';
 import { playPacedSample, playSample } from './sample.ts';
+import { playAdmissionSample } from './sample-with-admission.ts';
 
 const FOLDER = '../../fixtures/logs';
 const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
@@ -14,6 +15,7 @@ const pathOf = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 describe.each([
   { name: 'chamber', play: playSample, lines: 22, moves: 16 },
   { name: 'chamber-with-rounds', play: playPacedSample, lines: 28, moves: 26 },
+  { name: 'chamber-with-admission', play: playAdmissionSample, lines: 14, moves: 12 },
 ])('the sample log $name', ({ name, play, lines: lineCount, moves: moveCount }) => {
   const LINES = `${FOLDER}/${name}.ndjson`;
   const EXPECTED = `${FOLDER}/${name}.expected.json`;
@@ -56,4 +58,12 @@ describe.each([
     };
     expect(views).toEqual(JSON.parse(readFileSync(pathOf(EXPECTED), 'utf8')));
   });
+});
+
+test('the accounts of its members are what the service writes, and are verified', async () => {
+  const ACCOUNTS = `${FOLDER}/chamber-with-admission.accounts.ndjson`;
+  const { accounts } = await playAdmissionSample();
+  await expect(`${accounts.join('\n')}\n`).toMatchFileSnapshot(ACCOUNTS);
+  const report = await auditFile(pathOf(`${FOLDER}/chamber-with-admission.ndjson`), { accounts: pathOf(ACCOUNTS) });
+  expect(report.checks.find(({ name }) => name === 'registration')?.verdict).toBe('verified');
 });

@@ -11,7 +11,7 @@ import { HOUR, START } from '../kit/clock.ts';
 import { Signer } from '../kit/signer.ts';
 import { PUBLIC_URL, registrationOf, TestService } from '../kit/test-service.ts';
 
-const CHAMBER_ID = 1;
+export const CHAMBER_ID = 1;
 const WALLETS = [
   '0x90F79bf6EB2c4f870365E785982E1f101E93b906',
   '0x15d34AAf54267DB7D7c367839AAf71A00a2C6A65',
@@ -31,7 +31,7 @@ export const ALLOCATIONS = {
 };
 
 /** As fixed as those of the agents. */
-function fixedKeys(logId: string): ServiceKeys {
+export function fixedKeys(logId: string): ServiceKeys {
   const [receipts, checkpoints] = [4, 5].map((digit) => `0x${Buffer.alloc(32, digit).toString('hex')}`) as [
     string,
     string,
@@ -71,26 +71,26 @@ async function openService(): Promise<TestService> {
   return service;
 }
 
-async function sampleOf(service: TestService): Promise<Sample> {
+export async function sampleOf(service: TestService): Promise<Sample> {
   const read = (path: string) => service.must('GET', `/chambers/${CHAMBER_ID}${path}`);
   const [root, chamber] = [await preview(service), await read('')];
   const expected = { preview: root, chamber, ideas: await read('/ideas'), allocations: await read('/allocations') };
   return { lines: await service.lines(CHAMBER_ID), expected };
 }
 
-type Move = (hour: number, by: Signer, path: string, body?: object) => Promise<void>;
+export type Move = (hour: number, by: Signer, path: string, body?: object, method?: string) => Promise<void>;
 
 /** Makes moves a second apart, each not before its hour. */
-function moverOf(service: TestService): Move {
+export function moverOf(service: TestService, base = '/chambers'): Move {
   let count = 0;
-  return async (hour, by, path, body) => {
+  return async (hour, by, path, body, method = 'POST') => {
     count++;
     service.clock.set(Math.max(service.clock.read() + 1_000, START + hour * HOUR));
     const text = body === undefined ? undefined : JSON.stringify(body);
-    const parts = { method: 'POST', url: `${PUBLIC_URL}/chambers${path}`, body: text, created: service.clock.seconds };
+    const parts = { method, url: PUBLIC_URL + base + path, body: text, created: service.clock.seconds };
     const type = text === undefined ? {} : { 'content-type': 'application/json' };
     const headers = { ...by.sign({ ...parts, nonce: `nonce-${count}` }), ...type };
-    const answer = await service.send({ method: 'POST', path: `/chambers${path}`, body: text, headers });
+    const answer = await service.send({ method, path: base + path, body: text, headers });
     if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
   };
 }
@@ -180,19 +180,22 @@ async function playRelay(service: TestService): Promise<void> {
 }
 
 /** Records the fact, a second after the event before it. */
-async function record({ clock, forum }: TestService, fact: ServiceFact): Promise<void> {
+export async function record({ clock, forum }: TestService, fact: ServiceFact): Promise<void> {
   clock.advance(1_000);
   await forum.submit({ operation: 'record', chamberId: CHAMBER_ID, fact });
 }
 
 const preview = (service: TestService) => service.must('GET', `/chambers/${CHAMBER_ID}/merkle-preview`);
 
-async function signedCommit(service: TestService, terms: Terms): Promise<RelayTransaction> {
+export async function signedCommit(service: TestService, terms: Terms): Promise<RelayTransaction> {
   const args = [BigInt(CHAMBER_ID), (await preview(service)).root] as const;
   return signed(REGISTRY, encodeFunctionData({ abi: ABI, functionName: 'commitChamber', args }), terms);
 }
 
-async function recordCommitted(service: TestService, block: { readonly txHash: Hex; readonly committedAt: string }) {
+export async function recordCommitted(
+  service: TestService,
+  block: { readonly txHash: Hex; readonly committedAt: string },
+) {
   const { root: merkleRoot, eventCount } = await preview(service);
   const payload = { merkleRoot, eventCount, ...block, blockNumber: 42 };
   await record(service, { type: 'chamber.committed', payload });

@@ -2,28 +2,27 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
-import { type Vector, vectors } from './vectors.ts';
+import { type Made, type Vector, vectors } from './vectors.ts';
 
 const FOLDER = '../../fixtures/logs/vectors';
 const folder = fileURLToPath(new URL(FOLDER, import.meta.url));
 const VERDICTS = { verified: 'sound', broken: 'broken', undecided: 'undecided' } as const;
 
-let made: readonly Vector[];
+let made: Made;
 beforeAll(async () => {
   made = await vectors();
 });
 
 test('the folder holds what they are made of, byte for byte', async () => {
-  const index = made.map(({ text: _, ...vector }) => vector);
-  await expect(`${JSON.stringify(index, null, 2)}\n`).toMatchFileSnapshot(`${FOLDER}/index.json`);
-  for (const { file, text } of made) await expect(text).toMatchFileSnapshot(`${FOLDER}/${file}`);
-  expect(readdirSync(folder).sort()).toEqual([...made.map(({ file }) => file), 'README.md', 'index.json'].sort());
+  await expect(`${JSON.stringify(made.index, null, 2)}\n`).toMatchFileSnapshot(`${FOLDER}/index.json`);
+  for (const [file, text] of made.texts) await expect(text).toMatchFileSnapshot(`${FOLDER}/${file}`);
+  expect(readdirSync(folder).sort()).toEqual([...made.texts.keys(), 'README.md', 'index.json'].sort());
 });
 
-const index = JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as readonly Omit<Vector, 'text'>[];
+const index = JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as readonly Vector[];
 
-test.each(index)('$title: $verdict ($file)', async ({ file, verdict, eventIds }) => {
-  const report = await auditFile(`${folder}/${file}`, {});
+test.each(index)('$title: $verdict ($file)', async ({ file, accounts, verdict, eventIds }) => {
+  const report = await auditFile(`${folder}/${file}`, { accounts: accounts && `${folder}/${accounts}` });
   expect(VERDICTS[report.verdict]).toBe(verdict);
   const [cause] = report.causes;
   const [first] = report.checks.flatMap(({ findings }) => findings.filter((finding) => finding.cause === 0));

@@ -1,9 +1,12 @@
 // Vectors for other auditors: honest logs, and logs altered in every way that forgers are known for, with the expected verdict and
 // the event that the first finding names. They are written from the sample log by `npm test -- vectors -u`.
-import { parseTransaction } from 'viem';
+import { encodeFunctionData, type Hex, parseAbi, parseTransaction } from 'viem';
 import { toDid } from '../../src/crypto/did-key.ts';
+import { leafHash } from '../../src/crypto/merkle.ts';
 import type { RelayTransaction } from '../../src/vocabulary/service-payloads.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
 import { HOUR, START } from '../kit/clock.ts';
+import * as account from './account-vectors.ts';
 import { auditLines, type ForgedMove, type Json, type Line, rechained, signedLine, toText } from './forge.ts';
 import {
   AFTER_HONEST,
@@ -24,21 +27,28 @@ import {
   withLine,
 } from './forgeries.ts';
 import * as paced from './paced-vectors.ts';
-import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, signed } from './sample.ts';
+import { ALLOCATIONS, ANN, BOB, CAT, FACTORY, REGISTRY, signed } from './sample.ts';
 
 export interface Vector {
   readonly file: string;
+  /** The file of the members' accounts, where it belongs to the vector. */
+  readonly accounts?: string;
   readonly title: string;
   readonly verdict: 'sound' | 'broken' | 'undecided';
   /** Those that the first finding of a broken log may name: any of them, where two lines contradict each other. */
   readonly eventIds: readonly number[];
-  readonly text: string;
+}
+
+export interface Made {
+  readonly index: readonly Vector[];
+  readonly texts: ReadonlyMap<string, string>;
 }
 
 type Row = readonly [title: string, text: string, ...eventIds: number[]];
+type RowWithAccounts = readonly [title: string, text: string, accounts: string, ...eventIds: number[]];
 
 const LINES = text.trimEnd().split('\n');
-const OTHER_HASH = `0x${'12'.repeat(32)}`;
+const OTHER_HASH = `0x${'12'.repeat(32)}` as const;
 /** Of the proposer, with one letter in the other case. */
 const WRONG_CHECKSUM = '0x15d34AAf54267DB7D7c367839AAf71A00a2c6A65';
 const OTHER_WALLET = `0x${'11'.repeat(20)}`;
@@ -65,6 +75,12 @@ const ofMoves = (eventId: number, payload: Line) =>
 const withRequest = (members: Line) => withLine(AFTER_HONEST, { ...line, request: { ...request, ...members } });
 const debateAt = (by: ForgedMove['by'], at: number) => withLine(AFTER_HONEST - 1, signedLine({ ...honest, by, at }));
 
+const leafHex = (eventId: number) => toHex(leafHash(Buffer.from(lineOf(eventId))));
+/** One more comment, whose body says what its agent has seen. */
+function withSeen(seen: Line): string {
+  return withLine(AFTER_HONEST, signedLine({ ...honest, body: { ...(honest.body as Line), seen } }));
+}
+
 /** The turn of BOB, who is given 1,800 s from the pass before it. */
 const BOBS_TURN = Date.parse(recordOf(10)['ts'] as string);
 const TURN_MILLIS = 1_800_000;
@@ -84,6 +100,14 @@ const HONEST: readonly Row[] = [
     rewritten(moves.map((move) => (NAMING.includes(String(move['type'])) ? withoutSeat(move) : withoutAccount(move)))),
   ],
   ['one more comment', withLine(AFTER_HONEST, line)],
+  [
+    'a comment whose agent says what it has seen',
+    withSeen({ eventId: AFTER_HONEST - 1, leaf: leafHex(AFTER_HONEST - 1) }),
+  ],
+  [
+    'a comment whose agent says what it had seen long before',
+    withSeen({ eventId: 2, leaf: leafHex(2).replace(/[a-f]/g, (digit) => digit.toUpperCase()) }),
+  ],
   ['a comment in the last millisecond of a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS - 1)],
   ['a comment in the first millisecond of the turn after one that ran out', debateAt(CAT, BOBS_TURN + TURN_MILLIS)],
   ['one more reveal', withLine(MOVES + 1, reveal(4.5))],
@@ -113,6 +137,36 @@ const UNDECIDED: readonly Row[] = [
     'a commitment in a block 16 s older than the end of the reveals',
     altered(COMMITTED, { committedAt: iso(START + 5 * HOUR - 16_000) }),
   ],
+];
+
+const OTHER_ADDRESS = '0x1111111111111111111111111111111111111111';
+const failed = (txHash: Json) =>
+  rewritten(
+    records.with(20, {
+      ...recordOf(21),
+      type: 'idea.deploy_failed',
+      payload: { ideaId: 'idea-1', txHash, reason: 'none' },
+    }),
+  );
+
+/** What a service says of the chain, which lines alone neither confirm nor contradict. */
+const OF_CHAIN: readonly Row[] = [
+  ['of the chain: another block', altered(COMMITTED, { blockNumber: 41 })],
+  ['of the chain: another time of the commitment', altered(COMMITTED, { committedAt: '2030-01-01T05:00:05.000Z' })],
+  ['of the chain: another token', altered(DEPLOY + 1, { tokenAddress: OTHER_ADDRESS })],
+  ['of the chain: another time of the token', altered(DEPLOY + 1, { graduatedAt: '2030-01-01T05:00:07.000Z' })],
+  ['of the chain: another reason', altered(LAST, { reason: 'none' })],
+  ['of the chain: a token denied, without a transaction', failed(null)],
+  ['of the chain: a token denied, with its transaction', failed(payloadOf(recordOf(DEPLOY))['txHash'] ?? null)],
+  ['of the chain: a token that is not recorded', raw(LINES.slice(0, DEPLOY))],
+];
+
+/** What only the chain can decide. */
+const UNDECIDED_CHAIN: readonly Row[] = [
+  ['of the chain: a failure by a transaction that is not logged', altered(LAST, { txHash: OTHER_HASH })],
+  ['of the chain: a token denied, with a transaction that is not logged', failed(OTHER_HASH)],
+  ['of the chain: a commitment whose transactions are not logged', rewritten(records.toSpliced(MOVES, 2))],
+  ['of the chain: a token whose transaction is not logged', rewritten(records.toSpliced(DEPLOY - 1, 1))],
 ];
 
 const COPIES: readonly Row[] = [
@@ -197,6 +251,8 @@ const EVIDENCE: readonly Row[] = [
 
 const RULES: readonly Row[] = [
   ...ILLEGAL.map(({ title, eventId, code: _, ...move }): Row => [title, withLine(eventId, signedLine(move)), eventId]),
+  ['what an agent has seen, with a member more', withSeen({ eventId: 2, leaf: leafHex(2), note: 'x' }), AFTER_HONEST],
+  ['what an agent has seen, without a leaf', withSeen({ eventId: 2 }), AFTER_HONEST],
   ['a comment in the first millisecond after a turn', debateAt(BOB, BOBS_TURN + TURN_MILLIS), AFTER_HONEST - 1],
   ['a pass left out by a service that rewrites its log', rewritten(records.toSpliced(5, 1)), 6],
   ...moves.map(
@@ -224,6 +280,43 @@ async function serviceEvents(): Promise<readonly Row[]> {
     ['a transaction with more data than its call', await call(FACTORY, `${data}00`, terms), DEPLOY],
     ['a transaction that pays', await call(FACTORY, data, { ...terms, value: 1n }), DEPLOY],
     ['a transaction that makes another call', await call(DEAD, '0x', terms), DEPLOY],
+    ['a transaction that commits another root', await committing(1n, OTHER_HASH), MOVES + 1],
+    ['a transaction that commits another chamber', await committing(2n, rootOf(recordOf(COMMITTED))), MOVES + 1],
+    ['a transaction whose hash is another', altered(DEPLOY, { txHash: OTHER_HASH }), DEPLOY],
+    ['a transaction of an idea that did not graduate', altered(DEPLOY, { ideaId: 'idea-3' }), DEPLOY],
+    ['a transaction of another idea', altered(DEPLOY, { ideaId: 'idea-2' }), DEPLOY],
+    ['a deployment sent before the commitment', rewritten(changedPlaces(COMMITTED)), COMMITTED],
+    [
+      'a commitment by the transaction of a deployment',
+      altered(COMMITTED, { txHash: payload.txHash }),
+      COMMITTED,
+      DEPLOY,
+    ],
+    ['a failure by the transaction of another idea', altered(LAST, { txHash: payload.txHash }), LAST],
+    ['a second token of an idea', rewritten([...records, later(21)]), LAST + 1],
+    ['a second failure of an idea', rewritten([...records, later(LAST)]), LAST + 1],
+    [
+      'one token of two ideas',
+      rewritten(
+        records.with(LAST - 1, {
+          ...later(21),
+          payload: { ...payloadOf(recordOf(21)), ideaId: 'idea-2', txHash: OTHER_HASH },
+        }),
+      ),
+      LAST,
+    ],
+    [
+      'a transaction after its outcome at a new nonce',
+      rewritten([
+        ...records,
+        {
+          ...later(DEPLOY),
+          payload: { ...payloadOf(recordOf(DEPLOY)), ...(await signed(FACTORY, data, { ...terms, nonce: 9 })) },
+        },
+      ]),
+      LAST + 1,
+    ],
+    ['a move after the commitment', rewritten([...records, { ...line, ts: recordOf(LAST)['ts'] as string }]), LAST + 1],
     [
       'a transaction dated before the end of the reveals',
       withMembers(MOVES + 1, { ts: iso(START + 4.9 * HOUR) }),
@@ -256,6 +349,41 @@ async function serviceEvents(): Promise<readonly Row[]> {
   ];
 }
 
+/** A call of another contract than the one before it. */
+async function secondRegistry(): Promise<string> {
+  const raised = MOVES + 2;
+  const { rawTransaction } = payloadOf(recordOf(raised)) as unknown as RelayTransaction;
+  const { data = '0x' } = parseTransaction(rawTransaction);
+  const sent = await signed(OTHER_ADDRESS, data, { nonce: 7, fee: 110n });
+  return rewritten(
+    records.with(raised - 1, { ...recordOf(raised), payload: { ...sent } }).with(COMMITTED - 1, {
+      ...recordOf(COMMITTED),
+      payload: { ...payloadOf(recordOf(COMMITTED)), txHash: sent.txHash },
+    }),
+  );
+}
+
+/** A service event once more, at the end of the log. */
+function later(eventId: number): Line {
+  return { ...recordOf(eventId), ts: recordOf(LAST)['ts'] as string };
+}
+
+/** The log with an event and the one after it in each other's place, each at the time that it had. */
+function changedPlaces(eventId: number): Line[] {
+  const [first, second] = [recordOf(eventId), recordOf(eventId + 1)];
+  const [at, after] = [first['ts'] as string, second['ts'] as string];
+  return records.with(eventId - 1, { ...second, ts: at }).with(eventId, { ...first, ts: after }) as Line[];
+}
+
+const COMMIT = parseAbi(['function commitChamber(uint256 chamberId, bytes32 root)']);
+const rootOf = (record: Line) => payloadOf(record)['merkleRoot'] as Hex;
+
+/** The log whose first transaction commits that. */
+async function committing(chamberId: bigint, root: Hex): Promise<string> {
+  const data = encodeFunctionData({ abi: COMMIT, functionName: 'commitChamber', args: [chamberId, root] });
+  return altered(MOVES + 1, { ...(await signed(REGISTRY, data, { nonce: 7, fee: 100n })) });
+}
+
 /** A move left out by a service that rewrites its log, root and count set right, with the transactions that would show it. */
 async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<string> {
   const kept = records.toSpliced(AFTER_HONEST - 2, 1).filter(({ type }) => !isLeftOut(String(type)));
@@ -267,7 +395,7 @@ async function rewrittenWithout(isLeftOut: (type: string) => boolean): Promise<s
   return rewritten(forged as Line[]);
 }
 
-export async function vectors(): Promise<readonly Vector[]> {
+export async function vectors(): Promise<Made> {
   const leftOut: readonly Row[] = [
     [
       'a move and the commitment’s transactions left out, root and count set right',
@@ -278,24 +406,50 @@ export async function vectors(): Promise<readonly Vector[]> {
       await rewrittenWithout((type) => type.startsWith('relay.')),
     ],
   ];
-  const groups = [
-    ['honest', 'sound', HONEST],
-    ['undecided', 'undecided', [...UNDECIDED, ...leftOut]],
-    ['copy', 'broken', COPIES],
-    ['record', 'broken', RECORDS],
-    ['evidence', 'broken', EVIDENCE],
-    ['rule', 'broken', RULES],
-    ['service-event', 'broken', await serviceEvents()],
-    ['paced-honest', 'sound', paced.SOUND],
-    ['paced-undecided', 'undecided', paced.UNDECIDED],
-    ['paced-rule', 'broken', paced.BROKEN],
-  ] as const;
-  return groups.flatMap(([group, verdict, rows]) =>
-    rows.map(([title, content, ...eventIds], index) => {
-      const file = `${group}-${String(index + 1).padStart(2, '0')}.ndjson`;
-      return { file, title, verdict, eventIds, text: content };
-    }),
-  );
+  const made: Vector[] = [];
+  const texts = new Map<string, string>();
+  const add = (group: string, verdict: Vector['verdict'], rows: readonly Row[]) => {
+    for (const [index, [title, text, ...eventIds]] of rows.entries()) {
+      const file = fileOf(group, index);
+      texts.set(file, text);
+      made.push({ file, title, verdict, eventIds });
+    }
+  };
+  const addWithAccounts = (group: string, verdict: Vector['verdict'], rows: readonly RowWithAccounts[]) => {
+    for (const [index, [title, text, accountText, ...eventIds]] of rows.entries()) {
+      const file = fileOf(group, index);
+      const isHonest = accountText === account.ACCOUNTS;
+      const accounts = isHonest ? '../chamber-with-admission.accounts.ndjson' : file.replace('.', '.accounts.');
+      texts.set(file, text);
+      if (!isHonest) texts.set(accounts, accountText);
+      made.push({ file, accounts, title, verdict, eventIds });
+    }
+  };
+  add('honest', 'sound', HONEST);
+  add('undecided', 'undecided', [...UNDECIDED, ...leftOut]);
+  add('copy', 'broken', COPIES);
+  add('record', 'broken', RECORDS);
+  add('evidence', 'broken', EVIDENCE);
+  add('rule', 'broken', RULES);
+  add('service-event', 'broken', await serviceEvents());
+  add('chain', 'sound', OF_CHAIN);
+  add('chain-undecided', 'undecided', [
+    ...UNDECIDED_CHAIN,
+    ['of the chain: a second registry', await secondRegistry()],
+  ]);
+  add('paced-honest', 'sound', paced.SOUND);
+  add('paced-undecided', 'undecided', paced.UNDECIDED);
+  add('paced-rule', 'broken', paced.BROKEN);
+  add('admission-honest', 'sound', account.ALONE_SOUND);
+  add('admission-rule', 'broken', account.ALONE_BROKEN);
+  addWithAccounts('account-honest', 'sound', await account.soundAccounts());
+  addWithAccounts('account-undecided', 'undecided', await account.undecidedAccounts());
+  addWithAccounts('account-broken', 'broken', await account.brokenAccounts());
+  return { index: made, texts };
+}
+
+function fileOf(group: string, index: number): string {
+  return `${group}-${String(index + 1).padStart(2, '0')}.ndjson`;
 }
 
 function withoutAccount(record: Line): Line {

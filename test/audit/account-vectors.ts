@@ -1,0 +1,328 @@
+// Vectors of a chamber that says who may join, and of its members' accounts, made from the sample log with both.
+import { readFileSync } from 'node:fs';
+import { HOUR, START } from '../kit/clock.ts';
+import { PUBLIC_URL } from '../kit/test-service.ts';
+import { proofBy, retirementBy } from '../kit/wallets.ts';
+import { type Json, type Line, parse, rechained, signedAccountLine, signedLine, toText } from './forge.ts';
+import { text as open, records as openRecords, payloadOf, requestOf } from './forgeries.ts';
+import { ANN, BOB, CAT } from './sample.ts';
+import { FIRST, SECOND, THIRD } from './sample-with-admission.ts';
+
+const read = (name: string) => readFileSync(new URL(`../../fixtures/logs/${name}.ndjson`, import.meta.url), 'utf8');
+const text = read('chamber-with-admission');
+export const ACCOUNTS = read('chamber-with-admission.accounts');
+
+const records = parse(text.trimEnd().split('\n'));
+const MOVES = 12;
+const moves = records.slice(0, MOVES);
+const [CREATED, ADMITTED, ANN_JOINED, BOB_JOINED, PROPOSED, ANN_PASSED] = [1, 2, 3, 4, 5, 6] as const;
+const LAST_OF_ANN = 11;
+const LAST_OF_BOB = 12;
+/** Where an account is broken, any event of its agent may be named. */
+const eventsOf = ({ did }: { readonly did: string }) =>
+  moves.flatMap((move) => (move['did'] === did ? [Number(move['eventId'])] : []));
+/** In the sample log without admission, BOB's. */
+const JOINED_OPEN = 3;
+const OF_ANN = eventsOf(ANN);
+const OF_BOB = eventsOf(BOB);
+
+const accountLines = ACCOUNTS.trimEnd().split('\n');
+const accounts = parse(accountLines);
+const [ann, bob] = [ANN, BOB].map(({ did }) => accounts.filter((line) => line['did'] === did)) as [Line[], Line[]];
+/** Event 3 is another wallet of ANN, and another personality of BOB. */
+const [REGISTERED, PROVEN, CHANGED, RETIRED] = [1, 2, 3, 4] as const;
+
+type Alone = readonly [title: string, text: string, ...eventIds: number[]];
+type WithAccounts = readonly [title: string, text: string, accounts: string, ...eventIds: number[]];
+
+const rewritten = (lines: readonly Line[]) => toText(rechained(lines));
+const recordIn = (lines: readonly Line[], eventId: number) => lines[eventId - 1] as Line;
+const atOf = (lines: readonly Line[], eventId: number) => Date.parse(String(recordIn(lines, eventId)['ts']));
+const iso = (millis: number) => new Date(millis).toISOString();
+
+/** Lines of which one has other members, in itself and in its payload. */
+function altered(lines: readonly Line[], eventId: number, payload: Line, members: Line = {}): Line[] {
+  const before = recordIn(lines, eventId);
+  return lines.with(eventId - 1, { ...before, ...members, payload: { ...payloadOf(before), ...payload } }) as Line[];
+}
+
+/** Lines of which one lacks a member of its payload. */
+function without(lines: readonly Line[], eventId: number, member: string): Line[] {
+  const { [member]: _, ...payload } = payloadOf(recordIn(lines, eventId));
+  return lines.with(eventId - 1, { ...recordIn(lines, eventId), payload }) as Line[];
+}
+
+const ofMoves = (eventId: number, payload: Line) => rewritten(altered(moves, eventId, payload));
+const tokenWith = (eventId: number, changes: Line): Line => ({
+  token: { ...(payloadOf(recordIn(moves, eventId))['token'] as Line), ...changes },
+});
+
+/** Accounts with numbers and hashes set right. */
+const accountsOf = ({ of = ann, and = bob }: { readonly of?: readonly Line[]; readonly and?: readonly Line[] }) =>
+  rewritten(of) + rewritten(and);
+const ofAnn = (eventId: number, payload: Line, members: Line = {}) =>
+  accountsOf({ of: altered(ann, eventId, payload, members) });
+const ofBob = (eventId: number, payload: Line, members: Line = {}) =>
+  accountsOf({ and: altered(bob, eventId, payload, members) });
+const proofIn = (lines: readonly Line[], eventId: number) => payloadOf(recordIn(lines, eventId))['walletProof'] as Line;
+const withProof = (changes: Line) => ofAnn(PROVEN, { walletProof: { ...proofIn(ann, PROVEN), ...changes } });
+
+/** The last move of ANN, signed at another time. */
+function lastOfAnnAt(millis: number): string {
+  const line = recordIn(moves, LAST_OF_ANN);
+  const { accountEventId, ...payload } = payloadOf(line);
+  const moved = signedLine({
+    ...{ by: ANN, at: millis, type: 'allocation.revealed', path: 'allocate/reveal' },
+    ...{ body: JSON.parse(String(requestOf(line)['body'])) as Json, payload },
+  });
+  return rewritten([
+    ...moves.slice(0, LAST_OF_ANN - 1),
+    { ...recordIn(moves, LAST_OF_BOB) },
+    { ...moved, payload: { ...payloadOf(moved), accountEventId: accountEventId ?? null } },
+  ]);
+}
+
+interface Registering {
+  /** When the request was signed. */
+  readonly at: number;
+  /** When the service accepted it; the same by default. */
+  readonly acceptedAt?: number;
+  readonly issuedAt?: number;
+  readonly origin?: string;
+  readonly service?: string;
+  /** In the place of the signature of the wallet. */
+  readonly signature?: string;
+  /** What a line records of a contract. */
+  readonly accepted?: Line;
+}
+
+/** BOB's account, whose registration was made otherwise. */
+async function bobRegistered(how: Registering): Promise<string> {
+  const { at, acceptedAt = at, issuedAt = at, origin = PUBLIC_URL, service = PUBLIC_URL, accepted = {} } = how;
+  const proof = await proofBy(SECOND, BOB.did, { issuedAt: iso(issuedAt), service });
+  const signature = how.signature ?? proof.walletSignature;
+  const content = { pubkeyHex: BOB.pubkeyHex, walletAddress: SECOND.address, personality: {} };
+  const { agentId = '' } = payloadOf(recordIn(bob, PROVEN));
+  const line = signedAccountLine({
+    ...{ by: BOB, at, type: 'agent.registered', path: '/register', origin },
+    body: { ...content, walletSignature: signature, issuedAt: proof.issuedAt },
+    payload: { agentId, ...content, walletProof: { signature, issuedAt: proof.issuedAt, service, ...accepted } },
+  });
+  return accountsOf({ and: bob.with(PROVEN - 1, { ...line, ts: iso(acceptedAt) }) });
+}
+
+/** BOB's account, retired by what a wallet signed. */
+async function bobRetired(
+  wallet: typeof SECOND,
+  { issuedAt = atOf(bob, RETIRED), walletAddress = wallet.address } = {},
+) {
+  const proof = await retirementBy(wallet, BOB.did, { issuedAt: iso(issuedAt) });
+  const walletProof = { signature: proof.walletSignature, issuedAt: proof.issuedAt, service: PUBLIC_URL };
+  return ofBob(RETIRED, { walletAddress, walletProof });
+}
+
+const BLOCK = { chainId: 31_337, blockNumber: 41, blockHash: `0x${'c3'.repeat(32)}` };
+/** No private key makes it: only a contract accepts it. */
+const OF_CONTRACT = `0x${'c0'.repeat(65)}`;
+
+export const ALONE_SOUND: readonly Alone[] = [
+  ['who may join: the whole log', text],
+  ['who may join: the moves alone', rewritten(moves)],
+  // Only the chain shows that it was another one.
+  ['another balance that the rule allows', ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: '8' }))],
+];
+
+export const ALONE_BROKEN: readonly Alone[] = [
+  ['an admission left out', rewritten(moves.toSpliced(ADMITTED - 1, 1)), ADMITTED + 1],
+  ['an admission by another than the creator', admittedByBob(), ADMITTED],
+  ['an admission of another agent than was asked for', ofMoves(ADMITTED, { did: CAT.did }), ADMITTED],
+  ['a list of agents that nobody asked for', ofMoves(CREATED, { admission: { dids: [] } }), CREATED],
+  ['a creation without the chain of its token', rewritten(without(moves, CREATED, 'token')), CREATED],
+  ['a creation without the block of its token', ofMoves(CREATED, { token: { chainId: 31_337 } }), CREATED],
+  ['a join without its balance', rewritten(without(moves, BOB_JOINED, 'token')), BOB_JOINED],
+  ['a balance below the rule', ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { balance: '4' })), BOB_JOINED],
+  [
+    'a balance in another block than that of the creation',
+    ofMoves(BOB_JOINED, tokenWith(BOB_JOINED, { blockNumber: 1 })),
+    BOB_JOINED,
+  ],
+  ['a join without a proven wallet', ofMoves(BOB_JOINED, { walletProven: false }), BOB_JOINED],
+  ['two seats of one wallet', ofMoves(BOB_JOINED, { walletAddress: FIRST.address }), BOB_JOINED],
+  ['two seats of one wallet in another case', twoSeats(), BOB_JOINED],
+  ['an idea for another wallet than that of the seat', ofMoves(PROPOSED, { creatorWallet: THIRD.address }), PROPOSED],
+  [
+    'a join by an earlier account line than the creation before it',
+    ofMoves(ANN_JOINED, { accountEventId: 1 }),
+    CREATED,
+    ANN_JOINED,
+  ],
+  [
+    'a pass by an earlier account line than a proposal',
+    ofMoves(ANN_PASSED, { accountEventId: 2 }),
+    PROPOSED,
+    ANN_PASSED,
+  ],
+];
+
+export async function soundAccounts(): Promise<readonly WithAccounts[]> {
+  const retiredAt = atOf(ann, RETIRED);
+  const provenAt = atOf(bob, PROVEN);
+  const contract = await bobRegistered({ at: provenAt, signature: OF_CONTRACT, accepted: BLOCK });
+  return [
+    ['accounts: the whole log', text, ACCOUNTS],
+    ['accounts: the moves alone', rewritten(moves), ACCOUNTS],
+    ['accounts in another order', text, rewritten(bob) + rewritten(ann)],
+    ['accounts line by line', text, interleaved()],
+    ['an account whose first line is not published', text, toText(accountLines.slice(1))],
+    ['an account of another agent beside them', text, ACCOUNTS + rewritten([registeredCat()])],
+    ['accounts of no member', text, rewritten([registeredCat()])],
+    ['a registration that nobody signed, which shows nothing', open, registeredOpen()],
+    ['a wallet that is a contract, which only the chain knows', text, contract],
+    ['a move 5 s after the retirement of its key', lastOfAnnAt(retiredAt + 5_000), ACCOUNTS],
+    ['a proof issued 300 s before', text, await bobRegistered({ at: provenAt, issuedAt: provenAt - 300_000 })],
+    ['a registration signed 60 s ahead', text, await bobRegistered({ at: provenAt + 60_000, acceptedAt: provenAt })],
+  ];
+}
+
+export async function undecidedAccounts(): Promise<readonly WithAccounts[]> {
+  const at = atOf(bob, PROVEN);
+  return [
+    ['a registration 301 s old', text, await bobRegistered({ at: at - 301_000, acceptedAt: at })],
+    ['a proof issued 301 s before', text, await bobRegistered({ at, issuedAt: at - 301_000 })],
+    ['a proof issued 61 s later', text, await bobRegistered({ at, issuedAt: at + 61_000 })],
+    ['a proof for another address than its request', text, await bobRegistered({ at, service: 'https://other.test' })],
+    [
+      'an account for another address than the moves',
+      text,
+      await bobRegistered({ at, origin: 'https://other.test', service: 'https://other.test' }),
+    ],
+  ];
+}
+
+export async function brokenAccounts(): Promise<readonly WithAccounts[]> {
+  const at = atOf(bob, PROVEN);
+  const retiredAt = atOf(ann, RETIRED);
+  const [, second = '', ...rest] = accountLines;
+  return [
+    // What the moves say of the accounts.
+    [
+      'a move that names an account line that does not exist',
+      ofMoves(LAST_OF_BOB, { accountEventId: 5 }),
+      ACCOUNTS,
+      LAST_OF_BOB,
+    ],
+    ['a join that names an account line of later', ofMoves(ANN_JOINED, { accountEventId: 3 }), ACCOUNTS, ANN_JOINED],
+    ['a proposal by an account line that was replaced', ofMoves(PROPOSED, { accountEventId: 2 }), ACCOUNTS, PROPOSED],
+    [
+      'a join with another wallet than the account has',
+      ofMoves(ANN_JOINED, { walletAddress: THIRD.address }),
+      ACCOUNTS,
+      ANN_JOINED,
+    ],
+    ['a join with another label than the account has', ofMoves(ANN_JOINED, { label: 'Bob' }), ACCOUNTS, ANN_JOINED],
+    ['a join without the label of the account', rewritten(without(moves, ANN_JOINED, 'label')), ACCOUNTS, ANN_JOINED],
+    ['a move that names the retirement', ofMoves(LAST_OF_ANN, { accountEventId: 4 }), ACCOUNTS, LAST_OF_ANN],
+    ['a move 5.001 s after the retirement of its key', lastOfAnnAt(retiredAt + 5_001), ACCOUNTS, MOVES],
+    [
+      'a join with another wallet than a registration that nobody signed',
+      open,
+      registeredOpen(THIRD.address),
+      JOINED_OPEN,
+    ],
+    // The lines of an account.
+    ['an account line left out', text, toText([...accountLines.slice(0, 1), ...rest]), ...OF_ANN],
+    ['an account line twice', text, toText([...accountLines.slice(0, 2), second, ...rest]), ...OF_ANN],
+    [
+      'an account line altered, and no hash set right',
+      text,
+      ACCOUNTS.replace('"personality":{}', '"personality":{"style":"x"}'),
+      ...OF_ANN,
+    ],
+    ['an account that begins with another line', text, accountsOf({ and: bob.slice(PROVEN) }), ...OF_BOB],
+    ['an account line older than the one before it', text, ofAnn(CHANGED, {}, { ts: iso(START) }), ...OF_ANN],
+    ['the account of another agent', text, accountsOf({ and: ofOther(bob) }), ...OF_BOB],
+    ['another agentId than the key has', text, ofAnn(REGISTERED, { agentId: 'agent-x' }), ...OF_ANN],
+    ['a registration of another key', text, ofAnn(REGISTERED, { pubkeyHex: CAT.pubkeyHex }), ...OF_ANN],
+    ['a line after the retirement', text, accountsOf({ and: [...bob, afterRetirement()] }), ...OF_BOB],
+    // What was signed.
+    ['another wallet than was signed', text, ofAnn(PROVEN, { walletAddress: THIRD.address }), ...OF_ANN],
+    ['another label than was signed', text, ofAnn(PROVEN, { label: 'Eve' }), ...OF_ANN],
+    ['the request of another agent', text, ofAnn(PROVEN, {}, { request: requestOf(recordIn(bob, PROVEN)) }), ...OF_ANN],
+    ['a registration that is made again', text, madeAgain(), ...OF_ANN],
+    ['another personality than was signed', text, ofBob(CHANGED, { personality: { style: 'loud' } }), ...OF_BOB],
+    ['a personality that nobody signed', text, ofBob(CHANGED, {}, { request: null }), ...OF_BOB],
+    [
+      'a registration a day and a second old',
+      text,
+      await bobRegistered({ at: at - 86_401_000, acceptedAt: at }),
+      ...OF_BOB,
+    ],
+    // The proofs of wallets.
+    ['a proof left out', text, accountsOf({ of: without(ann, PROVEN, 'walletProof') }), ...OF_ANN],
+    ['a proof in a line without a request', text, ofAnn(REGISTERED, { walletProof: proofIn(ann, PROVEN) }), ...OF_ANN],
+    ['a proof with another signature', text, withProof({ signature: `0x${'11'.repeat(64)}1b` }), ...OF_ANN],
+    ['a proof with another time', text, withProof({ issuedAt: iso(START + 1_000) }), ...OF_ANN],
+    ['a proof with another service', text, withProof({ service: 'https://evil.test' }), ...OF_ANN],
+    ['a proof that no key of the wallet signed', text, await bobRegistered({ at, signature: OF_CONTRACT }), ...OF_BOB],
+    ['a proof a day and a second old', text, await bobRegistered({ at, issuedAt: at - 86_401_000 }), ...OF_BOB],
+    // Retirements.
+    ['a retirement that nobody asked for', text, ofAnn(RETIRED, {}, { request: null }), ...OF_ANN],
+    ['a retirement by a wallet that was never proven', text, await bobRetired(THIRD), ...OF_BOB],
+    [
+      'a retirement that another wallet signed',
+      text,
+      await bobRetired(THIRD, { walletAddress: SECOND.address }),
+      ...OF_BOB,
+    ],
+    [
+      'a retirement signed a day and a second before',
+      text,
+      await bobRetired(SECOND, { issuedAt: atOf(bob, RETIRED) - 86_401_000 }),
+      ...OF_BOB,
+    ],
+  ];
+}
+
+function admittedByBob(): string {
+  const at = atOf(moves, ADMITTED);
+  const body = { did: BOB.did };
+  const line = signedLine({ by: BOB, at, type: 'chamber.admitted', path: 'admit', body, payload: body });
+  return rewritten(moves.with(ADMITTED - 1, line));
+}
+
+function twoSeats(): string {
+  return ofMoves(BOB_JOINED, { walletAddress: FIRST.address.toLowerCase() });
+}
+
+function registeredCat(): Line {
+  const content = { pubkeyHex: CAT.pubkeyHex, walletAddress: THIRD.address, personality: {} };
+  const agentId = CAT.did.replace('did:key:', 'agent-');
+  const line = { by: CAT, at: START, type: 'agent.registered', path: '/register', body: content };
+  return signedAccountLine({ ...line, payload: { agentId, ...content } });
+}
+
+/** BOB's account in the sample log without admission: a registration with an e-mail address, whose line holds no request. */
+function registeredOpen(wallet = payloadOf(recordIn(openRecords, JOINED_OPEN))['walletAddress'] ?? null): string {
+  return rewritten(altered(bob, REGISTERED, { walletAddress: wallet }).slice(0, REGISTERED));
+}
+
+function ofOther(lines: readonly Line[]): Line[] {
+  return lines.map((line) => (line === lines[1] ? { ...line, did: CAT.did } : line));
+}
+
+function madeAgain(): string {
+  const again = { ...recordIn(ann, PROVEN), ts: recordIn(ann, CHANGED)['ts'] ?? null };
+  return accountsOf({ of: [...ann.slice(0, CHANGED), again] });
+}
+
+function afterRetirement(): Line {
+  const at = START + 4.9 * HOUR;
+  const payload = { patch: { style: 'x' }, personality: { style: 'x' } };
+  return { ...recordIn(bob, CHANGED), ts: iso(at), payload };
+}
+
+/** Lines of both agents in turn, each agent's in their order. */
+function interleaved(): string {
+  const [ofAnn, ofBob] = [accountLines.slice(0, ann.length), accountLines.slice(ann.length)];
+  return toText(ofAnn.flatMap((line, index) => [line, ...ofBob.slice(index, index + 1)]));
+}
