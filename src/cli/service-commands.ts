@@ -43,7 +43,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'fsck',
-    summary: 'Checks a database: every line, the links between them, every derived row',
+    summary: 'Checks a database: every line, the links between them, every derived row, the published tree',
     args: DATABASE_ARGUMENT,
     options: {
       '--repair-tail': 'first save and remove rows that another program appended, while the service is stopped',
@@ -53,7 +53,7 @@ export const serviceCommands: readonly CommandSpec[] = [
   },
   {
     name: 'rebuild',
-    summary: "Rebuilds a database's derived tables from its log, while the service is stopped",
+    summary: "Rebuilds a database's derived tables and tiles from its log, while the service is stopped",
     args: DATABASE_ARGUMENT,
     examples: ['rebuild'],
     run: async ({ args, isJson }) => {

@@ -136,6 +136,14 @@ export class TestService {
     return signer;
   }
 
+  /** Publishes what is new; a node may first have to get the lease. */
+  async publish(): Promise<void> {
+    const last = await this.log.lastPlace();
+    for (let size = -1; size < last; size = (await this.store.tree.checkpoint())?.size ?? 0) {
+      await this.composed.publishing.round();
+    }
+  }
+
   async lines(chamberId: number): Promise<readonly string[]> {
     const { ndjson } = await this.log.readPage(chamberId, 0, 10_000);
     return ndjson.toString().split('\n').slice(0, -1);

@@ -1,15 +1,19 @@
 // Checks and repairs of a log in PostgreSQL, as those of an SQLite file.
 import { randomBytes } from 'node:crypto';
 import type { Client } from 'pg';
+import type { StoredTile } from '../../tlog/tiled-tree.ts';
 import { LOG_ID } from '../../vocabulary/values.ts';
 import { DERIVED_TABLES, selectDifferences } from '../derived-tables.ts';
 import { MOVED_TO } from '../moved.ts';
-import type { FormerLog } from '../published-tree.ts';
+import { type FormerLog, type StoredCheckpoint, storedLevel } from '../published-tree.ts';
 import type { Fault, FsckSummary } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
+import { TreeCheck, type TreeFault } from '../tree-check.ts';
+import { bigintArray, byteaArray } from './arrays.ts';
 import { foldLog } from './fold.ts';
+import { toStream } from './growth.ts';
 import { MOVED_TRIGGER, requireLog } from './schema.ts';
-import { openTransaction } from './transaction.ts';
+import { openTransaction, readRows } from './transaction.ts';
 
 /** Nodes may run meanwhile: all of it is read at one moment. Only the first fault of each stream is reported. */
 export async function fsckPostgres(url: string, report: (fault: Fault) => void): Promise<FsckSummary> {
@@ -21,8 +25,7 @@ export async function fsckPostgres(url: string, report: (fault: Fault) => void):
     };
     const note = (problem: string, stream: StreamId | null = null, eventId: number | null = null) =>
       onFault({ position: null, stream, eventId, problem });
-    const { rows } = await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'log_id'");
-    const logId = rows[0]?.value ?? '';
+    const logId = await readLogId(client);
     if (!LOG_ID.test(logId)) note('the log has no logId of 32 hex digits');
     // The names stand for these from here on, and for the stored tables with their schema.
     for (const table of [...DERIVED_TABLES, 'snapshots']) {
@@ -32,12 +35,60 @@ export async function fsckPostgres(url: string, report: (fault: Fault) => void):
     for (const [problem, query] of differences(schema)) {
       const found = await client.query<{ readonly stream: string; readonly event_id: number | null }>(query);
       for (const { stream, event_id: eventId } of found.rows) {
-        const id = /^\d/.test(stream) ? Number(stream) : stream;
+        const id = toStream(stream);
         if (!badStreams.has(id)) note(problem, id, eventId);
       }
     }
+    const fault = LOG_ID.test(logId) ? await checkTree(client, logId) : undefined;
+    const [stream, eventId] = fault === undefined ? [] : await eventAt(client, fault);
+    if (fault !== undefined && !badStreams.has(stream ?? '')) note(fault.problem, stream, eventId);
     return { logId, ...counts, faults };
   });
+}
+
+async function checkTree(client: Client, logId: string): Promise<TreeFault | undefined> {
+  const check = new TreeCheck(await storedCheckpoint(client, logId));
+  const compare = async (tiles: readonly StoredTile[]) => {
+    const { rows } = await client.query<{ readonly place: number; readonly hashes: Buffer }>(
+      `SELECT place::int, hashes FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked (level, tile, place)
+       JOIN tiles USING (level, tile)`,
+      [bigintArray(tiles.map(storedLevel)), bigintArray(tiles.map(({ index }) => index))],
+    );
+    const stored = new Map(rows.map(({ place, hashes }) => [place - 1, hashes]));
+    for (const [i, tile] of tiles.entries()) check.compare(tile, stored.get(i));
+  };
+  await addLines(client, check, compare);
+  const { rows } = await client.query<{ readonly tiles: number }>('SELECT count(*)::float8 AS tiles FROM tiles');
+  return check.rootFault() ?? check.tilesFault(rows[0]?.tiles ?? 0);
+}
+
+/** The lines that the checkpoint is over, and the tiles that follow from them, some at a time. */
+async function addLines(
+  client: Client,
+  check: TreeCheck,
+  take: (tiles: readonly StoredTile[]) => Promise<void>,
+): Promise<void> {
+  const query = `SELECT line FROM places JOIN events USING (stream, event_id) WHERE place <= ${check.size} ORDER BY place`;
+  for await (const rows of readRows<{ readonly line: Buffer }>(client, query)) {
+    await take(rows.flatMap(({ line }) => check.add(line)));
+  }
+  await take(check.edge());
+}
+
+async function readLogId(client: Client): Promise<string> {
+  const { rows } = await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'log_id'");
+  return rows[0]?.value ?? '';
+}
+
+async function storedCheckpoint(client: Client, logId: string): Promise<StoredCheckpoint | undefined> {
+  const query = 'SELECT size::float8, note FROM checkpoints WHERE log_id = $1';
+  return (await client.query<StoredCheckpoint>(query, [logId])).rows[0];
+}
+
+async function eventAt(client: Client, { place }: TreeFault): Promise<[stream?: StreamId, eventId?: number]> {
+  const query = 'SELECT stream, event_id::float8 FROM places WHERE place = $1';
+  const { rows } = await client.query<{ readonly stream: string; readonly event_id: number }>(query, [place]);
+  return rows.flatMap(({ stream, event_id: eventId }) => [toStream(stream), eventId]) as [StreamId?, number?];
 }
 
 /** What is wrong, and the query that finds where. */
@@ -76,17 +127,32 @@ function differences(schema: string): readonly (readonly [string, string])[] {
   ];
 }
 
-/** No node appends meanwhile. All or nothing; throws if a line is broken. */
+/** No node appends meanwhile. All or nothing; throws if a line is broken, or was changed after it was published. */
 export async function rebuildPostgres(url: string): Promise<{ readonly chambers: number; readonly ideas: number }> {
   return withLog(url, 'READ COMMITTED', async (client, schema) => {
     await client.query('LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE');
     await client.query(`TRUNCATE ${[...DERIVED_TABLES, 'snapshots']}`);
     await foldLog(client, schema, throwFault);
+    await rebuildTiles(client);
     const { rows } = await client.query<{ readonly chambers: number; readonly ideas: number }>(
       'SELECT (SELECT count(*)::float8 FROM chambers) AS chambers, (SELECT count(*)::float8 FROM ideas) AS ideas',
     );
     return rows[0] as (typeof rows)[number];
   });
+}
+
+async function rebuildTiles(client: Client): Promise<void> {
+  const check = new TreeCheck(await storedCheckpoint(client, await readLogId(client)));
+  await client.query('DELETE FROM tiles');
+  await addLines(client, check, async (tiles) => {
+    await client.query('INSERT INTO tiles SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])', [
+      bigintArray(tiles.map(storedLevel)),
+      bigintArray(tiles.map(({ index }) => index)),
+      byteaArray(tiles.map(({ bytes }) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))),
+    ]);
+  });
+  const fault = check.rootFault();
+  if (fault !== undefined) throw new Error(fault.problem);
 }
 
 export function throwFault({ stream, eventId, problem }: Fault): never {
@@ -100,8 +166,7 @@ export async function renewPostgres(
 ): Promise<{ readonly logId: string; readonly copiedFrom: string }> {
   return withLog(url, 'READ COMMITTED', async (client) => {
     const logId = randomBytes(16).toString('hex');
-    const { rows } = await client.query<{ readonly value: string }>("SELECT value FROM meta WHERE name = 'log_id'");
-    const copiedFrom = rows[0]?.value ?? '';
+    const copiedFrom = await readLogId(client);
     await client.query(
       `INSERT INTO meta VALUES ('log_id', $1), ('copied_from', $2)
        ON CONFLICT (name) DO UPDATE SET value = excluded.value`,

@@ -1,5 +1,5 @@
 // Checks a whole database against its raw lines, read-only and beside a running service: the file, every line and the columns
-// beside it, the derived tables, the index and the log's id.
+// beside it, the derived tables, the index, the published tree and the log's id.
 import { crc32 } from 'node:zlib';
 import type { Database } from 'better-sqlite3';
 import { listingsOf } from '../../../projections/listings.ts';
@@ -19,11 +19,13 @@ import {
 } from '../stored-stream.ts';
 import { StreamFold } from '../stream-fold.ts';
 import type { StreamId } from '../stream-id.ts';
+import { TreeCheck, type TreeFault } from '../tree-check.ts';
 import { isPhaseRow, type PhaseRow } from './chamber-phases.ts';
 import { readClock } from './clock.ts';
 import { reasonOf } from './database-file.ts';
 import { DerivedRows, TEMPORARY } from './derived-tables.ts';
 import { prefixOf, WATERMARK } from './event-index.ts';
+import { publishedLines, storedCheckpoint, storedTile } from './published-lines.ts';
 import { type INDEX_TABLES, SCHEMA_VERSION } from './schema.ts';
 import { checksumOf, type SnapshotRow } from './snapshots.ts';
 import {
@@ -98,6 +100,7 @@ class Fsck {
       this.#noteDerived('snapshots', stream);
     }
     this.#read('the index', () => this.#checkIndex());
+    this.#read('the published tree', () => this.#checkTree(logId));
     const orderOf = ({ position }: Fault) => position ?? Number.POSITIVE_INFINITY;
     for (const fault of this.#faults.sort((a, b) => orderOf(a) - orderOf(b))) report(fault);
     const { chambers, accounts } = this.#fold;
@@ -256,6 +259,25 @@ class Fsck {
         this.#noteDerived(table, stream);
       }
     }
+  }
+
+  #checkTree(logId: string): void {
+    if (!LOG_ID.test(logId)) return;
+    const check = new TreeCheck(storedCheckpoint(this.#db, logId));
+    const stored = storedTile(this.#db);
+    for (const { line } of publishedLines(this.#db, check.size)) {
+      for (const tile of check.add(line)) check.compare(tile, stored(tile));
+    }
+    for (const tile of check.edge()) check.compare(tile, stored(tile));
+    const tiles = this.#db.prepare<[], number>('SELECT count(*) FROM tiles').pluck().get() ?? 0;
+    const fault = check.rootFault() ?? check.tilesFault(tiles);
+    if (fault !== undefined) this.#noteTree(fault);
+  }
+
+  #noteTree({ place, problem }: TreeFault): void {
+    const query = 'SELECT position, chamber_id, account, event_id FROM events WHERE position = ?';
+    const stored = this.#db.prepare<[number | null], PositionedEvent>(query).get(place);
+    if (stored === undefined || !this.#fold.badStreams.has(streamOf(stored))) this.#note(stored ?? null, problem);
   }
 
   /** Of a bad stream, the fault in its lines says enough. */

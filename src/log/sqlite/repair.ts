@@ -1,28 +1,32 @@
-// Repairs a database while no service runs on it. `rebuildDatabase` makes the derived tables and the index from the events;
+// Repairs a database while no service runs on it. `rebuildDatabase` makes the derived tables, the index and the tiles from the events;
 // `repairTail` moves rows that another program appended out of the log. Both do everything or nothing.
 import { isUtf8 } from 'node:buffer';
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { leafHash } from '../../crypto/merkle.ts';
+import type { StoredTile } from '../../tlog/tiled-tree.ts';
 import { toHex } from '../../vocabulary/values.ts';
 import type { DerivedTableName } from '../derived-tables.ts';
+import { storedLevel } from '../published-tree.ts';
 import { streamOf } from '../stored-stream.ts';
 import type { StreamId } from '../stream-id.ts';
+import { TreeCheck } from '../tree-check.ts';
 import { type DatabaseFile, openDatabaseFile, reasonOf } from './database-file.ts';
 import { deriveTables } from './derived-tables.ts';
 import { indexEverything, WATERMARK } from './event-index.ts';
 import { fsckDatabase } from './fsck.ts';
+import { publishedLines, storedCheckpoint } from './published-lines.ts';
 import { APPEND_ONLY, APPEND_ONLY_TRIGGERS, INDEX_TABLES, INDEXES } from './schema.ts';
-import { openReader, type PositionedEvent } from './stored-events.ts';
+import { openReader, type PositionedEvent, readMeta } from './stored-events.ts';
 
 export interface RebuildSummary {
   readonly chambers: number;
   readonly ideas: number;
 }
 
-/** Throws if a line cannot be folded or a service holds the file. */
+/** Throws if a line cannot be folded, lines were changed after they were published, or a service holds the file. */
 export function rebuildDatabase(path: string): RebuildSummary {
-  return inTransaction(path, (target) => {
+  return inTransaction(path, (target, source) => {
     for (const table of INDEX_TABLES) target.exec(`DROP TABLE IF EXISTS ${table}`);
     target.exec(INDEXES);
     indexEverything(target);
@@ -32,6 +36,7 @@ export function rebuildDatabase(path: string): RebuildSummary {
         cause: error,
       });
     });
+    rebuildTiles(target, source);
     return { chambers: count(target, 'chambers'), ideas: count(target, 'ideas') };
   });
 }
@@ -60,6 +65,18 @@ function requireConsecutive(db: Database): void {
   const stream = broken.pluck().get();
   if (stream === undefined) return;
   throw new Error(`the events of ${stream} are not consecutive: chambers fsck reports the damage`);
+}
+
+/** The lines are read from `source`, because the tiles are written meanwhile. */
+function rebuildTiles(db: Database, source: Database): void {
+  const check = new TreeCheck(storedCheckpoint(source, readMeta(source, 'log_id') ?? ''));
+  const insert = db.prepare('INSERT INTO tiles VALUES (?, ?, ?)');
+  const write = (tile: StoredTile) => insert.run(storedLevel(tile), tile.index, tile.bytes);
+  db.exec('DELETE FROM tiles');
+  for (const { line } of publishedLines(source, check.size)) for (const tile of check.add(line)) write(tile);
+  for (const tile of check.edge()) write(tile);
+  const fault = check.rootFault();
+  if (fault !== undefined) throw new Error(fault.problem);
 }
 
 function count(db: Database, table: DerivedTableName): number {

@@ -20,6 +20,7 @@ beforeEach(async () => {
   const { operatorEmail: _, ...registration } = registrationOf(by);
   await service.must('POST', '/register', { by, body: { ...registration, personality: { style: 'new' } } });
   await service.log.readAll(0, 1);
+  await service.publish();
   await service.close();
 });
 
@@ -49,6 +50,15 @@ describe('fsck', () => {
     ["DELETE FROM events WHERE stream = '1' AND event_id = 2", 1, 3, 'event_id is 3, not 2'],
     ["UPDATE places SET place = -1 WHERE stream = '1' AND event_id = 2", 1, 2, 'place'],
     ["DELETE FROM places WHERE stream = '1' AND event_id = 2", 1, 2, 'place'],
+    [
+      "UPDATE tiles SET hashes = '' WHERE level = 0",
+      null,
+      null,
+      'table tiles does not match the log: run chambers rebuild',
+    ],
+    ['DELETE FROM tiles WHERE level = -1', null, null, 'table tiles'],
+    ["UPDATE checkpoints SET note = ''", null, null, 'restore a backup, or go on as another log: chambers new-log'],
+    ['UPDATE checkpoints SET size = size + 1', null, null, 'the stored checkpoint is no checkpoint of size'],
     ["UPDATE chambers SET listing = '{}' WHERE chamber_id = 1", 1, null, 'table chambers'],
     ['DELETE FROM members WHERE chamber_id = 1', 1, null, 'table members'],
     ["INSERT INTO turns VALUES (99, '{}')", 99, null, 'table turns'],
@@ -70,16 +80,33 @@ describe('fsck', () => {
 });
 
 describe('rebuild', () => {
-  const tables = ['chambers', 'ideas', 'members', 'turns'];
+  const tables = ['chambers', 'ideas', 'members', 'turns', 'tiles'];
   const rows = () => Promise.all(tables.map((table) => execute(url, `SELECT * FROM ${table} ORDER BY 1, 2`)));
 
   it('makes the derived rows as they were', async () => {
     const before = await rows();
-    await change("DELETE FROM ideas; UPDATE members SET is_open = NOT is_open; UPDATE chambers SET listing = '{}'");
+    await change(
+      "DELETE FROM ideas; UPDATE members SET is_open = NOT is_open; UPDATE chambers SET listing = '{}'; DELETE FROM tiles WHERE level = 0",
+    );
     expect((await fsck()).exitCode).toBe(3);
     expect((await run(['rebuild', url])).exitCode).toBe(0);
     expect(await rows()).toEqual(before);
     expect(await fsck()).toEqual({ exitCode: 0, found: [] });
+  });
+
+  it('changes nothing if lines were changed after they were published', async () => {
+    const zeros = `${'A'.repeat(43)}=`;
+    await change(
+      `DELETE FROM turns; UPDATE checkpoints SET note = replace(note, split_part(note, E'\\n', 3), '${zeros}')`,
+    );
+    const before = await rows();
+    expect((await run(['rebuild', url])).err).toMatch(
+      /^failure: the first \d+ lines are not those that the checkpoint was published over: restore a backup/,
+    );
+    expect(await rows()).toEqual(before);
+    expect((await fsck()).found).toContainEqual(
+      expect.objectContaining({ stream: null, problem: expect.stringContaining('lines are not those') }),
+    );
   });
 
   it('changes nothing if a line is broken', async () => {

@@ -1,5 +1,6 @@
 // fsck, rebuild and backup on real files, some of them tampered with by a program that drops the triggers first.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { backupDatabase } from '../../../src/log/sqlite/backup.ts';
@@ -8,10 +9,12 @@ import { rebuildDatabase } from '../../../src/log/sqlite/repair.ts';
 import type { Fault } from '../../../src/log/stored-stream.ts';
 import { type ForumEvent, fromLine, toLine } from '../../../src/vocabulary/events.ts';
 import { NO_PREVIOUS } from '../../../src/vocabulary/values.ts';
-import { derivedRows } from '../../durability/log-book.ts';
+import { derivedRows, readEvents } from '../../durability/log-book.ts';
+import { openChamber } from '../../kit/chambers.ts';
 import { subscribe } from '../../kit/consumers.ts';
 import { debating, type Running, run } from '../../kit/service.ts';
 import { temporaryDatabase } from '../../kit/temporary.ts';
+import { TestService } from '../../kit/test-service.ts';
 
 interface Written {
   readonly path: string;
@@ -169,6 +172,75 @@ describe('fsck', () => {
     expect(() => fsckDatabase(path, () => {})).toThrow(`cannot read the database ${path}`);
     new Database(path).exec('CREATE TABLE other (x)').close();
     expect(() => fsckDatabase(path, () => {})).toThrow('the file has schema 0');
+  });
+});
+
+describe('the published tree', () => {
+  /** Enough lines for a full tile: accounts, then a chamber. */
+  async function published(): Promise<{ readonly path: string; readonly lines: number }> {
+    const path = temporaryDatabase();
+    const service = new TestService({ path });
+    const members = [];
+    for (let agents = 0; agents < 260; agents++) members.push(await service.agent());
+    await openChamber(service, members.slice(0, 2));
+    await service.publish();
+    const lines = await service.log.lastPlace();
+    await service.close();
+    return { path, lines };
+  }
+
+  const tilesOf = (path: string) => {
+    const db = new Database(path, { readonly: true });
+    const tiles = db.prepare('SELECT * FROM tiles ORDER BY level, tile').all();
+    db.close();
+    return tiles;
+  };
+
+  it.each([
+    ['a hash is changed', 'UPDATE tiles SET hashes = zeroblob(length(hashes)) WHERE level = 0 AND tile = 1'],
+    ['an entry is changed', 'UPDATE tiles SET hashes = zeroblob(length(hashes)) WHERE level = -1 AND tile = 0'],
+    ['a tile is missing', 'DELETE FROM tiles WHERE level = 1'],
+    ['there is a tile too much', "INSERT INTO tiles VALUES (0, 2, x'00')"],
+    ['a tile is cut', 'UPDATE tiles SET hashes = substr(hashes, 1, 32) WHERE level = 0 AND tile = 1'],
+  ])('is named where %s, and rebuild fixes it', async (_title, sql) => {
+    const { path } = await published();
+    expect(faultsOf(path)).toEqual([]);
+    const before = tilesOf(path);
+    tamper(path, sql);
+    const problem = 'table tiles does not match the log: run chambers rebuild';
+    expect(faultsOf(path)).toEqual([{ position: null, stream: null, eventId: null, problem }]);
+    rebuildDatabase(path);
+    expect(tilesOf(path)).toEqual(before);
+    expect(faultsOf(path)).toEqual([]);
+  });
+
+  it('shows which line was changed with everything that follows from it, which rebuild leaves', async () => {
+    const { path } = await published();
+    const edit = (event: ForumEvent) => ({ ...event, ts: '2020-01-01T00:00:00.000Z' }) as ForumEvent;
+    // The only line of an account: no other one of its stream holds its hash.
+    editLine(path, 1, edit);
+    const line = readEvents(path).find(({ ts }) => ts.startsWith('2020')) as ForumEvent;
+    tamper(path, 'UPDATE events SET line_crc = ? WHERE position = 1', crc32(toLine(line)));
+    const problem =
+      /^it is not the line that the checkpoint was published over: restore a backup, or .*chambers new-log$/;
+    const fault = { position: 1, stream: line.did, eventId: 1, problem: expect.stringMatching(problem) };
+    expect(faultsOf(path)).toEqual([fault]);
+    const before = tilesOf(path);
+    expect(() => rebuildDatabase(path)).toThrow('lines are not those that the checkpoint was published over');
+    expect(tilesOf(path)).toEqual(before);
+  });
+
+  it('shows that lines are missing at the end, or that the checkpoint is none', async () => {
+    const { path, lines } = await published();
+    tamper(path, 'DELETE FROM events WHERE position = ?', lines);
+    const problem = `the log has ${lines - 1} lines, and its checkpoint was published over ${lines}: restore a backup`;
+    expect(faultsOf(path)).toContainEqual(
+      expect.objectContaining({ position: null, stream: null, problem: expect.stringContaining(problem) }),
+    );
+    tamper(path, "UPDATE checkpoints SET note = 'none'");
+    expect(faultsOf(path).map((fault) => fault.problem)).toContainEqual(
+      expect.stringMatching(/^the stored checkpoint is no checkpoint of size/),
+    );
   });
 });
 
