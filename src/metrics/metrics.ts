@@ -20,6 +20,8 @@ export interface Sources {
   /** How often a state in memory was brought up to what other nodes had appended. */
   readonly catchUps: () => number;
   readonly publishing: () => PublishingState;
+  /** Signed since the start. */
+  readonly receipts: () => number;
   /** As GET /health reports it. */
   readonly isHealthy: () => boolean;
   /** Lines of the service's own log that could not be written. */
@@ -29,6 +31,10 @@ export interface Sources {
 interface PublishingState {
   /** Lines under the stored checkpoint. */
   readonly size: number;
+  /** Since there was no line that is not under it. */
+  readonly lagSeconds: number;
+  /** The stored tiles are not those of the stored checkpoint: none is published before they are repaired. */
+  readonly isTreeDamaged: boolean;
   /** Whether the latest attempt to publish and to copy the checkpoint succeeded. */
   readonly ok: boolean;
   /** Whether this node publishes the next one. */
@@ -182,8 +188,31 @@ export function addGauges(registry: Registry, sources: Sources): void {
   gauge(registry, 'chambers_relayer_leads', 'Whether this node holds the lease and relays; NaN without a chain', () =>
     Number(relayer()?.leads),
   );
-  const { publishing } = sources;
+  addPublishing(registry, sources);
+  counter(
+    registry,
+    'chambers_diagnostic_lines_lost_total',
+    "Lines of the service's own log that were lost, because standard error took none",
+    sources.lostLogLines,
+  );
+  if (sources.node() !== undefined) addNodeGauges(registry, sources);
+}
+
+function addPublishing(registry: Registry, { publishing, receipts }: Sources): void {
+  counter(registry, 'chambers_receipts_signed_total', 'Receipts that were signed', receipts);
   gauge(registry, 'chambers_checkpoint_size', 'Lines under the stored checkpoint', () => publishing().size);
+  gauge(
+    registry,
+    'chambers_checkpoint_lag_seconds',
+    'Time since all lines that this node knew of were under the stored checkpoint',
+    () => publishing().lagSeconds,
+  );
+  gauge(
+    registry,
+    'chambers_tree_damaged',
+    'Whether the stored tiles were found not to be those of the checkpoint',
+    () => Number(publishing().isTreeDamaged),
+  );
   gauge(registry, 'chambers_checkpoint_ok', 'Whether the checkpoint could be published and copied last', () =>
     Number(publishing().ok),
   );
@@ -202,13 +231,6 @@ export function addGauges(registry: Registry, sources: Sources): void {
     'Requests to witnesses that brought no cosignature',
     () => publishing().failures,
   );
-  counter(
-    registry,
-    'chambers_diagnostic_lines_lost_total',
-    "Lines of the service's own log that were lost, because standard error took none",
-    sources.lostLogLines,
-  );
-  if (sources.node() !== undefined) addNodeGauges(registry, sources);
 }
 
 function addNodeGauges(registry: Registry, { node, catchUps }: Sources): void {

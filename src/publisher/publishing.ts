@@ -1,12 +1,14 @@
 // The publisher at work: a round a second, each of which publishes what is new and brings this node's copy of the checkpoint up to date.
 import type { Logger } from 'pino';
 import { RepeatedLog } from '../diagnostics/repeated-log.ts';
+import type { EventLog } from '../log/log.ts';
 import type { StoredCheckpoint } from '../log/published-tree.ts';
 import { writeCheckpointCopy } from './checkpoint-copy.ts';
 import { PUBLISH_INTERVAL_MS, type PublisherOptions, publishOnce, TreeDamaged } from './publisher.ts';
 import type { Witnesses } from './witnesses.ts';
 
 interface PublishingOptions extends PublisherOptions {
+  readonly log: Pick<EventLog, 'lastPlace'>;
   /** Undefined for a log that ends with the process. */
   readonly copyPath: string | undefined;
   readonly logger: Logger;
@@ -21,16 +23,26 @@ export class Publishing {
   #isStopped = false;
   #copied: string | undefined;
   #size = 0;
+  /** When the lines were counted of which all are under a checkpoint now. */
+  #coveredAt = performance.now();
+  #isTreeDamaged = false;
   readonly #failing = new Set<keyof typeof PROBLEMS>();
 
   constructor(options: PublishingOptions) {
     this.#options = options;
   }
 
-  /** As of the last round. */
+  /** As of the last round; the lag grows while no round ends. */
   state() {
     const { lease, witnesses } = this.#options;
-    return { size: this.#size, ok: this.#failing.size === 0, leads: lease.token !== undefined, ...witnesses.state() };
+    return {
+      size: this.#size,
+      lagSeconds: (performance.now() - this.#coveredAt) / 1_000,
+      isTreeDamaged: this.#isTreeDamaged,
+      ok: this.#failing.size === 0,
+      leads: lease.token !== undefined,
+      ...witnesses.state(),
+    };
   }
 
   start(): void {
@@ -43,9 +55,15 @@ export class Publishing {
 
   /** Reports problems and ends: the next round tries again. */
   async round(): Promise<void> {
-    await this.#attempt('publish', async () => void (await publishOnce(this.#options)));
+    const countedAt = performance.now();
+    let lines = Number.POSITIVE_INFINITY;
+    await this.#attempt('publish', async () => {
+      lines = await this.#options.log.lastPlace();
+      await publishOnce(this.#options);
+    });
     await this.#attempt('copy', async () => {
       const checkpoint = await this.#options.tree.checkpoint();
+      if ((checkpoint?.size ?? 0) >= lines) this.#coveredAt = countedAt;
       if (checkpoint === undefined) return;
       if (this.#options.lease.token !== undefined) this.#options.witnesses.ask(checkpoint);
       await this.#copy(checkpoint);
@@ -64,9 +82,11 @@ export class Publishing {
     try {
       await work();
       this.#failing.delete(name);
+      if (name === 'publish') this.#isTreeDamaged = false;
       this.#problems.end(name, () => this.#options.logger.info(PROBLEMS[name].over));
     } catch (error) {
       this.#failing.add(name);
+      if (error instanceof TreeDamaged) this.#isTreeDamaged = true;
       const { message } = error as Error;
       this.#problems.report(name, message, (repeats) => {
         const level = error instanceof TreeDamaged ? 'error' : 'warn';

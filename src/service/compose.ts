@@ -146,6 +146,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
     deadAfterMs: config.STREAM_DEAD_SECONDS * 1000,
   });
   const todoWatches = new TodoWatches(forum);
+  let receipts = 0;
   const shared = { version, publicUrls: config.PUBLIC_URL };
   const app = createApp(
     {
@@ -154,7 +155,10 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
       keys,
       origin,
       verify: verifier.verify,
-      sign,
+      sign: (seed, text) => {
+        receipts++;
+        return sign(seed, text);
+      },
       networkOf,
       requireRegistration: admissionControl.requireRegistration.bind(admissionControl),
       env: config.NODE_ENV,
@@ -198,6 +202,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
   docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
   const publishing = new Publishing({
     tree: forum.store.tree,
+    log: forum.store.log,
     lease: forum.store.nodes?.lease('publisher') ?? SOLE_LEASE,
     signer: async () => checkpointSigner(await origin, keys.current('checkpoints', forum.now())),
     copyPath: checkpointCopy,
@@ -211,7 +216,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
     fetch: observation.observe(app.fetch, (method, path) => routeOf(app, method, path)),
     admission: observation.watch(admissionControl.reject.bind(admissionControl)),
     connectionWait: admissionControl.connectionWait.bind(admissionControl),
-    sources: sourcesOf(forum, { chain, quota, streams, publishing }),
+    sources: { ...sourcesOf(forum, { chain, quota, streams, publishing }), receipts: () => receipts },
     drain: () => {
       admissionControl.close();
       access.close();
@@ -246,7 +251,10 @@ interface Observed {
   readonly publishing: Publishing;
 }
 
-function sourcesOf(forum: Forum, { chain, quota, streams, publishing }: Observed): Composition['sources'] {
+function sourcesOf(
+  forum: Forum,
+  { chain, quota, streams, publishing }: Observed,
+): Omit<Composition['sources'], 'receipts'> {
   return {
     streams: () => quota.total,
     streamLag: () => streams.lag(),

@@ -53,14 +53,6 @@ class Reader {
     const { text } = await this.get(`${this.prefix}/checkpoint`);
     return openCheckpoint(text, this.key) ?? expect.fail(`no checkpoint: ${text}`);
   }
-
-  /** Publishes what is new; a node may first have to get the lease. */
-  async publish(): Promise<void> {
-    const last = await this.service.store.log.lastPlace();
-    for (let size = -1; size < last; size = (await this.service.store.tree.checkpoint())?.size ?? 0) {
-      await this.service.composed.publishing.round();
-    }
-  }
 }
 
 async function published(moves = 3) {
@@ -69,7 +61,7 @@ async function published(moves = 3) {
   const chamberId = await openChamber(service, members);
   for (let move = 3; move < moves; move++) members.push(await service.agent());
   const reader = await Reader.of(service);
-  await reader.publish();
+  await service.publish();
   return { service, members, chamberId, reader };
 }
 
@@ -89,7 +81,7 @@ describe('a checkpoint', () => {
     const before = await reader.checkpoint();
     const late = await service.agent();
     await service.must('POST', `/chambers/${chamberId}/join`, { by: late });
-    await reader.publish();
+    await service.publish();
     const after = await reader.checkpoint();
     expect(after.size).toBe(before.size + 2);
     const read = nodesOfTiles(service.store.tree.readTiles);
@@ -99,9 +91,9 @@ describe('a checkpoint', () => {
   });
 
   it('is not made anew without new lines', async () => {
-    const { reader } = await published();
+    const { service, reader } = await published();
     const { text } = await reader.get(`${reader.prefix}/checkpoint`);
-    await reader.publish();
+    await service.publish();
     expect((await reader.get(`${reader.prefix}/checkpoint`)).text).toBe(text);
   });
 
@@ -278,6 +270,22 @@ describe('the publisher', () => {
     await expect(publishOnce(changed(flipped))).rejects.toThrow(TreeDamaged);
     await expect(publishOnce(changed(async (refs) => refs.map(() => undefined)))).rejects.toThrow(TreeDamaged);
     expect(await tree.checkpoint()).toEqual(first);
+  });
+
+  it('reports how far it is behind, and that it signs nothing on damaged tiles', async () => {
+    const { service } = await published();
+    const { composed, store: opened } = service;
+    expect(composed.publishing.state()).toMatchObject({ ok: true, isTreeDamaged: false, size: 5 });
+    const checkpoint = (await opened.tree.checkpoint()) ?? expect.fail('no checkpoint');
+    const tiles = [{ level: 0, index: 0, bytes: new Uint8Array(5 * 32) }];
+    await opened.tree.publish({ from: 5, checkpoint, tiles, lease: SOLE_LEASE.token ?? '' });
+    await service.agent();
+    await composed.publishing.round();
+    const { lagSeconds, ...state } = composed.publishing.state();
+    expect(state).toMatchObject({ ok: false, isTreeDamaged: true, size: 5 });
+    await composed.publishing.round();
+    expect(composed.publishing.state().lagSeconds).toBeGreaterThan(lagSeconds);
+    expect(service.defects.splice(0).map(String)).toEqual([expect.stringContaining('no checkpoint can be published')]);
   });
 
   describe('at the start, with its copy of the last checkpoint', () => {
