@@ -1,5 +1,6 @@
-// The service killed under signed load: an answered move is a promise, an unanswered one is all or nothing. The simulation's checker judges
-// the history of all rounds, before and after the retries. A kill comes after so many answers, however fast the machine is. CRASH_ROUNDS sets the number of kills, CRASH_SEED brings a run back.
+// The service killed under signed load: an answered move is a promise, and its receipt proves it; an unanswered one is all or nothing. The
+// simulation's checker judges the history of all rounds, before and after the retries. A kill comes after so many answers, however fast the
+// machine is. CRASH_ROUNDS sets the number of kills (100 of them are some 10,000 moves), CRASH_SEED brings a run back.
 import { copyFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { backupDatabase } from '../../src/log/sqlite/backup.ts';
@@ -10,6 +11,7 @@ import { toLine } from '../../src/vocabulary/events.ts';
 import { Checker } from '../forum/simulation/checker.ts';
 import type { HistoryRequest, Stream } from '../forum/simulation/history.ts';
 import { askedBy } from '../forum/simulation/wire-history.ts';
+import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get } from '../kit/wire.ts';
@@ -34,6 +36,7 @@ it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 180_000 + ROU
   let answered = 0;
   let unanswered = 0;
   let promised = 0;
+  let receipted = 0;
   const history: Attempt[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
     const killAfter = KILL_AFTER_ANSWERS[round - 1] ?? random.below(ANSWERS_MAX);
@@ -48,11 +51,12 @@ it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 180_000 + ROU
       history.push(again);
     }
     const afterwards = expectRight(path, history);
+    receipted += await expectValidReceipts(service, [...attempts, ...history.slice(-attempts.length)]);
     for (const [stream, lines] of atRestart) expect(afterwards.get(stream)?.slice(0, lines.length)).toEqual(lines);
     answered += attempts.filter(({ answer }) => answer !== undefined).length;
     unanswered += attempts.filter(({ answer }) => answer === undefined).length;
   }
-  console.log(`${ROUNDS} kills: ${answered} answered, ${unanswered} unanswered`);
+  console.log(`${ROUNDS} kills: ${answered} answered, ${unanswered} unanswered, ${receipted} receipts`);
   expect(answered).toBeGreaterThanOrEqual(promised);
   await expectRebuildIdentical(service, path, players);
 
@@ -65,7 +69,15 @@ it(`keeps every answered move through ${ROUNDS} kills`, { timeout: 180_000 + ROU
   }
 });
 
-/** The lines, which are what the history allows; fsck finds nothing. */
+/** Every signed request that was answered has one that a library of others verifies. */
+async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly Attempt[]): Promise<number> {
+  const keys = await readKeys(url);
+  const receipts = attempts.flatMap(({ receipt }) => receipt ?? []);
+  for (const receipt of receipts) expect(await isValidReceipt(receipt, keys)).toBe(true);
+  return receipts.length;
+}
+
+/** The lines, which are what the history and its receipts allow; fsck finds nothing. */
 function expectRight(path: string, attempts: readonly Attempt[]): ReadonlyMap<Stream, readonly string[]> {
   const lines = new Map<Stream, string[]>();
   for (const event of readEvents(path)) {
@@ -74,6 +86,8 @@ function expectRight(path: string, attempts: readonly Attempt[]): ReadonlyMap<St
     if (before === undefined) lines.set(stream, [toLine(event)]);
     else before.push(toLine(event));
   }
+  const receipts = attempts.flatMap(({ receipt }) => receipt ?? []);
+  expect(unkeptPromises(receipts, lines)).toEqual([]);
   const requests = attempts.map(requestOf);
   expect(new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false })).toEqual([]);
   const faults: unknown[] = [];

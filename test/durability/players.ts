@@ -1,17 +1,21 @@
 // Signed load against a service that may die at any moment: every request is kept with what became of it.
+import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
 import { TestClock } from '../kit/clock.ts';
 import type { Random } from '../kit/random.ts';
+import { askingForReceipt, receiptOf } from '../kit/receipts.ts';
 import { PUBLIC_URL } from '../kit/service-process.ts';
 import { Signer } from '../kit/signer.ts';
 import { registrationOf, TestService } from '../kit/test-service.ts';
-import { prepare, send, type Wire } from '../kit/wire.ts';
+import { prepare, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 
 export interface Attempt {
   readonly request: Wire;
   /** The body of the 200 that was received, if one was: an event, an idea or an account. */
   readonly answer: Partial<Pick<ForumEvent, 'did' | 'eventId' | 'chamberId'>> | undefined;
+  /** What came with the answer; a signed request asks for it. */
+  readonly receipt: Receipt | undefined;
   /** By performance.now(). */
   readonly sentAt: number;
   readonly endedAt: number;
@@ -102,11 +106,13 @@ export class Load {
 /** Sends the request once; rejects if the service returns an error. */
 export async function attempt(url: string, request: Wire): Promise<Attempt> {
   const sentAt = performance.now();
-  const answer = await must(url, request).catch((error) => {
+  const isSigned = request.headers['signature'] !== undefined;
+  const answer = await mustAnswer(url, isSigned ? askingForReceipt(request) : request).catch((error) => {
     // fetch fails by TypeError when the connection does.
     if (!(error instanceof TypeError || error instanceof DOMException)) throw error;
   });
-  return { request, answer, sentAt, endedAt: performance.now() };
+  const receipt = answer && isSigned ? receiptOf(request, answer, PUBLIC_URL) : undefined;
+  return { request, answer: answer?.body, receipt, sentAt, endedAt: performance.now() };
 }
 
 function nextMove(player: Player, random: Random, round: number): Wire {
@@ -124,7 +130,11 @@ function nextMove(player: Player, random: Random, round: number): Wire {
 }
 
 export async function must(url: string, request: Wire) {
-  const { status, body } = await send(url, request);
-  if (status !== 200) throw new Error(`${request.method} ${request.path}: ${status} ${JSON.stringify(body)}`);
-  return body;
+  return (await mustAnswer(url, request)).body;
+}
+
+async function mustAnswer(url: string, request: Wire): Promise<WireAnswer> {
+  const answer = await send(url, request);
+  if (answer.status === 200) return answer;
+  throw new Error(`${request.method} ${request.path}: ${answer.status} ${JSON.stringify(answer.body)}`);
 }

@@ -1,18 +1,45 @@
 // Receipts as an agent gets them, and their verification by a library that knows nothing of this service.
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { httpbis } from 'http-message-signatures';
-import type { Receipt } from '../../src/crypto/receipt.ts';
+import { leafHash } from '../../src/crypto/merkle.ts';
+import { parseEventField, type Receipt } from '../../src/crypto/receipt.ts';
 import type { PublishedKey } from '../../src/keys/service-keys.ts';
-import type { Answer, Prepared } from './test-service.ts';
+import { fromLine } from '../../src/vocabulary/events.ts';
+import { get, type Wire, type WireAnswer } from './wire.ts';
 
 /** The value of Accept-Signature, written out as the specification has it. */
 export const ACCEPT_RECEIPT =
   'receipt=("@status" "content-digest" "event" "log-id" "@method";req "@target-uri";req "content-digest";req ' +
   '"signature-input";req;key="sig1" "signature";req;key="sig1");created;nonce="n-1";tag="chamber-receipt"';
 
+/** The request, which asks for a receipt: the header is not among what it signs. */
+export function askingForReceipt(request: Wire): Wire {
+  return { ...request, headers: { ...request.headers, 'accept-signature': ACCEPT_RECEIPT } };
+}
+
+export async function readKeys(url: string): Promise<readonly PublishedKey[]> {
+  return (await get(url, '/.well-known/http-message-signatures-directory')).body.keys;
+}
+
+/** What the log lacks of what the receipts promise: the event, with that leaf, of that very request. */
+export function unkeptPromises(
+  receipts: readonly Receipt[],
+  lines: ReadonlyMap<number | string, readonly string[]>,
+): readonly string[] {
+  return receipts.flatMap(({ request, response }) => {
+    const { stream = '', eventId = 0, leaf = new Uint8Array() } = parseEventField(response.event) ?? {};
+    const line = lines.get(stream)?.[eventId - 1];
+    const isKept =
+      line !== undefined &&
+      Buffer.compare(leafHash(Buffer.from(line)), leaf) === 0 &&
+      fromLine(line).request?.signature === request.signature;
+    return isKept ? [] : [`the log does not hold what a receipt promises: ${response.event}`];
+  });
+}
+
 export function receiptOf(
-  { method, path, headers: sent }: Prepared,
-  { status, body, headers }: Answer,
+  { method, path, headers: sent }: Wire,
+  { status, body, headers }: WireAnswer,
   base: string,
 ): Receipt {
   const received = (name: string) => headers.get(name) ?? '';

@@ -1,6 +1,7 @@
 // Three service nodes and a load beside a scenario; then the log is checked.
 import { latenciesOf } from '../bench/figures.ts';
 import { checkLog } from './check.ts';
+import { type CheckpointWatch, watchCheckpoints } from './checkpoint-watch.ts';
 import { startCluster } from './cluster.ts';
 import { type Seen, startLoad } from './load.ts';
 import { CALM, SCENARIOS, type Scenario, type Time } from './scenarios.ts';
@@ -36,15 +37,17 @@ export async function runChaos(options: ChaosOptions): Promise<Outcome | undefin
     try {
       const urls = cluster.nodes.map(({ url }) => url);
       const load = await startLoad({ urls, clients, seed });
-      const disturbances = await stage.disturb(cluster, timer(millis));
+      const watch = await watchCheckpoints(urls.map((url) => () => url));
+      const disturbances = await stage.disturb(cluster, timer(millis)).finally(watch.stop);
       const seen = await load.stop();
       const failures = scenario === CALM ? seen.unavailable + seen.broken : 0;
       const problems = [
         ...cluster.problems,
         ...(failures === 0 ? [] : [`${failures} requests failed though nothing was disturbed`]),
         ...(await checkLog(urls, seen)),
+        ...(await watch.forks()),
       ];
-      const figures = [...figuresOf(seen, millis), `disturbances: ${disturbances}`, ...stage.notes()];
+      const figures = [...figuresOf(seen, watch, millis), `disturbances: ${disturbances}`, ...stage.notes()];
       return { answered: seen.millis.length, disturbances, problems, figures };
     } finally {
       await cluster.stop();
@@ -63,13 +66,14 @@ function timer(millis: number): Time {
   return { millis, rest };
 }
 
-function figuresOf({ millis, ...counts }: Seen, ranMillis: number): readonly string[] {
+function figuresOf({ millis, ...counts }: Seen, watch: CheckpointWatch, ranMillis: number): readonly string[] {
   const { p50, p99, max } = latenciesOf(millis);
   const seconds = ranMillis / 1_000;
   return [
-    `${millis.length} moves answered (${Math.round(millis.length / seconds)}/s), ${counts.reads} reads`,
+    `${millis.length} moves answered (${Math.round(millis.length / seconds)}/s), ${counts.receipts.length} receipts, ${counts.reads} reads`,
     `ms until answered: p50 ${Math.round(p50)}, p99 ${Math.round(p99)}, slowest ${Math.round(max)}`,
     `503: ${counts.unavailable}, broken or silent connections: ${counts.broken}, longest time without an answer: ${Math.round(counts.longestGapMillis)} ms`,
     `lines that one consumer of all chambers received: ${counts.lines.length}`,
+    `checkpoints that the nodes served: ${watch.count()}, the largest of ${watch.largest()} lines`,
   ];
 }

@@ -1,5 +1,5 @@
-// What must hold of the log after the load, in every scenario: what the checker of histories asks of it, the same lines at every node, and
-// an auditor who finds nothing.
+// What must hold of the log after the load, in every scenario: what the checker of histories and the receipts ask of it, the same lines at
+// every node, and an auditor who finds nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,6 +11,7 @@ import { NO_LIMITS } from '../../src/moves/move.ts';
 import { Checker } from '../forum/simulation/checker.ts';
 import type { Stream } from '../forum/simulation/history.ts';
 import { CLI, ROOT } from '../kit/programs.ts';
+import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
 import { get } from '../kit/wire.ts';
 import type { Seen } from './load.ts';
 
@@ -26,7 +27,7 @@ interface Line {
 
 export async function checkLog(
   urls: readonly string[],
-  { requests, lines: received, problems: seen }: Seen,
+  { requests, receipts, lines: received, problems: seen }: Seen,
 ): Promise<readonly string[]> {
   const [first, ...others] = urls as [string, ...string[]];
   const { body } = await get(first, '/chambers?limit=1');
@@ -49,6 +50,11 @@ export async function checkLog(
   // What was sent before the load is not in the history.
   problems.push(...new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false }));
   problems.push(...wrongOrder(received, all));
+  problems.push(...unkeptPromises(receipts, lines));
+  const keys = await readKeys(first);
+  for (const receipt of receipts) {
+    if (!(await isValidReceipt(receipt, keys))) problems.push(`a receipt does not verify: ${JSON.stringify(receipt)}`);
+  }
   problems.push(...(await mirrored(urls, all.length + [...agents].length)));
   const exit = await audit(first);
   if (exit.code !== 0) problems.push(`the audit ended with ${exit.code}: ${exit.said}`);

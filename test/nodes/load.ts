@@ -1,11 +1,13 @@
 // Clients without affinity: each sends a signed move to some node, the same bytes to another one until it is answered, and then
-// reads at some node, which must show all moves answered before. Several clients share a chamber and its one agent, so that
+// reads at some node, which must show all moves answered before. Each move asks for a receipt. Several clients share a chamber and its one agent, so that
 // the nodes compete for streams.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { HistoryRequest } from '../forum/simulation/history.ts';
 import { askedBy } from '../forum/simulation/wire-history.ts';
 import { deadlinesFrom } from '../kit/chambers.ts';
 import { Random } from '../kit/random.ts';
+import { askingForReceipt, receiptOf } from '../kit/receipts.ts';
 import { Signer } from '../kit/signer.ts';
 import { get, prepare, registrationOf, send, type Wire, type WireAnswer } from '../kit/wire.ts';
 import { PUBLIC_URL } from './cluster.ts';
@@ -24,6 +26,7 @@ export interface Seen {
   /** Every attempt, each read too. */
   readonly requests: HistoryRequest[];
   readonly millis: number[];
+  readonly receipts: Receipt[];
   reads: number;
   /** 503, and connections that broke or were silent. */
   unavailable: number;
@@ -53,7 +56,7 @@ export interface LoadOptions {
 /** Resolves when the chambers are in DEBATE and the clients have begun. */
 export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<Load> {
   const seen: Seen = {
-    ...{ requests: [], millis: [], lines: [], problems: [] },
+    ...{ requests: [], millis: [], receipts: [], lines: [], problems: [] },
     ...{ reads: 0, unavailable: 0, broken: 0, longestGapMillis: 0 },
   };
   const chambers = Math.ceil(clients / CLIENTS_PER_CHAMBER);
@@ -101,12 +104,13 @@ export async function startLoad({ urls, clients, seed }: LoadOptions): Promise<L
       const request = { id: `${wire.path} ${asked.signature}`, asked, invokedAt: performance.now() };
       const place = seen.requests.push(request) - 1;
       try {
-        const answer = await send(random.pick(urls), wire, AbortSignal.timeout(ANSWER_MS_MAX));
+        const answer = await send(random.pick(urls), askingForReceipt(wire), AbortSignal.timeout(ANSWER_MS_MAX));
         if (answer.status === 200) {
           const { eventId, chamberId } = answer.body;
           const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
           seen.requests[place] = { ...request, respondedAt: performance.now(), outcome };
           seen.millis.push(performance.now() - startedAt);
+          seen.receipts.push(receiptOf(wire, answer, PUBLIC_URL));
           return answer;
         }
         if (answer.status !== 503) {

@@ -1,9 +1,11 @@
 // Several nodes on one log, without affinity: no gap, no duplicate, and every node shows what any of them has answered.
 import { describe, expect, it, vi } from 'vitest';
+import { leafHash } from '../../../src/crypto/merkle.ts';
 import { ALL_CHAMBERS, type AppendBatch, type EventLog } from '../../../src/log/log.ts';
 import type { Store } from '../../../src/log/store.ts';
 import type { StreamId } from '../../../src/log/stream-id.ts';
 import { ForumError } from '../../../src/vocabulary/errors.ts';
+import { toHex } from '../../../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, enterPhase, openChamber } from '../../kit/chambers.ts';
 import { HOUR, TestClock } from '../../kit/clock.ts';
 import { actBefore, countTokens, Gate, withMembers } from '../../kit/members.ts';
@@ -307,6 +309,31 @@ describe('a move that a node decides on what it has in memory', () => {
     expect(await post(other, bob, 'pass')).toMatchObject({ status: 200 });
     expect(await post(first, ann, 'pass')).toMatchObject({ status: 200 });
     expect(await post(other, ann, 'pass')).toMatchObject({ status: 403 });
+  });
+
+  it('may name what its agent has seen at another node, which this one has not', async () => {
+    const { first, other, ann, id } = await openDebate();
+    const propose = (service: TestService, ticker: string, seen: object) =>
+      service.request('POST', `/chambers/${id}/propose`, { by: ann, body: { ...idea(ticker), seen } });
+    const newest = async () => {
+      const lines = await first.lines(id);
+      return { eventId: lines.length, leaf: toHex(leafHash(Buffer.from(lines.at(-1) ?? ''))) };
+    };
+    for (let round = 0; round < 5; round++) {
+      // Each is behind by the other's move when it gets this one.
+      for (const service of [first, other]) {
+        const seen = await newest();
+        const wrong = { ...seen, leaf: `0x${'ab'.repeat(32)}` };
+        const refused = await propose(service, `NO${round}`, wrong);
+        expect(refused).toMatchObject({ status: 409, body: { error: 'FORUM_ERR_HISTORY', history: seen } });
+        const ticker = `${service === first ? 'A' : 'B'}${round}`;
+        expect(await propose(service, ticker, seen)).toMatchObject({ status: 200 });
+      }
+    }
+    // At once: one of them is decided again on the other.
+    const seen = await newest();
+    const both = await Promise.all([propose(first, 'C1', seen), propose(other, 'C2', seen)]);
+    expect(both.map(({ status }) => status)).toEqual([200, 200]);
   });
 
   it('stands on the account as it is in the log', async () => {

@@ -4,14 +4,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { Mirror } from '../../../src/mirror/mirror.ts';
-import { PublishedLog } from '../../../src/mirror/published-log.ts';
-import { parseVerifierKey } from '../../../src/tlog/note.ts';
-import { openCheckpoint } from '../../../src/tlog/proof.ts';
 import { temporaryPostgres } from '../../kit/postgres.ts';
 import { type ServiceProcess, startProcess } from '../../kit/service-process.ts';
 import { Signer } from '../../kit/signer.ts';
 import { temporaryFolder } from '../../kit/temporary.ts';
 import { prepare, registrationOf, send } from '../../kit/wire.ts';
+import { watchCheckpoints } from '../../nodes/checkpoint-watch.ts';
 
 const NODES = 3;
 const ROUNDS = 4;
@@ -26,47 +24,32 @@ it('a publisher that is frozen and wakes late publishes nothing, and sizes never
   const start = () => startProcess('', { ...settings, METRICS_PORT: '0' });
   const nodes: ServiceProcess[] = [];
   for (let node = 0; node < NODES; node++) nodes.push(await start());
-  const { prefix, checkpointKey } = await new PublishedLog((nodes[0] as ServiceProcess).url).name();
-  const key = parseVerifierKey(checkpointKey) ?? expect.fail('no key');
-  const roots = new Map<number, string>();
-  let [isOver, last, moves] = [false, 0, 0];
   const frozen = new Set<ServiceProcess>();
   const indexes = [...nodes.keys()];
-
-  // Each node by a loop of its own: a request that is under way when its node is frozen waits until it wakes.
-  const watching = indexes.map(async (index) => {
-    for (; !isOver; await sleep(50)) {
-      const node = nodes[index] as ServiceProcess;
-      if (frozen.has(node)) continue;
-      const before = last;
-      const text = await new PublishedLog(node.url).checkpoint(prefix).catch(() => undefined);
-      if (text === undefined) continue;
-      const checkpoint = openCheckpoint(text, key) ?? expect.fail(`no checkpoint: ${text}`);
-      expect(checkpoint.size).toBeGreaterThanOrEqual(before);
-      last = Math.max(last, checkpoint.size);
-      const root = Buffer.from(checkpoint.root).toString('hex');
-      expect(roots.get(checkpoint.size) ?? root).toBe(root);
-      roots.set(checkpoint.size, root);
-    }
-  });
+  const awake = (index: number) => {
+    const node = nodes[index] as ServiceProcess;
+    return frozen.has(node) ? undefined : node.url;
+  };
+  let [isOver, moves] = [false, 0];
+  const watch = await watchCheckpoints(indexes.map((index) => () => awake(index)));
   const moving = indexes.map(async (index) => {
     for (; !isOver; await sleep(50)) {
-      const node = nodes[index] as ServiceProcess;
-      if (frozen.has(node)) continue;
+      const url = awake(index);
+      if (url === undefined) continue;
       const body = registrationOf(new Signer());
-      const request = prepare('POST', '/register', { body, publicUrl: node.url });
-      const { status } = await send(node.url, request).catch(() => ({ status: 0 }));
+      const request = prepare('POST', '/register', { body, publicUrl: url });
+      const { status } = await send(url, request).catch(() => ({ status: 0 }));
       if (status === 200) moves++;
     }
   });
 
-  await vi.waitFor(() => expect(last).toBeGreaterThan(0), { timeout: 20_000 });
+  await vi.waitFor(() => expect(watch.largest()).toBeGreaterThan(0), { timeout: 20_000 });
   for (let round = 0; round < ROUNDS; round++) {
     // Any of them may publish: each is frozen or killed in turn.
     const index = round % NODES;
     const node = nodes[index] as ServiceProcess;
     frozen.add(node);
-    const before = last;
+    const before = watch.largest();
     if (round % 2 === 0) {
       process.kill(node.pid, 'SIGSTOP');
       await sleep(FROZEN_MS);
@@ -75,12 +58,13 @@ it('a publisher that is frozen and wakes late publishes nothing, and sizes never
       nodes[index] = await start();
       await sleep(FROZEN_MS);
     }
-    await vi.waitFor(() => expect(last).toBeGreaterThan(before), { timeout: 60_000 });
+    await vi.waitFor(() => expect(watch.largest()).toBeGreaterThan(before), { timeout: 60_000 });
     if (round % 2 === 0) process.kill(node.pid, 'SIGCONT');
     frozen.delete(node);
   }
   isOver = true;
-  await Promise.all([...watching, ...moving]);
+  await Promise.all([watch.stop(), ...moving]);
+  expect(await watch.forks()).toEqual([]);
   await sleep(2_000);
   const folder = temporaryFolder();
   for (const { url } of nodes) {
@@ -88,5 +72,5 @@ it('a publisher that is frozen and wakes late publishes nothing, and sizes never
     const { size } = await mirror.step().finally(() => mirror.close());
     expect(size).toBeGreaterThanOrEqual(moves);
   }
-  console.log(`${moves} registrations, ${roots.size} checkpoints`);
+  console.log(`${moves} registrations, ${watch.count()} checkpoints`);
 });

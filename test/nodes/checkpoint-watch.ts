@@ -1,0 +1,82 @@
+// Reads the checkpoint of every node again and again while something happens to the nodes: whichever is asked, sizes never fall, and in the
+// end each of them is the root of the first lines of one log.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PublishedLog } from '../../src/mirror/published-log.ts';
+import { parseVerifierKey } from '../../src/tlog/note.ts';
+import { openCheckpoint } from '../../src/tlog/proof.ts';
+import { tilePath, tilesBetween } from '../../src/tlog/tile.ts';
+import { type ReadTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
+
+const PAUSE_MS = 50;
+
+/** The URL of a node; undefined while it is not to be asked. */
+export type Asked = () => string | undefined;
+
+export interface CheckpointWatch {
+  /** How many checkpoints of different sizes were served. */
+  readonly count: () => number;
+  /** The size of the largest one. */
+  readonly largest: () => number;
+  readonly stop: () => Promise<void>;
+  /** What the nodes have served that is not of one log, which only grows. */
+  readonly forks: () => Promise<readonly string[]>;
+}
+
+export async function watchCheckpoints(nodes: readonly Asked[]): Promise<CheckpointWatch> {
+  const url = () => nodes.map((node) => node()).find((each) => each !== undefined) ?? '';
+  const { prefix, checkpointKey } = await new PublishedLog(url()).name();
+  const key = parseVerifierKey(checkpointKey);
+  if (key === undefined) throw new Error(`no verifier key: ${checkpointKey}`);
+  const roots = new Map<number, Uint8Array>();
+  const problems: string[] = [];
+  let [isOver, largest] = [false, 0];
+
+  const take = (text: string, sizeMin: number) => {
+    const checkpoint = openCheckpoint(text, key);
+    if (checkpoint === undefined) return void problems.push(`not a checkpoint of the log: ${text}`);
+    const { size, root } = checkpoint;
+    if (size < sizeMin) problems.push(`a checkpoint of ${size} lines was served after one of ${sizeMin}`);
+    if (Buffer.compare(roots.get(size) ?? root, root) !== 0) problems.push(`${size} lines have two roots`);
+    largest = Math.max(largest, size);
+    roots.set(size, root);
+  };
+  // Each node by a loop of its own: a request that is under way when its node is frozen waits until it wakes.
+  const loops = nodes.map(async (node) => {
+    for (; !isOver; await sleep(PAUSE_MS)) {
+      const asked = node();
+      if (asked === undefined) continue;
+      const before = largest;
+      const text = await new PublishedLog(asked).checkpoint(prefix).catch(() => undefined);
+      if (text !== undefined) take(text, before);
+    }
+  });
+
+  return {
+    count: () => roots.size,
+    largest: () => largest,
+    stop: async () => {
+      isOver = true;
+      await Promise.all(loops);
+    },
+    forks: async () => {
+      const log = new PublishedLog(url());
+      take(await log.checkpoint(prefix), largest);
+      const tiles = new Map<string, Promise<Uint8Array>>();
+      const readTiles: ReadTiles = (refs) =>
+        Promise.all(
+          refs.map(({ level, index }) => {
+            const tile = tilesBetween(level, 0, largest).find((each) => each.index === index);
+            if (tile === undefined) return undefined;
+            const read = tiles.get(tilePath(tile)) ?? log.tile(prefix, tile);
+            tiles.set(tilePath(tile), read);
+            return read;
+          }),
+        );
+      for (const [size, root] of roots) {
+        if (Buffer.compare(await rootOfTiles(size, readTiles), root) === 0) continue;
+        problems.push(`the checkpoint of ${size} lines is not of the log that has ${largest}`);
+      }
+      return problems;
+    },
+  };
+}
