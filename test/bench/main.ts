@@ -14,10 +14,12 @@ import type { Options } from './options.ts';
 import { benchPace } from './pace.ts';
 import { benchPreview } from './preview.ts';
 import { benchProfile } from './profile.ts';
+import { benchReceipts } from './receipts.ts';
 import { benchReplay } from './replay.ts';
 import { printReport, type Report } from './report.ts';
 import { benchSingle } from './single.ts';
 import { benchStart } from './start.ts';
+import { benchTiles } from './tiles.ts';
 import { benchTokens } from './tokens.ts';
 import { benchVersus } from './versus.ts';
 
@@ -32,6 +34,8 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   idle: benchIdle,
   audit: benchAudit,
   nodes: benchNodes,
+  receipts: benchReceipts,
+  tiles: benchTiles,
   pace: benchPace,
   tokens: benchTokens,
   versus: benchVersus,

@@ -33,6 +33,7 @@ export interface Contest {
   readonly isOnSqlite?: boolean;
   readonly connections?: number;
   readonly movesPerConnection?: number;
+  readonly wantsReceipts?: boolean;
 }
 
 const SQLITE: Contest = { name: 'SQLite, one process', side: SERVICE, nodes: 1, isOnSqlite: true };
@@ -119,6 +120,7 @@ export async function measureMoves(server: PostgresServer, contest: Contest, opt
       agentsPerChamber: contest.connections === 1 ? 1 : AGENTS,
       movesPerConnection: scaled(contest.movesPerConnection ?? MOVES_PER_CONNECTION, options),
       rounds: 1,
+      wantsReceipts: contest.wantsReceipts ?? false,
     }).finally(cpu.end);
     const [serverMillis = 0, ...nodeMillis] = cpu.perSecond(result.span);
     const micros = (millis: number) => (1_000 * millis) / result.perSecond;

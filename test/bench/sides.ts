@@ -24,6 +24,15 @@ export function serviceOf(folder: string, name: string): Side {
 
 export const SERVICE: Side = serviceOf(fromRoot(''), 'service');
 
+const NO_CHECKPOINTS = new URL('baselines/without-checkpoints.ts', import.meta.url).href;
+
+/** The service as it is shipped, but no checkpoint is published. */
+export const WITHOUT_CHECKPOINTS: Side = {
+  ...SERVICE,
+  name: 'service without checkpoints',
+  command: ['--import', NO_CHECKPOINTS, ...SERVICE.command],
+};
+
 /** The service writing a CPU profile into `folder` when it ends. */
 export function profiledService(folder: string): Side {
   return { ...SERVICE, command: ['--cpu-prof', '--cpu-prof-dir', folder, ...SERVICE.command] };

@@ -20,19 +20,22 @@ export interface RequestOptions {
   readonly method: string;
   readonly path: string;
   readonly body: string;
+  /** Not among what is signed. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 let nonce = 0;
 
 /** An HTTP request with Content-Digest, Signature-Input and Signature (RFC 9421); no two are alike. */
 export function signedRequest(agent: Agent, options: RequestOptions): Buffer {
-  const { authority, method, path, body } = options;
+  const { authority, method, path, body, headers } = options;
   const digest = `sha-256=:${createHash('sha256').update(body).digest('base64')}:`;
   const created = Math.floor(Date.now() / 1000);
   const params = `("@method" "@target-uri" "content-digest");created=${created};keyid="${agent.did}";alg="ed25519";nonce="${(++nonce).toString(36)}"`;
   const base = `"@method": ${method}\n"@target-uri": http://${authority}${path}\n"content-digest": ${digest}\n"@signature-params": ${params}`;
   const signature = sign(null, Buffer.from(base), agent.privateKey).toString('base64');
   return rawRequest(options, {
+    ...headers,
     'Content-Digest': digest,
     'Signature-Input': `sig1=${params}`,
     Signature: `sig1=:${signature}:`,

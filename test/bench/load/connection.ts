@@ -3,6 +3,8 @@ import { connect, type Socket } from 'node:net';
 
 export interface Answer {
   readonly status: number;
+  /** The status line and the headers. */
+  readonly head: string;
   readonly body: Buffer;
 }
 
@@ -73,9 +75,9 @@ function parseAnswer(bytes: Buffer): Answer | undefined {
   const status = Number(head.slice(STATUS_AT, STATUS_AT + 3));
   const [, length] = /\r\ncontent-length: (\d+)/i.exec(head) ?? [];
   if (length === undefined)
-    return bytes.includes(CHUNKS_END, headEnd) ? { status, body: unchunk(bytes, start) } : undefined;
+    return bytes.includes(CHUNKS_END, headEnd) ? { status, head, body: unchunk(bytes, start) } : undefined;
   const end = start + Number(length);
-  return bytes.length < end ? undefined : { status, body: bytes.subarray(start, end) };
+  return bytes.length < end ? undefined : { status, head, body: bytes.subarray(start, end) };
 }
 
 function unchunk(bytes: Buffer, start: number): Buffer {

@@ -1,4 +1,5 @@
 // Signed moves at full speed: each connection drives its own chamber, in which its agents debate and pass in turn.
+import { acceptReceipt } from '../../../src/crypto/receipt.ts';
 import type { Latencies } from '../figures.ts';
 import { latenciesOf } from '../figures.ts';
 import { signedRequest } from './agents.ts';
@@ -16,6 +17,8 @@ export interface MovesTask {
   readonly isSpread?: boolean;
   readonly connections: number;
   readonly agentsPerChamber: number;
+  /** Asks for a receipt of every move. */
+  readonly wantsReceipts?: boolean;
   /** Members of each chamber's creation: rounds and the like. */
   readonly pace?: object;
   /** Signed beforehand for each connection; the run ends when one has none left. */
@@ -43,7 +46,7 @@ export async function driveMoves(task: MovesTask): Promise<MovesResult> {
   const chambers = await openChambers(connections, task, deadline);
   const moves = chambers.map((chamber) => signMoves(chamber, task));
   await untilDebate(deadline);
-  const result = await race(connections, moves, task.rounds);
+  const result = await race(connections, moves, task);
   for (const connection of connections.flat()) connection.close();
   return result;
 }
@@ -79,14 +82,17 @@ function signMoves({ chamberId, agents }: Chamber, task: MovesTask): readonly Bu
       ? '{}'
       : JSON.stringify({ comment: COMMENT + index, refinement: { confidence: 0.7, step: index } });
     const path = `/chambers/${chamberId}/${isPass ? 'pass' : 'debate'}`;
-    return signedRequest(agent, { authority: task.authority, method: 'POST', path, body });
+    const headers = task.wantsReceipts ? { 'Accept-Signature': acceptReceipt(`n${chamberId}n${index}`) } : {};
+    return signedRequest(agent, { authority: task.authority, method: 'POST', path, body, headers });
   });
 }
+
+const RECEIPT = /\r\nevent: \d+;id=/i;
 
 function race(
   connections: readonly (readonly Connection[])[],
   moves: readonly (readonly Buffer[])[],
-  rounds: number,
+  { rounds, wantsReceipts = false }: MovesTask,
 ): Promise<MovesResult> {
   const movesEach = (moves[0]?.length ?? 0) * rounds;
   const warmUp = Math.ceil(movesEach * WARM_UP_SHARE) * connections.length;
@@ -120,6 +126,7 @@ function race(
       if (isOver) return;
       const now = performance.now();
       if (answer.status !== 200) end(describeAnswer(answer));
+      if (wantsReceipts && !RECEIPT.test(answer.head)) end('200 without a receipt');
       answers++;
       if (answers === warmUp) countedFrom = now;
       else if (answers > warmUp) latencies.push(now - sentAt);
