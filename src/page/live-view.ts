@@ -19,6 +19,8 @@ export interface LiveModel {
   /** The event that the address names. */
   readonly linked: number | undefined;
   readonly chain: NamedChain | undefined;
+  /** Verifier keys of the witnesses that the reader names. */
+  readonly witnesses: readonly string[];
   readonly audit: Audit;
   readonly markOf: (eventId: number) => Mark;
   /** Whether the chunk of the transcript at this place belongs in the document. */
@@ -39,9 +41,18 @@ export interface NamedRoot {
   readonly root: string;
 }
 
-/** The auditor's checks, and that of the address. */
+/** What a browser verifies of the log that the service publishes, each with what holds when it is verified. */
+export const PUBLISHED_CHECKS = {
+  signed: 'the checkpoint is signed by the key of the log',
+  included: 'the lines are under the checkpoint',
+  extends: 'the log extends the checkpoint that this browser saw before',
+  cosigned: 'the witnesses that you name have cosigned the checkpoint',
+} as const;
+export type PublishedCheckName = keyof typeof PUBLISHED_CHECKS;
+
+/** The auditor's checks, that of the address, and those of the published log. */
 export interface ShownCheck extends Omit<CheckResult, 'name' | 'findingsLeftOut'> {
-  readonly name: CheckName | 'link';
+  readonly name: CheckName | 'link' | PublishedCheckName;
 }
 
 /** The state of the checks in this browser. */
@@ -52,6 +63,8 @@ export interface Audit {
   readonly size: number;
   readonly root: Hex | null;
   readonly results: readonly ShownCheck[];
+  /** The newest checkpoint of the log, to be compared with at the next visit. */
+  readonly note?: string | undefined;
   /** Why the checks can't run. */
   readonly failure: string | null;
 }
@@ -129,7 +142,9 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
     h('p', { role: 'status' }, audit.failure ?? verdict(live, broken)),
     broken.length > 0 && h('div', { role: 'alert' }, h('ul', { class: 'findings' }, ...broken.map(finding))),
     // Above what grows.
+    proofs(audit),
     file === undefined && chainForm(live),
+    file === undefined && witnessForm(live),
     h(
       'details',
       {},
@@ -140,6 +155,35 @@ export function verifySection(chamberId: number, live: LiveModel | undefined): E
     fileField(),
     file === undefined && stateLink(audit),
   );
+}
+
+/** What is compared with more than the lines themselves. The root is that of the service, and of the chain where the reader names one. */
+const PROOFS: Readonly<Record<string, readonly ShownCheck['name'][]>> = {
+  root: ['root', 'preview', 'contract'],
+  checkpoint: ['signed'],
+  inclusion: ['included'],
+  consistency: ['extends'],
+  witnesses: ['cosigned'],
+};
+
+const DECISIVE = ['broken', 'verified'] as const;
+
+/** As wide whatever their verdict, so that nothing below moves. */
+function proofs({ results }: Audit): Element {
+  const badges = Object.entries(PROOFS).map(([label, names]) => {
+    const checks = results.filter(({ name }) => names.includes(name));
+    const verdict = DECISIVE.find((each) => checks.some((result) => result.verdict === each)) ?? 'not evaluated';
+    const decided = checks.filter((result) => result.verdict === verdict);
+    const reasons = decided.map(({ title, note }) => (note === null ? title : `${title} (${note})`));
+    const [sign] = MARKS[SIGNS[verdict]];
+    return h(
+      'li',
+      { class: `proof ${SIGNS[verdict]}`, title: [verdict, ...reasons].join(': ') },
+      h('span', { role: 'img', 'aria-label': verdict }, sign),
+      ` ${label}`,
+    );
+  });
+  return h('ul', { class: 'proofs', 'aria-label': 'Proofs' }, ...badges);
 }
 
 function brokenChecks({ results }: Audit): readonly ShownCheck[] {
@@ -220,6 +264,28 @@ function chainForm({ chain, audit }: LiveModel): Element {
       'p',
       { class: 'facts' },
       'Your browser asks the RPC itself. Take both from a source that you trust, not from this page.',
+    ),
+  );
+}
+
+/** Like the form for the chain; their keys come from elsewhere, or the service could make them up. */
+function witnessForm({ witnesses }: LiveModel): Element {
+  const keys = h('input', {
+    name: 'witnesses',
+    required: true,
+    autocomplete: 'off',
+    value: witnesses.join(' '),
+    placeholder: 'witness.example.org/w1+a1b2c3d4+BN…',
+  });
+  return h(
+    'details',
+    { class: 'witnesses', open: witnesses.length > 0 },
+    h('summary', {}, 'Name witnesses'),
+    h('form', {}, h('label', {}, 'Keys', keys), h('button', {}, 'Check')),
+    h(
+      'p',
+      { class: 'facts' },
+      'Verifier keys, separated by spaces. Take them from a source that you trust, not from this page.',
     ),
   );
 }

@@ -5,6 +5,15 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { auditFile } from '../../src/audit/audit.ts';
+import {
+  cosignNote,
+  formatNote,
+  formatVerifierKey,
+  NOTE_KEY_TYPES,
+  parseNote,
+  toNoteKey,
+} from '../../src/tlog/note.ts';
+import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
 import { visibleText } from '../../src/vocabulary/visible.ts';
 import { FORGERIES } from '../audit/forgeries.ts';
 import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
@@ -82,6 +91,79 @@ describe.skipIf(!HAS_CHROMIUM)('the page', () => {
     await shows(changed, '.findings', `history was changed: the link names the root ${other} of the first 1 moves`);
     const cut = await reader.open(`${path}?size=9&root=${root}`);
     await shows(cut, '.findings', 'of the first 9 moves, but there are only 2');
+  });
+
+  /** Each label with its verdict. */
+  const badges = async (page: Page) => {
+    const proofs = await page.locator('.proof').all();
+    const read = proofs.map(async (proof) => [
+      ((await proof.textContent()) ?? '').slice(2),
+      await proof.getByRole('img').getAttribute('aria-label'),
+    ]);
+    return Object.fromEntries(await Promise.all(read));
+  };
+  const SLOW = { timeout: 20_000, interval: 200 };
+  const proofOf = async (eventId: number) =>
+    (await fetch(`${live.baseUrl}${path}/events/${eventId}/tlog-proof`)).text();
+  /** What the service says of the published log, in other words. */
+  const alterProof = (page: Page, alter: (text: string) => string) =>
+    page.route(/\/tlog-proof$/, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: alter(await response.text()) });
+    });
+
+  it('shows a badge for each proof, and at the next visit that the log has only grown', {
+    timeout: 60_000,
+  }, async () => {
+    const page = await reader.open(path);
+    const proven = { root: 'verified', checkpoint: 'verified', inclusion: 'verified' };
+    const notYet = { consistency: 'not evaluated', witnesses: 'not evaluated' };
+    await expect.poll(() => badges(page), SLOW).toEqual({ ...proven, ...notYet });
+    const first = await proofOf(2);
+    await newAgent(live);
+    await expect.poll(() => proofOf(2), SLOW).not.toBe(first);
+    await page.reload();
+    await expect.poll(() => badges(page), SLOW).toEqual({ ...proven, ...notYet, consistency: 'verified' });
+    // The checkpoint of before, which is valid by itself.
+    await alterProof(page, () => first);
+    await page.reload();
+    await shows(page, '.findings', /the service shows a checkpoint of \d+ lines, and had signed one of \d+/);
+    expect(await badges(page)).toMatchObject({ ...proven, consistency: 'broken' });
+  });
+
+  it('names a checkpoint that is not signed by the log, and one that does not hold the lines', {
+    timeout: 60_000,
+  }, async () => {
+    const unsigned = await reader.open('/');
+    await alterProof(unsigned, (text) =>
+      text.replace(/(\n— \S+ \S{8})./u, (all) => all.slice(0, -1) + (all.endsWith('A') ? 'B' : 'A')),
+    );
+    await unsigned.goto(live.baseUrl + path);
+    await shows(unsigned, '.findings', 'what the service calls a checkpoint is not signed by');
+    expect(await badges(unsigned)).toMatchObject({ checkpoint: 'broken', inclusion: 'not evaluated' });
+    const other = await reader.open('/');
+    await alterProof(other, (text) => text.replace(/^index \d+$/m, 'index 0'));
+    await other.goto(live.baseUrl + path);
+    await shows(other, '.findings', 'the service does not prove that event 2 is in its published log');
+    expect(await badges(other)).toMatchObject({ checkpoint: 'verified', inclusion: 'broken' });
+  });
+
+  it('verifies the cosignatures of the witnesses that the reader names', { timeout: 60_000 }, async () => {
+    const seed = new Uint8Array(32).fill(9);
+    const key = toNoteKey('witness.test/w1', NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
+    const query = `?witnesses=${encodeURIComponent(formatVerifierKey(key))}`;
+    const page = await reader.open(path + query);
+    await expect.poll(() => badges(page), SLOW).toMatchObject({ checkpoint: 'verified', witnesses: 'not evaluated' });
+    await page.getByText('What is checked').click();
+    await shows(page, '.checks', 'no cosignature of witness.test/w1');
+    await alterProof(page, (text) => {
+      const end = text.indexOf('\n\n') + 2;
+      const note = parseNote(text.slice(end)) ?? expect.fail('no note');
+      const cosigned = cosignNote(note.text, key, Math.floor(Date.now() / 1_000), signWith(seed));
+      return text.slice(0, end) + formatNote({ ...note, signatures: [...note.signatures, cosigned] });
+    });
+    await page.reload();
+    await expect.poll(() => badges(page), SLOW).toMatchObject({ witnesses: 'verified' });
   });
 
   it('shows and audits a file that is dropped on it', async () => {

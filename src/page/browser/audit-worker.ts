@@ -1,5 +1,5 @@
 // Runs the auditor over a chamber's lines as they arrive, or over a file: the checks of `chambers audit`, those of the chain
-// where the reader names one, and whether the history is that of the address.
+// where the reader names one, those of the published log, and whether the history is that of the address.
 import {
   auditContext,
   ChamberAudit,
@@ -12,12 +12,14 @@ import { Findings } from '../../audit/report/findings.ts';
 import { isWalletAddress } from '../../vocabulary/schemas.ts';
 import type { Hex } from '../../vocabulary/values.ts';
 import type { Audit, NamedChain, NamedRoot, ShownCheck } from '../live-view.ts';
+import { PublishedCheck, type PublishedLog } from './published-check.ts';
 
 /** What is to be audited: a service's chamber, or a file. */
 export interface AuditJob {
   readonly chamberId?: number;
   /** The URL of merkle-preview. */
   readonly preview?: string;
+  readonly published?: PublishedLog;
   readonly named?: NamedRoot | undefined;
   readonly chain?: NamedChain | undefined;
   readonly file?: File;
@@ -31,6 +33,7 @@ export interface AuditMessage {
 
 const REPORT_EVERY_MILLIS = 100;
 const PREVIEW_EVERY_MILLIS = 2_000;
+const CHECKPOINT_MILLIS = 2_000;
 const STARTED_LINES_MAX = 512;
 
 const encoder = new TextEncoder();
@@ -45,6 +48,8 @@ let claimsCompared = 0;
 let reportedAt = 0;
 let comparedSize = 0;
 let isPreviewAwaited = false;
+let published: PublishedCheck | undefined;
+let isCheckpointAwaited = false;
 
 addEventListener('message', ({ data: { job, lines } }: MessageEvent<AuditMessage>) => {
   for (const line of lines) queue.push(line);
@@ -53,6 +58,7 @@ addEventListener('message', ({ data: { job, lines } }: MessageEvent<AuditMessage
 
 function start(job: AuditJob): void {
   const { chamberId, chain, file } = job;
+  if (job.published !== undefined) published ??= new PublishedCheck(job.published);
   audit ??= new ChamberAudit({
     chamberId,
     context: auditContext(chain && { registries: [chain.registry] }, checkedVerify(createWebVerify())),
@@ -86,6 +92,7 @@ async function follow(audit: ChamberAudit, job: AuditJob): Promise<void> {
     await takeQueue(audit, job);
     report(audit);
     await comparePreview(audit, job);
+    comparePublished(audit, job);
     if (job.chain === undefined || audit.claims.length === claimsCompared) continue;
     claimsCompared = audit.claims.length;
     await compareChain(audit, job.chain);
@@ -150,6 +157,18 @@ async function comparePreview(audit: ChamberAudit, job: AuditJob): Promise<void>
   }, PREVIEW_EVERY_MILLIS);
 }
 
+/** A checkpoint covers a line within a second or two, so it is asked for a little later, and again if it is late. */
+function comparePublished({ head }: ChamberAudit, job: AuditJob): void {
+  if (published === undefined || job.chamberId === undefined || isCheckpointAwaited || !published.isDue(head)) return;
+  isCheckpointAwaited = true;
+  const { chamberId } = job;
+  setTimeout(async () => {
+    if (audit !== undefined) await published?.compare(chamberId, audit.head);
+    isCheckpointAwaited = false;
+    start(job);
+  }, CHECKPOINT_MILLIS);
+}
+
 /** Loads what reads the chain, most of which is viem. */
 async function compareChain(audit: ChamberAudit, { rpc, registry }: NamedChain): Promise<void> {
   const [claims, { AuditedChain }] = await Promise.all([
@@ -181,12 +200,13 @@ function report(audit: ChamberAudit): void {
   const results = [...audit.findings.results(), ...onChain.results()].filter(
     ({ counts }) => counts.verified + counts.broken + counts.notEvaluated > 0,
   );
-  const checks = link === undefined ? results : [link, ...results];
+  const checks = [...(link === undefined ? [] : [link]), ...(published?.results() ?? []), ...results];
   postMessage({
     checked: audit.lineCount,
     size: audit.moves.size,
     root: audit.moves.root(),
     results: checks,
+    note: published?.note,
     failure,
   } satisfies Audit);
 }

@@ -8,7 +8,8 @@ import { type Audit, type LiveModel, SPEEDS, verifySection } from '../live-view.
 import { NOT_AUDITED, startAudit } from './auditor.ts';
 import { Drawing } from './drawing.ts';
 import { DrawnChunks } from './drawn-chunks.ts';
-import { linkedEvent, namedChain, namedRoot } from './location.ts';
+import { heldCheckpoint, holdCheckpoint } from './held-checkpoint.ts';
+import { linkedEvent, namedChain, namedRoot, namedWitnesses } from './location.ts';
 import { followLog } from './log-stream.ts';
 import { patchChildren } from './patch.ts';
 import { ServerClock } from './server-clock.ts';
@@ -72,13 +73,19 @@ export class LiveChamber extends HTMLElement {
     const { base = '../', chamber = '', worker: url = '', events = '' } = this.dataset;
     const { signal } = this.#ended;
     const address = new URL(`${base}chambers/${chamber}`, location.href).href;
+    const service = new URL(base, location.href).href;
     const job = {
       chamberId: Number(chamber),
+      published: { base: service, held: heldCheckpoint(service), witnesses: namedWitnesses() },
       preview: `${address}/merkle-preview`,
       named: namedRoot(),
       chain: namedChain(),
     };
-    const audit = startAudit({ url, job, onReport: this.#onReport, signal });
+    const onReport = (report: Audit) => {
+      if (report.note !== undefined) holdCheckpoint(service, report.note);
+      this.#onReport(report);
+    };
+    const audit = startAudit({ url, job, onReport, signal });
     const onLine = (line: string) => {
       const event = this.#fold(line);
       audit(line);
@@ -292,6 +299,7 @@ export class LiveChamber extends HTMLElement {
       file: this.file?.name,
       linked: linkedEvent(),
       chain: namedChain(),
+      witnesses: namedWitnesses(),
       audit: this.#audit,
       markOf: (eventId) => (this.#broken.has(eventId) ? 'broken' : eventId <= checked ? 'verified' : 'waiting'),
       ...this.#chunks.frame(shown),

@@ -14,6 +14,11 @@ export function namedRoot(): NamedRoot | undefined {
   return Number.isSafeInteger(size) && size > 0 && root !== null ? { size, root } : undefined;
 }
 
+/** Of `?witnesses=KEY+KEY`. */
+export function namedWitnesses(): readonly string[] {
+  return (new URLSearchParams(location.search).get('witnesses') ?? '').split(' ').filter((key) => key !== '');
+}
+
 /** Of `?rpc=URL&registry=0x…`. */
 export function namedChain(): NamedChain | undefined {
   const query = new URLSearchParams(location.search);

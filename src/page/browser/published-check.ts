@@ -1,0 +1,219 @@
+// Compares a chamber's lines with the log that its service publishes, as far as a browser can: the checkpoint is signed by the log's key, the
+// chamber's last event, which pins all before it, is under it, the log extends the checkpoint that this browser saw before, and the
+// witnesses that the reader names have cosigned it.
+import type { ChamberAudit } from '../../audit/core.ts';
+import { isNoteSignature, type NoteKey, parseVerifierKey } from '../../tlog/note.ts';
+import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
+import { tilePath, tilesBetween } from '../../tlog/tile.ts';
+import { type ReadTiles, rootOfTiles } from '../../tlog/tiled-tree.ts';
+import { fromHex } from '../../vocabulary/values.ts';
+import { PUBLISHED_CHECKS, type PublishedCheckName, type ShownCheck } from '../live-view.ts';
+
+export interface PublishedLog {
+  /** The base URL of the service, with a slash at the end. */
+  readonly base: string;
+  /** The checkpoint that this browser kept. */
+  readonly held: string | undefined;
+  /** Verifier keys (C2SP signed-note) of the witnesses that the reader names. */
+  readonly witnesses: readonly string[];
+}
+
+/** A service promises a checkpoint within this time. */
+const COVERED_MS_MAX = 60_000;
+
+type Head = ChamberAudit['head'];
+
+interface Named {
+  readonly prefix: string;
+  readonly key: NoteKey;
+}
+
+interface Outcome {
+  readonly isRight?: boolean;
+  readonly sentence: string;
+}
+
+export class PublishedCheck {
+  readonly #log: PublishedLog;
+  readonly #outcomes = new Map<PublishedCheckName, Outcome>();
+  #named: Named | undefined;
+  #held: SignedCheckpoint | undefined;
+  #isHeldRead = false;
+  /** The last event that was asked for, and since when. */
+  #asked: { readonly eventId: number; readonly at: number } | undefined;
+  /** The last event that is known to be under a checkpoint. */
+  #covered = 0;
+  #note: string | undefined;
+
+  constructor(log: PublishedLog) {
+    this.#log = log;
+    this.#notEvaluated('nothing was asked yet', ...Object.keys(PUBLISHED_CHECKS));
+  }
+
+  /** The newest checkpoint that nothing is wrong with, to be kept for the next visit. */
+  get note(): string | undefined {
+    return this.#note;
+  }
+
+  isDue({ eventId }: Head): boolean {
+    return eventId > this.#covered;
+  }
+
+  results(): readonly ShownCheck[] {
+    return [...this.#outcomes].map(([name, { isRight, sentence }]) => ({
+      name,
+      title: PUBLISHED_CHECKS[name],
+      verdict: isRight === undefined ? 'not evaluated' : isRight ? 'verified' : 'broken',
+      counts: {
+        verified: Number(isRight === true),
+        broken: Number(isRight === false),
+        undecided: 0,
+        notEvaluated: Number(isRight === undefined),
+      },
+      findings: isRight === false ? [{ eventIds: [], sentence }] : [],
+      note: isRight === false ? null : sentence,
+    }));
+  }
+
+  /** Asks the service; what can't be said yet may be asked again. */
+  async compare(chamberId: number, head: Head): Promise<void> {
+    try {
+      await this.#compare(chamberId, head);
+    } catch {
+      // The connection failed, or something else answered.
+      this.#notEvaluated('the service did not answer', ...Object.keys(PUBLISHED_CHECKS));
+    }
+  }
+
+  async #compare(chamberId: number, head: Head): Promise<void> {
+    const { eventId, leaf } = head;
+    this.#named ??= await this.#readName();
+    if (this.#named === undefined) {
+      this.#covered = Number.POSITIVE_INFINITY;
+      this.#notEvaluated('the service publishes no log', ...Object.keys(PUBLISHED_CHECKS));
+      return;
+    }
+    const { key } = this.#named;
+    const text = await this.#text(`chambers/${chamberId}/events/${eventId}/tlog-proof`);
+    if (text === undefined) {
+      this.#judgeMissing(eventId);
+      return;
+    }
+    this.#covered = eventId;
+    const note = parseTlogProof(text)?.note;
+    const checkpoint = note === undefined ? undefined : openCheckpoint(note, key);
+    const unsigned = `what the service calls a checkpoint is not signed by ${key.name}`;
+    this.#judge('signed', checkpoint === undefined && unsigned, `${checkpoint?.size} lines, ${key.name}`);
+    if (checkpoint === undefined || note === undefined) {
+      this.#notEvaluated('there is no valid checkpoint', 'included', 'extends', 'cosigned');
+      return;
+    }
+    const isIncluded = verifyTlogProof(text, fromHex(leaf), key) !== undefined;
+    const unproven = `the service does not prove that event ${eventId} is in its published log`;
+    this.#judge('included', !isIncluded && unproven, `up to event ${eventId}`);
+    this.#judgeWitnesses(checkpoint);
+    await this.#judgeHistory(checkpoint);
+    if (isIncluded && this.#outcomes.get('extends')?.isRight !== false) this.#note = note;
+  }
+
+  #judgeMissing(eventId: number): void {
+    if (this.#asked?.eventId !== eventId) this.#asked = { eventId, at: performance.now() };
+    const isLate = performance.now() - this.#asked.at > COVERED_MS_MAX;
+    const problem = `event ${eventId} is under no checkpoint, a minute after it came`;
+    if (isLate) this.#judge('included', problem);
+    else this.#notEvaluated(`event ${eventId} is under no checkpoint yet`, 'included');
+  }
+
+  #judgeWitnesses({ note: { text, signatures } }: SignedCheckpoint): void {
+    const keys = this.#log.witnesses.map(parseVerifierKey);
+    const cosigners = signatures.slice(1).map(({ name }) => name);
+    if (keys.length === 0) {
+      const claimed = cosigners.length === 0 ? 'it names no witness' : `it names ${cosigners.join(', ')}`;
+      this.#notEvaluated(`${claimed}; name those that you trust below`, 'cosigned');
+      return;
+    }
+    const missing = keys.filter(
+      (key) =>
+        key === undefined ||
+        !signatures.some(
+          (each) => each.name === key.name && each.keyId === key.keyId && isNoteSignature(text, key, each),
+        ),
+    );
+    const names = missing.map((key) => key?.name ?? 'a name that is no verifier key');
+    // A witness may be slow or down: only the reader can say what is missing.
+    if (missing.length > 0) this.#notEvaluated(`no cosignature of ${names.join(', ')}`, 'cosigned');
+    else this.#judge('cosigned', false, keys.map((key) => key?.name).join(', '));
+  }
+
+  async #judgeHistory(served: SignedCheckpoint): Promise<void> {
+    const { held } = this.#log;
+    if (!this.#isHeldRead && held !== undefined) {
+      this.#held = this.#named && openCheckpoint(held, this.#named.key);
+      if (this.#held === undefined) this.#notEvaluated('the last visit was to another log, or key', 'extends');
+    } else if (this.#held === undefined) this.#notEvaluated('this browser has seen no earlier one', 'extends');
+    this.#isHeldRead = true;
+    const before = this.#held;
+    if (before === undefined) {
+      this.#held = served;
+      return;
+    }
+    const problem = await this.#contradiction(before, served);
+    this.#judge('extends', problem ?? false, `from ${before.size} to ${served.size} lines`);
+    if (problem === undefined) this.#held = served;
+  }
+
+  async #contradiction(before: SignedCheckpoint, served: SignedCheckpoint): Promise<string | undefined> {
+    if (served.size < before.size) {
+      return `the service shows a checkpoint of ${served.size} lines, and had signed one of ${before.size}`;
+    }
+    const readTiles: ReadTiles = (refs) =>
+      Promise.all(
+        refs.map(async ({ level, index }) => {
+          const tile = tilesBetween(level, 0, served.size).find((each) => each.index === index);
+          const response = tile && (await fetch(this.#url(`${this.#named?.prefix}/${tilePath(tile)}`)));
+          return response?.ok ? new Uint8Array(await response.arrayBuffer()) : undefined;
+        }),
+      );
+    if (!isSame(await rootOfTiles(served.size, readTiles), served.root)) {
+      return 'the tiles of the service have not the root of its checkpoint';
+    }
+    if (isSame(await rootOfTiles(before.size, readTiles), before.root)) return undefined;
+    return `history was changed: the log of ${served.size} lines does not begin with the ${before.size} lines of a checkpoint that the service had signed`;
+  }
+
+  async #readName(): Promise<Named | undefined> {
+    const response = await fetch(this.#log.base, { headers: { Accept: 'application/json' } });
+    const { log } = (await response.json()) as { readonly log?: { prefix?: unknown; checkpointKey?: unknown } };
+    const key = parseVerifierKey(String(log?.checkpointKey));
+    return typeof log?.prefix === 'string' && key !== undefined ? { prefix: log.prefix, key } : undefined;
+  }
+
+  /** Undefined for 404. */
+  async #text(path: string): Promise<string | undefined> {
+    const response = await fetch(this.#url(path), { cache: 'no-store' });
+    if (response.ok) return await response.text();
+    if (response.status === 404) return undefined;
+    throw new Error(`${path} was answered with ${response.status}`);
+  }
+
+  #url(path: string): string {
+    return this.#log.base + path.replace(/^\//, '');
+  }
+
+  /** What was found broken stays so, whatever the service shows next. */
+  #judge(name: PublishedCheckName, problem: string | false, note = ''): void {
+    if (this.#outcomes.get(name)?.isRight === false) return;
+    this.#outcomes.set(name, { isRight: problem === false, sentence: problem === false ? note : problem });
+  }
+
+  #notEvaluated(sentence: string, ...names: readonly string[]): void {
+    for (const name of names as readonly PublishedCheckName[]) {
+      const isJudged = this.#outcomes.get(name)?.isRight !== undefined;
+      if (!isJudged) this.#outcomes.set(name, { sentence });
+    }
+  }
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, i) => byte === other[i]);
+}
