@@ -2,15 +2,19 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
+import { leafHash } from '../../src/crypto/merkle.ts';
+import { type KeptReceipt, parseReceipt } from '../../src/crypto/receipt.ts';
 import type { ChamberEvent } from '../../src/vocabulary/events.ts';
+import { toHex } from '../../src/vocabulary/values.ts';
 import { ROOT } from '../kit/programs.ts';
 import { python } from '../kit/python.ts';
+import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
 
@@ -105,6 +109,100 @@ reader = Reader(sys.argv[1], on_retry=lambda error, seconds: print("retry", erro
 print(reader.chambers(), flush=True)
 sys.stdin.readline()
 print(reader.chambers(), flush=True)
+`;
+
+python('keeps a receipt of each command, and says in each move what it had seen of the chamber', SLOW, async () => {
+  const live = await openLiveService();
+  atEnd(() => live.stop());
+  const key = join(temporaryFolder(), 'agent.json');
+  const chamber = { ...newChamber(live.now()), rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
+  const argv = ['-c', WITH_RECEIPTS, live.baseUrl, key, JSON.stringify(chamber)];
+  const { stdout } = await promisify(execFile)('python3', argv, { env: ENV });
+  const chamberId = Number(stdout);
+  const path = `/chambers/${chamberId}/events?after=0`;
+  const lines = (await (await fetch(live.baseUrl + path)).text()).trimEnd().split('\n');
+  const events = lines.map((line) => JSON.parse(line) as ChamberEvent);
+  const seenIn = ({ request }: ChamberEvent) => JSON.parse(request?.body ?? '{}').seen;
+  const leafOf = (eventId: number) => toHex(leafHash(Buffer.from(lines[eventId - 1] ?? '')));
+  const [created, joined, started, proposed, passed] = events as [ChamberEvent, ...ChamberEvent[]];
+  expect(seenIn(created)).toBeUndefined();
+  for (const [event, eventId] of [
+    [joined, 1],
+    [started, 2],
+    [proposed, 3],
+  ] as const) {
+    expect(seenIn(event as ChamberEvent)).toEqual({ eventId, leaf: leafOf(eventId) });
+  }
+  expect(seenIn(passed as ChamberEvent)).toBeUndefined();
+
+  const folder = `${key}.receipts/${live.service.forum.store.log.logId}`;
+  const read = (name: string) => readFileSync(`${folder}/${name}.ndjson`, 'utf8').trimEnd().split('\n');
+  const kept = read(`chamber-${chamberId}`).map((line) => JSON.parse(line) as KeptReceipt);
+  expect(kept).toHaveLength(4);
+  expect(unkeptPromises(kept, new Map([[chamberId, lines]]))).toEqual([]);
+  const keys = await readKeys(live.baseUrl);
+  for (const receipt of [...kept, ...read('account').map((line) => JSON.parse(line) as KeptReceipt)]) {
+    parseReceipt(receipt);
+    expect(await isValidReceipt(receipt, keys)).toBe(true);
+  }
+});
+
+const WITH_RECEIPTS = `
+import json, sys
+from chambers import Agent
+url, key, chamber = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+agent = Agent.from_key_file(url, key)
+agent.register("0x" + "11" * 20, "ops@example.org")
+chamber_id = agent.create_chamber(**chamber)["chamberId"]
+agent.join(chamber_id)
+# Another process knows of the chamber what its receipts name.
+again = Agent.from_key_file(url, key)
+again.start(chamber_id)
+again.propose(chamber_id, "Rain garden", "RAIN")
+Agent.from_key_file(url, key, receipts=False).pass_turn(chamber_id)
+print(chamber_id)
+`;
+
+python.each([
+  ['of another event', 'event', (value: string) => value.replace(/;id=\d+/, ';id=9')],
+  ['of another account', 'event', (value: string) => value.replace(/"did:key:\w+"/, '7')],
+  ['of another request', 'signature-input', (value: string) => value.replace(/nonce="\w/, 'nonce="0a')],
+  [
+    'of an unknown key',
+    'signature-input',
+    (value: string) => value.replace(/keyid="[\w-]+/, `keyid="${'A'.repeat(43)}`),
+  ],
+  [
+    'with another signature',
+    'signature',
+    (value: string) => value.replace(/:\w/, (start) => (start === ':A' ? ':B' : ':A')),
+  ],
+  ['over another body', 'content-digest', () => `sha-256=:${'A'.repeat(43)}=:`],
+])('refuses a receipt %s', SLOW, async (_title, header, alter) => {
+  const live = await openLiveService();
+  atEnd(() => live.stop());
+  const proxy = await listenOn(0, (incoming, response) => {
+    const { method = '', url = '', headers } = incoming;
+    const forwarded = request(live.baseUrl + url, { method, headers }, (answer) => {
+      const value = answer.headers[header];
+      const altered = typeof value === 'string' ? { [header]: alter(value) } : {};
+      response.writeHead(answer.statusCode ?? 0, { ...answer.headers, ...altered });
+      answer.pipe(response);
+    });
+    incoming.pipe(forwarded);
+  });
+  const { port } = proxy.address() as AddressInfo;
+  const { stdout } = await promisify(execFile)('python3', ['-c', REGISTER, `http://127.0.0.1:${port}`], { env: ENV });
+  expect(stdout).toMatch(/^CLIENT_ERR_RECEIPT: the service signed a receipt that does not hold: it/);
+});
+
+const REGISTER = `
+import sys
+from chambers import Agent, ChamberError
+try:
+    Agent(sys.argv[1], bytes(32)).register("0x" + "11" * 20, "ops@example.org")
+except ChamberError as error:
+    print(error)
 `;
 
 python('plays a chamber as the README shows, by a clock hours behind the service’s', SLOW, async () => {

@@ -2,7 +2,8 @@
 
 It needs the standard library and `cryptography`. Reader reads chambers and follows logs, and checks that each
 line of a chamber follows the one before it. Agent signs moves (RFC 9421, Ed25519) and makes each exactly once: a request whose response was lost is
-sent again with the same bytes. Key files and stored commitments are those of the JavaScript client and the command line.
+sent again with the same bytes. It keeps a receipt of each, and says in each what it had seen of the chamber. Key files, stored commitments and
+receipts are those of the JavaScript client and the command line.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Limits(NamedTuple):
 
 
 class ChamberError(Exception):
-    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _TOO_LARGE, _CHAIN, _COMMITMENT, _EARLY or _KEY."""
+    """`code` is one of the service (FORUM_ERR_…), or CLIENT_ERR_UNREACHABLE, _ANSWER, _TOO_LARGE, _CHAIN, _COMMITMENT, _EARLY, _RECEIPT or _KEY."""
 
     def __init__(self, code: str, detail: str, status: Optional[int] = None, body: Optional[dict] = None):
         super().__init__(f"{code}: {detail}")
@@ -71,6 +72,8 @@ class ChamberError(Exception):
         """The service's time when it rejected a signature, or a deadline that is past."""
         self.head = members.get("head")
         """The last event of the log, where a cursor is beyond it."""
+        self.history = members.get("history")
+        """Of FORUM_ERR_HISTORY: an event with the leaf that was seen and that of the service. The service has shown two histories."""
         self.retry_after = members.get("retryAfter")
         """Seconds to wait before the same call is made again."""
 
@@ -112,6 +115,8 @@ class Reader:
         self.limits = limits
         self._on_retry = on_retry
         self._is_contact_made = False
+        # The last line that was read of each chamber, or that a receipt names.
+        self._heads: dict = {}
 
     def get(self, path: str) -> Any:
         return self._exchange("GET", path, read=_read_json)[0]
@@ -146,6 +151,7 @@ class Reader:
             (texts, is_end), _ = self._exchange("GET", path, read=_read_page)
             for text in texts:
                 after = follow(after, chamber_id, text, self.limits)
+                self._note(chamber_id, after)
                 yield after
             if is_end:
                 return
@@ -158,6 +164,7 @@ class Reader:
 
         for _, text in self._messages(path):
             after = follow(after, chamber_id, text, self.limits)
+            self._note(chamber_id, after)
             yield after
 
     def all_events(self, after: str = "0") -> Iterator[Tuple[str, dict]]:
@@ -165,6 +172,11 @@ class Reader:
         for cursor, text in self._messages(lambda: f"/events?after={urllib.parse.quote(after)}"):
             after = cursor
             yield cursor, _parse(text, self.limits)
+
+    def _note(self, chamber_id: int, position: Tuple[Any, ...]) -> None:
+        known = self._heads.get(chamber_id)
+        if known is None or known[0] < position[0]:
+            self._heads[chamber_id] = position[:2]
 
     def _headers(self, method: str, url: str, body: bytes) -> dict:
         return {}
@@ -245,11 +257,30 @@ class Reader:
 
 
 class Agent(Reader):
-    """Signs moves with its key. Agent.from_key_file keeps the key, and beside it what each reveal needs."""
+    """Signs moves with its key. Agent.from_key_file keeps the key, and beside it what each reveal needs, and the receipts."""
 
-    def __init__(self, base_url: str, seed: bytes, folder: Optional[str] = None, **options: Any):
-        """`seed`: 32 bytes (RFC 8032). `folder` keeps the salts; without it they are lost with the process."""
+    def __init__(
+        self,
+        base_url: str,
+        seed: bytes,
+        folder: Optional[str] = None,
+        receipts: bool = True,
+        receipt_folder: Optional[str] = None,
+        **options: Any,
+    ):
+        """`seed`: 32 bytes (RFC 8032). `folder` keeps the salts, `receipt_folder` the receipts; without them they are lost with the process.
+
+        `receipts=False`: no receipts are asked for, and no move says what was seen of its chamber.
+        """
         super().__init__(base_url, **options)
+        self.receipts: dict = {}
+        """The newest receipt of each (log id, chamber or DID), verified."""
+        self._wants_receipts = receipts
+        self._receipt_folder = receipt_folder
+        self._receipt_keys: dict = {}
+        self._pinned: dict = {}
+        self._service: Optional[dict] = None
+        self._sent: dict = {}
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self._folder = folder
         self._openings: dict = {}
@@ -270,7 +301,7 @@ class Agent(Reader):
             raise ChamberError("CLIENT_ERR_KEY", f"the key file {path} is accessible to other users: chmod 600 {path}")
         with open(path, encoding="utf-8") as file:
             seed = bytes.fromhex(json.load(file)["seed"][2:])
-        return cls(base_url, seed, f"{path}.commitments", **options)
+        return cls(base_url, seed, f"{path}.commitments", **{"receipt_folder": f"{path}.receipts", **options})
 
     def register(self, wallet_address: str, operator_email: str, personality: Optional[dict] = None, label: Optional[str] = None) -> dict:
         """Repeating it changes nothing. The second request, without the e-mail address, is kept in the log as evidence."""
@@ -418,8 +449,97 @@ class Agent(Reader):
 
     def call(self, method: str, path: str, value: Optional[dict] = None) -> Any:
         """Any signed request; returns the response's body."""
+        stream = self._stream_of(path)
+        if self._wants_receipts and isinstance(stream, int) and value is not None:
+            value = {**self._seen(stream), **value}
         body = b"" if value is None else json.dumps(value, ensure_ascii=False).encode()
-        return self._exchange(method, path, body, read=_read_json)[0]
+        if method == "GET" or not self._wants_receipts:
+            return self._exchange(method, path, body, read=_read_json)[0]
+        text, headers = self._exchange(method, path, body, read=_read_text)
+        answer = _parse(text, self.limits)
+        # A service of an earlier release, or a proxy, may leave the signature out; what changed nothing has no receipt.
+        if 'tag="chamber-receipt"' in headers.get("Signature-Input", ""):
+            request = {
+                **{"method": method, "targetUri": self.base_url + path, "contentDigest": self._sent["Content-Digest"]},
+                **{"signatureInput": self._sent["Signature-Input"], "signature": self._sent["Signature"]},
+            }
+            self._take_receipt(stream, request, text, headers)
+        return answer
+
+    def _stream_of(self, path: str) -> Any:
+        """What an accepted command is an event of: a chamber, this agent's account, or None for a chamber that has no id yet."""
+        chamber = re.match(r"/chambers/(\d+)/", path)
+        return int(chamber[1]) if chamber else None if path == "/chambers" else self.did
+
+    def _seen(self, chamber_id: int) -> dict:
+        """The member of a move's body, where the service takes it and anything of the chamber was read."""
+        try:
+            self._service = self._service or self.get("/")
+            log_id, takes_seen = self._service["log"]["logId"], "seen" in self._service["features"]
+        except (ChamberError, LookupError, TypeError):
+            # An earlier release; where it does not respond, the move that follows says so.
+            return {}
+        if not takes_seen:
+            return {}
+        path = self._receipts_path(log_id, chamber_id)
+        if chamber_id not in self._heads and path is not None and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                # What follows the last line break is empty, or a line that a crash has cut off.
+                newest = file.read().split("\n")[-2:-1]
+            for line in newest:
+                _, event_id, leaf = _parse_event(json.loads(line)["response"]["event"])
+                self._note(chamber_id, (event_id, leaf))
+        head = self._heads.get(chamber_id)
+        return {} if head is None else {"seen": {"eventId": head[0], "leaf": head[1]}}
+
+    def _receipts_path(self, log_id: Any, stream: Any) -> Optional[str]:
+        if self._receipt_folder is None or re.fullmatch("[0-9a-f]{32}", str(log_id)) is None:
+            return None
+        return os.path.join(self._receipt_folder, log_id, f"chamber-{stream}.ndjson" if isinstance(stream, int) else "account.ndjson")
+
+    def _take_receipt(self, expected: Any, request: dict, text: str, headers: Any) -> None:
+        """Verifies and keeps the receipt; raises CLIENT_ERR_RECEIPT if it does not hold."""
+        named = {"contentDigest": "Content-Digest", "event": "Event", "logId": "Log-Id", "signatureInput": "Signature-Input", "signature": "Signature"}
+        response = {"status": 200, "body": text, **{member: headers.get(name) or "" for member, name in named.items()}}
+        try:
+            params = _own_member(response["signatureInput"], "receipt")
+            created, key_id, nonce = _RECEIPT_PARAMS.fullmatch(params).groups()
+            stream, event_id, leaf = _parse_event(response["event"])
+            digest = f"sha-256=:{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}:"
+            if nonce != self._sent["Accept-Signature"].split('nonce="')[1].split('"')[0] or digest != response["contentDigest"]:
+                raise ValueError("it is of another request or body")
+            if expected not in (None, stream) or re.fullmatch("[0-9a-f]{32}", response["logId"]) is None:
+                raise ValueError(f"it is of {stream}, not of {expected}")
+            key = self._receipt_key(key_id, stream, int(created))
+            signature = base64.b64decode(_own_member(response["signature"], "receipt").strip(":"), validate=True)
+            Ed25519PublicKey.from_public_bytes(key).verify(signature, _receipt_base(request, response, params).encode())
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, InvalidSignature) as cause:
+            problem = str(cause) if type(cause) is ValueError and str(cause) else "its form or its signature is wrong"
+            raise ChamberError("CLIENT_ERR_RECEIPT", f"the service signed a receipt that does not hold: {problem}") from cause
+        receipt = {"request": request, "response": response, "key": {"kty": "OKP", "crv": "Ed25519", "x": _base64url(key)}}
+        self.receipts[response["logId"], stream] = receipt
+        path = self._receipts_path(response["logId"], stream)
+        if path is not None:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            _append(path, json.dumps(receipt))
+        if isinstance(stream, int):
+            self._note(stream, (event_id, leaf))
+
+    def _receipt_key(self, key_id: str, stream: Any, created: int) -> bytes:
+        """The key that the chamber's first line pins; another one only from the end of that on."""
+        if key_id not in self._receipt_keys:
+            found = self.get("/.well-known/http-message-signatures-directory")["keys"]
+            self._receipt_keys = {_thumbprint(each["x"]): each for each in found if each.get("purpose") == "receipts"}
+        key = self._receipt_keys[key_id]
+        if stream not in self._pinned and isinstance(stream, int):
+            (lines, _), _ = self._exchange("GET", f"/chambers/{stream}/events?after=0&limit=1", read=_read_page)
+            created_event = follow(None, stream, lines[0], self.limits).event
+            self._pinned[stream] = (created_event["payload"].get("serviceKeys") or {}).get("receipts")
+        pinned = self._pinned.get(stream)
+        ends = {thumbprint: each.get("exp", float("inf")) for thumbprint, each in self._receipt_keys.items()}
+        if created >= ends[key_id] or (pinned not in (None, key_id) and created < ends.get(pinned, float("inf"))):
+            raise ValueError("it is not of the key that its chamber names")
+        return _key_of(did_of(base64.urlsafe_b64decode(key["x"] + "=")))
 
     def _find(self, commitment: str) -> Optional[dict]:
         # The service named it, and it becomes part of a path.
@@ -443,6 +563,9 @@ class Agent(Reader):
         text = f'"@method": {method}\n"@target-uri": {url}\n"content-digest": {digest}\n"@signature-params": {params}'
         signature = base64.b64encode(self._key.sign(text.encode())).decode()
         headers = {"Content-Digest": digest, "Signature-Input": f"sig1={params}", "Signature": f"sig1=:{signature}:"}
+        if method != "GET" and self._wants_receipts:
+            headers["Accept-Signature"] = f'receipt={_RECEIPT_COVERS};created;nonce="{secrets.token_hex(16)}";tag="chamber-receipt"'
+            self._sent = headers
         return {**headers, "Content-Type": "application/json"} if body else headers
 
     def _learn_time(self, error: ChamberError) -> bool:
@@ -499,7 +622,7 @@ def _is_request_of(event: dict, path: str) -> bool:
 
 def _is_signed(did: str, request: dict) -> bool:
     """RFC 9421, in the service's profile; raises InvalidSignature."""
-    covered, rest = re.fullmatch(r" *sig1=\(([^()]*)\)(.*)", _own_member(request["signatureInput"])).groups()
+    covered, rest = re.fullmatch(r"\(([^()]*)\)(.*)", _own_member(request["signatureInput"])).groups()
     components, pairs = covered.split(), re.findall(r';\s*([a-z]+)=("(?:[^"\\]|\\.)*"|\d+)', rest)
     values = {'"@method"': request["method"], '"@target-uri"': request["targetUri"], '"content-digest"': request["contentDigest"]}
     digest = base64.b64encode(hashlib.sha256((request["body"] or "").encode()).digest()).decode()
@@ -509,16 +632,50 @@ def _is_signed(did: str, request: dict) -> bool:
     if any(re.search("[\r\n]", value) for value in values.values()):
         return False
     lines = [f"{name}: {values[name]}" for name in components] + [f'"@signature-params": {params}']
-    signature = base64.b64decode(re.fullmatch(" *sig1=:([^:]*): *", _own_member(request["signature"]))[1], validate=True)
+    signature = base64.b64decode(re.fullmatch(":([^:]*): *", _own_member(request["signature"]))[1], validate=True)
     Ed25519PublicKey.from_public_bytes(_key_of(did)).verify(signature, "\n".join(lines).encode())
     return True
 
 
-def _own_member(field: str) -> str:
-    """What sig1 has of a header that may hold labels of others; raises ValueError unless there is exactly one."""
+def _own_member(field: str, label: str = "sig1") -> str:
+    """What the label has of a header that may hold those of others; raises ValueError unless there is exactly one."""
     members = [member.strip(" \t") for member in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^",])+', field)]
-    (own,) = [member for member in members if member.startswith("sig1=")]
-    return own
+    (own,) = [member for member in members if member.startswith(f"{label}=")]
+    return own[len(label) + 1 :]
+
+
+_RECEIPT_COMPONENTS = (
+    *('"@status"', '"content-digest"', '"event"', '"log-id"', '"@method";req', '"@target-uri";req', '"content-digest";req'),
+    *('"signature-input";req;key="sig1"', '"signature";req;key="sig1"'),
+)
+_RECEIPT_COVERS = f"({' '.join(_RECEIPT_COMPONENTS)})"
+_RECEIPT_PARAMS = re.compile(
+    re.escape(_RECEIPT_COVERS) + r';created=(\d{1,15});keyid="([\w-]{43})";alg="ed25519";nonce="(\w+)";tag="chamber-receipt"'
+)
+
+
+def _receipt_base(request: dict, response: dict, params: str) -> str:
+    """What a receipt signs (RFC 9421, 2.5)."""
+    values = (
+        *(str(response["status"]), response["contentDigest"], response["event"], response["logId"], request["method"], request["targetUri"]),
+        *(request["contentDigest"], _own_member(request["signatureInput"]), _own_member(request["signature"])),
+    )
+    return "".join(f"{name}: {value}\n" for name, value in zip(_RECEIPT_COMPONENTS, values)) + f'"@signature-params": {params}'
+
+
+def _parse_event(field: str) -> Tuple[Any, int, str]:
+    """The header `Event` (RFC 8941): a chamber's id or a DID, the event's id, its leaf."""
+    stream, event_id, leaf = re.fullmatch(r'(\d{1,15}|"did:key:\w+");id=(\d{1,15});leaf=:([A-Za-z0-9+/]{43}=):', field).groups()
+    return stream.strip('"') if stream.startswith('"') else int(stream), int(event_id), f"0x{base64.b64decode(leaf).hex()}"
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _thumbprint(x: str) -> str:
+    """RFC 7638, of an Ed25519 key."""
+    return _base64url(hashlib.sha256(f'{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}'.encode()).digest())
 
 
 def leaf_hash(text: str) -> str:
@@ -838,8 +995,12 @@ def _timestamp(value: datetime) -> str:
 
 
 def _write_new(path: str, text: str) -> None:
-    """Readable by its owner only, and on disk when this returns."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    _append(path, text, os.O_EXCL)
+
+
+def _append(path: str, text: str, flags: int = os.O_APPEND) -> None:
+    """A line, readable by its owner only, and on disk when this returns."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | flags, 0o600), "w", encoding="utf-8") as file:
         file.write(text + "\n")
         file.flush()
         os.fsync(file.fileno())
