@@ -19,13 +19,13 @@ const LONG = [
   'test/forum/{memory,simulation,snapshots}.test.ts',
   'test/docs/linter.test.ts',
   'test/page/bounded.test.ts',
-  'test/mcp/acting-calls.test.ts',
+  'test/mcp/{acting-calls,by-idea,outcome,passing}.test.ts',
   'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
   'test/audit/{accepted,checkpoint,cost,hostile}.test.ts',
   'test/{cli,deploy,durability,hostile,packages,stream,verifier}/**/*.test.ts',
-  'test/client/{agent,browser,cost,events,examples,exchange,hostile,lists,python,receipts,todo,turns}.test.ts',
+  'test/client/{agent,browser,cost,events,examples,exchange,history,hostile,lists,python,receipts,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',
   'test/http/{ideas,limits,raw-requests,read-gate,signing-proxy,todo-streams}.test.ts',
   'test/page/{browser,hostile,outcome,paced,verify,waiting}.test.ts',

@@ -1,38 +1,52 @@
-// What a chamber has come to, from the moment on when no move can change it: the chain may still be awaited.
-import type { IdeaView } from '../../projections/views.ts';
+// What a chamber came to, as a model reads it. From the moment on when no move can change it the tally is known; tokens and the root
+// follow once they are on the chain.
+import type { OutcomeIdea, OutcomeView } from '../../projections/outcome.ts';
+import { ClientError } from '../client/error.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
+import { aliasOf } from './names.ts';
 
 /** The rest are only counted. */
 const IDEAS_MAX = 20;
 
-export async function outcomeOf(forum: ForumClient, chamberId: number, signal: AbortSignal) {
-  const [{ minBackersForGraduation, merkleRoot, commitStatus }, ideas, { committed, revealed }] = await Promise.all([
+/** Ideas in the order of their shares. `waitsFor` is there as long as the chain is awaited. */
+export async function overOf(forum: ForumClient, chamberId: number, signal: AbortSignal) {
+  try {
+    return settled(await forum.outcome(chamberId, { signal }));
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
+    return { ...(await tallied(forum, chamberId, signal)), waitsFor: error.detail };
+  }
+}
+
+function settled({ chamberId, members, ideas, abstainedBps, committed, revealed, merkleRoot }: OutcomeView) {
+  const turns = { members: members.map(({ did }) => did) };
+  return { chamberId, ...ranking(ideas, turns), abstainedBps, committed, revealed, merkleRoot };
+}
+
+async function tallied(forum: ForumClient, chamberId: number, signal: AbortSignal) {
+  const [chamber, ideas, { committed, revealed }] = await Promise.all([
     forum.chamber(chamberId, { signal }),
     forum.chamberIdeas(chamberId, { signal }),
     forum.allocations(chamberId, { signal }),
   ]);
-  const ranked = [...ideas].sort((one, other) => other.totalBps - one.totalBps || one.slot - other.slot);
-  return {
-    chamberId,
-    ideas: ranked.slice(0, IDEAS_MAX).map((idea) => ideaOutcome(idea, minBackersForGraduation)),
-    ...(ranked.length > IDEAS_MAX && { ideasLeftOut: ranked.length - IDEAS_MAX }),
-    committed: committed.length,
-    revealed: revealed.length,
-    chain: commitStatus,
-    ...(merkleRoot !== null && { merkleRoot }),
-  };
+  const results = ideas.map(({ creatorDid, deployReason, ...idea }) => {
+    const graduated = idea.backers >= chamber.minBackersForGraduation;
+    return { ...idea, proposer: creatorDid, graduated, failure: deployReason };
+  });
+  return { chamberId, ...ranking(results, chamber), committed: committed.length, revealed: revealed.length };
 }
 
-function ideaOutcome({ ideaId, ticker, name, backers, totalBps, tokenAddress, deployReason }: IdeaView, min: number) {
-  return {
-    ideaId,
-    ticker,
-    name: visibleLine(name),
-    backers,
-    totalBps,
-    graduated: backers >= min,
-    ...(tokenAddress !== null && { tokenAddress }),
-    ...(deployReason !== null && { failure: visibleLine(deployReason) }),
-  };
+function ranking(ideas: readonly OutcomeIdea[], chamber: Parameters<typeof aliasOf>[0]) {
+  // A stable sort: ideas of one share stay in the order of their proposal.
+  const ranked = [...ideas].sort((one, other) => other.totalBps - one.totalBps);
+  const shown = ranked.slice(0, IDEAS_MAX).map(({ ideaId, ticker, name, proposer, backers, totalBps, ...idea }) => {
+    const { graduated, tokenAddress, failure } = idea;
+    return {
+      ...{ ideaId, ticker, name: visibleLine(name), by: aliasOf(chamber, proposer), backers, totalBps, graduated },
+      ...(tokenAddress !== null && { tokenAddress }),
+      ...(failure !== null && { failure: visibleLine(failure) }),
+    };
+  });
+  return { ideas: shown, ...(ranked.length > IDEAS_MAX && { ideasLeftOut: ranked.length - IDEAS_MAX }) };
 }

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import type { TodoQuery } from '../client/todo-stream.ts';
 import { integer } from '../vocabulary/schemas.ts';
-import { outcomeOf } from './outcome.ts';
+import { overOf } from './outcome.ts';
 import type { Seat, SeatItem } from './seat.ts';
 import { isClosed, isDue, shownItem, todoItem } from './todo-items.ts';
 import { type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
@@ -44,7 +44,7 @@ export function waitTool(seat: Seat): AnyTool {
       due: v.boolean(),
       todo: v.array(todoItem),
       waiting: v.number(),
-      over: v.array(v.object({ chamberId: v.number() })),
+      over: v.array(v.object({ chamberId: v.number(), ideas: v.array(v.object({ ticker: v.string() })) })),
       next: v.optional(v.string()),
     }),
     run: (input, call) => wait(seat, { ...input, told }, call),
@@ -96,7 +96,7 @@ async function shown({ agent }: Seat, { todo, over, now }: Found, { signal }: To
     due: due.length > 0,
     todo: await Promise.all(items.map((item) => shownItem(agent, item, now))),
     waiting: todo.length - due.length,
-    over: await Promise.all(over.map((chamberId) => outcomeOf(agent.forum, chamberId, signal))),
+    over: await Promise.all(over.map((chamberId) => overOf(agent.forum, chamberId, signal))),
     ...(due.length === 0 && todo.length > 0 ? { next: STILL_WAITING } : nothing),
   };
 }

@@ -1,0 +1,72 @@
+// `read` with byIdea: what was said for each idea, against it and about it, in parts that fit.
+import { expect, it } from 'vitest';
+import { enterPhase, openChamber } from '../kit/chambers.ts';
+import { openSeat } from './seat-in-process.ts';
+
+const COMMENTS = 40;
+
+async function debated() {
+  const seat = await openSeat();
+  const { service } = seat;
+  const other = await service.agent();
+  const chamberId = await openChamber(service, [other]);
+  await seat.call('join', { chamberId });
+  await enterPhase(service, chamberId, 'PROPOSAL');
+  for (const ticker of ['RAIN', 'SNOW']) {
+    const body = { name: ticker.toLowerCase(), ticker, description: `It will ${ticker.toLowerCase()}.` };
+    await service.must('POST', `/chambers/${chamberId}/propose`, { by: other, body });
+  }
+  await enterPhase(service, chamberId, 'DEBATE');
+  await service.must('POST', `/chambers/${chamberId}/pass`, { by: other });
+  return { seat, service, other, chamberId };
+}
+
+it('has each idea with what was said for it, against it and about it, and apart from them what was said about all', async () => {
+  const { seat, chamberId } = await debated();
+  const say = (comment: string, more: object = {}) => seat.call('debate', { chamberId, comment, ...more });
+  await say('Yes.', { ideaId: 'RAIN', stance: 'for', refinement: { budget: 'half' } });
+  await say('No.', { ideaId: 'rain', stance: 'against' });
+  await say('Why?', { ideaId: 'idea-1' });
+  await say('Another one.', { ideaId: 'SNOW', refinement: { stance: 'perhaps' } });
+  await say('Costs come first.');
+  const { byIdea, next, more } = await seat.call('read', { chamberId, byIdea: true });
+  expect(byIdea).toEqual([
+    {
+      ideaId: 'idea-1',
+      by: 'A1',
+      proposal: ['rain', 'It will rain.'],
+      for: [{ by: 'A2', eventId: 7, text: 'Yes.', refinement: '{"budget":"half","stance":"for"}' }],
+      against: [{ by: 'A2', eventId: 8, text: 'No.', refinement: '{"stance":"against"}' }],
+      comments: [{ by: 'A2', eventId: 9, text: 'Why?' }],
+    },
+    {
+      ideaId: 'idea-2',
+      by: 'A1',
+      proposal: ['snow', 'It will snow.'],
+      comments: [{ by: 'A2', eventId: 10, text: 'Another one.', refinement: '{"stance":"perhaps"}' }],
+    },
+    { ideaId: null, comments: [{ by: 'A2', eventId: 11, text: 'Costs come first.' }] },
+  ]);
+  expect([next, more]).toEqual([11, false]);
+});
+
+it('comes in parts of at most maxBytes, which together have every comment once', async () => {
+  const { seat, service, chamberId } = await debated();
+  const by = { ideaId: 'idea-1', stance: 'for' };
+  for (let n = 0; n < COMMENTS; n++)
+    await seat.call('debate', { chamberId, comment: `${n} ${'界'.repeat(100)}`, ...by });
+  const said: number[] = [];
+  let parts = 0;
+  for (let after = 0, more = true; more; parts++) {
+    const result = await seat.call('read', { chamberId, byIdea: true, after, maxBytes: 4_000 });
+    expect(Buffer.byteLength(JSON.stringify(result))).toBeLessThanOrEqual(4_000);
+    const comments = result.byIdea.flatMap((idea: { for?: { eventId: number }[] }) => idea.for ?? []);
+    said.push(...comments.map(({ eventId }: { eventId: number }) => eventId));
+    ({ next: after, more } = result);
+  }
+  const events = await service.events(chamberId);
+  const debates = events.filter(({ type }) => type === 'chamber.debated').map(({ eventId }) => eventId);
+  expect(debates).toHaveLength(COMMENTS);
+  expect(said).toEqual(debates);
+  expect(parts).toBeGreaterThan(3);
+});

@@ -1,0 +1,94 @@
+// What a model is told of a chamber that is over.
+import { expect, it } from 'vitest';
+import type { ServiceFact } from '../../src/vocabulary/events.ts';
+import type { ServicePayloads } from '../../src/vocabulary/service-payloads.ts';
+import { toTimestamp } from '../../src/vocabulary/values.ts';
+import { enterPhase, openChamber, recordCommit } from '../kit/chambers.ts';
+import { HOUR } from '../kit/clock.ts';
+import { until } from '../kit/until.ts';
+import { openSeat } from './seat-in-process.ts';
+
+const IDEAS = 22;
+
+/** The seat has revealed shares of the second idea, and of the last two the same. */
+async function revealed() {
+  const seat = await openSeat();
+  const { service } = seat;
+  const other = await service.agent();
+  const chamberId = await openChamber(service, [other]);
+  await seat.call('join', { chamberId });
+  await enterPhase(service, chamberId, 'PROPOSAL');
+  for (let n = 1; n <= IDEAS; n++) {
+    const body = { name: `Idea\n${n}`, ticker: `T${n}` };
+    await service.must('POST', `/chambers/${chamberId}/propose`, { by: other, body });
+  }
+  await enterPhase(service, chamberId, 'ALLOCATE_COMMIT');
+  const allocations = [2, IDEAS, IDEAS - 1].map((slot) => ({ ideaId: `T${slot}`, bps: slot === 2 ? 5_000 : 1_000 }));
+  await seat.call('allocate', { chamberId, allocations });
+  await enterPhase(service, chamberId, 'ALLOCATE_REVEAL');
+  await until(async () => {
+    await seat.call('todo');
+    return (await service.events(chamberId)).at(-1)?.type === 'allocation.revealed';
+  });
+  return { seat, service, chamberId };
+}
+
+const idea = (slot: number, backers: number, totalBps: number) => ({
+  ideaId: `idea-${slot}`,
+  ticker: `T${slot}`,
+  name: expect.stringMatching(new RegExp(`^Idea\\S* ?${slot}$`)),
+  by: 'A1',
+  backers,
+  totalBps,
+  graduated: backers > 0,
+});
+
+const RANKED = [
+  idea(2, 1, 5_000),
+  idea(IDEAS - 1, 1, 1_000),
+  idea(IDEAS, 1, 1_000),
+  idea(1, 0, 0),
+  ...Array.from({ length: 16 }, (_, n) => idea(n + 3, 0, 0)),
+];
+
+it('wait says the tally as soon as no move can change it, and what is awaited', async () => {
+  const { seat, service, chamberId } = await revealed();
+  expect((await seat.call('wait', { chamberId, seconds: 1 })).over).toEqual([]);
+  service.clock.advance(HOUR);
+  const [over, ...more] = (await seat.call('wait', { chamberId, seconds: 1 })).over;
+  expect(more).toEqual([]);
+  expect(over).toEqual({
+    chamberId,
+    ideas: RANKED,
+    ideasLeftOut: IDEAS - RANKED.length,
+    committed: 1,
+    revealed: 1,
+    waitsFor: `chamber ${chamberId} waits for its root on the chain`,
+  });
+});
+
+it('wait says the outcome once it is settled, as the service has it', async () => {
+  const { seat, service, chamberId } = await revealed();
+  service.clock.advance(HOUR);
+  await recordCommit(service.forum, chamberId);
+  const [tokenAddress, txHash] = [`0x${'77'.repeat(20)}`, `0x${'33'.repeat(32)}`] as const;
+  const deployed = { tokenAddress, txHash, graduatedAt: toTimestamp(service.clock.read()) };
+  for (const slot of [2, IDEAS - 1]) await record('idea.deployed', { ideaId: `idea-${slot}`, ...deployed });
+  await record('idea.deploy_failed', { ideaId: `idea-${IDEAS}`, txHash: null, reason: 'reverted' });
+  const { merkleRoot } = await service.must('GET', `/chambers/${chamberId}/outcome`);
+  const [over] = (await seat.call('wait', { chamberId, seconds: 1 })).over;
+  const ends = [{ tokenAddress }, { tokenAddress }, { failure: 'reverted' }];
+  expect(over).toEqual({
+    chamberId,
+    ideas: RANKED.map((each, rank) => ({ ...each, ...ends[rank] })),
+    ideasLeftOut: IDEAS - RANKED.length,
+    abstainedBps: 3_000,
+    committed: 1,
+    revealed: 1,
+    merkleRoot,
+  });
+
+  async function record<Type extends keyof ServicePayloads>(type: Type, payload: ServicePayloads[Type]) {
+    await service.forum.submit({ operation: 'record', chamberId, fact: { type, payload } as ServiceFact });
+  }
+});
