@@ -8,7 +8,7 @@ import type { Shape } from '../reading/shape.ts';
 import { type Millis, PHASES, type Phase } from '../vocabulary/values.ts';
 import { ChamberFold } from './chamber-fold.ts';
 import { nullIfRetryable } from './error.ts';
-import { lines, type VerifiedLine } from './events.ts';
+import { replay, type VerifiedLine } from './events.ts';
 import { type CallOptions, exchange, type Service } from './exchange.ts';
 import { CHAMBER, MERKLE_PREVIEW } from './shapes.ts';
 import { backoffMillis, type ServiceClock } from './time.ts';
@@ -38,13 +38,13 @@ export async function* changes(
   { signal }: CallOptions,
 ): AsyncGenerator<Snapshot, void, undefined> {
   const reading = linkedSignal(signal);
-  const incoming = new IncomingLines(lines(service, chamberId, { signal: reading.signal }));
   const fold = new ChamberFold(service.limits);
   let lastPassId = 0;
   let lastEmitted: string | null = null;
   let misses = 0;
   try {
     let { head } = await readRemote(service, chamberId, reading.signal);
+    const incoming = new IncomingLines(replay(service, chamberId, { head, signal: reading.signal }));
     while (true) {
       let wakeAt = Number.POSITIVE_INFINITY;
       const { state } = fold;

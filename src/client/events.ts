@@ -172,6 +172,27 @@ export async function* history(
   } while (!page.isEnd);
 }
 
+/**
+ * Every line, then live ones, as lines. `head` is an event that exists: whole pages up to it are read as pages, which a cache may
+ * serve, rather than over the stream.
+ */
+export async function* replay(
+  service: Service,
+  chamberId: number,
+  { head, signal }: { readonly head: number; readonly signal: AbortSignal },
+): AsyncGenerator<VerifiedLine, void, undefined> {
+  const pagesEnd = head - (head % PAGE_LINES_MAX);
+  let after: Cursor = START;
+  if (pagesEnd > 0) {
+    for await (const line of history(service, chamberId, { signal })) {
+      after = line;
+      yield line;
+      if (line.eventId === pagesEnd) break;
+    }
+  }
+  yield* lines(service, chamberId, { signal, after });
+}
+
 /** Every line of an agent's account that is published: the first may have a later number than 1 (release 0.1). */
 export async function* accountHistory(
   service: Service,
@@ -201,9 +222,31 @@ function toCursor(after: number | Cursor): Cursor {
   return after === 0 ? START : { eventId: after, leaf: null };
 }
 
-function readPage(service: Service, owner: string, after: Cursor, signal: AbortSignal | undefined): Promise<Page> {
-  const path = `${owner}/events?after=${after.eventId}&limit=${PAGE_LINES_MAX}`;
-  return exchange(service, { method: 'GET', path, as: 'page' }, signal);
+/**
+ * Reads up to the next multiple of PAGE_LINES_MAX, and from there whole pages of the log that the service named: all readers divide a
+ * log alike, so that a cache may serve them.
+ */
+async function readPage(
+  service: Service,
+  owner: string,
+  { eventId }: Cursor,
+  signal: AbortSignal | undefined,
+): Promise<Page> {
+  const { contact } = service;
+  const linesMax = PAGE_LINES_MAX - (eventId % PAGE_LINES_MAX);
+  const read = (log: string) => {
+    const path = `${owner}/events?${log}after=${eventId}&limit=${linesMax}`;
+    return exchange<Page>(service, { method: 'GET', path, as: 'page', linesMax }, signal);
+  };
+  if (contact.logId === undefined || linesMax < PAGE_LINES_MAX) return await read('');
+  try {
+    return await read(`log=${contact.logId}&`);
+  } catch (error) {
+    // The service has another log by now. Whether its lines follow those read before is checked line by line.
+    if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;
+    contact.logId = undefined;
+    return await read('');
+  }
 }
 
 const encoder = new TextEncoder();

@@ -28,8 +28,11 @@ export interface Service {
   readonly fetch: Fetch;
   /** How long a call that certainly changed nothing is retried, in milliseconds. */
   readonly patienceMillis: number;
-  /** Whether it has ever responded. Until then patience is short: most likely it is not running, or its URL is another one. */
-  readonly contact: { isMade: boolean };
+  /**
+   * Whether it has ever responded: until then patience is short, because most likely it is not running, or its URL is another one.
+   * `logId` is the log that it named last.
+   */
+  readonly contact: { isMade: boolean; logId?: string | undefined };
   readonly onRetry: (retry: Retry) => void;
   readonly limits: ReadLimits;
   /** What was read of each chamber, by this service's readers and agents. */
@@ -79,6 +82,8 @@ export interface Call {
    * stream would be accepted.
    */
   readonly as?: 'json' | 'list' | 'text' | 'page' | 'nothing';
+  /** How many lines a page may have; PAGE_LINES_MAX by default. */
+  readonly linesMax?: number;
   /** Of a response as JSON, or of each item of a list; an object by default. */
   readonly shape?: Shape;
   /** The media type that is asked for, where the service has several. */
@@ -89,10 +94,10 @@ export interface Call {
 
 const FIRST_CONTACT_MILLIS = 5_000;
 
-/** Lines of a response, up to pageBytesMax and PAGE_LINES_MAX. */
+/** Lines of a response, up to pageBytesMax and the call's linesMax. */
 export interface Page {
   readonly lines: readonly string[];
-  /** Whether the response held no more. */
+  /** Whether the response held no more, and the service need not be asked for more. */
   readonly isEnd: boolean;
 }
 
@@ -164,6 +169,7 @@ async function prepare(
     wantsReceipt = false,
     accept,
     as = 'json',
+    linesMax = PAGE_LINES_MAX,
     shape = ANY_OBJECT,
     waitMillis = 0,
   }: Call,
@@ -182,7 +188,8 @@ async function prepare(
   const init: RequestInit = { method, headers, ...(text !== '' && { body: text }) };
   const receiptRequest = toReceiptRequest(method, url, headers);
   const wholeShape = as === 'list' ? listOf(shape) : as === 'json' ? shape : undefined;
-  return { url, init, as, wholeShape, signedAt, receiptRequest, wholeMillisMax: limits.responseMillisMax + waitMillis };
+  const wholeMillisMax = limits.responseMillisMax + waitMillis;
+  return { url, init, as, linesMax, wholeShape, signedAt, receiptRequest, wholeMillisMax };
 }
 
 /** Undefined for a request that asks for no receipt. */
@@ -231,7 +238,7 @@ interface Failure {
 
 async function attemptOnce(
   service: Service,
-  { url, init, as, wholeShape, receiptRequest, wholeMillisMax }: Awaited<ReturnType<typeof prepare>>,
+  { url, init, as, linesMax, wholeShape, receiptRequest, wholeMillisMax }: Awaited<ReturnType<typeof prepare>>,
   signal?: AbortSignal,
 ): Promise<Exchanged<unknown> | Failure> {
   signal?.throwIfAborted();
@@ -243,9 +250,12 @@ async function attemptOnce(
     response = await openResponse(service.fetch, url, init, { signal, wholeMillisMax });
     contact.isMade = true;
     const { headers } = response;
+    contact.logId = headers.get('Log-Id') ?? contact.logId;
     const text = receiptRequest && response.ok ? await response.text(service.limits) : undefined;
     const value =
-      text === undefined ? await readBody(response, as, service.limits) : parseModestJson(text, service.limits);
+      text === undefined
+        ? await readBody(response, { as, linesMax }, service.limits)
+        : parseModestJson(text, service.limits);
     // The Date header has whole seconds; browsers show it only if the service exposes it.
     const earliest = Date.parse(headers.get('Date') ?? '');
     const serviceTime = { earliest, latest: earliest + 999, isFromHeader: true };
@@ -283,14 +293,18 @@ const IS_IT_RUNNING = '. Is the service running? Start it (npm start), or set it
 const HEADERS_TOO_LARGE = 'UND_ERR_HEADERS_OVERFLOW';
 
 /** undefined if it is not JSON, where that is expected. */
-async function readBody(response: OpenResponse, as: Call['as'], limits: ReadLimits): Promise<unknown> {
+async function readBody(
+  response: OpenResponse,
+  { as, linesMax }: Required<Pick<Call, 'as' | 'linesMax'>>,
+  limits: ReadLimits,
+): Promise<unknown> {
   if (!response.ok || as === 'json') return await response.json(limits);
   if (as === 'list') return await response.list(limits);
   if (as === 'text') return await response.text(limits);
-  return as === 'page' ? await readPage(response, limits) : null;
+  return as === 'page' ? await readPage(response, linesMax, limits) : null;
 }
 
-async function readPage(response: OpenResponse, limits: ReadLimits): Promise<Page> {
+async function readPage(response: OpenResponse, linesMax: number, limits: ReadLimits): Promise<Page> {
   const lines: string[] = [];
   let bytes = 0;
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -298,7 +312,8 @@ async function readPage(response: OpenResponse, limits: ReadLimits): Promise<Pag
     if (!line.isEnded) break;
     lines.push(decoder.decode(line.bytes));
     bytes += line.bytes.length;
-    if (lines.length === PAGE_LINES_MAX || bytes >= limits.pageBytesMax) return { lines, isEnd: false };
+    if (lines.length === linesMax) return { lines, isEnd: response.headers.get('Stream-End') === 'true' };
+    if (bytes >= limits.pageBytesMax) return { lines, isEnd: false };
   }
   return { lines, isEnd: true };
 }

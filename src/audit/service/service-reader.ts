@@ -23,6 +23,7 @@ const CHAMBERS_MAX = 10_000_000;
 const TOO_MANY_CHAMBERS = `it lists more than ${CHAMBERS_MAX.toLocaleString('en')} chambers: select one with --chamber`;
 const GAPS_NAMED_MAX = 1_000;
 const OK = 200;
+const CONFLICT = 409;
 const SERVER_ERROR = 500;
 /** Too many requests, and temporarily unavailable. */
 const BUSY: readonly number[] = [429, 503];
@@ -81,23 +82,34 @@ export class AuditedService {
     }
   }
 
+  /** Reads whole pages of the log, as all readers do, so that a cache may serve them. */
   async *#pages(owner: string, after: number): AsyncGenerator<RawLine, void, undefined> {
+    let isCacheable = true;
     for (let cursor = after, isHead = false; !isHead; ) {
-      const response = await this.#get(`${owner}/events?after=${cursor}&limit=${PAGE_LINES}`);
+      const limit = PAGE_LINES - (cursor % PAGE_LINES);
+      const log: string = isCacheable && limit === PAGE_LINES && this.logId !== null ? `log=${this.logId}&` : '';
+      const response: OpenResponse = await this.#get(`${owner}/events?${log}after=${cursor}&limit=${limit}`).catch(
+        (error) => {
+          throw log !== '' && error instanceof Rejected && error.status === CONFLICT ? replaced() : error;
+        },
+      );
       const logId = response.headers.get('log-id');
       this.logId ??= logId;
       if (this.logId !== logId) {
         response.close();
-        throw new UnusableInput(`its log was replaced during the audit (log ${logId})`);
+        throw replaced(logId);
       }
       const before = cursor;
       for await (const line of lineLimited(this.#reachable(response.lines(this.#limits)))) {
         cursor++;
-        if (cursor - before > PAGE_LINES)
-          throw new UnusableInput(`a page of its events holds more than ${count(PAGE_LINES)} lines`);
+        if (cursor - before > limit)
+          throw new UnusableInput(`a page of its events holds more than ${count(limit)} lines`);
         yield line;
       }
-      isHead = cursor - before < PAGE_LINES;
+      // A cache may have the last page of a chamber that was over as it was then: the service itself is asked for what came after.
+      const isEnd = response.headers.get('stream-end') === 'true';
+      isHead = cursor - before < limit && !(isEnd && isCacheable);
+      isCacheable = !isEnd;
     }
   }
 
@@ -208,6 +220,10 @@ export class AuditedService {
     if (error instanceof LimitError) throw new Unreachable(`a response is not read further: ${error.message}`);
     throw toUnreachable(this.#baseUrl, error);
   }
+}
+
+function replaced(logId: string | null = null): UnusableInput {
+  return new UnusableInput(`its log was replaced during the audit${logId === null ? '' : ` (log ${logId})`}`);
 }
 
 function noteMissing(from: number, to: number, problems: string[]): void {

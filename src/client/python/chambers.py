@@ -117,6 +117,8 @@ class Reader:
         self._is_contact_made = False
         # The last line that was read of each chamber, or that a receipt names.
         self._heads: dict = {}
+        # The log that the service named last.
+        self._log_id: Optional[str] = None
 
     def get(self, path: str) -> Any:
         return self._exchange("GET", path, read=_read_json)[0]
@@ -146,15 +148,28 @@ class Reader:
     def history(self, chamber_id: int, after: Position = None) -> Iterator[Line]:
         """Every line after `after`, up to the log's head, each checked against the one before it."""
         while True:
-            start = 0 if after is None else after[0]
-            path = f"/chambers/{chamber_id}/events?after={start}&limit={PAGE_LINES}"
-            (texts, is_end), _ = self._exchange("GET", path, read=_read_page)
+            texts, is_end = self._page(chamber_id, 0 if after is None else after[0])
             for text in texts:
                 after = follow(after, chamber_id, text, self.limits)
                 self._note(chamber_id, after)
                 yield after
             if is_end:
                 return
+
+    def _page(self, chamber_id: int, start: int) -> Tuple[list, bool]:
+        """Lines up to the next multiple of PAGE_LINES, and whether they are the last. All readers divide a log alike, so that a cache
+        may serve whole pages of the log that the service named."""
+        limit = PAGE_LINES - start % PAGE_LINES
+        read = functools.partial(_read_page, lines_max=limit)
+        log = f"log={self._log_id}&" if self._log_id is not None and limit == PAGE_LINES else ""
+        try:
+            return self._exchange("GET", f"/chambers/{chamber_id}/events?{log}after={start}&limit={limit}", read=read)[0]
+        except ChamberError as error:
+            # The service has another log by now. Whether its lines follow those read before is checked line by line.
+            if not log or error.code != "FORUM_ERR_CONFLICT":
+                raise
+            self._log_id = None
+            return self._page(chamber_id, start)
 
     def events(self, chamber_id: int, after: Position = None) -> Iterator[Line]:
         """Every line after `after`, then live ones, each once and checked, across reconnections."""
@@ -193,6 +208,7 @@ class Reader:
             try:
                 with _open(method, url, body, headers, _Deadline(self.limits.seconds)) as response:
                     self._is_contact_made = True
+                    self._log_id = response.headers.get("Log-Id", self._log_id)
                     return read(response, self.limits), response.headers
             except (OSError, http.client.HTTPException) as cause:
                 error, wait = self._failure(cause, attempt)
@@ -894,15 +910,17 @@ def _read_json(response: Any, limits: Limits) -> Any:
     return _parse(_read_text(response, limits), limits)
 
 
-def _read_page(response: Any, limits: Limits) -> Tuple[list, bool]:
-    """Lines up to PAGE_LINES and page_bytes, and whether the response held no more."""
+def _read_page(response: Any, limits: Limits, lines_max: int = PAGE_LINES) -> Tuple[list, bool]:
+    """Lines up to lines_max and page_bytes, and whether there are no more."""
     texts, size = [], 0
     for line in _lines(response, limits):
         if not line.endswith(b"\n"):
             break
         texts.append(line[:-1].decode(errors="replace"))
         size += len(line)
-        if len(texts) == PAGE_LINES or size >= limits.page_bytes:
+        if len(texts) == lines_max:
+            return texts, response.headers.get("Stream-End") == "true"
+        if size >= limits.page_bytes:
             return texts, False
     return texts, True
 
