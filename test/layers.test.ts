@@ -61,7 +61,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['client', 'audit', 'mirror', 'mcp', 'demo', 'doctor', 'main'],
   ],
   // The npm packages: parts of the program by themselves.
-  packages: ['audit', 'cli', 'process'],
+  packages: ['audit', 'cli', 'docs', 'process'],
 };
 
 interface Source {

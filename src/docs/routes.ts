@@ -31,7 +31,7 @@ export function docsRoutes(app: ForumApp, options: DocumentOptions): void {
   });
   const skills = new LRUCache<string, Described>({
     max: BASE_URLS_KEPT_MAX,
-    memoMethod: (baseUrl) => described(skillText(baseUrl)),
+    memoMethod: (baseUrl) => described(skillText({ baseUrl })),
   });
 
   app.get('/openapi.json', () => respond(reference().openApi, 'application/json'));
@@ -71,7 +71,7 @@ function makeReference(options: DocumentOptions) {
 }
 
 /** As the client knows the service: signatures must cover this address. */
-function baseUrlOf(c: ForumContext, { publicUrls }: DocumentOptions): string {
+export function baseUrlOf(c: ForumContext, { publicUrls }: Pick<DocumentOptions, 'publicUrls'>): string {
   const host = c.req.header('host') ?? new URL(c.req.url).host;
   return publicUrls.find((url) => url.endsWith(`//${host}`)) ?? publicUrls[0] ?? `http://${host}`;
 }

@@ -48,7 +48,7 @@ export function createAgentServer(options: AgentServerOptions): AgentServer {
       resources: { subscribe: true, listChanged: false },
     };
     const server = new McpServer({ name: 'chambers', version }, { capabilities, instructions });
-    for (const add of tools) add(server);
+    for (const { addTo } of tools) addTo(server);
     addTakePart(server);
     addChamberResource(server, agent.forum, async () => (await agent.todo()).todo);
     const ending = notifyChanges(server, seat, era === 'legacy' ? subscriptionsOf(server) : undefined);

@@ -16,7 +16,7 @@ export function createReadingHandler(version: string, fetch: (request: Request) 
     const never = { listChanged: false };
     const capabilities = { tools: never, prompts: never, resources: never };
     const server = new McpServer({ name: 'chambers-reading', version }, { capabilities, instructions: INSTRUCTIONS });
-    for (const add of tools) add(server);
+    for (const { addTo } of tools) addTo(server);
     addChamberResource(server, forum, () => forum.chambers({ limit: RESOURCES_LISTED_MAX }));
     server.registerPrompt('report', { title: 'Report', description: 'Reports on the newest chambers.' }, () => {
       return { messages: [{ role: 'user', content: { type: 'text', text: REPORT } }] };

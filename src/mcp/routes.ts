@@ -1,4 +1,4 @@
-// POST /mcp (extension): the service's reading tools for models. Served only under the names of the service and of its own machine,
+// POST /mcp (extension): the service's reading tools for models, which /server.json describes to registries. Served only under the names of the service and of its own machine,
 // so that no web page can reach it through a name of its own (DNS rebinding).
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HttpBindings } from '@hono/node-server';
@@ -11,6 +11,8 @@ import type { JsonValue } from '../vocabulary/values.ts';
 interface McpOptions<Env extends { Bindings: Partial<HttpBindings> }> {
   readonly version: string;
   readonly publicUrls: readonly string[];
+  /** The base URL by which the caller knows the service. */
+  readonly baseUrlOf: (c: Context<Env>) => string;
   /** Sent with every response. */
   readonly headers: Readonly<Record<string, string>>;
   /** The body as JSON, within the service's limits. */
@@ -21,7 +23,7 @@ const OWN_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
   app: Hono<Env>,
-  { version, publicUrls, headers, readJson }: McpOptions<Env>,
+  { version, publicUrls, baseUrlOf, headers, readJson }: McpOptions<Env>,
 ): void {
   const names = new Set([...OWN_NAMES, ...publicUrls.map((url) => new URL(url).hostname)]);
   let handler: Promise<McpHttpHandler> | undefined;
@@ -34,6 +36,11 @@ export function mcpRoutes<Env extends { Bindings: Partial<HttpBindings> }>(
     workFor(payer);
     return response;
   };
+
+  app.get('/server.json', async (c) => {
+    const { serverJson } = await import('./server-json.ts');
+    return c.json(serverJson(baseUrlOf(c), version), 200, { ...headers, 'Cache-Control': 'no-cache' });
+  });
 
   app.post('/mcp', async (c) => {
     const payer = currentPayer();

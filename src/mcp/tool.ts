@@ -26,7 +26,10 @@ interface Tool<Input extends v.GenericSchema> {
   readonly run: (input: v.InferOutput<Input>, call: ToolCall) => Promise<object>;
 }
 
-export type AnyTool = (server: McpServer) => void;
+/** A tool as a server takes it. */
+export interface AnyTool extends Pick<Tool<v.GenericSchema>, 'name' | 'title' | 'description'> {
+  readonly addTo: (server: McpServer) => void;
+}
 
 /** Of a tool that changes nothing. What it reads was written by others. */
 export const READS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true } as const;
@@ -65,12 +68,11 @@ function charsOf(value: unknown): number {
   return Object.entries(value).reduce((sum, [name, member]) => sum + charsOf(name) + charsOf(member), VALUE_CHARS);
 }
 
-/** Registers the tool with a server. */
 export function tool<Input extends v.GenericSchema>(described: Tool<Input>): AnyTool {
   const { name, title, description, annotations, input, output, run } = described;
   const inputSchema = { '~standard': { ...short(input), validate: (value: unknown) => ({ value }) } };
   const outputSchema = { '~standard': { ...short(output), validate: output['~standard'].validate } };
-  return (server) => {
+  const addTo = (server: McpServer) => {
     const config = { title, description, annotations, inputSchema, outputSchema };
     server.registerTool(name, config, async (sent: unknown, context: ServerContext) => {
       try {
@@ -84,6 +86,7 @@ export function tool<Input extends v.GenericSchema>(described: Tool<Input>): Any
       }
     });
   };
+  return { name, title, description, addTo };
 }
 
 /** A schema as tools/list shows it, without keywords that add nothing: the list is in the context of every model. */

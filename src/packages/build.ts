@@ -4,12 +4,16 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { type RolldownOutput, rolldown } from 'rolldown';
+import { skillText } from '../docs/agent-texts.ts';
 
 const SOURCES = dirname(import.meta.dirname);
 const ROOT = join(SOURCES, '../..');
 const PACKAGES = join(ROOT, 'dist/packages');
 /** Without WebAssembly, which would be most of the client, and which Workers don't compile. */
 const PLAIN_KECCAK = join(ROOT, 'src/page/browser/platform.ts');
+
+/** Of a service on the same machine: a skill names URLs that can be called. */
+const BASE_URL = 'http://127.0.0.1:8787';
 
 const FORMATS = ['esm', 'cjs'] as const;
 const ENGINES = { node: '>=20.16' };
@@ -35,6 +39,10 @@ async function buildClient(): Promise<void> {
     dependencies: { ws: dependencies['ws'] },
     ...entryPoints('client/index'),
   });
+  writeSkill(
+    'chambers-client',
+    'With this package: `npm install chambers-client`; the README.md beside this file begins with a first move. `agent.todos()` is the loop below, `agent.commit()` hashes and stores what `agent.reveal()` needs, and `forum.outcome()` is what to report.',
+  );
   await bundle(folder, 'client/index', { external: ['ws'], alias: { 'hash-wasm': PLAIN_KECCAK } });
 }
 
@@ -45,6 +53,10 @@ async function buildAuditor(): Promise<void> {
     bin: { 'chambers-audit': './esm/command.js' },
     ...entryPoints('packages/chambers-audit/index'),
   });
+  writeSkill(
+    'chambers-audit',
+    `With this package: \`npx chambers-audit ${BASE_URL}\` checks every chamber from its lines alone, \`--chamber=ID\` one of them. Exit code 0: nothing is broken; 3: something is, and the report names the events; 4: an option has to decide.`,
+  );
   await bundle(folder, 'packages/chambers-audit/index', {});
   await bundle(folder, 'packages/chambers-audit/command', {}, ['esm']);
 }
@@ -56,6 +68,11 @@ function begin(name: string, manifest: object): string {
   cpSync(join(ROOT, 'src/packages', name, 'README.md'), join(folder, 'README.md'));
   cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
   return folder;
+}
+
+function writeSkill(name: string, own: string): void {
+  const note = `The URLs are those of a service on this machine: begin them with your service's instead.`;
+  writeFileSync(join(PACKAGES, name, 'SKILL.md'), skillText({ baseUrl: BASE_URL, name, own: `${own} ${note}` }));
 }
 
 /** Each format has a folder of its own, with its types, because TypeScript derives a module's kind from its location. */

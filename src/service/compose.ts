@@ -6,7 +6,7 @@ import { type Config, readConfigured } from '../config.ts';
 import { toBlockList } from '../connections/client-address.ts';
 import { Liveness } from '../connections/liveness.ts';
 import { Quota } from '../connections/quota.ts';
-import { docsRoutes } from '../docs/routes.ts';
+import { baseUrlOf, docsRoutes } from '../docs/routes.ts';
 import { Forum } from '../forum/forum.ts';
 import { AccessList } from '../http/access-list.ts';
 import { AdmissionControl, RateLimit } from '../http/admission.ts';
@@ -198,7 +198,7 @@ export function composeService(core: Core, options: EdgeOptions): Composition {
   });
   const readJson: Parameters<typeof mcpRoutes>[1]['readJson'] = async (c) =>
     (await readBody(c, config.MAX_BODY_BYTES)).json;
-  mcpRoutes(app, { ...shared, headers: CORS_HEADERS, readJson });
+  mcpRoutes(app, { ...shared, baseUrlOf: (c) => baseUrlOf(c, shared), headers: CORS_HEADERS, readJson });
   docsRoutes(app, { ...shared, limits: config, endpoints: [...httpRoutes, ...streamEndpoints] });
   const publishing = new Publishing({
     tree: forum.store.tree,

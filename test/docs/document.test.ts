@@ -42,6 +42,7 @@ const NOT_DESCRIBED: readonly string[] = [
   '/agent-guide',
   '/llms.txt',
   '/SKILL.md',
+  '/server.json',
   '/mcp',
 ];
 /** Limits of reads, which stand before their routes. */

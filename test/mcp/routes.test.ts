@@ -2,6 +2,7 @@
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
 import { atEnd } from '../kit/temporary.ts';
@@ -117,3 +118,67 @@ it('a request is one message within the limits of every request', async () => {
   const { status, headers } = await fetch(new URL('/mcp', live.baseUrl));
   expect([status, headers.get('Allow')]).toEqual([405, 'OPTIONS, POST']);
 });
+
+describe('/server.json', () => {
+  const read = async ({ baseUrl }: LiveService, headers: Readonly<Record<string, string>> = {}) => {
+    const response = await fetch(`${baseUrl}/server.json`, { headers });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
+    return (await response.json()) as ServerJson;
+  };
+
+  it.each([
+    ['under the name in PUBLIC_URL', () => named, 'org.example.chambers/chambers', 'https://chambers.example.org'],
+    ['at an address', () => live, 'localhost/chambers', undefined],
+  ] as const)('of a service %s is what the registries accept', async (_, service, name, url) => {
+    const server = await read(service());
+    const fits = new Ajv({ strict: true, allErrors: true }).compile(REGISTRY_SCHEMA);
+    expect([fits(server), fits.errors]).toEqual([true, null]);
+    expect(Buffer.byteLength(JSON.stringify(server._meta))).toBeLessThan(4_096);
+    expect(server).toMatchObject({ name, remotes: [{ url: `${url ?? live.baseUrl}/mcp` }] });
+  });
+
+  it('names the server that it leads to, and all its tools', async () => {
+    const { remotes, _meta } = await read(live);
+    const client = newClient('modern');
+    await client.connect(new StreamableHTTPClientTransport(new URL(remotes[0]?.url ?? '')));
+    atEnd(() => client.close());
+    const { tools } = await client.listTools();
+    const listed = tools.map(({ name, title, description }) => ({ name, title, description }));
+    expect(_meta['io.modelcontextprotocol.registry/publisher-provided']).toEqual({ tools: listed });
+  });
+});
+
+interface ServerJson {
+  readonly remotes: readonly { readonly url: string }[];
+  readonly _meta: Readonly<Record<string, object>>;
+}
+
+/** What the schema of 2025-12-11 says of the members that there are, and nothing else. */
+const REGISTRY_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['$schema', 'name', 'description', 'version', 'remotes'],
+  properties: {
+    $schema: { const: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json' },
+    name: { type: 'string', pattern: '^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$', minLength: 3, maxLength: 200 },
+    title: { type: 'string', minLength: 1, maxLength: 100 },
+    description: { type: 'string', minLength: 1, maxLength: 100 },
+    version: { type: 'string', maxLength: 255, not: { pattern: '^[~^<>=]|[x*]$' } },
+    websiteUrl: { type: 'string', pattern: '^https?://' },
+    remotes: {
+      type: 'array',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['type', 'url'],
+        properties: { type: { const: 'streamable-http' }, url: { type: 'string', pattern: '^https?://[^\\s]+$' } },
+      },
+    },
+    // The registry drops every other member.
+    _meta: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { 'io.modelcontextprotocol.registry/publisher-provided': { type: 'object' } },
+    },
+  },
+} as const;

@@ -8,6 +8,8 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Move } from '../../src/moves/move.ts';
+import { chamberMoves } from '../../src/moves/registry.ts';
 import { type LiveService, newAgent, newChamber, openLiveService } from '../client/live-service.ts';
 import { ROOT } from '../kit/programs.ts';
 
@@ -15,6 +17,8 @@ const SLOW = { timeout: 120_000 };
 const PACKAGES = join(ROOT, 'dist/packages');
 const URL_SHOWN = 'http://127.0.0.1:8787';
 const CLIENT_GZIP_BYTES_MAX = 40 * 1024;
+/** It is read whole, into the context of a model. */
+const SKILL_BYTES_MAX = 6_000;
 const run = promisify(execFile);
 
 let folder: string;
@@ -43,6 +47,16 @@ it('are all that is installed, without anything to compile', () => {
   expect(installed).toEqual(['chambers-audit', 'chambers-client', 'ws']);
   const files = readdirSync(join(folder, 'node_modules'), { recursive: true, encoding: 'utf8' });
   expect(files.filter((file) => /binding\.gyp|\.node$/.test(file))).toEqual([]);
+});
+
+it.each(['chambers-client', 'chambers-audit'])('%s has a skill of its name, with every move', (name) => {
+  const skill = readFileSync(join(folder, 'node_modules', name, 'SKILL.md'), 'utf8');
+  expect(skill).toMatch(new RegExp(`^---\nname: ${name}\ndescription: [^\n]{1,1024}\n---\n`));
+  expect(Buffer.byteLength(skill)).toBeLessThan(SKILL_BYTES_MAX);
+  expect(skill).toContain('With this package: ');
+  for (const { method, path, texts } of Object.values<Move>(chamberMoves)) {
+    if (texts.guide !== undefined) expect(skill).toContain(`${method} ${path.replace(':id', '{id}')}`);
+  }
 });
 
 /** This Node, and the first Node 20 outside of the project. */
