@@ -13,15 +13,17 @@ import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS }
 import { advanceChain } from './client/play-chamber.ts';
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
+import { startServer } from './mcp/seat-process.ts';
 
 const PAGES = globSync(['*.md', '.github/*.md', 'deploy/*.md', 'src/**/README.md', 'test/**/README.md'], { cwd: ROOT });
-const [README, SERVICE, LOG, CLIENT, AUDIT] = [
+const [README, SERVICE, LOG, CLIENT, MCP, AUDIT] = [
   'README.md',
   'src/README.md',
   'src/log/README.md',
   'src/client/README.md',
+  'src/mcp/README.md',
   'src/audit/README.md',
-].map(textOf) as [string, string, string, string, string];
+].map(textOf) as [string, string, string, string, string, string];
 
 const README_LINES_MAX = 180;
 const URL_SHOWN = 'http://127.0.0.1:8787';
@@ -107,6 +109,20 @@ describe('src/client/README.md', () => {
     await bob.joinChamber(chamberId);
     // An event that was being handled when the process died is repeated.
     await paste(CONSUMER, live.baseUrl, chamberId).printed(/^(2 chamber\.joined\n)?3 chamber\.joined\n$/);
+  });
+});
+
+describe('src/mcp/README.md', () => {
+  it('sets an agent up for the host of a model by one paste', SLOW, async () => {
+    const { baseUrl, forum } = await open();
+    const { output } = await pasteCommands(commandsOf(MCP, 'chambers init'), baseUrl);
+    const config = JSON.parse(output.slice(output.indexOf('{\n'), output.lastIndexOf('\n}') + 2));
+    const seat = await startServer('modern', { ...config.mcpServers.chambers, env: {} });
+    const { did, walletProven } = await seat.call<{ did: string; walletProven: boolean }>('whoami');
+    expect(walletProven).toBe(true);
+    const { chamberId } = await seat.call<{ chamberId: number }>('open', { name: 'What should we build?' });
+    await seat.call('join', { chamberId });
+    expect((await forum.chamber(chamberId)).members).toEqual([did]);
   });
 });
 

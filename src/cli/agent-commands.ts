@@ -1,11 +1,11 @@
 // Commands about the agent whose key is in the key file.
-import { extname, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { resolve } from 'node:path';
 import { Agent } from '../client/agent.ts';
 import { VERSION } from '../process/version.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { agentOf, forumOf, interruptible, keyFileOf, signedCall } from './environment.ts';
+import { MCP_OPTIONS, mcpConfig } from './mcp-config.ts';
 import { CommandError, print, printMembers, printNotice, table } from './output.ts';
 import { play } from './play.ts';
 import { walletOf } from './private-key.ts';
@@ -84,9 +84,7 @@ export const agentCommands: readonly CommandSpec[] = [
       'Lets a model act as the agent, over standard input and output (Model Context Protocol); reveals automatically',
     options: {
       '--print-config': 'print the configuration for an MCP client, with absolute paths and these options',
-      '--read-only': 'without the tools that sign; what was committed to is revealed all the same',
-      '--max-open <count>': 'how many chambers the model may open while it runs (default: no limit)',
-      '--moves <count>': 'how many moves of any kind it may make while it runs (default: no limit)',
+      ...MCP_OPTIONS,
       ...URL_OPTION,
       ...KEY_OPTION,
     },
@@ -107,24 +105,6 @@ export const agentCommands: readonly CommandSpec[] = [
   },
 ];
 
-/** Runs from the sources and from the build. */
-const CLI = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url));
-
-/** Works from any folder, and runs no package but this one. */
-async function mcpConfig(input: Input): Promise<object> {
-  const keyFile = resolve(keyFileOf(input));
-  if (!(await isRegularFile(keyFile))) {
-    printNotice(input.isJson, `${keyFile} not found: create it with chambers agent new --key=${keyFile}`);
-  }
-  const { options } = input;
-  const bounds = ['max-open', 'moves'].flatMap((name) =>
-    options[name] === undefined ? [] : [`--${name}=${options[name]}`],
-  );
-  const readOnly = options['read-only'] === undefined ? [] : ['--read-only'];
-  const args = [CLI, 'mcp', `--url=${forumOf(input).service.baseUrl}`, `--key=${keyFile}`, ...readOnly, ...bounds];
-  return { mcpServers: { chambers: { command: process.execPath, args } } };
-}
-
 async function serveMcp(input: Input): Promise<void> {
   const { options } = input;
   const [openMax, movesMax] = [
@@ -132,7 +112,11 @@ async function serveMcp(input: Input): Promise<void> {
     toOptionalInteger('--moves', options['moves'], 0),
   ];
   if (options['print-config'] !== undefined) {
-    console.log(JSON.stringify(await mcpConfig(input), null, 2));
+    const keyFile = resolve(keyFileOf(input));
+    if (!(await isRegularFile(keyFile))) {
+      printNotice(input.isJson, `${keyFile} not found: create it with chambers agent new --key=${keyFile}`);
+    }
+    console.log(JSON.stringify(mcpConfig(input), null, 2));
     return;
   }
   // Loaded only here: it would slow every other command.

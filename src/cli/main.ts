@@ -6,6 +6,7 @@ import { chamberCommands } from './chamber-commands.ts';
 import { type CommandSpec, toProgram, withoutUnknownValues } from './command.ts';
 import { contractsCommands } from './contracts-commands.ts';
 import { explain } from './explain.ts';
+import { initCommand } from './init-command.ts';
 import { keyCommands } from './key-commands.ts';
 import { logCommands } from './log-commands.ts';
 import { mirrorCommand } from './mirror-command.ts';
@@ -23,6 +24,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...keyCommands,
   newLogCommand,
   ...contractsCommands,
+  initCommand,
   ...agentCommands,
   ...chamberCommands,
   ...moveCommands,

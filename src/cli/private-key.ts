@@ -5,18 +5,15 @@ import type { Hex } from '../vocabulary/values.ts';
 import { CommandError } from './output.ts';
 import { isRegularFile } from './write-whole.ts';
 
-/** The wallet whose private key is in the file that --wallet-key-file names. */
-export async function walletOf(path: string): Promise<WalletSigner> {
+/** The wallet whose private key is in the file that the option names. */
+export async function walletOf(path: string, option = '--wallet-key-file'): Promise<WalletSigner> {
   // Loaded only here: it would slow every other command.
   const { privateKeyToAccount } = await import('viem/accounts');
-  const key = await readKeyFile('--wallet-key-file', path);
+  const key = await readKeyFile(option, path);
   try {
     return privateKeyToAccount(key as Hex);
   } catch {
-    throw new CommandError(
-      'usage',
-      `--wallet-key-file: ${path} does not hold a secp256k1 private key: 0x and 64 hex digits`,
-    );
+    throw new CommandError('usage', `${option}: ${path} does not hold a secp256k1 private key: 0x and 64 hex digits`);
   }
 }
 

@@ -34,7 +34,7 @@ export const EMAIL_CHARS_MAX = 254;
 /** What rfcEmail, HTML's definition, does not check: the local part has no empty label, and the domain ends in a TLD. */
 const EMAIL_PARTS = /^[^.@]+(\.[^.@]+)*@.+\.[A-Za-z][A-Za-z0-9-]+$/;
 
-const operatorEmail = v.pipe(
+export const operatorEmail = v.pipe(
   v.string('must be an e-mail address'),
   v.rfcEmail('must be an e-mail address'),
   v.regex(EMAIL_PARTS, 'must be an e-mail address'),

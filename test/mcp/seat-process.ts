@@ -27,9 +27,19 @@ interface SeatOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export async function startSeat(era: Era, { url, keyFile, env }: SeatOptions): Promise<SeatProcess> {
+export function startSeat(era: Era, { url, keyFile, env }: SeatOptions): Promise<SeatProcess> {
+  return startServer(era, { command: process.execPath, args: [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`], env });
+}
+
+/** A server as the configuration of a host names it. */
+interface ServerConfig extends Pick<SeatOptions, 'env'> {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+export async function startServer(era: Era, { command, args, env }: ServerConfig): Promise<SeatProcess> {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const child = spawn(process.execPath, [CLI, 'mcp', `--url=${url}`, `--key=${keyFile}`], {
+  const child = spawn(command, args, {
     env: { PATH, NODE_COMPILE_CACHE, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

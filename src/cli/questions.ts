@@ -1,0 +1,48 @@
+// Questions to a person at a terminal, or to a program that writes the answers into a pipe. They are asked on standard error, because
+// standard output holds what the command was called for.
+import { createInterface } from 'node:readline';
+import { CommandError, printNotice } from './output.ts';
+
+export interface Question<Answer> {
+  readonly text: string;
+  /** The option that answers it, which is then not asked. */
+  readonly option: string;
+  readonly given: string | undefined;
+  /** What an empty answer stands for. */
+  readonly fallback?: string;
+  /** Throws an error that says what is wrong with the answer. */
+  readonly check: (answer: string) => Promise<Answer>;
+}
+
+export class Questions {
+  readonly #isSilent: boolean;
+  readonly #lines = createInterface({ input: process.stdin });
+  readonly #answers = this.#lines[Symbol.asyncIterator]();
+
+  /** `isSilent` asks nothing and takes what an empty answer stands for. */
+  constructor(isSilent: boolean) {
+    this.#isSilent = isSilent;
+  }
+
+  /** The first right answer. An option that is wrong is an error; after another wrong answer the question is asked again. */
+  async ask<Answer>({ text, option, given, fallback, check }: Question<Answer>): Promise<Answer> {
+    if (given !== undefined) return await check(given);
+    if (this.#isSilent && fallback !== undefined) return await check(fallback);
+    if (this.#isSilent) throw new CommandError('usage', `set ${option}: it has no default`);
+    while (true) {
+      process.stderr.write(`${text}${fallback === undefined ? '' : ` [${fallback}]`}: `);
+      const { value: line, done } = await this.#answers.next();
+      if (done) throw new CommandError('usage', `no answer: set ${option}, or answer the questions on standard input`);
+      const answer = line.trim() || fallback;
+      try {
+        if (answer !== undefined) return await check(answer);
+      } catch (error) {
+        printNotice(false, `  ${(error as Error).message}`);
+      }
+    }
+  }
+
+  close(): void {
+    this.#lines.close();
+  }
+}
