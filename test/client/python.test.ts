@@ -6,15 +6,20 @@ import { createServer, type RequestListener, request, type Server, type ServerRe
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
+import { ForumClient } from '../../src/client/index.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { type KeptReceipt, parseReceipt } from '../../src/crypto/receipt.ts';
 import type { ChamberEvent } from '../../src/vocabulary/events.ts';
 import { toHex } from '../../src/vocabulary/values.ts';
+import { recordCommit } from '../kit/chambers.ts';
+import { appendDebates } from '../kit/debates.ts';
 import { ROOT } from '../kit/programs.ts';
 import { python } from '../kit/python.ts';
 import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
+import { debating, run } from '../kit/service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
 import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
 
@@ -270,9 +275,30 @@ python('plays a chamber alone as the README shows, with one idea and one comment
   expect(spoken).toEqual(['chamber.proposed', 'chamber.debated']);
 });
 
+python('follows a chamber to its end and verifies its root as the README shows', SLOW, async () => {
+  const service = await run();
+  const { by, id } = await debating(service);
+  await appendDebates(service, { did: by.did, chamberId: id, count: 4 });
+  const program = readmePrograms()[1] ?? '';
+  const following = promisify(execFile)('python3', ['-', `${id}`], { env: ENV });
+  following.child.stdin?.end(program.replace('http://127.0.0.1:8787', service.url));
+  await once(following.child.stdout as Readable, 'data');
+  service.clock.advance(5 * PHASE_MILLIS);
+  await recordCommit(service.service.forum, id);
+  const { merkleRoot, committedTxHash } = await new ForumClient(service.url).chamber(id);
+  const { stdout } = await following;
+  const comments = [3, 4, 5, 6].map((eventId) => `${eventId} chamber.debated\n`);
+  const events = ['1 chamber.created\n', '2 chamber.joined\n', ...comments, '7 chamber.committed\n'];
+  expect(stdout).toBe(`${events.join('')}verified ${merkleRoot} in transaction ${committedTxHash}\n`);
+});
+
+function readmePrograms(): readonly string[] {
+  const text = readFileSync(join(FOLDER, '../README.md'), 'utf8');
+  return [...text.matchAll(/<<'PY'\n([\s\S]*?)\nPY\n/g)].map(([, program = '']) => program);
+}
+
 function readmeProgram(): string {
-  const [, program = ''] = /<<'PY'\n([\s\S]*?)\nPY\n/.exec(readFileSync(join(FOLDER, '../README.md'), 'utf8')) ?? [];
-  return program;
+  return readmePrograms()[0] ?? '';
 }
 
 /** The chamber's events by pages, by a stream that is resumed after each line, and those of all chambers. */

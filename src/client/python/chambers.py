@@ -699,6 +699,17 @@ def leaf_hash(text: str) -> str:
     return f"0x{keccak256(keccak256(text.encode())).hex()}"
 
 
+def merkle_root(leaves: Sequence[str]) -> str:
+    """The root over the leaves of a chamber's first lines, in their order; there must be one at least.
+
+    A node without a sibling is carried up unchanged, and children are sorted (src/log/README.md)."""
+    level = [bytes.fromhex(leaf[2:]) for leaf in leaves]
+    while len(level) > 1:
+        pairs = [level[index : index + 2] for index in range(0, len(level), 2)]
+        level = [keccak256(b"".join(sorted(pair))) if len(pair) == 2 else pair[0] for pair in pairs]
+    return f"0x{level[0].hex()}"
+
+
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
