@@ -19,7 +19,7 @@ const LONG = [
   'test/forum/{memory,simulation,snapshots}.test.ts',
   'test/docs/linter.test.ts',
   'test/page/bounded.test.ts',
-  'test/mcp/{acting-calls,by-idea,outcome,passing}.test.ts',
+  'test/mcp/{acting-calls,by-idea,names,outcome,passing}.test.ts',
   'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [

@@ -9,7 +9,7 @@ import { STANCES } from './by-idea.ts';
 import { isTurnOver } from './passing.ts';
 import { proposeOnce } from './propose-once.ts';
 import type { Seat } from './seat.ts';
-import { shownItem, todoItem } from './todo-items.ts';
+import { inAliases, shownItem, todoItem } from './todo-items.ts';
 import { ADDS, type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 import { waitTool } from './wait.ts';
 
@@ -240,7 +240,8 @@ async function runIn<Result extends object>(
 ) {
   const { agent, calls, passing } = seat;
   const { chamberId, again, ...args } = input;
-  return await calls.run({ tool: name, chamberId, args, isAgain: again === true, signal }, async (step, phase) => {
+  const call = { tool: name, chamberId, args, isAgain: again === true, signal };
+  const running = calls.run(call, async (step, phase) => {
     // What the agent does now counts, not what it said before.
     passing.end(chamberId);
     const pass = async () => {
@@ -259,6 +260,11 @@ async function runIn<Result extends object>(
       }
     };
     return await act({ step, pass, endTurn });
+  });
+  return await running.catch(async (error: unknown) => {
+    if (!(error instanceof ClientError)) throw error;
+    const detail = await inAliases(agent, chamberId, error.detail).catch(() => error.detail);
+    throw new ClientError(error.code, detail, error);
   });
 }
 

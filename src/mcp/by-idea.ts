@@ -1,4 +1,5 @@
 // A part of a chamber's transcript, arranged by idea: what it is, and what was said for it, against it and about it.
+import type { ChamberView } from '../../projections/views.ts';
 import type { TranscriptTurn } from '../client/forum-client.ts';
 
 /** The member of a refinement by which a comment says where it stands. */
@@ -14,6 +15,7 @@ interface Comment {
 export interface IdeaArgument {
   /** null: about the chamber as a whole. */
   readonly ideaId: string | null;
+  readonly ticker?: string;
   readonly by?: string | null;
   /** Name and description. */
   readonly proposal?: readonly string[];
@@ -22,10 +24,13 @@ export interface IdeaArgument {
   readonly comments?: readonly Comment[];
 }
 
-export function byIdea(turns: readonly TranscriptTurn[]): readonly IdeaArgument[] {
+/** `chamber` has the ideas that the turns are about. */
+export function byIdea(turns: readonly TranscriptTurn[], chamber: Pick<ChamberView, 'ideas'>): readonly IdeaArgument[] {
+  const tickers = new Map(chamber.ideas.map(({ ideaId, ticker }) => [ideaId, ticker]));
   const ideas = new Map<string | null, IdeaArgument>();
   for (const { type, ideaId, eventId, agent, words } of turns) {
-    const idea = ideas.get(ideaId) ?? { ideaId };
+    const ticker = tickers.get(ideaId ?? '');
+    const idea = ideas.get(ideaId) ?? { ideaId, ...(ticker !== undefined && { ticker }) };
     if (type === 'chamber.proposed') ideas.set(ideaId, { ...idea, by: agent, proposal: words });
     if (type !== 'chamber.debated') continue;
     const [text = '', refinement] = words;

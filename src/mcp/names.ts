@@ -7,6 +7,13 @@ export function aliasOf({ members }: Pick<ChamberView, 'members'>, did: string):
   return turn === -1 ? 'creator' : `A${turn + 1}`;
 }
 
+const DID = /did:key:z[1-9A-HJ-NP-Za-km-z]+/g;
+
+/** A text of the service with agents as the transcript names them, and which of them is the reader. */
+export function withAliases(text: string, chamber: Pick<ChamberView, 'members'>, own: string): string {
+  return text.replace(DID, (did) => `${aliasOf(chamber, did)}${did === own ? ' (you)' : ''}`);
+}
+
 interface Timed {
   readonly now: string;
   readonly phaseEndsAt: string | null;

@@ -70,7 +70,7 @@ export function readTool(forum: ForumClient, did?: string): AnyTool {
       const bytesMax = maxBytes - bytesOf({ ...state, transcript: '', next: Number.MAX_SAFE_INTEGER, more: false });
       const asked = { chamberId, after, bytesMax, signal };
       const part = byIdea
-        ? await argumentsOf(forum, asked)
+        ? await argumentsOf(forum, chamber, asked)
         : await transcriptOf(forum, chamber, { ...asked, own: state.you ?? undefined });
       return { ...state, ...part };
     },
@@ -152,15 +152,18 @@ async function transcriptOf(
 
 /** An agent that reads on knows what it wrote itself. */
 function withoutWordsOf(own: string | undefined) {
-  return (turn: TranscriptTurn): TranscriptTurn => (turn.agent === own ? { ...turn, words: [] } : turn);
+  return (turn: TranscriptTurn): TranscriptTurn => {
+    return turn.agent === own ? { ...turn, text: turn.text.replace(/:$/, ''), words: [] } : turn;
+  };
 }
 
-async function argumentsOf(forum: ForumClient, asked: Asked) {
+async function argumentsOf(forum: ForumClient, chamber: ChamberView, asked: Asked) {
   const { turns, next, more } = await turnsAfter(forum, asked);
   for (let count = turns.length; count > 0; count = Math.floor(count / 2)) {
-    const part = { byIdea: byIdea(turns.slice(0, count)) };
+    const part = { byIdea: byIdea(turns.slice(0, count), chamber) };
     if (count > 1 && bytesOf(part) > asked.bytesMax) continue;
-    if (count === 1 && bytesOf(part) > asked.bytesMax) part.byIdea = byIdea(turns.slice(0, 1).map(shortened(asked)));
+    if (count === 1 && bytesOf(part) > asked.bytesMax)
+      part.byIdea = byIdea(turns.slice(0, 1).map(shortened(asked)), chamber);
     const isWhole = count === turns.length;
     return { ...part, next: isWhole ? next : (turns[count - 1]?.eventId ?? next), more: more || !isWhole };
   }

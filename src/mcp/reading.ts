@@ -31,7 +31,14 @@ export function readingTools(forum: ForumClient, did?: string): readonly AnyTool
       }),
       output: v.object({ chambers: v.array(v.object({ chamberId: v.number(), phase: v.string() })) }),
       run: async ({ phase, limit = CHAMBERS.fallback, before }, { signal }) => {
-        return { note: NOTE, chambers: await forum.chambers({ phase, limit, before }, { signal }) };
+        const items = await forum.chambers({ phase, limit, before }, { signal });
+        const chambers = items.map(({ chamberId, phase, name, memberCount }) => ({
+          chamberId,
+          phase,
+          name,
+          memberCount,
+        }));
+        return { note: NOTE, chambers };
       },
     }),
     readTool(forum, did),

@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import type { Agent } from '../client/agent.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
-import { aliasOf, secondsLeft } from './names.ts';
+import { secondsLeft, withAliases } from './names.ts';
 import type { SeatItem } from './seat.ts';
 
 export const todoItem = v.object({
@@ -37,7 +37,7 @@ export function isClosed({ phase, phaseEndsAt }: SeatItem, now: string): boolean
 }
 
 export async function shownItem(agent: Agent, item: SeatItem, now: string): Promise<ShownItem> {
-  const { chamberId, name, phase, must, may, why, turnHolder, missedTurns, problem } = item;
+  const { chamberId, name, phase, must, may, why, missedTurns, problem } = item;
   return {
     chamberId,
     name: visibleLine(name),
@@ -45,17 +45,13 @@ export async function shownItem(agent: Agent, item: SeatItem, now: string): Prom
     must,
     may,
     secondsLeft: secondsLeft({ ...item, now }),
-    ...(why !== null && { why: turnHolder === null ? why : await withAlias(agent, chamberId, { why, turnHolder }) }),
+    ...(why !== null && { why: await inAliases(agent, chamberId, why) }),
     ...(missedTurns > 0 && { missedTurns }),
     ...(problem !== undefined && { problem }),
   };
 }
 
-async function withAlias(
-  agent: Agent,
-  chamberId: number,
-  { why, turnHolder }: { readonly why: string; readonly turnHolder: string },
-): Promise<string> {
-  if (!why.includes(turnHolder)) return why;
-  return why.replace(turnHolder, aliasOf(await agent.forum.chamber(chamberId), turnHolder));
+/** Asks for the chamber only if the text names agents. */
+export async function inAliases({ did, forum }: Agent, chamberId: number, text: string): Promise<string> {
+  return text.includes('did:key:') ? withAliases(text, await forum.chamber(chamberId), did) : text;
 }

@@ -33,6 +33,7 @@ it('has each idea with what was said for it, against it and about it, and apart 
   expect(byIdea).toEqual([
     {
       ideaId: 'idea-1',
+      ticker: 'RAIN',
       by: 'A1',
       proposal: ['rain', 'It will rain.'],
       for: [{ by: 'A2', eventId: 7, text: 'Yes.', refinement: '{"budget":"half","stance":"for"}' }],
@@ -41,6 +42,7 @@ it('has each idea with what was said for it, against it and about it, and apart 
     },
     {
       ideaId: 'idea-2',
+      ticker: 'SNOW',
       by: 'A1',
       proposal: ['snow', 'It will snow.'],
       comments: [{ by: 'A2', eventId: 10, text: 'Another one.', refinement: '{"stance":"perhaps"}' }],
