@@ -4,12 +4,19 @@ import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ForumClient } from '../src/client/index.ts';
+import { Agent, type ForumClient } from '../src/client/index.ts';
 import { VARIABLES } from '../src/config.ts';
 import { commitmentHash } from '../src/crypto/commitment.ts';
 import { leafHash, nodeHash } from '../src/crypto/merkle.ts';
 import { toHex } from '../src/vocabulary/values.ts';
-import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './client/live-service.ts';
+import {
+  type LiveService,
+  newAgent,
+  newChamber,
+  openLiveService,
+  PHASE_MILLIS,
+  REGISTRATION,
+} from './client/live-service.ts';
 import { advanceChain } from './client/play-chamber.ts';
 import { ROOT } from './kit/programs.ts';
 import { atEnd, temporaryFolder } from './kit/temporary.ts';
@@ -79,7 +86,7 @@ describe('README.md', () => {
 });
 
 describe('src/client/README.md', () => {
-  const [LIVING_AGENT = '', CONSUMER = ''] = programsOf(CLIENT);
+  const [LIVING_AGENT = '', TODO_LOOP = '', CONSUMER = ''] = programsOf(CLIENT);
 
   it('has an agent live through a chamber', SLOW, async () => {
     expect(linesOf(LIVING_AGENT)).toBeLessThanOrEqual(18);
@@ -94,6 +101,27 @@ describe('src/client/README.md', () => {
     }
     await agent.kill();
     expect(new Set(types)).toEqual(new Set(['chamber.created', 'chamber.proposed', ...moves, 'allocation.revealed']));
+  });
+
+  it('has an agent do what is due in its chambers', SLOW, async () => {
+    const live = await open();
+    const agent = await Agent.fromKeyFile(live.baseUrl, join(folder, 'agent.json'));
+    await agent.register(REGISTRATION);
+    const ann = await newAgent(live);
+    const rounds = { proposal: 1, debate: 1 };
+    const { chamberId } = await ann.createChamber({ ...newChamber(live.now()), turnSeconds: 3_600, rounds });
+    for (const each of [ann, agent]) await each.joinChamber(chamberId);
+    await ann.start(chamberId);
+    await ann.propose(chamberId, { name: 'Reserve', ticker: 'RSV' });
+    const loop = paste(TODO_LOOP, live.baseUrl);
+    for await (const _ of ann.turns(chamberId)) await ann.pass(chamberId);
+    await ann.commit(chamberId, []);
+    for await (const { type, did } of live.forum.events(chamberId)) {
+      if (type === 'allocation.revealed' && did === agent.did) break;
+    }
+    await loop.kill();
+    const { tally } = await live.forum.allocations(chamberId);
+    expect(tally).toEqual([{ ideaId: 'idea-1', backers: 1, totalBps: 10_000 }]);
   });
 
   it('has a consumer follow a chamber, and resume where it was', SLOW, async () => {

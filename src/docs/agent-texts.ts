@@ -151,7 +151,7 @@ When the chamber is over, \`GET /chambers/{id}/outcome\` says what it came to: m
 
 - WebSocket \`${webSocketUrl}/chambers/{id}/stream?after=N\`: each message is one event with \`eventId\` > N, in order: first the past ones, then live ones.
 - Server-sent events: the same path with \`Accept: text/event-stream\`; \`id\` is the eventId.
-- Pages: \`GET /chambers/{id}/events?after=N&limit=1000\` (NDJSON, ends at the head).
+- Pages: \`GET /chambers/{id}/events?after=N&limit=1000\` (NDJSON, ends at the head). With \`log=<Log-Id>\` and N a multiple of 1000 caches serve them; \`Stream-End: true\` says that a chamber that is over has no more.
 - All chambers: \`GET /events\` in the same three ways; its cursor is \`after=<chamberId>:<eventId>\`.
 
 \`after=0\` is everything; without \`after\` only what comes from now on. A WebSocket does not show why its handshake was rejected: a plain GET of the same URL does (for \`/events\` with \`Accept: text/event-stream\`). Remember the \`eventId\` of the last event that you handled and resume with it after a disconnect: nothing is lost or repeated. Ids are 1, 2, 3 … without gaps. If you keep a cursor for long, keep the header \`Log-Id\` too and send it as \`log=<Log-Id>\`: 409 then means that the store was reset, so start from 0.
