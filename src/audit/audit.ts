@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createVerifier } from '../verifier/verifier.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
-import { compareAccounts } from './account/registrations.ts';
+import { compareAccounts, type JudgeContractProof } from './account/registrations.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
 import { TwofoldTree } from './chamber/merkle-root.ts';
@@ -160,7 +160,7 @@ async function readChamber(source: Source, request: AuditRequest, context: Audit
 async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditRequest, accounts?: Accounts) {
   const { chain, policy, asksOutcome = false } = request;
   await askChain(audit, source, chain);
-  await compareAccounts(audit, accounts);
+  await compareAccounts(audit, accounts, await contractJudge(chain));
   const readAgain = async (aside: SetAside) => {
     const again = await readChamber(source, request, auditContext(policy), aside);
     await askChain(again, source, chain);
@@ -184,6 +184,12 @@ async function askChain(audit: ChamberAudit, { chamberId }: Source, chain?: Audi
   if (chain === undefined) return noChainAsked(audit);
   const { compareChain } = await import('./chain/claims.ts');
   await compareChain(audit, chain, chamberId ?? audit.decisions.state?.chamberId);
+}
+
+async function contractJudge(chain?: AuditedChain): Promise<JudgeContractProof | undefined> {
+  if (chain === undefined) return undefined;
+  const { judgeContractProof } = await import('./chain/contract-proofs.ts');
+  return (proof) => judgeContractProof(proof, chain);
 }
 
 /** What can't be read a second time still has the findings of the first. */

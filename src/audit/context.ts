@@ -1,5 +1,7 @@
 // What the chambers of one log share in an audit, and what only its caller can decide: limits, addresses, unsigned moves.
+
 import { isSignedBy, type VerifyingKey } from '../crypto/verify.ts';
+import type { ContractProof, Outcome } from './chain/recorded-block.ts';
 import { SignatureSet } from './line/signature-set.ts';
 import type { Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
@@ -24,6 +26,8 @@ export interface AuditContext {
   readonly tokens: Subjects;
   /** Outcomes of checks that chambers have in common, which their reports share. */
   readonly outcomes: Map<string, ReportedCheck>;
+  /** What the chain said of them: chambers have members in common. */
+  readonly contractProofs: WeakMap<ContractProof, Outcome>;
 }
 
 export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSignedBy): AuditContext {
@@ -40,6 +44,7 @@ export function auditContext(policy: AuditPolicy = {}, verify: Verify = isSigned
     namedFor: new Subjects(),
     tokens: new Subjects(),
     outcomes: new Map(),
+    contractProofs: new WeakMap(),
   };
 }
 

@@ -2,6 +2,8 @@
 import { expect } from 'vitest';
 import { type Accounts, listedAccounts } from '../../src/audit/account/accounts.ts';
 import { compareAccounts } from '../../src/audit/account/registrations.ts';
+import type { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
+import { judgeContractProof } from '../../src/audit/chain/contract-proofs.ts';
 import { readTransaction } from '../../src/audit/chain/contracts.ts';
 import { type AuditOptions, ChamberAudit } from '../../src/audit/chamber/chamber-audit.ts';
 import { TwofoldTree } from '../../src/audit/chamber/merkle-root.ts';
@@ -98,20 +100,23 @@ interface Rules extends AuditPolicy {
   readonly verify?: typeof isSignedBy;
   /** The lines of accounts. */
   readonly accounts?: string;
+  /** Is asked about contracts' signatures. */
+  readonly chain?: AuditedChain;
 }
 
 /** Audits what is in the text; with its true signatures, the core in a browser finds the same. */
 export async function audit(
   text: string | Uint8Array,
-  { verify = verifyOnce, accounts, ...policy }: Rules = {},
+  { verify = verifyOnce, accounts, chain, ...policy }: Rules = {},
 ): Promise<Outcome> {
   const chamberAudit = await auditLines(text, policy, { verify });
   await compareAccounts(
     chamberAudit,
     accounts === undefined ? undefined : await accountsOf(accounts, chamberAudit.context),
+    chain && ((proof) => judgeContractProof(proof, chain)),
   );
   const results = chamberAudit.findings.results();
-  if (verify === verifyOnce) {
+  if (verify === verifyOnce && chain === undefined) {
     const request = { bytes: bytesOf(text), policy, accounts: accounts === undefined ? undefined : bytesOf(accounts) };
     expect(await auditInBrowser(request)).toEqual(results);
   }

@@ -1,6 +1,7 @@
 // Wallets that are contracts (EIP-1271), or can be deployed as such (ERC-6492), on a real chain.
 import { encodeFunctionData, getAddress, type Hex, serializeErc6492Signature } from 'viem';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { AuditedChain } from '../../src/audit/chain/chain-reader.ts';
 import { type Anvil, spawnAnvil } from '../../src/relayer/anvil.ts';
 import { readCall } from '../../src/relayer/chain-client.ts';
 import { openRpc, type Rpc } from '../../src/relayer/rpc.ts';
@@ -151,7 +152,7 @@ describe('a wallet that is a contract', () => {
     await openChamber(frozen, [await frozen.agent()]);
   });
 
-  it('is left open by an audit of lines alone, and an altered signature is not found there', async () => {
+  it('is left open by an audit of lines alone', async () => {
     const { service, by } = await open();
     await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
     await openChamber(service, [by]);
@@ -161,6 +162,65 @@ describe('a wallet that is a contract', () => {
       verdict: 'not evaluated',
       note: expect.stringContaining('only the chain shows'),
     });
+  });
+});
+
+describe('an audit that asks the chain', () => {
+  const asked = () => new AuditedChain(anvil.rpcUrl, []);
+
+  /** The registration of an agent that has a seat, as the auditor judges it. */
+  async function registration(service: TestService, by: Signer, chain = asked()) {
+    await openChamber(service, [by]);
+    const { ndjson } = await service.log.readPage(by.did, 0, 100);
+    const { check } = await audit(`${(await service.lines(1)).join('\n')}\n`, { accounts: ndjson.toString(), chain });
+    const { verdict, findings, note } = check('registration');
+    return { verdict, sentence: findings[0]?.sentence ?? note };
+  }
+
+  it('verifies a wallet that is a contract, and one that is not deployed yet', async () => {
+    const deployed = await open();
+    await deployed.service.must('POST', '/register', {
+      by: deployed.by,
+      body: await bodyOf(deployed.service, deployed.by, wallet.address),
+    });
+    expect(await registration(deployed.service, deployed.by)).toMatchObject({ verdict: 'verified' });
+    const { service, by } = await open();
+    const { address, data } = await counterfactual();
+    const { walletSignature: signature, ...body } = await bodyOf(service, by, address);
+    const walletSignature = serializeErc6492Signature({ address: factory.address, data, signature });
+    await service.must('POST', '/register', { by, body: { ...body, walletSignature } });
+    expect(await registration(service, by)).toMatchObject({ verdict: 'verified' });
+  });
+
+  it.each([
+    ['signature that the contract does not accept', () => wallet.address],
+    ['contract that accepts none', () => factory.address],
+  ])('finds a %s, which a lying service has recorded', async (_what, address) => {
+    const { service, by } = await open();
+    const block = (await rpc.request('eth_getBlockByNumber', ['latest', false])) as { number: Hex; hash: Hex };
+    service.forum.useChain({
+      answer: async (question) => {
+        const hash = question.kind === 'signature' ? (question.hashes[0] as Hex) : '0x';
+        return { chainId: CHAIN_ID, blockNumber: Number(block.number), blockHash: block.hash, hash };
+      },
+    });
+    await service.must('POST', '/register', { by, body: await bodyOf(service, by, address(), OTHER) });
+    expect(await registration(service, by)).toEqual({
+      verdict: 'broken',
+      sentence: expect.stringContaining(`the contract ${address()} does not accept the recorded signature`),
+    });
+  });
+
+  it.each([
+    ['another chain', 'eth_chainId', { kind: 'result', result: '0x1' }, 'serves chain 1'],
+    ['no such block', 'eth_getBlockByNumber', { kind: 'result', result: null }, 'is not known there'],
+    ['no state of it', 'eth_call', { kind: 'error', message: 'missing trie node' }, 'does not have the state of block'],
+  ] as const)('is undecided where the RPC has %s', async (_what, faulty, fault, note) => {
+    const { service, by, proxy } = await open();
+    await service.must('POST', '/register', { by, body: await bodyOf(service, by, wallet.address) });
+    proxy.fault = (method) => (method === faulty ? fault : undefined);
+    const outcome = await registration(service, by, new AuditedChain(proxy.url, []));
+    expect(outcome).toEqual({ verdict: 'undecided', sentence: expect.stringContaining(note) });
   });
 });
 

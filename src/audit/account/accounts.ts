@@ -3,7 +3,7 @@ import { type AccountState, evolveAccount } from '../../../projections/account.t
 import { contentDigestOf, digestProblem } from '../../crypto/content-digest.ts';
 import { parseDid } from '../../crypto/did-key.ts';
 import { type ParsedSignature, SignatureError } from '../../crypto/http-signature.ts';
-import type { ReadChain } from '../../moves/chain-question.ts';
+import type { ChainQuestion, ReadChain } from '../../moves/chain-question.ts';
 import { changePersonality } from '../../moves/change-personality.ts';
 import { parseBody } from '../../moves/move.ts';
 import { agentIdOf, register, registeredDid } from '../../moves/register.ts';
@@ -14,6 +14,7 @@ import { ForumError } from '../../vocabulary/errors.ts';
 import type { AccountEvent, AccountPayloads, RequestEvidence, WalletProof } from '../../vocabulary/events.ts';
 import { canonicalJson, parseJson } from '../../vocabulary/json.ts';
 import { type Hex, instantOf, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
+import type { ContractProof } from '../chain/recorded-block.ts';
 import { leafOf } from '../chamber/sequence.ts';
 import type { AuditContext } from '../context.ts';
 import { ahead } from '../line/ahead.ts';
@@ -36,14 +37,17 @@ export interface AccountEntry {
   readonly isRetirement: boolean;
 }
 
+/** An account with more must not fill the memory, nor make an audit ask without end. */
+const CONTRACT_PROOFS_MAX = 64;
+
 /** One agent's account, line by line. */
 export class AccountLog {
   /** What is wrong with it; its lines are not read further then. */
   problem: string | undefined;
   /** What the caller has to decide. */
   doubt: string | undefined;
-  /** What the lines alone don't show. */
-  contractProof: string | undefined;
+  /** What contracts have accepted, as recorded: only the chain shows whether they did. */
+  readonly contractProofs: ContractProof[] = [];
   /** About what it takes of the memory: its lines and 1 KB. */
   bytes = 1_000;
   /** The first published line: earlier ones held evidence of an e-mail address. */
@@ -151,7 +155,7 @@ export class AccountLog {
         state: null,
         isSigned: true,
         services: [walletProof?.service ?? ''],
-        readChain: this.#recordedAnswer(walletProof),
+        readChain: this.#recordedAnswer(walletProof, event),
       });
       const problem = walletProof && this.#problemOfProof(walletProof, event);
       if (problem !== undefined) return problem;
@@ -169,7 +173,7 @@ export class AccountLog {
     const { signature: walletSignature, issuedAt, service } = walletProof;
     try {
       const claim = retirementClaim({ walletAddress, walletSignature, issuedAt }, this.#did, [service]);
-      requireProof(claim, this.#recordedAnswer(walletProof));
+      requireProof(claim, this.#recordedAnswer(walletProof, event));
     } catch (error) {
       if (!(error instanceof ForumError)) throw error;
       return `is a retirement that ${walletAddress} did not sign`;
@@ -177,13 +181,23 @@ export class AccountLog {
     return this.#problemOfProof(walletProof, event);
   }
 
-  /** What a contract has accepted is taken as recorded: only the chain knows. */
-  #recordedAnswer({ chainId, blockNumber, blockHash }: Partial<WalletProof> = {}): ReadChain {
+  /** What a contract has accepted is taken as recorded, and noted: only the chain knows. */
+  #recordedAnswer(
+    { chainId, blockNumber, blockHash }: Partial<WalletProof> = {},
+    { eventId }: Pick<AccountEvent, 'eventId'>,
+  ): ReadChain {
     if (chainId === undefined || blockNumber === undefined || blockHash === undefined) return NO_CONTRACT;
-    return (question) => {
-      const [hash] = 'hashes' in question ? question.hashes : [];
-      this.contractProof ??= `the wallet of ${this.#did} is a contract: whether it accepted the signature at block ${blockNumber} of chain ${chainId} only the chain shows`;
-      return { chainId, blockNumber, blockHash, hash } as never;
+    return (question: ChainQuestion) => {
+      if (question.kind !== 'signature') throw new Error('a proof asks about signatures only');
+      const { wallet, hashes, signature } = question;
+      // The text names one service.
+      const hash = hashes[0] as Hex;
+      const block = { chainId, blockNumber, blockHash };
+      if (this.contractProofs.length < CONTRACT_PROOFS_MAX)
+        this.contractProofs.push({ eventId, wallet, hash, signature, ...block });
+      else
+        this.doubt ??= `the account of ${this.#did} has more than ${CONTRACT_PROOFS_MAX} proofs of contracts: not all were asked`;
+      return { ...block, hash } as never;
     };
   }
 

@@ -1,4 +1,6 @@
 // Compares what a chamber's events say about its members' accounts with those accounts.
+import { forEachAtOnce } from '../at-once.ts';
+import type { ContractProof, Outcome } from '../chain/recorded-block.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
 import type { AccountEntry, AccountLog, Accounts } from './accounts.ts';
 import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn } from './references.ts';
@@ -7,7 +9,14 @@ import { type AccountReference, isOfNamingType, type RecordedAccount, walletIn }
 const LAG_MILLIS = 5_000;
 const AGENTS_NAMED_MAX = 3;
 
-export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | undefined): Promise<void> {
+/** Asks the chain about a contract's signature; without it, accounts with such are not evaluated. */
+export type JudgeContractProof = (proof: ContractProof) => Promise<Outcome>;
+
+export async function compareAccounts(
+  audit: ChamberAudit,
+  accounts: Accounts | undefined,
+  judgeProof?: JudgeContractProof,
+): Promise<void> {
   const { findings, accountReferences } = audit;
   if (accounts === undefined) {
     return findings.notEvaluated('the lines hold no accounts: use --accounts', 'registration');
@@ -16,6 +25,7 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
   if (copyProblem !== undefined) findings.judge('registration', [], `of the file of accounts, ${copyProblem}`);
   /** Agents whose wallet no signed line shows. */
   const unsigned = new Set<string>();
+  const ofContracts: (readonly [AccountReference, AccountLog])[] = [];
   for (const reference of accountReferences) {
     const { eventId, lastEventId, did, accountEventId } = reference;
     const account = await accounts.of(did);
@@ -36,12 +46,47 @@ export async function compareAccounts(audit: ChamberAudit, accounts: Accounts | 
     if (problem !== undefined) findings.judge('registration', [eventId, lastEventId], `event ${eventId}: ${problem}`);
     else if (account?.entries[accountEventId - account.firstEventId]?.isSigned !== true) unsigned.add(did);
     else if (account.doubt !== undefined) findings.undecided('registration', account.doubt);
-    else if (account.contractProof !== undefined) findings.notEvaluated(account.contractProof, 'registration');
+    else if (account.contractProofs.length > 0) ofContracts.push([reference, account]);
     else judgeOrigins(audit, reference, account);
   }
+  await judgeContracts(audit, ofContracts, judgeProof);
   if (unsigned.size === 0) return;
   const named = [...unsigned].slice(0, AGENTS_NAMED_MAX).join(', ') + (unsigned.size > AGENTS_NAMED_MAX ? ' …' : '');
   findings.notEvaluated(`no signed line shows the wallet of ${unsigned.size} agents: ${named}`, 'registration');
+}
+
+/** Accounts whose lines hold what contracts have accepted. */
+async function judgeContracts(
+  audit: ChamberAudit,
+  named: readonly (readonly [AccountReference, AccountLog])[],
+  judgeProof: JudgeContractProof | undefined,
+): Promise<void> {
+  const { findings, context } = audit;
+  const { contractProofs: outcomes } = context;
+  const left = new Set(named.flatMap(([, account]) => account.contractProofs.filter((proof) => !outcomes.has(proof))));
+  if (judgeProof) await forEachAtOnce(left, async (proof) => void outcomes.set(proof, await judgeProof(proof)));
+  for (const [reference, account] of named) {
+    const { eventId, did } = reference;
+    const problems = account.contractProofs.flatMap((proof) => contractProblem(proof, outcomes.get(proof), did) ?? []);
+    const problem = problems.find((each) => 'sentence' in each) ?? problems[0];
+    if (problem === undefined) judgeOrigins(audit, reference, account);
+    else if ('open' in problem) findings.notEvaluated(problem.open, 'registration');
+    else if ('doubt' in problem) findings.undecided('registration', problem.doubt);
+    else findings.judge('registration', [eventId], `event ${eventId}: ${problem.sentence}`);
+  }
+}
+
+type ContractProblem = { readonly open: string } | { readonly doubt: string } | { readonly sentence: string };
+
+function contractProblem(proof: ContractProof, outcome: Outcome | undefined, did: string): ContractProblem | undefined {
+  const { eventId, wallet, chainId, blockNumber } = proof;
+  const named = `event ${eventId} of the account of ${did}`;
+  if (outcome === undefined) {
+    const question = `whether it accepted the signature at block ${blockNumber} of chain ${chainId}`;
+    return { open: `the wallet ${wallet} of ${named} is a contract: ${question} only the chain shows (--rpc)` };
+  }
+  if ('doubt' in outcome) return { doubt: `${named}: ${outcome.doubt}` };
+  return outcome.problem === undefined ? undefined : { sentence: `${named}: ${outcome.problem}` };
 }
 
 /** A wallet that the account never had until then, or none, where all of it is published. */

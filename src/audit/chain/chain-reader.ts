@@ -20,8 +20,6 @@ import { type Millis, toTimestamp } from '../../vocabulary/values.ts';
 import { INPUT_LIMITS, type InputLimits, Unreachable, UnusableInput } from '../line/input.ts';
 import { ABI } from './contracts.ts';
 
-/** What the service gives a call of a token. */
-const READ_GAS = 1_000_000n;
 const NO_ROOT = /^0x0*$/;
 
 /** How a call ended; `unknown` where the RPC does not have the state of that block. */
@@ -34,6 +32,14 @@ export interface ChainCall {
   readonly value?: bigint | undefined;
   readonly gas?: bigint | undefined;
 }
+
+interface ChainRead {
+  readonly to?: Address;
+  readonly data: Hex;
+  readonly gas: bigint;
+}
+
+const GAS_USED_UP = /out ?of ?gas|gas required exceeds|intrinsic gas|InvalidFEOpcode|invalid opcode/i;
 
 /** Every question throws Unreachable when there is no usable response. */
 export class AuditedChain {
@@ -150,19 +156,15 @@ export class AuditedChain {
     }
   }
 
-  /** The result of a call from nobody after that block. */
-  async read({ to, data }: Pick<ChainCall, 'to' | 'data'>, blockNumber: bigint): Promise<Hex | 'reverted' | 'unknown'> {
+  /** The result of a call from the zero address after that block; without `to`, of a contract's creation. Using up the gas counts as reverted. */
+  async read({ to, data, gas }: ChainRead, blockNumber: bigint): Promise<Hex | 'reverted' | 'unknown'> {
+    const call = { account: zeroAddress, data, gas, blockNumber, ...(to && { to }) };
     try {
-      const { data: result = '0x' } = await this.#client.call({
-        account: zeroAddress,
-        to,
-        data,
-        blockNumber,
-        gas: READ_GAS,
-      });
+      const { data: result = '0x' } = await this.#client.call(call);
       return result;
     } catch (error) {
-      return this.#failureOf(error);
+      const failure = this.#failureOf(error);
+      return error instanceof BaseError && GAS_USED_UP.test(error.details) ? 'reverted' : failure;
     }
   }
 

@@ -1,0 +1,25 @@
+// Asks the chain whether a wallet that is a contract, or can be deployed as one, accepts what the account holds as its signature (EIP-1271,
+// ERC-6492), in the block that the line names: the universal validator of ERC-6492 runs in a call that changes nothing.
+import {
+  type Address,
+  universalSignatureValidatorAbi as abi,
+  universalSignatureValidatorByteCode as bytecode,
+  encodeDeployData,
+} from 'viem';
+import type { AuditedChain } from './chain-reader.ts';
+import { blockDoubt, type ContractProof, noState, type Outcome } from './recorded-block.ts';
+
+/** What the service gives such a call. */
+const VALIDATION_GAS = 10_000_000n;
+
+export async function judgeContractProof(proof: ContractProof, chain: AuditedChain): Promise<Outcome> {
+  const { wallet, hash, signature, blockNumber } = proof;
+  const doubt = await blockDoubt(chain, proof);
+  if (doubt !== undefined) return { doubt };
+  const data = encodeDeployData({ abi, bytecode, args: [wallet.toLowerCase() as Address, hash, signature] });
+  const result = await chain.read({ data, gas: VALIDATION_GAS }, BigInt(blockNumber));
+  if (result === 'unknown') return { doubt: noState(proof) };
+  const isAccepted = result !== 'reverted' && result !== '0x' && BigInt(result) === 1n;
+  const problem = `the contract ${wallet} does not accept the recorded signature in block ${blockNumber}`;
+  return { problem: isAccepted ? undefined : problem };
+}
