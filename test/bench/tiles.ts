@@ -100,7 +100,7 @@ function readTiles(path: string, size: number) {
       readonly log: { readonly prefix: string };
     };
     const levels = [ENTRIES, ...Array.from({ length: levelsOf(size) }, (_, level) => level)] as const;
-    const tiles = levels.flatMap((level) => tilesBetween(level, 0, size));
+    const tiles = levels.flatMap((level) => [...tilesBetween(level, 0, size)]);
     const paths = tiles.map((tile) => `${log.prefix}/${tilePath(tile)}`);
     const { samples } = await drive({ kind: 'probe', authority, paths, forMillis: 1, pauseMillis: 0 });
     return latenciesOf(samples.map(([first]) => first?.millis ?? Number.NaN));

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { type ChamberState, evolveChamber } from '../../projections/chamber.ts';
 import { listingsOf } from '../../projections/listings.ts';
 import { decodeState, encodeState } from '../../projections/snapshot.ts';
-import { valuesOf } from '../../src/log/derived-tables.ts';
+import { rowOf } from '../../src/log/derived-tables.ts';
 import { type ChamberEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
 import { ANN, BOB, created, joined, passed, settled } from '../kit/brief-events.ts';
 import { eventsOf, HOURS } from '../kit/given.ts';
@@ -40,6 +40,6 @@ function rowsOf(events: readonly ChamberEvent[], between: (state: ChamberState) 
   return events.flatMap((event) => {
     const before = state && between(state);
     state = evolveChamber(before, event);
-    return listingsOf(before, state).map(valuesOf);
+    return listingsOf(before, state).map(rowOf);
   });
 }

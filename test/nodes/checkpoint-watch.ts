@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PublishedLog } from '../../src/mirror/published-log.ts';
 import { parseVerifierKey } from '../../src/tlog/note.ts';
 import { openCheckpoint } from '../../src/tlog/proof.ts';
-import { tilePath, tilesBetween } from '../../src/tlog/tile.ts';
+import { tileAt, tilePath } from '../../src/tlog/tile.ts';
 import { type ReadTiles, rootOfTiles } from '../../src/tlog/tiled-tree.ts';
 
 const PAUSE_MS = 50;
@@ -64,8 +64,8 @@ export async function watchCheckpoints(nodes: readonly Asked[]): Promise<Checkpo
       const tiles = new Map<string, Promise<Uint8Array>>();
       const readTiles: ReadTiles = (refs) =>
         Promise.all(
-          refs.map(({ level, index }) => {
-            const tile = tilesBetween(level, 0, largest).find((each) => each.index === index);
+          refs.map((ref) => {
+            const tile = tileAt(ref, largest);
             if (tile === undefined) return undefined;
             const read = tiles.get(tilePath(tile)) ?? log.tile(prefix, tile);
             tiles.set(tilePath(tile), read);

@@ -4,7 +4,7 @@
 import type { ChamberAudit } from '../../audit/core.ts';
 import { isNoteSignature, type NoteKey, parseVerifierKey } from '../../tlog/note.ts';
 import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
-import { tilePath, tilesBetween } from '../../tlog/tile.ts';
+import { tileAt, tilePath } from '../../tlog/tile.ts';
 import { type ReadTiles, rootOfTiles } from '../../tlog/tiled-tree.ts';
 import { fromHex } from '../../vocabulary/values.ts';
 import { PUBLISHED_CHECKS, type PublishedCheckName, type ShownCheck } from '../live-view.ts';
@@ -168,8 +168,8 @@ export class PublishedCheck {
     }
     const readTiles: ReadTiles = (refs) =>
       Promise.all(
-        refs.map(async ({ level, index }) => {
-          const tile = tilesBetween(level, 0, served.size).find((each) => each.index === index);
+        refs.map(async (ref) => {
+          const tile = tileAt(ref, served.size);
           const response = tile && (await fetch(this.#url(`${this.#named?.prefix}/${tilePath(tile)}`)));
           return response?.ok ? new Uint8Array(await response.arrayBuffer()) : undefined;
         }),
