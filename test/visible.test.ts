@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { ChamberState } from '../projections/chamber.ts';
 import { toText } from '../src/audit/report/text.ts';
 import { narrate } from '../src/cli/narrate.ts';
-import { members, print, printError, table } from '../src/cli/output.ts';
+import { members, print, printError, printNotice, table } from '../src/cli/output.ts';
 import { ClientError } from '../src/client/index.ts';
 import { prettyLine } from '../src/diagnostics/log-format.ts';
 import { h, toHtml } from '../src/html/element.ts';
@@ -60,7 +60,10 @@ describe('shown nowhere:', () => {
       vi.spyOn(console, name).mockImplementation((text: string) => void printed.push(text));
     }
     print(true, { [JOINED]: JOINED }, []);
-    for (const isJson of [true, false]) printError(isJson, new ClientError('FORUM_ERR_CONFLICT', JOINED));
+    for (const isJson of [true, false]) {
+      printError(isJson, new ClientError('FORUM_ERR_CONFLICT', JOINED));
+      printNotice(isJson, JOINED);
+    }
     const event = {
       ...EVENT,
       did: JOINED,

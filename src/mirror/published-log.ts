@@ -43,7 +43,7 @@ export class PublishedLog {
   readonly #signal: AbortSignal | undefined;
 
   constructor(baseUrl: string, signal?: AbortSignal) {
-    this.#baseUrl = baseUrl.replace(/\/+$/, '');
+    this.#baseUrl = baseUrl.replace(/(?<!\/)\/+$/, '');
     this.#signal = signal;
   }
 

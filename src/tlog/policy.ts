@@ -75,7 +75,7 @@ class Parser {
       this.#witnesses.map((witness) => witness.key),
     );
     this.#define(name, (names) => names.has(name));
-    this.#witnesses.push({ name, key, url: url?.replace(/\/+$/, '') });
+    this.#witnesses.push({ name, key, url: url?.replace(/(?<!\/)\/+$/, '') });
   }
 
   #takeGroup([name = '', count = '', ...members]: readonly string[]): void {

@@ -2,8 +2,19 @@
 // of the main thread. Each place gets, at its limit of size, what makes patterns backtrack: a repeated text, after something that begins
 // a match and before something that ends it in vain. It may take little longer than as many letters.
 import { describe, expect, it } from 'vitest';
+import { splitNotes } from '../../src/audit/service/checkpoint.ts';
+import { parseEventField, receiptWish } from '../../src/crypto/receipt.ts';
+import { PublishedLog } from '../../src/mirror/published-log.ts';
+import { parseAddCheckpoint } from '../../src/tlog/add-checkpoint.ts';
+import { parseCheckpoint } from '../../src/tlog/checkpoint.ts';
+import { formatVerifierKey, NOTE_KEY_TYPES, parseNote, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
+import { parsePolicy } from '../../src/tlog/policy.ts';
+import { parseTlogProof } from '../../src/tlog/proof.ts';
+import { publicKeyOf } from '../../src/tlog/sign.ts';
+import { parseTilePath } from '../../src/tlog/tile.ts';
 import { TEXT_CHARS_MAX } from '../../src/vocabulary/schemas.ts';
 import { instantOf } from '../../src/vocabulary/values.ts';
+import { escapeInvisible, visibleLine, visibleText } from '../../src/vocabulary/visible.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { debating, type Running, run, sendRaw } from '../kit/service.ts';
 
@@ -75,11 +86,15 @@ async function fastest(act: () => Promise<unknown>, enough: number): Promise<num
 }
 
 /** The texts that take longer than letters do. */
-async function slowTexts(chars: number, send: (text: string) => Promise<unknown>): Promise<readonly string[]> {
+async function slowTexts(
+  chars: number,
+  send: (text: string) => Promise<unknown>,
+  repeated = REPEATED,
+): Promise<readonly string[]> {
   const letters = await fastest(() => send('x'.repeat(chars)), 0);
   const enough = SLOWER_MAX * letters + SLACK_MS;
   const slow: string[] = [];
-  for (const text of REPEATED.flatMap((each) => worst(each, chars))) {
+  for (const text of repeated.flatMap((each) => worst(each, chars))) {
     const millis = await fastest(() => send(text), enough);
     if (millis > enough) slow.push(`${text.slice(0, 12)}… ${Math.round(millis)} ms, letters ${Math.round(letters)} ms`);
   }
@@ -125,6 +140,12 @@ const TARGETS = [
   '/?before=',
 ];
 
+const MEMBERS = [
+  ['/chambers', 'name'],
+  ['/chambers', 'topic'],
+  ['/chambers', 'lobbyDeadline'],
+] as const;
+
 describe('the longest', () => {
   it.each(HEADERS)('%s with the header %s takes no longer whatever it holds', async (request, name) => {
     const running = await run({ TRUSTED_PROXIES: '127.0.0.0/8', DEV_ALLOW_UNSIGNED: 'true' });
@@ -161,16 +182,13 @@ describe('the longest', () => {
     },
   );
 
-  it.each(['name', 'topic', 'lobbyDeadline'])(
-    'member %s of a body takes no longer whatever it holds',
-    async (member) => {
-      const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
-      const { by } = await debating(running);
-      const head = `POST /chambers HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
-      const send = (text: string) => exchange(running, head, JSON.stringify({ [member]: text }));
-      expect(await slowTexts(BODY_CHARS / 3, send)).toEqual([]);
-    },
-  );
+  it.each(MEMBERS)('body of %s takes no longer whatever its member %s holds', async (path, member) => {
+    const running = await run({ DEV_ALLOW_UNSIGNED: 'true' });
+    const { by } = await debating(running);
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nX-Dev-Did: ${by.did}\r\nContent-Type: application/json\r\n`;
+    const send = (text: string) => exchange(running, head, JSON.stringify({ [member]: text }));
+    expect(await slowTexts(BODY_CHARS / 3, send)).toEqual([]);
+  });
 });
 
 describe('the longest text of an agent', () => {
@@ -186,6 +204,64 @@ describe('the longest text of an agent', () => {
     expect(await slowTexts(TEXT_CHARS_MAX, send)).toEqual([]);
   });
 });
+
+const WITNESS_KEY = formatVerifierKey(toNoteKey('a', NOTE_KEY_TYPES.cosignature, publicKeyOf(new Uint8Array(32))));
+
+/** What others write of a log and its witnesses. Each reader gets the worst texts where they may begin to match. */
+const READERS: readonly (readonly [name: string, read: (text: string) => unknown])[] = [
+  ['Accept-Signature', receiptWish],
+  ['components of an Accept-Signature', (text) => receiptWish(`a=(${text})`)],
+  ['parameters of an Accept-Signature', (text) => receiptWish(`a=("@status");${text}`)],
+  ['header Event', parseEventField],
+  ['note', parseNote],
+  ['signatures of a note', (text) => parseNote(`a\n1\n\n\u2014 a ${text}\n`)],
+  ['checkpoint', parseCheckpoint],
+  ['root of a checkpoint', (text) => parseCheckpoint(`a\n1\n${text}\n`)],
+  ['file of checkpoints', splitNotes],
+  ['file of checkpoints with an end', (text) => splitNotes(`a\n1\n${text}\n\n\u2014 a`)],
+  ['verifier key', parseVerifierKey],
+  ['public key of a verifier key', (text) => parseVerifierKey(`a+01234567+${text}`)],
+  ['witness policy', (text) => orNothing(() => parsePolicy(text))],
+  ['group of a witness policy', (text) => orNothing(() => parsePolicy(`group a any ${text}`))],
+  ['URL of a witness', (text) => orNothing(() => parsePolicy(`witness a ${WITNESS_KEY} http://a${text}`))],
+  ['tlog-proof', parseTlogProof],
+  ['hashes of a tlog-proof', (text) => parseTlogProof(`c2sp.org/tlog-proof@v1\nindex 1\n${text}\n\n`)],
+  ['add-checkpoint', parseAddCheckpoint],
+  ['path of a tile', parseTilePath],
+  ['index of a tile', (text) => parseTilePath(`tile/0/${text}000`)],
+  ['address of a service', (text) => new PublishedLog(`http://a${text}`)],
+  ['text that is shown', visibleLine],
+  ['text of several lines that is shown', visibleText],
+  ['JSON that is shown', escapeInvisible],
+];
+const REPEATED_IN_TEXTS = [
+  '\n',
+  '\n\n',
+  'a\n',
+  '\u2014 a AAAA\n',
+  '\u2014 ',
+  '/',
+  '/x',
+  'x000/',
+  'A',
+  '\r\n',
+  '\u200b',
+];
+
+describe('the longest text', () => {
+  it.each(READERS)('that is read as a %s takes no longer whatever it holds', async (_name, read) => {
+    const slow = await slowTexts(BODY_CHARS, async (text) => read(text), [...REPEATED, ...REPEATED_IN_TEXTS]);
+    expect(slow).toEqual([]);
+  });
+});
+
+function orNothing(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
 
 it('a time of many digits and a line break is read as fast as letters', async () => {
   const digits = `2030-01-01T00:00:00.${'0'.repeat(BODY_CHARS)}\n`;

@@ -154,9 +154,30 @@ export class CheckpointAudit {
   }
 }
 
-/** The notes in a text, one after the other. */
+const TEXT_LINES_MIN = 3;
+
+/** The notes in a text, one after the other: lines, an empty one, and lines of signatures. In one pass, as the text may be hostile. */
 export function splitNotes(text: string): readonly string[] {
-  return text.match(/(?:(?!\u2014 )[^\n]+\n){3,}\n(?:\u2014 [^\n]+\n)+/gu) ?? [];
+  const notes: string[] = [];
+  let lines: string[] = [];
+  let signatures: string[] = [];
+  let isEnded = false;
+  const begin = () => {
+    if (signatures.length > 0) notes.push(`${[...lines, '', ...signatures].join('\n')}\n`);
+    [lines, signatures, isEnded] = [[], [], false];
+  };
+  for (const line of text.slice(0, text.lastIndexOf('\n') + 1).split('\n')) {
+    if (/^\u2014 ./u.test(line)) {
+      if (isEnded) signatures.push(line);
+      else begin();
+    } else if (line === '' && !isEnded && lines.length >= TEXT_LINES_MIN) isEnded = true;
+    else {
+      if (line === '' || isEnded) begin();
+      if (line !== '') lines.push(line);
+    }
+  }
+  begin();
+  return notes;
 }
 
 function orUndefined(error: unknown): undefined {

@@ -42,7 +42,7 @@ export function chamberOf(agentIndex: number): number {
 }
 
 /** Where the log is: settings of a service. */
-export type StoreSettings = { readonly DATABASE_PATH: string } | { readonly DATABASE_URL: string };
+type StoreSettings = { readonly DATABASE_PATH: string } | { readonly DATABASE_URL: string };
 
 export async function openStore(settings: StoreSettings): Promise<Store> {
   if ('DATABASE_PATH' in settings) return openSqliteStore(settings.DATABASE_PATH);
