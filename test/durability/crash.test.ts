@@ -7,16 +7,14 @@ import { backupDatabase } from '../../src/log/sqlite/backup.ts';
 import { fsckDatabase } from '../../src/log/sqlite/fsck.ts';
 import { rebuildDatabase } from '../../src/log/sqlite/repair.ts';
 import { NO_LIMITS } from '../../src/moves/move.ts';
-import { toLine } from '../../src/vocabulary/events.ts';
 import { Checker } from '../forum/simulation/checker.ts';
-import type { HistoryRequest, Stream } from '../forum/simulation/history.ts';
-import { askedBy } from '../forum/simulation/wire-history.ts';
+import type { Stream } from '../forum/simulation/history.ts';
 import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
 import { type ServiceProcess, startProcess } from '../kit/service-process.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
 import { get } from '../kit/wire.ts';
-import { derivedRows, readEvents } from './log-book.ts';
-import { type Attempt, attempt, Load, type Player, seatPlayers } from './players.ts';
+import { derivedRows, readLines } from './log-book.ts';
+import { type Attempt, attempt, historyOf, Load, type Player, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
 const { CRASH_ROUNDS = '7' } = process.env;
@@ -79,31 +77,15 @@ async function expectValidReceipts({ url }: ServiceProcess, attempts: readonly A
 
 /** The lines, which are what the history and its receipts allow; fsck finds nothing. */
 function expectRight(path: string, attempts: readonly Attempt[]): ReadonlyMap<Stream, readonly string[]> {
-  const lines = new Map<Stream, string[]>();
-  for (const event of readEvents(path)) {
-    const stream = event.chamberId ?? (event.did as string);
-    const before = lines.get(stream);
-    if (before === undefined) lines.set(stream, [toLine(event)]);
-    else before.push(toLine(event));
-  }
+  const lines = readLines(path);
   const receipts = attempts.flatMap(({ receipt }) => receipt ?? []);
   expect(unkeptPromises(receipts, lines)).toEqual([]);
-  const requests = attempts.map(requestOf);
+  const requests = historyOf(attempts);
   expect(new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false })).toEqual([]);
   const faults: unknown[] = [];
   fsckDatabase(path, (fault) => faults.push(fault));
   expect(faults).toEqual([]);
   return lines;
-}
-
-function requestOf({ request, answer, sentAt, endedAt }: Attempt): HistoryRequest {
-  const asked = askedBy(request);
-  const id = `${request.path} ${asked.signature}`;
-  if (answer === undefined) return { id, asked, invokedAt: sentAt };
-  // A registration is answered with the account; each is the first event of a new key. An idea is answered without its eventId.
-  const { eventId = asked.operation === 'register' ? 1 : undefined, chamberId, did = null } = answer;
-  const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
-  return { id, asked: { ...asked, did: asked.did ?? did }, invokedAt: sentAt, respondedAt: endedAt, outcome };
 }
 
 async function expectRebuildIdentical(

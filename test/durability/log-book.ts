@@ -2,7 +2,20 @@
 
 import { DERIVED_TABLES } from '../../src/log/derived-tables.ts';
 import { accountEvents, chamberEvents, openReader } from '../../src/log/sqlite/stored-events.ts';
-import { type ForumEvent, fromLine } from '../../src/vocabulary/events.ts';
+import { type ForumEvent, fromLine, toLine } from '../../src/vocabulary/events.ts';
+import type { Stream } from '../forum/simulation/history.ts';
+
+/** The lines of each stream. */
+export function readLines(path: string): ReadonlyMap<Stream, readonly string[]> {
+  const lines = new Map<Stream, string[]>();
+  for (const event of readEvents(path)) {
+    const stream = event.chamberId ?? (event.did as string);
+    const before = lines.get(stream);
+    if (before === undefined) lines.set(stream, [toLine(event)]);
+    else before.push(toLine(event));
+  }
+  return lines;
+}
 
 /** The events by the Signature header of their requests; a signature that is in the log twice throws. */
 export function eventsBySignature(path: string): ReadonlyMap<string, ForumEvent> {

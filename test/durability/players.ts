@@ -2,6 +2,8 @@
 import type { Receipt } from '../../src/crypto/receipt.ts';
 import type { ForumEvent } from '../../src/vocabulary/events.ts';
 import { DEADLINES } from '../../src/vocabulary/values.ts';
+import type { HistoryRequest } from '../forum/simulation/history.ts';
+import { askedBy } from '../forum/simulation/wire-history.ts';
 import { TestClock } from '../kit/clock.ts';
 import type { Random } from '../kit/random.ts';
 import { askingForReceipt, receiptOf } from '../kit/receipts.ts';
@@ -137,4 +139,17 @@ async function mustAnswer(url: string, request: Wire): Promise<WireAnswer> {
   const answer = await send(url, request);
   if (answer.status === 200) return answer;
   throw new Error(`${request.method} ${request.path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+}
+
+/** The attempts as the checker of histories reads them. */
+export function historyOf(attempts: readonly Attempt[]): readonly HistoryRequest[] {
+  return attempts.map(({ request, answer, sentAt, endedAt }) => {
+    const asked = askedBy(request);
+    const id = `${request.path} ${asked.signature}`;
+    if (answer === undefined) return { id, asked, invokedAt: sentAt };
+    // A registration is answered with the account; each is the first event of a new key. An idea is answered without its eventId.
+    const { eventId = asked.operation === 'register' ? 1 : undefined, chamberId, did = null } = answer;
+    const outcome = { is: 'accepted', event: { eventId, chamberId } } as const;
+    return { id, asked: { ...asked, did: asked.did ?? did }, invokedAt: sentAt, respondedAt: endedAt, outcome };
+  });
 }

@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { NO_LIMITS } from '../../src/moves/move.ts';
 import { findLine } from '../../src/process/child-output.ts';
+import { Checker } from '../forum/simulation/checker.ts';
 import { isAlive, processTree } from '../kit/process-tree.ts';
 import { ROOT } from '../kit/programs.ts';
 import { RawSocket } from '../kit/raw-socket.ts';
@@ -16,8 +18,8 @@ import { Signer } from '../kit/signer.ts';
 import { atEnd, temporaryDatabase, temporaryFolder } from '../kit/temporary.ts';
 import { until } from '../kit/until.ts';
 import { registrationOf } from '../kit/wire.ts';
-import { eventsBySignature } from './log-book.ts';
-import { debateOf, Load, must, type Player, seatPlayers } from './players.ts';
+import { readLines } from './log-book.ts';
+import { debateOf, historyOf, Load, must, type Player, seatPlayers } from './players.ts';
 import { seededBy } from './seed.ts';
 
 const STOP_MS_MAX = 10_000;
@@ -78,11 +80,8 @@ describe('SIGTERM', { timeout: 180_000 }, () => {
       // A move after the signal is refused with 503, or with the connection.
       if (played.status === 'rejected') expect(String(played.reason)).toContain('503');
     }
-    const logged = eventsBySignature(path);
-    for (const { request, answer } of load.attempts) {
-      const { signature } = request.headers;
-      if (answer !== undefined && signature !== undefined) expect(logged.has(signature)).toBe(true);
-    }
+    const history = { requests: historyOf(load.attempts), lines: readLines(path), limits: NO_LIMITS };
+    expect(new Checker().check({ ...history, isComplete: false })).toEqual([]);
   });
 
   it('answers the request that is under way', async () => {

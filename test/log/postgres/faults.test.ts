@@ -4,51 +4,68 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { AppendResult, EventLog, LogEntry, Registration } from '../../../src/log/log.ts';
 import { readPages } from '../../../src/log/pages.ts';
+import { NO_LIMITS } from '../../../src/moves/move.ts';
 import type { ChamberEvent } from '../../../src/vocabulary/events.ts';
+import { Checker } from '../../forum/simulation/checker.ts';
+import type { HistoryRequest, Stream } from '../../forum/simulation/history.ts';
+import { askedBy } from '../../forum/simulation/wire-history.ts';
 import { enterPhase, openChamber } from '../../kit/chambers.ts';
 import { execute, openStore, temporaryPostgres } from '../../kit/postgres.ts';
 import { startPostgres } from '../../kit/postgres-server.ts';
 import { atEnd } from '../../kit/temporary.ts';
-import { TestService } from '../../kit/test-service.ts';
+import { type Prepared, TestService } from '../../kit/test-service.ts';
 import { entry, newSignatureKey } from '../entries.ts';
 
+/** A chamber in DEBATE, and the history of its only member's comments. */
 async function inDebate(service: TestService) {
   const by = await service.agent();
   const id = await openChamber(service, [by]);
   await enterPhase(service, id, 'DEBATE');
+  const requests: HistoryRequest[] = [];
+  const send = async (at: TestService, request: Prepared) => {
+    const asked = askedBy(request);
+    const invokedAt = performance.now();
+    const answer = await at.send(request);
+    const outcome = { is: 'accepted', event: { eventId: answer.body.eventId } } as const;
+    const response = answer.status === 200 ? { respondedAt: performance.now(), outcome } : {};
+    requests.push({ id: `${asked.signature}`, asked, invokedAt, ...response });
+    return answer;
+  };
+  /** What the log of a service breaks of what the responses promised. */
+  const problems = async (at: TestService) => {
+    const lines = new Map<Stream, readonly string[]>();
+    for (const stream of [id, by.did]) lines.set(stream, await linesOf(at, stream));
+    return new Checker().check({ requests, lines, limits: NO_LIMITS, isComplete: false });
+  };
   return {
-    id,
+    ...{ id, send, problems },
     debate: (comment: string) => service.prepare('POST', `/chambers/${id}/debate`, { by, body: { comment } }),
   };
 }
 
-async function commentsOf({ log }: TestService, id: number): Promise<readonly string[]> {
-  const comments: string[] = [];
-  for await (const { ndjson } of readPages(log, {
-    stream: id,
-    after: 0,
-    until: await log.lastEventId(id),
-    lane: 'bulk',
-  })) {
-    for (const line of ndjson.toString().split('\n').slice(0, -1)) {
-      const event = JSON.parse(line) as ChamberEvent;
-      if (event.type === 'chamber.debated') comments.push(event.payload.comment);
-    }
-  }
-  return comments;
+async function linesOf({ log }: TestService, stream: Stream): Promise<readonly string[]> {
+  const range = { stream, after: 0, until: await log.lastEventId(stream), lane: 'bulk' } as const;
+  const lines: string[] = [];
+  for await (const { ndjson } of readPages(log, range)) lines.push(...ndjson.toString().split('\n').slice(0, -1));
+  return lines;
+}
+
+async function commentsOf(service: TestService, id: number): Promise<readonly string[]> {
+  const events = (await linesOf(service, id)).map((line) => JSON.parse(line) as ChamberEvent);
+  return events.flatMap((event) => (event.type === 'chamber.debated' ? event.payload.comment : []));
 }
 
 describe('a connection that is cut', () => {
   it('between any two messages of a commit loses no move and doubles none', { timeout: 120_000 }, async () => {
     const proxy = await openProxy(await temporaryPostgres());
     const service = new TestService({ store: await openStore(proxy.url) });
-    const { id, debate } = await inDebate(service);
+    const { id, debate, send, problems } = await inDebate(service);
     const comments: string[] = [];
     for (let cut = 0; cut < 24; cut++) {
       for (const isForwarded of [true, false]) {
         const comment = `${cut} ${isForwarded}`;
         proxy.cutAt(cut, isForwarded);
-        const { status, body } = await service.send(debate(comment));
+        const { status, body } = await send(service, debate(comment));
         expect([status, body.error ?? '']).toEqual([200, '']);
         comments.push(comment);
       }
@@ -56,6 +73,7 @@ describe('a connection that is cut', () => {
     // An append of at least one piece there and one back, each cut off before and after it was forwarded.
     expect(proxy.cuts()).toBeGreaterThanOrEqual(2 * 2);
     proxy.cutAt(Number.POSITIVE_INFINITY, true);
+    expect(await problems(service)).toEqual([]);
     expect(await commentsOf(service, id)).toEqual(comments);
   });
 });
@@ -66,7 +84,7 @@ describe('a server that is killed', () => {
     atEnd(server.stop);
     const url = await temporaryPostgres(server.url);
     const services = [new TestService({ store: await openStore(url) })];
-    const { id, debate } = await inDebate(services[0] as TestService);
+    const { id, debate, send, problems } = await inDebate(services[0] as TestService);
     services.push(new TestService({ store: await openStore(url), clock: (services[0] as TestService).clock }));
     let isOver = false;
     const answered: string[] = [];
@@ -74,7 +92,7 @@ describe('a server that is killed', () => {
       for (let turn = 0; !isOver; turn++) {
         const request = debate(`${client}.${turn}`);
         for (;;) {
-          const { status } = await (services[(client + turn) % 2] as TestService).send(request);
+          const { status } = await send(services[(client + turn) % 2] as TestService, request);
           if (status === 200) break;
           expect(status).toBe(503);
         }
@@ -93,6 +111,7 @@ describe('a server that is killed', () => {
     process.kill(server.pid(), 'SIGCONT');
     isOver = true;
     await Promise.all(load);
+    for (const service of services) expect(await problems(service)).toEqual([]);
     for (const service of services) expect((await commentsOf(service, id)).toSorted()).toEqual(answered.toSorted());
     expect(answered.length).toBeGreaterThan(8);
   });
