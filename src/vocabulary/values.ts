@@ -95,9 +95,18 @@ export interface Allocation {
   readonly bps: number;
 }
 
+/** As Date.prototype.toISOString, which takes twice as long: a list of 100 chambers has 600 timestamps. */
 export function toTimestamp(millis: Millis): string {
-  return new Date(millis).toISOString();
+  const at = new Date(millis);
+  const year = at.getUTCFullYear();
+  if (!(year >= 1_000 && year <= 9_999)) return at.toISOString();
+  const date = `${year}-${TWO_DIGITS[at.getUTCMonth() + 1]}-${TWO_DIGITS[at.getUTCDate()]}`;
+  const time = `${TWO_DIGITS[at.getUTCHours()]}:${TWO_DIGITS[at.getUTCMinutes()]}:${TWO_DIGITS[at.getUTCSeconds()]}`;
+  return `${date}T${time}.${THREE_DIGITS[at.getUTCMilliseconds()]}Z`;
 }
+
+const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
+const THREE_DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
 /** The instant of an RFC 3339 date-time, cut to milliseconds; NaN for other text. */
 export function instantOf(text: string): Millis {

@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fromHex, isPhase, PHASES, toHex } from '../../src/vocabulary/values.ts';
+import { fromHex, isPhase, PHASES, toHex, toTimestamp } from '../../src/vocabulary/values.ts';
 
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 
@@ -24,6 +25,26 @@ describe('hexadecimal', () => {
 
   it('says that 0x is missing', () => {
     expect(() => fromHex('00')).toThrow(new RangeError('hexadecimal must start with 0x'));
+  });
+});
+
+describe('a timestamp', () => {
+  it('is the text that Date has for every time', () => {
+    fc.assert(
+      fc.property(fc.date({ noInvalidDate: true }), (date) => {
+        expect(toTimestamp(date.getTime())).toBe(date.toISOString());
+      }),
+    );
+    const edges = [0, -1, Date.UTC(9999, 11, 31, 23, 59, 59, 999), Date.UTC(10_000), 8.64e15, -8.64e15];
+    for (const edge of edges) expect(toTimestamp(edge)).toBe(new Date(edge).toISOString());
+    const years = fc.integer({ min: Date.UTC(1970), max: Date.UTC(2100) });
+    fc.assert(fc.property(years, (millis) => expect(toTimestamp(millis)).toBe(new Date(millis).toISOString())));
+  });
+
+  it('is none of what is no time', () => {
+    for (const millis of [Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1]) {
+      expect(() => toTimestamp(millis)).toThrow(RangeError);
+    }
   });
 });
 
