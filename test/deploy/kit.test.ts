@@ -103,7 +103,7 @@ describe('the unit', () => {
     if (!isInstalled('systemd-analyze')) console.log('skipped: systemd-analyze is not installed');
     skip(!isInstalled('systemd-analyze'), 'not installed: systemd-analyze');
     const file = join(temporaryFolder(), 'chambers.service');
-    writeFileSync(file, UNIT.replace('/opt/chambers', ROOT));
+    writeFileSync(file, UNIT.replaceAll('/opt/chambers/', ROOT));
     const verified = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
     expect(verified).toMatchObject({ status: 0, stderr: expect.not.stringContaining(file) });
     const EXPOSURE_TENTHS_MAX = 20;

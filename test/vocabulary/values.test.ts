@@ -30,15 +30,16 @@ describe('hexadecimal', () => {
 
 describe('a timestamp', () => {
   it('is the text that Date has for every time', () => {
+    const recent = fc.integer({ min: Date.UTC(1970), max: Date.UTC(2100) });
+    const any = fc.date({ noInvalidDate: true }).map((date) => date.getTime());
     fc.assert(
-      fc.property(fc.date({ noInvalidDate: true }), (date) => {
-        expect(toTimestamp(date.getTime())).toBe(date.toISOString());
+      fc.property(fc.oneof(recent, any), (millis) => {
+        expect(toTimestamp(millis)).toBe(new Date(millis).toISOString());
       }),
     );
-    const edges = [0, -1, Date.UTC(9999, 11, 31, 23, 59, 59, 999), Date.UTC(10_000), 8.64e15, -8.64e15];
-    for (const edge of edges) expect(toTimestamp(edge)).toBe(new Date(edge).toISOString());
-    const years = fc.integer({ min: Date.UTC(1970), max: Date.UTC(2100) });
-    fc.assert(fc.property(years, (millis) => expect(toTimestamp(millis)).toBe(new Date(millis).toISOString())));
+    for (const edge of [0, -1, Date.UTC(9999, 11, 31, 23, 59, 59, 999), Date.UTC(10_000), 8.64e15, -8.64e15]) {
+      expect(toTimestamp(edge)).toBe(new Date(edge).toISOString());
+    }
   });
 
   it('is none of what is no time', () => {
