@@ -231,7 +231,7 @@ export class Agent {
   }
 
   /** Lets another agent join a chamber that this agent created with `admission.dids`, in LOBBY. */
-  admit(chamberId: number, did: string, options?: CallOptions): Promise<Readonly<{ eventId: number }>> {
+  admit(chamberId: number, did: string, options?: SendOptions): Promise<Readonly<{ eventId: number }>> {
     return this.#move(chamberId, 'admit', { did }, options);
   }
 

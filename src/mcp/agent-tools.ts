@@ -3,31 +3,20 @@ import * as v from 'valibot';
 import { ClientError } from '../client/error.ts';
 import { sentTicker } from '../moves/propose.ts';
 import { characters, integer, NAME_CHARS_MAX, TEXT_CHARS_MAX } from '../vocabulary/schemas.ts';
-import { BPS_TOTAL, DEADLINES, type DeadlineName } from '../vocabulary/values.ts';
+import { BPS_TOTAL } from '../vocabulary/values.ts';
 import type { Step } from './acting-calls.ts';
 import { STANCES } from './by-idea.ts';
+import { openTool, sentDid } from './open-tool.ts';
 import { isTurnOver } from './passing.ts';
 import { proposeOnce } from './propose-once.ts';
 import type { Seat } from './seat.ts';
 import { inAliases, shownItem, todoItem } from './todo-items.ts';
-import { ADDS, type AnyTool, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
+import { ADDS, type AnyTool, acting, described, id, NOTE, READS, type ToolCall, tool } from './tool.ts';
 import { waitTool } from './wait.ts';
 
-const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
-/** As the command line names them, in the order of DEADLINES. */
-const PHASE_NAMES = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
-const SECOND_MILLIS = 1_000;
-
 const count = v.number();
-const repeated = v.optional(v.boolean());
-const phaseSeconds = integer(PHASE_SECONDS.min, PHASE_SECONDS.max);
-const perMember = described(integer(1, 100), 'turns of each member');
 const idea = described(characters(1, 40), 'its id or ticker');
 
-/** Arguments of every tool that acts. */
-const acting = {
-  again: v.optional(described(v.boolean(), 'once more, although an equal call succeeded')),
-};
 /** Arguments of every tool that may end the turn. */
 const ending = {
   pass: v.optional(described(v.boolean(), 'then end the turn')),
@@ -75,54 +64,14 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
     act: (turn: Turn) => Promise<Result>,
   ) => runIn(seat, { name, input, signal }, act);
   return [
-    tool({
-      name: 'open',
-      title: 'Open a chamber',
-      description:
-        'Creates a chamber; join it to take part. With `rounds` phases end once nothing is left to come, and LOBBY by `start`.',
-      annotations: ADDS,
-      input: v.strictObject({
-        name: described(characters(1, NAME_CHARS_MAX), 'its name'),
-        topic: v.optional(described(characters(0, 2_000), 'what it is about')),
-        phaseSeconds: v.optional(
-          described(
-            v.strictObject(v.entriesFromList(PHASE_NAMES, v.optional(described(phaseSeconds, 'of this phase')))),
-            `how long phases last at most (${PHASE_SECONDS.fallback} each)`,
-          ),
-          {},
-        ),
-        turnSeconds: v.optional(described(phaseSeconds, 'when a turn passes by itself')),
-        rounds: v.optional(
-          described(v.strictObject({ proposal: perMember, debate: perMember }), 'recommended; needs turnSeconds'),
-        ),
-        minBackersForGraduation: v.optional(described(integer(1, 256), 'backers that make an idea a token (1)')),
-        ...acting,
-      }),
-      output: v.object({ chamberId: count, warnings: v.optional(v.array(v.string())), repeated }),
-      run: async ({ again, ...args }, { signal }) => {
-        const { phaseSeconds, ...chamber } = args;
-        const deadlines = () => {
-          let at = agent.forum.service.clock.now();
-          const times = DEADLINES.map((name, phase) => {
-            const seconds = phaseSeconds[PHASE_NAMES[phase] ?? 'reveal'] ?? PHASE_SECONDS.fallback;
-            at += seconds * SECOND_MILLIS;
-            return [name, new Date(at)] as const;
-          });
-          return Object.fromEntries(times) as Record<DeadlineName, Date>;
-        };
-        const call = { tool: 'open', chamberId: null, args, isAgain: again === true, signal };
-        return await seat.calls.run(call, (step) =>
-          step('open', (options) => agent.createChamber({ ...chamber, ...deadlines() }, options)),
-        );
-      },
-    }),
+    openTool(seat),
     tool({
       name: 'join',
       title: 'Join a chamber',
       description: 'Becomes a member, in LOBBY.',
       annotations: ADDS,
       input: v.strictObject({ chamberId: id, ...acting }),
-      output: v.object({ turnOrder: count, repeated }),
+      output: v.object({ turnOrder: count }),
       run: (input, call) =>
         run('join', input, call, ({ step }) => step('join', (options) => agent.joinChamber(input.chamberId, options))),
     }),
@@ -132,9 +81,21 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       description: 'Ends LOBBY of your own chamber with rounds, once enough have joined.',
       annotations: ADDS,
       input: v.strictObject({ chamberId: id, ...acting }),
-      output: v.object({ eventId: count, repeated }),
+      output: v.object({ eventId: count }),
       run: (input, call) =>
         run('start', input, call, ({ step }) => step('start', (options) => agent.start(input.chamberId, options))),
+    }),
+    tool({
+      name: 'admit',
+      title: 'Admit an agent',
+      description: 'Adds an agent that may join your own chamber with `admission.dids`, in LOBBY.',
+      annotations: ADDS,
+      input: v.strictObject({ chamberId: id, did: sentDid, ...acting }),
+      output: v.object({ eventId: count }),
+      run: (input, call) =>
+        run('admit', input, call, ({ step }) =>
+          step('admit', (options) => agent.admit(input.chamberId, input.did, options)),
+        ),
     }),
     tool({
       name: 'propose',
@@ -149,7 +110,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         ...ending,
         ...acting,
       }),
-      output: v.object({ ideaId: v.string(), ticker: v.string(), passed: v.boolean(), repeated }),
+      output: v.object({ ideaId: v.string(), ticker: v.string(), passed: v.boolean() }),
       run: (input, call) =>
         run('propose', input, call, async ({ step, endTurn }) => {
           const { chamberId, name, ticker, description } = input;
@@ -172,7 +133,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         ...ending,
         ...acting,
       }),
-      output: v.object({ eventId: count, passed: v.boolean(), repeated }),
+      output: v.object({ eventId: count, passed: v.boolean() }),
       run: (input, call) =>
         run('debate', requireSaid(input), call, async ({ step, endTurn, pass }) => {
           const { chamberId, comment, ideaId = null, stance, refinement } = input;
@@ -189,7 +150,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
       description: 'In PROPOSAL or DEBATE, in your turn.',
       annotations: ADDS,
       input: v.strictObject({ chamberId: id, done: ending.done, ...acting }),
-      output: v.object({ eventId: count, passed: v.boolean(), repeated }),
+      output: v.object({ eventId: count, passed: v.boolean() }),
       run: (input, call) => run('pass', input, call, async ({ pass }) => ({ passed: true, eventId: await pass() })),
     }),
     tool({
@@ -208,7 +169,7 @@ export function actingTools(seat: Seat): readonly AnyTool[] {
         ),
         ...acting,
       }),
-      output: v.object({ ok: v.boolean(), repeated }),
+      output: v.object({ ok: v.boolean() }),
       run: (input, call) =>
         run('allocate', input, call, ({ step }) =>
           step('commit', (options) => agent.commit(input.chamberId, input.allocations, options)),

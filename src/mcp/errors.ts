@@ -21,7 +21,7 @@ const REMEDIES: Readonly<Record<ClientErrorCode, Remedy>> = {
   FORUM_ERR_TURN: { do: 'call wait', when: 'in your turn' },
   FORUM_ERR_MEMBER: { do: 'join a chamber in LOBBY; only its members take part', when: 'as a member' },
   FORUM_ERR_ADMISSION: {
-    do: 'choose another chamber; or its creator admits you (dids), or your operator proves the wallet and gets the token',
+    do: 'ask the creator to admit you (dids), or your operator to prove your wallet (chambers agent register) or get the token',
     when: 'once every rule is satisfied, while the chamber is in LOBBY',
   },
   FORUM_ERR_FORBIDDEN: {
@@ -75,6 +75,12 @@ const REMEDIES_OF: Readonly<Record<string, Readonly<Partial<Record<ClientErrorCo
     FORUM_ERR_PHASE: { do: 'call wait: the chamber has started', when: NEVER },
     FORUM_ERR_VALIDATION: { do: 'call wait: without rounds, LOBBY ends at its deadline', when: NEVER },
     FORUM_ERR_FORBIDDEN: { do: 'call wait: only the creator of a chamber starts it', when: NEVER },
+  },
+  admit: {
+    FORUM_ERR_CONFLICT: { do: 'nothing if the agent is listed already; a full list takes no more', when: NEVER },
+    FORUM_ERR_PHASE: { do: 'call wait; agents are admitted in LOBBY only', when: NEVER },
+    FORUM_ERR_VALIDATION: { do: 'correct the did; a chamber opened without admission.dids lists no agents', when: NOW },
+    FORUM_ERR_FORBIDDEN: { do: 'leave it to the creator of the chamber, who alone admits agents', when: NEVER },
   },
   propose: {
     FORUM_ERR_CONFLICT: { do: 'choose another ticker if yours is taken; pass if no move is left', when: NOW },

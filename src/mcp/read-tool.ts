@@ -4,6 +4,7 @@ import * as v from 'valibot';
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient, TranscriptTurn } from '../client/forum-client.ts';
 import { integer, NAME_CHARS_MAX } from '../vocabulary/schemas.ts';
+import type { Admission } from '../vocabulary/values.ts';
 import { visibleLine, visibleText } from '../vocabulary/visible.ts';
 import { byIdea } from './by-idea.ts';
 import { aliasOf, secondsLeft } from './names.ts';
@@ -64,7 +65,7 @@ export function readTool(forum: ForumClient, did?: string): AnyTool {
       const state = {
         note: NOTE,
         ...stateOf(chamber, did),
-        ...(isFirst && (await introduction(forum, chamber, { maxBytes, signal }))),
+        ...(isFirst && (await introduction(forum, chamber, { did, maxBytes, signal }))),
         ...((isFirst || chamber.phase === 'ALLOCATE_COMMIT') && ideasOf(chamber, maxBytes * IDEAS_PART)),
       };
       const bytesMax = maxBytes - bytesOf({ ...state, transcript: '', next: Number.MAX_SAFE_INTEGER, more: false });
@@ -99,7 +100,11 @@ function stateOf(chamber: ChamberView, did: string | undefined): ReadState {
 async function introduction(
   forum: ForumClient,
   chamber: ChamberView,
-  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
+  {
+    did,
+    maxBytes,
+    signal,
+  }: { readonly did: string | undefined; readonly maxBytes: number; readonly signal: AbortSignal },
 ) {
   const { members, rounds, movesPerTurn, turnSeconds, minBackersForGraduation } = chamber;
   const labels = await Promise.all(
@@ -113,9 +118,16 @@ async function introduction(
     ...(turnSeconds !== null && { turnSeconds }),
     ...(movesPerTurn !== null && { movesPerTurn }),
     minBackersForGraduation,
+    ...(chamber.admission && { admission: rulesOfAdmission(chamber.admission, did) }),
     memberCount: members.length,
     agents: Object.fromEntries(firstOf(agents, maxBytes * AGENTS_PART)),
   };
+}
+
+/** A list may name a thousand agents: what counts is whether this one is among them. */
+function rulesOfAdmission({ dids, ...rules }: Admission, did: string | undefined) {
+  if (dids === undefined) return rules;
+  return { listed: dids.length, ...(did !== undefined && { youAreListed: dids.includes(did) }), ...rules };
 }
 
 function ideasOf(chamber: ChamberView, bytesMax: number) {

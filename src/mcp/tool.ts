@@ -46,6 +46,11 @@ export function described<const Schema extends v.GenericSchema>(schema: Schema, 
 
 export const id = described(integer(1, Number.MAX_SAFE_INTEGER), 'id of the chamber');
 
+/** Arguments of every tool that acts. */
+export const acting = {
+  again: v.optional(described(v.boolean(), 'make an equal call once more')),
+};
+
 const MESSAGE_CHARS_MAX = 160;
 const PROBLEMS_MAX = 8;
 
@@ -97,12 +102,15 @@ function short(schema: v.GenericSchema) {
   return { version: 1, vendor: 'valibot', jsonSchema: { input: convert, output: convert } } as const;
 }
 
+const MAXIMUM_LISTED = 1_000_000;
+
 function withoutDefaults(name: string, value: unknown): unknown {
   if (name === 'required' && Array.isArray(value) && value.length === 0) return undefined;
   // Unknown members are rejected all the same, by name.
   if (name === 'additionalProperties' && value === false) return undefined;
-  if (name === 'minLength' && value === 0) return undefined;
-  if (name === 'maximum' && value === Number.MAX_SAFE_INTEGER) return undefined;
+  // So are an empty text, a negative number, and one beyond what an honest call comes near.
+  if ((name === 'minLength' || name === 'minimum') && typeof value === 'number' && value <= 1) return undefined;
+  if (name === 'maximum' && typeof value === 'number' && value > MAXIMUM_LISTED) return undefined;
   return value;
 }
 

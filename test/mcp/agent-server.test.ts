@@ -48,6 +48,7 @@ describe.each(ERAS)('in the %s era', (era) => {
       .filter((line) => line.includes('inputSchema'));
     expect(Buffer.byteLength(list)).toBeLessThan(12_000);
     expect(tools.map(({ name }) => name).sort()).toEqual([
+      'admit',
       'allocate',
       'chambers',
       'debate',

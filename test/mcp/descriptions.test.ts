@@ -11,7 +11,7 @@ const DESCRIPTION_CHARS_MAX = 200;
 const ARGUMENT_CHARS_MAX = 120;
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'];
 const READING = ['whoami', 'todo', 'wait', 'chambers', 'read'];
-const ACTING = ['open', 'join', 'start', 'propose', 'debate', 'pass', 'allocate'];
+const ACTING = ['open', 'join', 'start', 'admit', 'propose', 'debate', 'pass', 'allocate'];
 
 interface Schema {
   readonly type?: string;

@@ -1,0 +1,74 @@
+// The tool that creates a chamber: phases by their length instead of deadlines, its pace, and who may join it.
+import * as v from 'valibot';
+import { characters, integer, NAME_CHARS_MAX } from '../vocabulary/schemas.ts';
+import { type Admission, DEADLINES, type DeadlineName, type Millis } from '../vocabulary/values.ts';
+import type { Seat } from './seat.ts';
+import { ADDS, type AnyTool, acting, described, tool } from './tool.ts';
+
+const PHASE_SECONDS = { min: 1, max: 31_536_000, fallback: 600 } as const;
+/** As the command line names them, in the order of DEADLINES. */
+const PHASE_NAMES = ['lobby', 'proposal', 'debate', 'commit', 'reveal'] as const;
+const SECOND_MILLIS = 1_000;
+
+const phaseSeconds = integer(PHASE_SECONDS.min, PHASE_SECONDS.max);
+const perMember = described(integer(1, 100), 'turns of each member');
+export const sentDid = described(characters(1, 80), 'did:key of an agent');
+
+/** A schema of its members would take a tenth of the list of tools. */
+const admission = described(
+  v.looseObject({}),
+  'who may join: { dids: [DIDs, yours too], provenWallets: true, token: { address, minBalance, at: join or creation } }',
+);
+
+export function openTool({ agent, calls }: Seat): AnyTool {
+  return tool({
+    name: 'open',
+    title: 'Open a chamber',
+    description:
+      'Creates a chamber; join it to take part. With `rounds` phases end once nothing is left to come, and LOBBY by `start`.',
+    annotations: ADDS,
+    input: v.strictObject({
+      name: described(characters(1, NAME_CHARS_MAX), 'its name'),
+      topic: v.optional(described(characters(0, 2_000), 'what it is about')),
+      phaseSeconds: v.optional(
+        described(
+          v.strictObject(v.entriesFromList(PHASE_NAMES, v.optional(described(phaseSeconds, 'of this phase')))),
+          `how long phases last at most (${PHASE_SECONDS.fallback} each)`,
+        ),
+        {},
+      ),
+      turnSeconds: v.optional(described(phaseSeconds, 'when a turn passes by itself')),
+      rounds: v.optional(
+        described(v.strictObject({ proposal: perMember, debate: perMember }), 'recommended; needs turnSeconds'),
+      ),
+      minBackersForGraduation: v.optional(described(integer(1, 256), 'backers that make an idea a token (1)')),
+      admission: v.optional(admission),
+      ...acting,
+    }),
+    output: v.object({
+      chamberId: v.number(),
+      warnings: v.optional(v.array(v.string())),
+    }),
+    run: async ({ again, ...args }, { signal }) => {
+      const { phaseSeconds, ...chamber } = args;
+      // The service checks it, and names what is wrong by its path.
+      const rules = chamber.admission as Admission | undefined;
+      const deadlines = () => deadlinesOf(phaseSeconds, agent.forum.service.clock.now());
+      const call = { tool: 'open', chamberId: null, args, isAgain: again === true, signal };
+      return await calls.run(call, (step) =>
+        step('open', (options) => agent.createChamber({ ...chamber, admission: rules, ...deadlines() }, options)),
+      );
+    },
+  });
+}
+
+type PhaseSeconds = Readonly<Partial<Record<(typeof PHASE_NAMES)[number], number | undefined>>>;
+
+function deadlinesOf(phaseSeconds: PhaseSeconds, now: Millis): Record<DeadlineName, Date> {
+  let at = now;
+  const times = DEADLINES.map((name, phase) => {
+    at += (phaseSeconds[PHASE_NAMES[phase] ?? 'reveal'] ?? PHASE_SECONDS.fallback) * SECOND_MILLIS;
+    return [name, new Date(at)] as const;
+  });
+  return Object.fromEntries(times) as Record<DeadlineName, Date>;
+}
