@@ -233,7 +233,7 @@ function rootSection({ state, now }: ChamberModel): Element {
 
 function memberSection(model: ChamberModel, phase: Phase): Element {
   const { state, now, labels, retired } = model;
-  const { members, seats } = state;
+  const { members, seats, admission, creatorDid } = state;
   const turn = turnAt(state, now);
   const shown = model.live === undefined ? members.slice(0, ROWS_MAX) : members;
   const rows = shown.map((did, order) =>
@@ -241,7 +241,9 @@ function memberSection(model: ChamberModel, phase: Phase): Element {
       'li',
       {},
       agent(did, model),
+      admission?.dids !== undefined && h('small', {}, 'admitted by ', agent(creatorDid, model)),
       seats[order]?.walletProven === true && h('small', {}, 'wallet proven'),
+      admission?.token !== undefined && h('small', {}, 'holds the token'),
       retired.has(did) && h('small', {}, 'retired'),
       turn?.turnOrder === order ? h('b', { class: 'badge' }, 'in turn') : labels.has(did) && shortDid(did),
     ),

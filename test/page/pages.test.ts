@@ -390,6 +390,21 @@ it('a seat says whether its wallet was proven, and whether its key was retired',
   expect(await seats()).toEqual([['wallet proven'], ['retired'], []]);
 });
 
+it('a seat says by whom its agent was admitted, where the chamber lists its agents', async () => {
+  const service = new TestService();
+  const [ann, bob] = [await service.agent({ label: 'Ann' }), await service.agent({ label: 'Bob' })];
+  const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
+  await service.must('POST', `/chambers/${id}/admit`, { by: ann, body: { did: bob.did } });
+  await service.must('POST', `/chambers/${id}/join`, { by: bob });
+  const { html } = await pageOf(service, `/chambers/${id}`);
+  const [, list = ''] = /<ol class="members">(.*?)<\/ol>/.exec(html) ?? [];
+  expect(list.split('</li>').map(textOf)).toEqual([
+    expect.stringMatching(/^1Ann.*admitted by 1Ann/),
+    expect.stringMatching(/^2Bob.*admitted by 1Ann/),
+    '',
+  ]);
+});
+
 /** What a browser shows of a piece of HTML. */
 function textOf(html = ''): string {
   return html.replaceAll(/<[^>]*>/g, '');
