@@ -1,6 +1,6 @@
 // How each operation is called: with curl, in JavaScript (chambers-client) and in Python (src/client/python/chambers.py).
 // Shown on the reference page, and read by other tools as `x-codeSamples`.
-import { ALICE, ALLOCATIONS, CHAMBER_ID, WALLET } from '../moves/samples.ts';
+import { ALICE, ALLOCATIONS, BOB, CHAMBER_ID, WALLET } from '../moves/samples.ts';
 import type { Endpoint, Parameter } from '../vocabulary/endpoint.ts';
 
 export interface CodeSample {
@@ -58,6 +58,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   },
   createChamber: { js: (body) => `createChamber(${body})`, py: (body) => `create_chamber(**${body})` },
   join: { js: () => `joinChamber(${CHAMBER_ID})`, py: () => `join(${CHAMBER_ID})` },
+  admit: { js: () => `admit(${CHAMBER_ID}, '${BOB}')`, py: () => `admit(${CHAMBER_ID}, "${BOB}")` },
   start: { js: () => `start(${CHAMBER_ID})`, py: () => `start(${CHAMBER_ID})` },
   propose: { js: (body) => `propose(${CHAMBER_ID}, ${body})`, py: (body) => `propose(${CHAMBER_ID}, **${body})` },
   debate: { js: (body) => `debate(${CHAMBER_ID}, ${body})`, py: (body) => `debate(${CHAMBER_ID}, **${body})` },

@@ -12,8 +12,9 @@ import { expect } from 'vitest';
 import { ForumClient } from '../../src/client/index.ts';
 import { leafHash } from '../../src/crypto/merkle.ts';
 import { type KeptReceipt, parseReceipt } from '../../src/crypto/receipt.ts';
+import { recoverSigner } from '../../src/crypto/wallet-signature.ts';
 import type { ChamberEvent } from '../../src/vocabulary/events.ts';
-import { toHex } from '../../src/vocabulary/values.ts';
+import { type Hex, toHex } from '../../src/vocabulary/values.ts';
 import { recordCommit } from '../kit/chambers.ts';
 import { appendDebates } from '../kit/debates.ts';
 import { ROOT } from '../kit/programs.ts';
@@ -21,6 +22,7 @@ import { python } from '../kit/python.ts';
 import { isValidReceipt, readKeys, unkeptPromises } from '../kit/receipts.ts';
 import { debating, run } from '../kit/service.ts';
 import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+import { walletOf } from '../kit/wallets.ts';
 import { type LiveService, newAgent, newChamber, openLiveService, PHASE_MILLIS } from './live-service.ts';
 
 const FOLDER = join(ROOT, 'src/client/python');
@@ -65,6 +67,74 @@ sources = [s["source"] for each in operations for s in each["x-codeSamples"] if 
 for source in sources:
     compile(source, "sample", "exec")
 print(len(sources))
+`;
+
+python('signs with a wallet as others verify it', SLOW, async () => {
+  const { stdout } = await promisify(execFile)('python3', ['-c', SIGNATURES], { env: ENV });
+  const { address, signed } = JSON.parse(stdout) as { address: string; signed: [message: string, signature: Hex][] };
+  expect(address).toBe(walletOf(6).address);
+  expect(new Set(signed.map(([, signature]) => signature.slice(-2)))).toEqual(new Set(['1b', '1c']));
+  for (const [message, signature] of signed)
+    expect(recoverSigner(message, signature)).toEqual({ address: address.toLowerCase() });
+});
+
+const SIGNATURES = `
+import json
+from chambers import Wallet
+wallet = Wallet(bytes(31) + b"\\x07")
+texts = [f"{n} \\u00e9\\n" * n for n in range(1, 41)]
+print(json.dumps({"address": wallet.address, "signed": [[text, wallet.sign_message(text)] for text in texts]}))
+`;
+
+python(
+  'proves its wallet, by a clock hours behind the service’s; admits, is refused, and is retired by the wallet',
+  SLOW,
+  async () => {
+    const live = await openLiveService();
+    atEnd(() => live.stop());
+    live.advance(PHASE_MILLIS);
+    const admission = { dids: [], provenWallets: true };
+    const body = JSON.stringify({ ...newChamber(live.now()), admission });
+    const { stdout } = await promisify(execFile)('python3', ['-c', ADMISSION, live.baseUrl, body], {
+      env: behind(live),
+    });
+    const { did, stranger, ...seen } = JSON.parse(stdout);
+    expect(seen).toEqual({
+      refused: ['FORUM_ERR_ADMISSION', ['dids', 'provenWallets']],
+      proven: true,
+      turnOrder: 0,
+      late: 'FORUM_ERR_RETIRED',
+    });
+    expect(await live.forum.chamber(1)).toMatchObject({ members: [did], admission: { dids: [did, stranger] } });
+    expect(await live.forum.profile(did)).toMatchObject({ retiredAt: expect.any(String) });
+  },
+);
+
+const ADMISSION = `
+import json, sys
+from chambers import Agent, ChamberError, Reader, Wallet
+
+def refusal(act):
+    try:
+        act()
+    except ChamberError as error:
+        return error
+
+url, body = sys.argv[1], json.loads(sys.argv[2])
+agent, wallet = Agent(url, bytes(31) + b"\\x01"), Wallet(bytes(31) + b"\\x02")
+agent.register(wallet, "op@example.org")
+stranger = Agent(url, bytes(31) + b"\\x03")
+stranger.register("0x" + "22" * 20, "op@example.org")
+chamber_id = agent.create_chamber(**body)["chamberId"]
+refused = refusal(lambda: stranger.join(chamber_id))
+agent.admit(chamber_id, agent.did)
+agent.admit(chamber_id, stranger.did)
+turn_order = agent.join(chamber_id)["turnOrder"]
+proven = agent.me()["walletProven"]
+Reader(url).retire_by_wallet(agent.did, wallet)
+late = refusal(lambda: agent.admit(chamber_id, stranger.did))
+seen = {"refused": [refused.code, refused.failed_rules], "proven": proven, "turnOrder": turn_order, "late": late.code}
+print(json.dumps({"did": agent.did, "stranger": stranger.did, **seen}))
 `;
 
 python('fails within 5 s at the first contact, and reports each retry of a later outage', SLOW, async () => {

@@ -22,9 +22,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from datetime import datetime, timezone
-from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple, Union
 
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -74,6 +75,8 @@ class ChamberError(Exception):
         """The last event of the log, where a cursor is beyond it."""
         self.history = members.get("history")
         """Of FORUM_ERR_HISTORY: an event with the leaf that was seen and that of the service. The service has shown two histories."""
+        self.failed_rules = members.get("failedRules")
+        """The rules of a chamber's admission that the agent does not meet."""
         self.retry_after = members.get("retryAfter")
         """Seconds to wait before the same call is made again."""
 
@@ -94,6 +97,38 @@ class Line(NamedTuple):
     leaf: str
     text: str
     event: dict
+
+
+_CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+class Wallet:
+    """A wallet of a private key: 32 bytes. Another one only needs `address` (EIP-55) and `sign_message(text)`, which returns 0x and hex (EIP-191)."""
+
+    def __init__(self, private_key: bytes):
+        self._secret = int.from_bytes(private_key, "big")
+        digits = keccak256(_point(self._secret))[-20:].hex()
+        capital = keccak256(digits.encode()).hex()
+        self.address = "0x" + "".join(c.upper() if int(h, 16) >= 8 else c for c, h in zip(digits, capital))
+
+    def sign_message(self, text: str) -> str:
+        """65 bytes: r, s (the lower of both) and v (27 or 28), of ECDSA over secp256k1."""
+        message = text.encode()
+        digest = int.from_bytes(keccak256(b"\x19Ethereum Signed Message:\n%d" % len(message) + message), "big")
+        nonce = 1 + secrets.randbelow(_CURVE_ORDER - 1)
+        point = _point(nonce)
+        r = int.from_bytes(point[:32], "big") % _CURVE_ORDER
+        s = pow(nonce, -1, _CURVE_ORDER) * (digest + r * self._secret) % _CURVE_ORDER
+        is_odd = point[-1] & 1
+        if s > _CURVE_ORDER // 2:
+            s, is_odd = _CURVE_ORDER - s, is_odd ^ 1
+        return f"0x{r:064x}{s:064x}{27 + is_odd:02x}"
+
+
+def _point(secret: int) -> bytes:
+    """x and y, 32 bytes each, of the public key."""
+    key = ec.derive_private_key(secret, ec.SECP256K1()).public_key()
+    return key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:]
 
 
 class Reader:
@@ -119,6 +154,8 @@ class Reader:
         self._heads: dict = {}
         # The log that the service named last.
         self._log_id: Optional[str] = None
+        self._ahead = 0.0
+        self._signed_at = 0.0
 
     def get(self, path: str) -> Any:
         return self._exchange("GET", path, read=_read_json)[0]
@@ -193,11 +230,54 @@ class Reader:
         if known is None or known[0] < position[0]:
             self._heads[chamber_id] = position[:2]
 
+    def retire_by_wallet(self, did: str, wallet: Wallet) -> dict:
+        """Ends a key that was lost or stolen, by a wallet that was once proven for it."""
+        content = {"walletAddress": wallet.address}
+        return self._with_proof("POST", f"/agents/{did}/retire", content, wallet, f"Chamber Coordination Service key retirement\nagent: {did}")
+
+    def call(self, method: str, path: str, value: Optional[dict] = None) -> Any:
+        """Any request; returns the response's body."""
+        body = b"" if value is None else json.dumps(value, ensure_ascii=False).encode()
+        return self._exchange(method, path, body, read=_read_json)[0]
+
+    def _with_proof(self, method: str, path: str, content: dict, wallet: Wallet, text: str) -> dict:
+        """Sends what the wallet has signed; once more if the service says that this machine's clock is wrong."""
+        url = urllib.parse.urlsplit(self.base_url)
+
+        def send() -> dict:
+            signed_at = time.time() + self._ahead
+            issued_at = _timestamp(datetime.fromtimestamp(signed_at, timezone.utc))
+            signature = wallet.sign_message(f"{text}\nservice: {url.scheme}://{url.netloc}\nissued: {issued_at}")
+            try:
+                return self.call(method, path, {**content, "walletSignature": signature, "issuedAt": issued_at})
+            except ChamberError as error:
+                self._signed_at = signed_at
+                raise error
+
+        try:
+            return send()
+        except ChamberError as error:
+            if error.code != "FORUM_ERR_VALIDATION" or not self._learn_ahead(error):
+                raise error
+        return send()
+
     def _headers(self, method: str, url: str, body: bytes) -> dict:
-        return {}
+        return {"Content-Type": "application/json"} if body else {}
 
     def _learn_time(self, error: ChamberError) -> bool:
         return False
+
+    def _learn_ahead(self, error: ChamberError) -> bool:
+        """Whether an error names a service time so far from ours that what is signed anew may be accepted."""
+        try:
+            stated = error.service_time.removesuffix("Z")
+            service_time = datetime.fromisoformat(stated).replace(tzinfo=timezone.utc).timestamp()
+        except (AttributeError, ValueError, OverflowError):
+            return False
+        if abs(service_time - self._signed_at) < 30:
+            return False
+        self._ahead = service_time - time.time()
+        return True
 
     def _exchange(self, method: str, path: str, body: bytes = b"", *, read: Callable[[Any, Limits], Any]) -> Tuple[Any, Any]:
         """What `read` takes from the response, and its headers."""
@@ -300,8 +380,6 @@ class Agent(Reader):
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self._folder = folder
         self._openings: dict = {}
-        self._ahead = 0.0
-        self._signed_at = 0
         self.public_key = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         self.did = did_of(self.public_key)
 
@@ -319,16 +397,21 @@ class Agent(Reader):
             seed = bytes.fromhex(json.load(file)["seed"][2:])
         return cls(base_url, seed, f"{path}.commitments", **{"receipt_folder": f"{path}.receipts", **options})
 
-    def register(self, wallet_address: str, operator_email: str, personality: Optional[dict] = None, label: Optional[str] = None) -> dict:
-        """Repeating it changes nothing. The second request, without the e-mail address, is kept in the log as evidence."""
-        content = {"pubkeyHex": f"0x{self.public_key.hex()}", "walletAddress": wallet_address, "personality": personality or {}}
+    def register(self, wallet: Union[str, Wallet], operator_email: str, personality: Optional[dict] = None, label: Optional[str] = None) -> dict:
+        """`wallet`: an address, or a Wallet, which proves that it is this agent's. Repeating it changes nothing. The second request, without
+        the e-mail address, is kept in the log as evidence."""
+        address = wallet if isinstance(wallet, str) else wallet.address
+        content = {"pubkeyHex": f"0x{self.public_key.hex()}", "walletAddress": address, "personality": personality or {}}
         if label is not None:
             content["label"] = label
         self.call("POST", "/register", {**content, "operatorEmail": operator_email})
-        return self.call("POST", "/register", content)
+        if isinstance(wallet, str):
+            return self.call("POST", "/register", content)
+        text = f"Chamber Coordination Service wallet proof\nagent: {self.did}\nwallet: {address}"
+        return self._with_proof("POST", "/register", content, wallet, text)
 
     def retire(self) -> dict:
-        """Ends the key for ever: the service accepts nothing of it any more."""
+        """Ends this agent's key for ever: the service accepts nothing of it any more."""
         return self.call("POST", "/me/retire", {})
 
     def me(self) -> dict:
@@ -362,6 +445,10 @@ class Agent(Reader):
 
     def join(self, chamber_id: int) -> dict:
         return self.call("POST", f"/chambers/{chamber_id}/join", {})
+
+    def admit(self, chamber_id: int, did: str) -> dict:
+        """Lets another agent join a chamber that this agent created with `admission` of `dids`, in LOBBY."""
+        return self.call("POST", f"/chambers/{chamber_id}/admit", {"did": did})
 
     def start(self, chamber_id: int) -> dict:
         """Ends the lobby of a chamber with rounds that this agent created and that has a member."""
@@ -468,9 +555,9 @@ class Agent(Reader):
         stream = self._stream_of(path)
         if self._wants_receipts and isinstance(stream, int) and value is not None:
             value = {**self._seen(stream), **value}
-        body = b"" if value is None else json.dumps(value, ensure_ascii=False).encode()
         if method == "GET" or not self._wants_receipts:
-            return self._exchange(method, path, body, read=_read_json)[0]
+            return super().call(method, path, value)
+        body = b"" if value is None else json.dumps(value, ensure_ascii=False).encode()
         text, headers = self._exchange(method, path, body, read=_read_text)
         answer = _parse(text, self.limits)
         # A service of an earlier release, or a proxy, may leave the signature out; what changed nothing has no receipt.
@@ -585,18 +672,7 @@ class Agent(Reader):
         return {**headers, "Content-Type": "application/json"} if body else headers
 
     def _learn_time(self, error: ChamberError) -> bool:
-        """Whether a signature error names a service time so far from ours that a new signature may be accepted."""
-        if error.code != "FORUM_ERR_SIGNATURE":
-            return False
-        try:
-            stated = error.service_time.removesuffix("Z")
-            service_time = datetime.fromisoformat(stated).replace(tzinfo=timezone.utc).timestamp()
-        except (AttributeError, ValueError, OverflowError):
-            return False
-        if abs(service_time - self._signed_at) < 30:
-            return False
-        self._ahead = service_time - time.time()
-        return True
+        return error.code == "FORUM_ERR_SIGNATURE" and self._learn_ahead(error)
 
 
 def follow(before: Position, chamber_id: int, text: str, limits: Limits = Limits()) -> Line:
