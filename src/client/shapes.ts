@@ -9,6 +9,7 @@ import type {
   ChamberView,
   EndsView,
   IdeaView,
+  ListedChamber,
 } from '../../projections/views.ts';
 import {
   flag,
@@ -24,7 +25,15 @@ import {
 } from '../reading/shape.ts';
 import { type ChamberEvent, isMove, type MovePayloads, type RequestEvidence } from '../vocabulary/events.ts';
 import type { RelayTransaction, ServicePayloads } from '../vocabulary/service-payloads.ts';
-import { type Allocation, DEADLINES, type Deadlines, PHASES, type Rounds } from '../vocabulary/values.ts';
+import {
+  type Admission,
+  type Allocation,
+  DEADLINES,
+  type Deadlines,
+  PHASES,
+  type Rounds,
+  type TokenRule,
+} from '../vocabulary/values.ts';
 
 /** Of a response of which nothing is read here. */
 export const ANY_OBJECT = object({});
@@ -46,11 +55,24 @@ export const HEALTH = object({ ok: flag, env: text, chain: optional(nullable(cha
 
 const chamberItem = { chamberId: integer, phase, name: text, deadlines } as const;
 
-export const CHAMBERS = listOf(object<ChamberItemView>({ ...chamberItem, memberCount: integer }));
+export const CHAMBERS = listOf(
+  object<ChamberItemView & Partial<ListedChamber>>({
+    ...chamberItem,
+    memberCount: integer,
+    phaseEndsAt: optional(nullable(timestamp)),
+  }),
+);
+
+const admission = object<Admission>({
+  dids: optional(texts),
+  provenWallets: optional(flag),
+  token: optional(object<TokenRule>({ address: text, minBalance: text, at: text })),
+});
 
 export const CHAMBER = object<ChamberView>({
   ...chamberItem,
   topic: nullable(text),
+  admission: optional(nullable(admission)),
   ends: object<EndsView>({
     lobby: timestamp,
     proposal: timestamp,
@@ -153,7 +175,9 @@ const payloads: Readonly<Partial<Record<keyof (MovePayloads & ServicePayloads), 
     maxMembers: optional(integer),
     rounds: optional(object<Rounds>({ proposal: integer, debate: integer })),
     movesPerTurn: optional(integer),
+    admission: optional(admission),
   }),
+  'chamber.admitted': object<MovePayloads['chamber.admitted']>({ did: text }),
   'chamber.joined': JOINED,
   'chamber.started': ANY_OBJECT,
   'chamber.proposed': object<MovePayloads['chamber.proposed']>({

@@ -7,9 +7,22 @@ import { ChamberFold } from '../../src/client/chamber-fold.ts';
 import { ClientError } from '../../src/client/error.ts';
 import { follow } from '../../src/client/events.ts';
 import { type ChamberEvent, chamberView, READ_LIMITS } from '../../src/client/index.ts';
+import { ANN, BOB, created } from '../kit/brief-events.ts';
+import { START } from '../kit/clock.ts';
+import { eventsOf } from '../kit/given.ts';
 import { wrongShapes } from '../kit/wrong-shapes.ts';
 
-const events = ['chamber', 'chamber-with-rounds'].map((name) => {
+const ADMISSION = {
+  dids: [ANN],
+  provenWallets: true,
+  token: { address: `0x${'11'.repeat(20)}`, minBalance: '1', at: 'join' },
+} as const;
+const listed = eventsOf([
+  created({ admission: ADMISSION }),
+  [START, ANN, { type: 'chamber.admitted', payload: { did: BOB } }],
+]) as readonly ChamberEvent[];
+
+const logs = ['chamber', 'chamber-with-rounds'].map((name) => {
   const text = readFileSync(new URL(`../../fixtures/logs/${name}.ndjson`, import.meta.url), 'utf8');
   return text
     .trimEnd()
@@ -20,7 +33,7 @@ const events = ['chamber', 'chamber-with-rounds'].map((name) => {
 it('a member of a line that is missing or of another type is named, or is not read', () => {
   const wrong: string[] = [];
   let named = 0;
-  for (const log of events) {
+  for (const log of [...logs, listed]) {
     for (const [index, event] of log.entries()) {
       const fold = new ChamberFold(READ_LIMITS);
       for (const before of log.slice(0, index)) fold.take(before);
