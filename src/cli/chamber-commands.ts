@@ -1,6 +1,6 @@
 // Commands that create, list and show chambers.
 import { readDids } from '../http/access-list.ts';
-import { type Admission, DEADLINES, PHASES, type TokenRule } from '../vocabulary/values.ts';
+import { type Admission, PHASES, type TokenRule } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
 import { forumOf, interruptible, signedCall } from './environment.ts';
 import { CommandError, members, print, printMembers, table } from './output.ts';
@@ -137,11 +137,11 @@ async function list(input: Input): Promise<void> {
     phase: phase === undefined ? undefined : toPhase(phase),
     limit: toOptionalInteger('--limit', limit),
     before: toOptionalInteger('--before', before),
+    ends: 1,
   });
   const now = new Date(forum.service.clock.now()).toISOString();
-  const rows = chambers.map(({ chamberId, phase, deadlines, memberCount, name }) => {
-    const deadline = DEADLINES[PHASES.indexOf(phase)];
-    return [chamberId, phase, deadline && leftUntil(deadlines[deadline], now), memberCount, name];
+  const rows = chambers.map(({ chamberId, phase, phaseEndsAt, memberCount, name }) => {
+    return [chamberId, phase, phaseEndsAt && leftUntil(phaseEndsAt, now), memberCount, name];
   });
   const empty = 'No chambers found. Next: chambers chamber create --name=NAME';
   print(input.isJson, chambers, table(['ID', 'PHASE', 'LEFT', 'MEMBERS', 'NAME'], rows, empty));

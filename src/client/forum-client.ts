@@ -1,6 +1,13 @@
 // Reads from a service, which need no key. Proofs are verified before they are returned.
 import type { OutcomeView } from '../../projections/outcome.ts';
-import type { AgentView, AllocationsView, ChamberItemView, ChamberView, IdeaView } from '../../projections/views.ts';
+import type {
+  AgentView,
+  AllocationsView,
+  ChamberItemView,
+  ChamberView,
+  IdeaView,
+  ListedChamber,
+} from '../../projections/views.ts';
 import { verifyConsistency, verifyInclusion } from '../crypto/merkle-proof.ts';
 import { retirementText } from '../crypto/wallet-texts.ts';
 import { READ_LIMITS, type ReadLimits } from '../reading/limits.ts';
@@ -59,6 +66,8 @@ export interface ChamberQuery {
   readonly limit?: number | undefined;
   /** Only chambers with a smaller id: the next page. */
   readonly before?: number | undefined;
+  /** Each item also has phaseEndsAt: when the phase ends, as known now. */
+  readonly ends?: 1 | undefined;
 }
 
 /** The response of GET /health. */
@@ -198,7 +207,10 @@ export class ForumClient {
   }
 
   /** Newest first. */
-  chambers(query: ChamberQuery = {}, options?: CallOptions): Promise<readonly ChamberItemView[]> {
+  chambers(
+    query: ChamberQuery = {},
+    options?: CallOptions,
+  ): Promise<readonly (ChamberItemView & Partial<ListedChamber>)[]> {
     return this.#get(`/chambers${toQuery({ ...query })}`, CHAMBERS, options);
   }
 

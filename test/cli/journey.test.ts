@@ -143,6 +143,20 @@ describe('the wallet of an agent', () => {
   });
 });
 
+describe('a chamber with rounds', () => {
+  it('is started by its creator, and listed with what is left until its turns are over, not until its deadline', async () => {
+    const rules = '--rounds=2,3 --turn-seconds=60 --moves-per-turn=2 --proposal=1h';
+    const { chamberId } = (await json(`chamber create --name=Quick ${rules}`)) as { chamberId: number };
+    await json(`move join ${chamberId}`);
+    await json(`move start ${chamberId}`);
+    const { out } = await chambers('chamber list --phase=proposal');
+    expect(out).toMatch(new RegExp(`^${chamberId} +PROPOSAL +(2 m 0 s|1 m 5\\d s) +1 +Quick$`, 'm'));
+    const [listed] = (await json('chamber list --phase=proposal')) as { deadlines: object; phaseEndsAt: string }[];
+    const { ends } = (await json(`chamber show ${chamberId}`)) as { ends: { proposal: string } };
+    expect(listed?.phaseEndsAt).toBe(ends.proposal);
+  });
+});
+
 describe('exit codes', () => {
   it.each([
     ['1 if the chamber does not exist', 'chamber show 99', 1, 'FORUM_ERR_NOT_FOUND'],
