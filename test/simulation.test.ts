@@ -1,20 +1,25 @@
-// Random agents on a real log, with legal and illegal moves, clock steps both ways, retries and restarts. After every step
-// what the service shows is compared with a fresh fold of its lines and with a root of merkletreejs.
-import { describe, expect, it } from 'vitest';
+// Random agents on a real log, with legal and illegal moves, clock steps both ways, retries and restarts, and a real chain for
+// chambers that ask for a token. After every step what the service shows is compared with a fresh fold of its lines and with a root of merkletreejs.
+import { beforeAll, describe, expect, it } from 'vitest';
 import { graduates } from '../projections/allocations.ts';
 import type { ChamberState } from '../projections/chamber.ts';
 import { isClosed, phaseAt, turnHolderAt } from '../projections/phase.ts';
 import { deploymentOf } from '../projections/settlement.ts';
 import { type ChamberMoveOperation, chamberMoves, moveOfEvent } from '../src/moves/registry.ts';
-import type { ServiceFact } from '../src/vocabulary/events.ts';
+import { spawnAnvil } from '../src/relayer/anvil.ts';
+import { openRpc } from '../src/relayer/rpc.ts';
+import { TokenReader } from '../src/relayer/token-reader.ts';
+import type { ChamberEvent, ServiceFact } from '../src/vocabulary/events.ts';
 import { type Phase, toTimestamp } from '../src/vocabulary/values.ts';
 import { allocationOf, deadlinesFrom, recordCommit } from './kit/chambers.ts';
-import { HOUR } from './kit/clock.ts';
+import { HOUR, TestClock } from './kit/clock.ts';
+import { type Contract, deployContract } from './kit/contracts.ts';
 import { Random } from './kit/random.ts';
 import { Signer } from './kit/signer.ts';
 import { temporaryDatabase } from './kit/temporary.ts';
 import { type Answer, type Prepared, registrationOf, TestService } from './kit/test-service.ts';
 import { verifyChamber, verifyLists } from './kit/verify-chamber.ts';
+import { provenRegistration, walletOf } from './kit/wallets.ts';
 
 const STEPS = 300;
 const AGENTS = 4;
@@ -24,6 +29,26 @@ const CHAMBERS_OPEN_MAX = 2;
 const OPTIONS = { settings: { MEMBERS_MAX: '3', IDEAS_MAX: '3', STATE_CACHE_BYTES_MAX: '5000' } };
 /** What a client's own doing can lead to. */
 const STATUSES = [200, 400, 401, 403, 404, 409];
+
+/** By agent, the wallet that it has proven: two share one, and one has none. Wallets at these places hold the token. */
+const WALLETS = [0, 1, 1, null];
+const HOLDERS = [0, 1];
+
+let token: Contract;
+let reader: TokenReader;
+
+beforeAll(async () => {
+  const anvil = await spawnAnvil([]);
+  const rpc = openRpc(anvil.rpcUrl);
+  token = await deployContract(rpc, 'admission/Erc20');
+  for (const index of HOLDERS) await token.send('mint', walletOf(index).address, 5n);
+  reader = new TokenReader({ rpcUrl: anvil.rpcUrl, chainId: 31_337 });
+  return async () => {
+    reader.close();
+    rpc.close();
+    await anvil.kill();
+  };
+});
 
 type Operation = ChamberMoveOperation;
 const OPERATIONS = Object.keys(chamberMoves) as readonly Operation[];
@@ -49,15 +74,18 @@ class Simulation {
     this.#random = new Random(seed);
     // One more than will be registered.
     this.#agents = Array.from({ length: AGENTS + 1 }, () => new Signer(this.#random.bytes(32)));
-    this.#service = new TestService({ path: this.#path, ...OPTIONS });
+    this.#service = this.#open();
   }
 
   async start(): Promise<void> {
-    for (const agent of this.#agents.slice(0, AGENTS)) {
+    for (const [index, agent] of this.#agents.slice(0, AGENTS).entries()) {
       await this.#service.must('POST', '/register', { body: registrationOf(agent) });
+      const wallet = WALLETS[index];
+      if (wallet === null || wallet === undefined) continue;
+      const body = await provenRegistration(this.#service, agent, walletOf(wallet));
+      await this.#service.must('POST', '/register', { by: agent, body });
     }
-    // The agent that is not registered may have been the one that tried.
-    while (this.#lines.size === 0) await this.#createChamber();
+    await this.#createTokenChamber();
   }
 
   async step(): Promise<void> {
@@ -88,7 +116,8 @@ class Simulation {
 
   /** The kinds of event that came about. */
   get types(): ReadonlySet<string> {
-    return new Set([...this.#lines.values()].flat().map((line) => JSON.parse(line).type));
+    const events: ChamberEvent[] = [...this.#lines.values()].flat().map((line) => JSON.parse(line));
+    return new Set(events.map(({ type, payload }) => ('token' in payload ? `${type} with a token` : type)));
   }
 
   async #move(): Promise<void> {
@@ -157,13 +186,30 @@ class Simulation {
       { turnSeconds: 600, rounds },
       { turnSeconds: 600, rounds, movesPerTurn: 1 },
     ]);
-    const listed = this.#agents.filter(() => this.#random.chance(0.6)).map(({ did }) => did);
-    const admission = this.#random.chance(0.4) ? { admission: { dids: listed } } : {};
+    const dids = this.#agents.filter(() => this.#random.chance(0.6)).map(({ did }) => did);
+    const at = this.#random.pick(['join', 'creation']);
+    const rules = [
+      { dids },
+      { dids },
+      { provenWallets: true },
+      { token: { address: token.address, minBalance: 5, at } },
+    ];
+    const admission = this.#random.chance(0.4) ? { admission: this.#random.pick(rules) } : {};
     const body = { name: 'Random', ...deadlinesFrom(now, ends), ...turns, ...admission };
     const answer = await this.#send(
       this.#service.prepare('POST', '/chambers', { by: this.#random.pick(this.#agents), body }),
     );
     if (answer.status === 200) this.#lines.set(answer.body.chamberId, []);
+  }
+
+  /** With a member, so that each run has one. */
+  async #createTokenChamber(): Promise<void> {
+    const [by] = this.#agents;
+    const admission = { token: { address: token.address, minBalance: 5 } };
+    const body = { name: 'Token', ...deadlinesFrom(this.#service.forum.now()), admission };
+    const { body: created } = await this.#send(this.#service.prepare('POST', '/chambers', { by, body }));
+    this.#lines.set(created.chamberId, []);
+    await this.#send(this.#service.prepare('POST', `/chambers/${created.chamberId}/join`, { by }));
   }
 
   async #send(request: Prepared): Promise<Answer> {
@@ -189,7 +235,13 @@ class Simulation {
 
   async #restart(): Promise<void> {
     await this.#service.close();
-    this.#service = new TestService({ path: this.#path, ...OPTIONS, clock: this.#service.clock });
+    this.#service = this.#open(this.#service.clock);
+  }
+
+  #open(clock = new TestClock()): TestService {
+    const service = new TestService({ path: this.#path, ...OPTIONS, clock });
+    service.forum.useChain(reader);
+    return service;
   }
 
   /** What the relayer would record next for a chamber that has ended. */
@@ -216,7 +268,10 @@ function isSettled(state: ChamberState): boolean {
 /** Two seeds that are always the same, and one of the moment. */
 const { SIMULATION_SEED = Date.now() % 1_000_000 } = process.env;
 const FIXED_SEEDS = [1, 7];
-const KINDS = [...Object.keys(moveOfEvent), 'chamber.committed', 'idea.deployed'];
+const KINDS = [
+  ...Object.keys(moveOfEvent),
+  ...['chamber.committed', 'idea.deployed', 'chamber.created with a token', 'chamber.joined with a token'],
+];
 
 async function simulate(seed: number): Promise<ReadonlySet<string>> {
   const simulation = new Simulation(seed);
@@ -228,7 +283,7 @@ async function simulate(seed: number): Promise<ReadonlySet<string>> {
   return simulation.types;
 }
 
-describe(`a service under ${STEPS} random steps`, () => {
+describe(`a service under ${STEPS} random steps`, { timeout: 240_000 }, () => {
   const types = new Set<string>();
 
   it.each([...FIXED_SEEDS, SIMULATION_SEED])(

@@ -14,7 +14,7 @@ const WORKERS = availableParallelism() + 2;
 const KEEPS_MODULES = { isolate: false };
 
 const LONG = [
-  'test/{outcomes,simulation}.test.ts',
+  'test/outcomes.test.ts',
   'test/audit/{bytes,forgeries,independence,registrations,verdict}.test.ts',
   'test/forum/{memory,simulation,snapshots}.test.ts',
   'test/docs/linter.test.ts',
@@ -42,7 +42,7 @@ const CHAIN = [
   'test/mcp/take-part.test.ts',
   'test/http/{contract-wallets,proofs,token-admission}.test.ts',
   'test/page/chain.test.ts',
-  'test/{journey,quorum}.test.ts',
+  'test/{journey,quorum,simulation}.test.ts',
 ];
 
 /**
