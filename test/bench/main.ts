@@ -18,6 +18,7 @@ import { benchReceipts } from './receipts.ts';
 import { benchReplay } from './replay.ts';
 import { printReport, type Report } from './report.ts';
 import { benchSingle } from './single.ts';
+import { benchSlowChain } from './slow-chain.ts';
 import { benchStart } from './start.ts';
 import { benchTiles } from './tiles.ts';
 import { benchTokens } from './tokens.ts';
@@ -37,6 +38,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   receipts: benchReceipts,
   tiles: benchTiles,
   pace: benchPace,
+  'slow-chain': benchSlowChain,
   tokens: benchTokens,
   versus: benchVersus,
 };
