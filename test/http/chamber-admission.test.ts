@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { deadlinesFrom, enterPhase, openChamber } from '../kit/chambers.ts';
 import { Signer } from '../kit/signer.ts';
 import { temporaryDatabase } from '../kit/temporary.ts';
-import { type Prepared, TestService } from '../kit/test-service.ts';
+import { type Prepared, registrationOf, TestService } from '../kit/test-service.ts';
 import { agentWith, provenRegistration, walletOf } from '../kit/wallets.ts';
 
 describe('a chamber with a list of agents', () => {
@@ -139,6 +139,39 @@ describe('a chamber of proven wallets', () => {
     expect(refused.body).toMatchObject({ error: 'FORUM_ERR_ADMISSION', failedRules: ['dids', 'provenWallets'] });
     expect(refused.body.detail).toMatch(/^dids: .*; provenWallets: /);
     expect(await service.request('POST', `/chambers/${id}/join`, { by: ann })).toMatchObject({ status: 409 });
+  });
+});
+
+describe('the text of the guide gets a fresh client from 403 to a seat by one request more, where the rule is', () => {
+  const guideOf = async ({ app }: TestService) => (await app.request('/agent-guide', {}, {})).text();
+
+  it('dids, and the creator sends it', async () => {
+    const service = new TestService();
+    const [ann, bob] = [await service.agent(), await service.agent()];
+    const id = await openChamber(service, [ann], { admission: { dids: [ann.did] } });
+    expect(await service.request('POST', `/chambers/${id}/join`, { by: bob })).toMatchObject({ status: 403 });
+    const [, path = ''] = /`POST (\/chambers\/\{id\}\/admit)` with `\{"did"\}`/.exec(await guideOf(service)) ?? [];
+    await service.must('POST', path.replace('{id}', String(id)), { by: ann, body: { did: bob.did } });
+    await service.must('POST', `/chambers/${id}/join`, { by: bob });
+  });
+
+  it('provenWallets', async () => {
+    const service = new TestService();
+    const [bob, wallet] = [await service.agent(), walletOf(1)];
+    const id = await openChamber(service, [], { admission: { provenWallets: true } });
+    expect(await service.request('POST', `/chambers/${id}/join`, { by: bob })).toMatchObject({ status: 403 });
+    const [, text = ''] = /```text\n(Chamber[^`]*)\n```/.exec(await guideOf(service)) ?? [];
+    const issuedAt = new Date(service.clock.read()).toISOString();
+    const message = text
+      .replace('<your DID>', bob.did)
+      .replace(/<walletAddress[^>]*>/, wallet.address)
+      .replace(/<issuedAt[^>]*>/, issuedAt);
+    expect(message).not.toContain('<');
+    const { operatorEmail: _, ...content } = registrationOf(bob);
+    const walletSignature = await wallet.signMessage({ message });
+    const body = { ...content, walletAddress: wallet.address, issuedAt, walletSignature };
+    await service.must('POST', '/register', { by: bob, body });
+    await service.must('POST', `/chambers/${id}/join`, { by: bob });
   });
 });
 

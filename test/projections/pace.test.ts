@@ -367,7 +367,13 @@ const ROWS: readonly (readonly [title: string, past: readonly BriefEvent[], ...s
 describe('the phase and the turn of a chamber with rounds', () => {
   it.each(ROWS.map(([title, past, ...seen]) => ({ title, past, seen })))('$title', ({ past, seen }) => {
     const state = fold(past);
-    expect(seen.map(([at]) => [at, phaseAt(state, at), turnHolderAt(state, at)])).toEqual(seen);
+    const seenOf = (of: ChamberState) => seen.map(([at]) => [at, phaseAt(of, at), turnHolderAt(of, at)]);
+    expect(seenOf(state)).toEqual(seen);
+    // A restart, or an eviction, between any two events.
+    const restored = eventsOf(past).reduce<ChamberState | null>((before, event) => {
+      return evolveChamber(before && decodeState(encodeState(before)), event as ChamberEvent);
+    }, null);
+    expect(seenOf(decodeState(encodeState(restored as ChamberState)))).toEqual(seen);
   });
 
   it.each<readonly [string, readonly BriefEvent[], readonly string[]]>([
