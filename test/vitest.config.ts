@@ -23,7 +23,7 @@ const LONG = [
   'test/log/{sqlite/event-index,signature-filter}.test.ts',
 ];
 const SERVICE = [
-  'test/audit/{accepted,checkpoint,cost,hostile}.test.ts',
+  'test/audit/{accepted,checkpoint,cost,fork,hostile,receipts}.test.ts',
   'test/{cli,deploy,durability,hostile,packages,stream,verifier}/**/*.test.ts',
   'test/client/{agent,browser,cost,events,examples,exchange,history,hostile,lists,python,receipts,todo,turns}.test.ts',
   'test/{doctor,readme}.test.ts',

@@ -6,7 +6,7 @@ import { createVerifier } from '../verifier/verifier.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
 import { compareAccounts, type JudgeContractProof } from './account/registrations.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
-import { ChamberAudit, type SetAside } from './chamber/chamber-audit.ts';
+import { ChamberAudit, type OnEvent, type SetAside } from './chamber/chamber-audit.ts';
 import { TwofoldTree } from './chamber/merkle-root.ts';
 import { type AuditContext, auditContext } from './context.ts';
 import { FileInput, KeptInput } from './line/file-input.ts';
@@ -21,11 +21,16 @@ import {
 } from './line/input.ts';
 import { checkedVerify, type Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
+import type { GivenReceipts } from './receipts/given-receipts.ts';
+import { ProofFolder } from './receipts/proof-folder.ts';
+import { ReceiptAudit } from './receipts/receipt-audit.ts';
+import { type JudgedReceipt, ReceiptChecks, type ReceiptTerms, reportReceipts } from './receipts/receipt-checks.ts';
 import { toReport } from './report/report.ts';
 import type { ChamberReport, ServiceReport } from './report/report-types.ts';
 import { diagnose } from './report/verdict.ts';
 import { CheckpointAudit, type CheckpointOptions } from './service/checkpoint.ts';
 import { LogOrder } from './service/log-order.ts';
+import { ServiceLog } from './service/service-log.ts';
 import { AuditedService } from './service/service-reader.ts';
 import { compareViews } from './service/views.ts';
 
@@ -39,7 +44,9 @@ export interface AuditRequest {
   readonly accounts?: string | undefined;
   /** Whether the report is to have the chamber's outcome. */
   readonly asksOutcome?: boolean | undefined;
-  /** Checkpoints that were kept, and whose cosignatures count; for a service. */
+  /** Receipts that were kept. */
+  readonly receipts?: GivenReceipts | undefined;
+  /** Checkpoints that were kept, whose cosignatures count, and where proofs are written; for a service. */
   readonly log?: CheckpointOptions | undefined;
   /** Called after every line; `share` of the input from 0 to 1, undefined where its size is unknown. */
   readonly onProgress?: ((lines: number, share: number | undefined) => void) | undefined;
@@ -51,7 +58,7 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
   await requireAccounts(request);
   return await withVerifier(async (verify) => {
     const context = auditContext(request.policy, verify);
-    const audit = await readChamber(source, request, context);
+    const { audit } = await readChamber(source, request, context);
     const members = new Set([...audit.accountReferences].map(({ did }) => did));
     return await judgeChamber(audit, source, request, await readAccounts(request, context, members));
   });
@@ -70,22 +77,33 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const chambers: ChamberReport[] = [];
     const unreadable: string[] = [];
     const order = new LogOrder();
-    const log = new CheckpointAudit(service, request.log ?? {});
+    const options = request.log ?? { keptNotes: [], proofs: new ProofFolder('proofs') };
+    const published = new ServiceLog(service);
+    const log = new CheckpointAudit(published, options);
+    const receipts = request.receipts && new ReceiptAudit(service, published, request.receipts);
+    const judged: JudgedReceipt[] = [];
     for (const chamberId of chamberIds) {
-      const source = serviceSource(baseUrl, service, log, chamberId);
-      let audit: ChamberAudit;
+      const source = serviceSource(baseUrl, { service, log, receipts }, chamberId);
+      let read: ReadChamber;
       try {
-        audit = await readChamber(source, request, context);
+        read = await readChamber(source, request, context);
       } catch (error) {
         // A chamber that the service lists must be there.
         if (only !== undefined || !(error instanceof UnusableInput)) throw error;
         unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);
         continue;
       }
-      chambers.push(await judgeChamber(audit, source, request, accounts));
-      order.take(chamberId, audit.accountReferences);
+      chambers.push(await judgeChamber(read.audit, source, request, accounts));
+      order.take(chamberId, read.audit.accountReferences);
+      judged.push(...read.receipts);
     }
-    return { problems: [...problems, ...unreadable, ...order.problems(), ...(await log.problems())], chambers };
+    const others = only === undefined ? ((await receipts?.judgeOthers(new Set(chamberIds))) ?? []) : [];
+    const ofReceipts = others.flatMap(({ verdict, reason, parsed }) =>
+      verdict === 'broken' && reason !== null ? [`${parsed.stream}: ${reason}`] : [],
+    );
+    const proved = (await receipts?.prove([...judged, ...others], options)) ?? [];
+    const ofLog = [...order.problems(), ...(await log.problems()), ...ofReceipts, ...proved];
+    return { problems: [...problems, ...unreadable, ...ofLog], chambers };
   });
 }
 
@@ -101,6 +119,9 @@ interface Source {
   /** The share of the input that these bytes are; undefined where its size is unknown. */
   readonly shareOf: (bytes: number) => number | undefined;
   readonly compareViews: (audit: ChamberAudit) => Promise<void>;
+  /** What receipts are verified by. */
+  readonly receiptTerms: () => Promise<ReceiptTerms>;
+  readonly onEvent?: OnEvent | undefined;
 }
 
 async function fileSource(path: string, request: AuditRequest): Promise<Source> {
@@ -124,10 +145,17 @@ async function fileSource(path: string, request: AuditRequest): Promise<Source> 
       const reason = 'the input is a file: audit the URL of a service to compare its responses';
       findings.notEvaluated(reason, 'preview', 'views', 'checkpoint', 'witnesses');
     },
+    receiptTerms: async () => ({ directory: undefined, logId: undefined }),
   };
 }
 
-function serviceSource(baseUrl: string, service: AuditedService, log: CheckpointAudit, chamberId: number): Source {
+interface Audited {
+  readonly service: AuditedService;
+  readonly log: CheckpointAudit;
+  readonly receipts: ReceiptAudit | undefined;
+}
+
+function serviceSource(baseUrl: string, { service, log, receipts }: Audited, chamberId: number): Source {
   return {
     name: baseUrl,
     chamberId,
@@ -139,21 +167,47 @@ function serviceSource(baseUrl: string, service: AuditedService, log: Checkpoint
       await compareViews(audit, service, chamberId);
       await log.compare(audit, chamberId);
     },
+    receiptTerms: async () => (await receipts?.terms()) ?? { directory: undefined, logId: undefined },
+    onEvent: receipts?.take,
   };
 }
 
+interface ReadChamber {
+  readonly audit: ChamberAudit;
+  readonly receipts: readonly JudgedReceipt[];
+}
+
 /** One pass over the lines. */
-async function readChamber(source: Source, request: AuditRequest, context: AuditContext, aside?: SetAside) {
-  const { chamberId } = source;
-  const audit = new ChamberAudit({ moves: new TwofoldTree(), chamberId, context, aside });
+async function readChamber(
+  source: Source,
+  request: AuditRequest,
+  context: AuditContext,
+  aside?: SetAside,
+): Promise<ReadChamber> {
+  const { chamberId, onEvent } = source;
+  const receipts = request.receipts && new ReceiptChecks(request.receipts);
+  const audit = new ChamberAudit({
+    moves: new TwofoldTree(),
+    chamberId,
+    context,
+    aside,
+    onEvent: (...taken) => {
+      receipts?.take(...taken);
+      onEvent?.(...taken);
+    },
+  });
+  const { findings, decisions } = audit;
   let bytes = 0;
   await audit.takeAll(source.lines(), (line) => {
     bytes += line.bytes.length + 1;
     request.onProgress?.(audit.lineCount, source.shareOf(bytes));
   });
   await source.compareViews(audit);
+  const judged = receipts?.judge(chamberId ?? decisions.state?.chamberId, await source.receiptTerms());
+  if (judged === undefined) findings.notEvaluated('use --receipts to compare those that you keep', 'receipts');
+  else reportReceipts(findings, judged);
   audit.conclude({ asksChain: request.chain !== undefined });
-  return audit;
+  return { audit, receipts: judged ?? [] };
 }
 
 /** What chain and accounts say of the chamber that was read, and which findings are causes: further passes show that. */
@@ -162,7 +216,7 @@ async function judgeChamber(audit: ChamberAudit, source: Source, request: AuditR
   await askChain(audit, source, chain);
   await compareAccounts(audit, accounts, await contractJudge(chain));
   const readAgain = async (aside: SetAside) => {
-    const again = await readChamber(source, request, auditContext(policy), aside);
+    const { audit: again } = await readChamber(source, request, auditContext(policy), aside);
     await askChain(again, source, chain);
     return again;
   };

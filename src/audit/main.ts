@@ -10,6 +10,8 @@ import { auditFile, auditService } from './audit.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
 import { type InputLimits, Unreachable, UnusableInput } from './line/input.ts';
 import type { AuditPolicy } from './policy.ts';
+import { type GivenReceipts, readReceipts } from './receipts/given-receipts.ts';
+import { ProofFolder, provedBy } from './receipts/proof-folder.ts';
 import { Progress } from './report/progress.ts';
 import { toAuditReport } from './report/report.ts';
 import type { AuditReport } from './report/report-types.ts';
@@ -27,6 +29,10 @@ export interface AuditArguments extends AuditPolicy {
   /** Files: checkpoints that were kept, and a trust policy (C2SP tlog-policy). */
   readonly checkpoints?: string | undefined;
   readonly witnesses?: string | undefined;
+  /** A file of receipts that were kept, or a folder of such files. */
+  readonly receipts?: string | undefined;
+  /** The folder that proofs of misbehaviour are written to. */
+  readonly proofs?: string | undefined;
   readonly limits?: Partial<InputLimits> | undefined;
   readonly json: boolean;
   /** Every check of every chamber. */
@@ -50,21 +56,25 @@ export async function auditMain(args: AuditArguments): Promise<number> {
   const progress = new Progress();
   try {
     if (asksOutcome && isUrl(target) && chamberId === undefined) throw new UnusableInput('--outcome needs --chamber');
+    const proofs = new ProofFolder(args.proofs ?? 'proofs');
+    const receipts = args.receipts === undefined ? undefined : toReceipts(args.receipts);
     const request = {
       chamberId,
+      receipts,
       accounts,
       policy: checkedPolicy(args),
       chain: await toChain(args),
       limits: args.limits,
       asksOutcome,
-      log: toCheckpointOptions(args),
+      log: toCheckpointOptions(args, proofs),
       onProgress: progress.update,
     };
     const audited = isUrl(target)
       ? await auditService(target, request)
       : { problems: [], chambers: [await auditFile(target, request)] };
     progress.clear();
-    const report = toAuditReport(target, audited);
+    const contradictions = await contradictionsIn(receipts, proofs);
+    const report = toAuditReport(target, { ...audited, problems: [...contradictions, ...audited.problems] });
     await args.keep?.(report);
     if (asksOutcome) printOutcome(report, json);
     else console.log(json ? visibleJson(report) : toText(report, args.verbose === true));
@@ -112,14 +122,29 @@ function checkedPolicy({
   return { maxAgeSeconds, maxSkewSeconds, origins: bases, registries, factories, allowUnsigned, allowReorganized };
 }
 
-function toCheckpointOptions({ checkpoints, witnesses }: AuditArguments): CheckpointOptions {
+function toReceipts(path: string): GivenReceipts {
+  try {
+    return readReceipts(path);
+  } catch (error) {
+    if (error instanceof UnusableInput) throw new UnusableInput(`--receipts: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Two receipts of one event, which need neither lines nor a service. */
+async function contradictionsIn(receipts: GivenReceipts | undefined, proofs: ProofFolder): Promise<readonly string[]> {
+  const written = await Promise.all((receipts?.contradictions() ?? []).map((proof) => proofs.keep(proof)));
+  return written.flatMap((each) => (each === undefined ? [] : [provedBy(each)]));
+}
+
+function toCheckpointOptions({ checkpoints, witnesses }: AuditArguments, proofs: ProofFolder): CheckpointOptions {
   const keptNotes = checkpoints === undefined ? [] : splitNotes(readOption('--checkpoints', checkpoints));
   if (checkpoints !== undefined && keptNotes.length === 0)
     throw new UnusableInput('--checkpoints: it holds no checkpoint');
-  if (witnesses === undefined) return { checkpoints, keptNotes };
+  if (witnesses === undefined) return { keptNotes, proofs };
   const text = readOption('--witnesses', witnesses);
   try {
-    return { checkpoints, keptNotes, witnessPolicy: parsePolicy(text) };
+    return { keptNotes, witnessPolicy: parsePolicy(text), proofs };
   } catch (error) {
     throw new UnusableInput(`--witnesses: ${(error as Error).message}`);
   }

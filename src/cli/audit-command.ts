@@ -16,6 +16,9 @@ export const auditCommand = {
     '--rpc <url>': 'RPC of the chain, to compare root and tokens with; requires --registry',
     '--checkpoints <file>': 'checkpoints of the service that you have kept: it must have extended each',
     '--witnesses <file>': 'trust policy (C2SP tlog-policy) of the witnesses whose cosignatures count',
+    '--receipts <file>':
+      'receipts that you keep, as in the folder beside a key file: the lines must have what they promise',
+    '--proofs <folder>': 'where to write proofs of what the service has signed and not kept (default: proofs)',
     '--max-age <seconds>': "the service's SIGNATURE_MAX_AGE_SECONDS",
     '--max-skew <seconds>': "the service's SIGNATURE_MAX_SKEW_SECONDS",
     '--allow-unsigned': 'moves without a signature are not broken: a log of development mode',
@@ -53,8 +56,8 @@ export const auditCommand = {
 
 async function audit({ args: [target = ''], options, isJson }: Input): Promise<number> {
   const { auditMain } = await import('../audit/main.ts');
-  const { chamber, rpc, accounts, checkpoints, witnesses, origin, registry, factory, verbose, report, force, outcome } =
-    options;
+  const { chamber, rpc, accounts, checkpoints, witnesses, receipts, proofs } = options;
+  const { origin, registry, factory, verbose, report, force, outcome } = options;
   if (report !== undefined) await requireWritable(report, force !== undefined);
   return await auditMain({
     target,
@@ -63,6 +66,8 @@ async function audit({ args: [target = ''], options, isJson }: Input): Promise<n
     accounts,
     checkpoints,
     witnesses,
+    receipts,
+    proofs,
     maxAgeSeconds: toOptionalInteger('--max-age', options['max-age']),
     maxSkewSeconds: toOptionalInteger('--max-skew', options['max-skew']),
     origins: toList(origin),

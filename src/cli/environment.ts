@@ -12,9 +12,13 @@ const DEFAULT_URL = 'http://127.0.0.1:8787';
 /** A person waits: long enough for a restart of the service, no longer. */
 const PATIENCE_MILLIS = 3_000;
 
-export function forumOf({ options: { url } }: Input): ForumClient {
+export function urlOf({ options: { url } }: Input): string {
   const { CHAMBERS_URL = DEFAULT_URL } = process.env;
-  return new ForumClient(url ?? CHAMBERS_URL, { patienceMillis: PATIENCE_MILLIS });
+  return url ?? CHAMBERS_URL;
+}
+
+export function forumOf(input: Input): ForumClient {
+  return new ForumClient(urlOf(input), { patienceMillis: PATIENCE_MILLIS });
 }
 
 export function keyFileOf({ options: { key } }: Input): string {

@@ -14,6 +14,8 @@ import { moveCommands } from './move-commands.ts';
 import { newLogCommand } from './new-log.ts';
 import { outcomeCommand } from './outcome-command.ts';
 import { EXIT, printError } from './output.ts';
+import { proofCommand } from './proof-command.ts';
+import { receiptsCommand } from './receipts-command.ts';
 import { serviceCommands } from './service-commands.ts';
 import { checkVariables } from './variables.ts';
 import { witnessCommand } from './witness-command.ts';
@@ -30,8 +32,10 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...moveCommands,
   outcomeCommand,
   ...logCommands,
+  receiptsCommand,
   mirrorCommand,
   witnessCommand,
+  proofCommand,
 ];
 
 /** Runs the words after `chambers` and prints the result. */

@@ -21,7 +21,7 @@ export const mirrorCommand: CommandSpec = {
     '--once': 'end when the folder has everything under the newest checkpoint',
   },
   exitCodes: [
-    '3  the service contradicts what the folder holds: both are kept in a folder inconsistent-…',
+    '3  the service contradicts what the folder holds: both are kept in a file inconsistent-….json',
     '6  with --once: the service is unreachable',
   ],
   examples: ['mirror https://chambers.example.org mirror/', 'mirror http://127.0.0.1:8787 mirror/ --once --json'],
@@ -39,8 +39,8 @@ async function mirror({ args: [url = '', folder = ''], options: { key, once }, i
     } catch (error) {
       if (signal.aborted) return EXIT.ok;
       if (!(error instanceof Inconsistent)) throw error;
-      const { message: problem, folder: evidence } = error;
-      print(isJson, { inconsistent: problem, folder: evidence }, [visibleLine(`INCONSISTENT: ${problem}`)]);
+      const { message: problem, file } = error;
+      print(isJson, { inconsistent: problem, file }, [visibleLine(`INCONSISTENT: ${problem}`)]);
       return EXIT.verification;
     } finally {
       await opened.close();

@@ -2,11 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import type { Misbehaviour } from '../tlog/misbehaviour.ts';
 import { formatVerifierKey, NOTE_KEY_TYPES, type NoteKey, parseVerifierKey, toNoteKey } from '../tlog/note.ts';
 import { publicKeyOf, signWith } from '../tlog/sign.ts';
 import type { CommandSpec, Input } from './command.ts';
 import { interruptible } from './environment.ts';
-import { CommandError, EXIT, printMembers } from './output.ts';
+import { CommandError, EXIT, printMembers, printNotice } from './output.ts';
 import { toInteger } from './values.ts';
 
 const SEED_BYTES = 32;
@@ -36,9 +37,11 @@ async function witness({ options, isJson }: Input): Promise<number> {
   if (logs.length === 0) throw new CommandError('usage', 'no log to watch: give its verifier key with --log');
   const { name: known, seed } = openWitnessKey(options['key-file'] ?? '', name, () => randomBytes(SEED_BYTES));
   const key = toNoteKey(known, NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
-  const { recall, remember } = new WitnessState(options['state-file'] ?? '');
+  const { recall, remember, keep } = new WitnessState(options['state-file'] ?? '');
   const now = () => Math.floor(Date.now() / 1000);
-  const server = createWitnessServer({ key, sign: signWith(seed), logs, recall, remember, now });
+  const onFork = (proof: Misbehaviour) =>
+    printNotice(isJson, `INCONSISTENT: a log has forked, ${keep(proof)} proves it`);
+  const server = createWitnessServer({ key, sign: signWith(seed), logs, recall, remember, now, onFork });
   return interruptible(new Error('interrupted'), async (signal) => {
     server.listen(toInteger('--port', port, 0), host);
     await once(server, 'listening');

@@ -1,10 +1,15 @@
 // The receipts of an agent's own commands: each is verified under the key that its chamber pins, and kept. What the agent has
 // verified of a chamber is what it says in its next move that it has seen.
-import { base64urlnopad } from '@scure/base';
-import { weaknessOf } from '../crypto/did-key.ts';
-import { thumbprintOf, toJwk } from '../crypto/jwk.ts';
+import { toJwk } from '../crypto/jwk.ts';
+import {
+  DIRECTORY_PATH,
+  type DirectoryKey,
+  type KeyDirectory,
+  keyProblem,
+  parseDirectory,
+} from '../crypto/key-directory.ts';
 import { type ParsedReceipt, parseReceipt, type Receipt } from '../crypto/receipt.ts';
-import { isSignedBy, toVerifyingKey, type VerifyingKey } from '../crypto/verify.ts';
+import { isSignedBy } from '../crypto/verify.ts';
 import { LOG_ID, toHex } from '../vocabulary/values.ts';
 import { ClientError } from './error.ts';
 import { follow, START } from './events.ts';
@@ -12,21 +17,12 @@ import { exchange, type Page, type Service } from './exchange.ts';
 import type { Head } from './heads.ts';
 import type { ReceiptStore } from './stores.ts';
 
-/** A public key of the service, as its directory has it. */
-interface DirectoryKey {
-  readonly publicKey: Uint8Array;
-  readonly verifying: VerifyingKey;
-  /** Unix seconds; undefined as long as it signs. */
-  readonly exp: number | undefined;
-}
-
 const CHAMBERS_MAX = 10_000;
 
 export class ReceiptKeeper {
   readonly #service: Service;
   readonly #store: ReceiptStore;
-  /** By thumbprint. */
-  #keys: ReadonlyMap<string, DirectoryKey> = new Map();
+  #keys: KeyDirectory = new Map();
   /** By chamber; undefined where its first line records none, as in earlier releases. */
   readonly #pinned = new Map<number, string | undefined>();
   #asked: Promise<Asked> | undefined;
@@ -62,16 +58,13 @@ export class ReceiptKeeper {
     if (typeof stream === 'number') this.#service.heads.note(stream, { eventId, leaf: toHex(leaf) });
   }
 
-  /** The key that the chamber pins; another one only from the end of that on. */
-  async #keyOf({ keyid, stream, created }: ParsedReceipt, signal?: AbortSignal): Promise<DirectoryKey> {
+  async #keyOf(terms: ParsedReceipt, signal?: AbortSignal): Promise<DirectoryKey> {
+    const { keyid, stream } = terms;
     if (!this.#keys.has(keyid)) this.#keys = await readDirectory(this.#service, signal);
-    const key = this.#keys.get(keyid);
-    if (key === undefined) throw wrong('its key is not in the key directory of the service');
-    if (created >= (key.exp ?? Number.POSITIVE_INFINITY)) throw wrong('it is of a key that had ended');
     const pinned = typeof stream === 'number' ? await this.#readPinned(stream, signal) : undefined;
-    const hasEnded = created >= (this.#keys.get(pinned ?? '')?.exp ?? Number.POSITIVE_INFINITY);
-    if (pinned === undefined || pinned === keyid || hasEnded) return key;
-    throw wrong(`it is not of the key that chamber ${stream} pins`);
+    const problem = keyProblem(terms, pinned, this.#keys);
+    if (problem !== undefined) throw wrong(problem);
+    return this.#keys.get(keyid) as DirectoryKey;
   }
 
   async #readPinned(chamberId: number, signal?: AbortSignal): Promise<string | undefined> {
@@ -127,29 +120,8 @@ function parse(receipt: Receipt): ParsedReceipt {
   }
 }
 
-const KEYS_MAX = 1_000;
-
-async function readDirectory(service: Service, signal?: AbortSignal): Promise<ReadonlyMap<string, DirectoryKey>> {
-  const path = '/.well-known/http-message-signatures-directory';
-  const { keys } = await exchange<{ readonly keys?: unknown }>(service, { method: 'GET', path }, signal);
-  const found = new Map<string, DirectoryKey>();
-  for (const key of Array.isArray(keys) ? keys.slice(0, KEYS_MAX) : []) {
-    const { kty, crv, x, purpose, exp } = (key ?? {}) as Readonly<Record<string, unknown>>;
-    if (kty !== 'OKP' || crv !== 'Ed25519' || purpose !== 'receipts' || typeof x !== 'string') continue;
-    const publicKey = decode(x);
-    if (publicKey === undefined || weaknessOf(publicKey) !== undefined) continue;
-    const end = typeof exp === 'number' ? exp : undefined;
-    found.set(thumbprintOf(publicKey), { publicKey, verifying: toVerifyingKey(publicKey), exp: end });
-  }
-  return found;
-}
-
-function decode(x: string): Uint8Array | undefined {
-  try {
-    return base64urlnopad.decode(x);
-  } catch {
-    return undefined;
-  }
+async function readDirectory(service: Service, signal?: AbortSignal): Promise<KeyDirectory> {
+  return parseDirectory(await exchange<unknown>(service, { method: 'GET', path: DIRECTORY_PATH }, signal));
 }
 
 function wrong(problem: string): ClientError {

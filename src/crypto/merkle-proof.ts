@@ -115,31 +115,40 @@ export interface ConsistencyClaim {
  * Whether the tree of `to` leaves with toRoot begins with the `from` leaves under fromRoot (RFC 9162, section 2.1.4.2).
  * The hashes don't bind the sizes: these must come from the same source as the roots.
  */
-export function verifyConsistency({
-  from,
-  to,
-  fromRoot,
-  toRoot,
-  proof,
-  hashNodes = nodeHash,
-}: ConsistencyClaim): boolean {
-  if (!isOrdered(from, to) || ![fromRoot, toRoot, ...proof].every(isHash)) return false;
-  if (from === to) return proof.length === 0 && isSame(fromRoot, toRoot);
+export function verifyConsistency({ proof, fromRoot, toRoot, ...trees }: ConsistencyClaim): boolean {
+  if (!isOrdered(trees.from, trees.to) || ![fromRoot, toRoot].every(isHash)) return false;
+  if (trees.from === trees.to) return proof.length === 0 && isSame(fromRoot, toRoot);
+  const path = isPerfect(trees.from) ? [fromRoot, ...proof] : proof;
+  const roots = consistencyRoots({ ...trees, path });
+  return roots !== undefined && isSame(roots.from, fromRoot) && isSame(roots.to, toRoot);
+}
+
+/** Whether the tree of that size is one perfect subtree: its root, being known, is not in a consistency proof. */
+export function isPerfect(size: number): boolean {
+  return Number.isInteger(Math.log2(size)) && 2 ** Math.log2(size) === size;
+}
+
+interface ConsistencyPath extends Pick<ConsistencyClaim, 'from' | 'to' | 'hashNodes'> {
+  /** The proof; before it, the root of `from` leaves where that tree is perfect. */
+  readonly path: readonly Uint8Array[];
+}
+
+/** The two roots that the path leads to, the smaller one bound by the larger one; undefined for a path that the sizes don't have. */
+export function consistencyRoots({ from, to, path, hashNodes = nodeHash }: ConsistencyPath) {
+  const [first, ...rest] = path;
+  if (!isOrdered(from, to) || from === to || first === undefined || !path.every(isHash)) return undefined;
   // The largest perfect subtree that ends with the last old leaf.
   let position: Position = { index: from - 1, last: to - 1 };
   while (position.index % 2 === 1) position = levelUp(position);
-  // At index 0 the old tree is perfect, and its root, being known, is not in the proof.
-  const [first, ...rest] = position.index === 0 ? [fromRoot, ...proof] : proof;
-  if (first === undefined) return false;
   let [oldHash, newHash] = [first, first];
   for (const node of rest) {
-    if (position.last === 0) return false;
+    if (position.last === 0) return undefined;
     const isRight = isRightChild(position);
     if (isRight) oldHash = hashNodes(node, oldHash);
     newHash = isRight ? hashNodes(node, newHash) : hashNodes(newHash, node);
     position = parentOf(position);
   }
-  return position.last === 0 && isSame(oldHash, fromRoot) && isSame(newHash, toRoot);
+  return position.last === 0 ? { from: oldHash, to: newHash } : undefined;
 }
 
 /** A node's index in its level, and the level's last index. The numbers may be hostile: no 32-bit arithmetic. */

@@ -1,6 +1,7 @@
 // The public keys of the service, so that receipts and checkpoints can be verified by anybody (HTTP Message Signatures Directory,
 // draft-meunier-webbotauth-httpsig-directory-00).
 import * as v from 'valibot';
+import { DIRECTORY_PATH } from '../crypto/key-directory.ts';
 import { KEY_USES } from '../keys/service-keys.ts';
 import * as sample from '../moves/samples.ts';
 import { count } from '../vocabulary/schemas.ts';
@@ -31,7 +32,7 @@ const schema = v.strictObject({
 
 export const keyDirectoryRoute: Route = {
   method: 'get',
-  path: '/.well-known/http-message-signatures-directory',
+  path: DIRECTORY_PATH,
   operationId: 'getKeys',
   tag: 'Service',
   summary: 'The keys that sign receipts and checkpoints',

@@ -66,6 +66,11 @@ export class MirrorFolder {
     return join(this.#path, tilePath(tile));
   }
 
+  /** A tile of the verified tree: its hashes, joined. */
+  readTile(tile: Tile): Promise<Uint8Array> {
+    return readFile(this.#tileFile(tile));
+  }
+
   readonly readTiles: ReadTiles = (refs) =>
     Promise.all(
       refs.map(async (ref) => {
@@ -108,14 +113,10 @@ export class MirrorFolder {
     for (const tile of former) if (!edge.has(tilePath(tile))) await rm(this.#tileFile(tile), { force: true });
   }
 
-  /** Keeps what shows an inconsistency, in a folder of its own; returns its path. */
-  async keep(name: string, files: ReadonlyMap<string, Uint8Array | string>): Promise<string> {
-    const folder = join(this.#path, name);
-    for (const [file, content] of files) {
-      await mkdir(dirname(join(folder, file)), { recursive: true });
-      await writeFile(join(folder, file), content, { flush: true });
-    }
-    return folder;
+  /** Keeps what shows an inconsistency; returns the path of the file. */
+  async keep(name: string, content: object): Promise<string> {
+    await this.#replace(name, `${JSON.stringify(content, null, 2)}\n`);
+    return join(this.#path, name);
   }
 
   async #replace(name: string, text: string): Promise<void> {

@@ -1,12 +1,13 @@
 // Follows a log and keeps all of it. Each step ends with a checkpoint under which every leaf, tile and line in the folder was verified, or
-// with what the service said that can't be true together: then the mirror keeps it as files, and stops.
+// with what the service said that can't be true together: then the mirror keeps it as a file, and stops.
 import { leafHash } from '../crypto/merkle.ts';
 import { READ_LIMITS } from '../reading/limits.ts';
+import { forkProofByTiles } from '../tlog/misbehaviour.ts';
 import { formatNote, type NoteKey, parseVerifierKey } from '../tlog/note.ts';
 import { openCheckpoint, type SignedCheckpoint } from '../tlog/proof.ts';
-import { ENTRIES, TILE_WIDTH, tileAt, tilePath, tilesBetween } from '../tlog/tile.ts';
-import { openGrowingTree, type ReadTiles, rootOfTiles } from '../tlog/tiled-tree.ts';
-import { EMPTY_ROOT, HASH_BYTES } from '../tlog/tree.ts';
+import { ENTRIES, TILE_WIDTH, tilesBetween } from '../tlog/tile.ts';
+import { openGrowingTree } from '../tlog/tiled-tree.ts';
+import { HASH_BYTES } from '../tlog/tree.ts';
 import { MirrorFolder, type MirrorState } from './folder.ts';
 import { type Leaf, NotServed, PublishedLog, TooLong } from './published-log.ts';
 
@@ -14,13 +15,13 @@ const LEAVES_AT_ONCE = 1_000;
 /** Of their lines: as much as the longest one that is read. */
 const HELD_BYTES_MAX = READ_LIMITS.lineBytesMax;
 
-/** The service has said two things that no honest log says. `folder` has them, for anybody to verify. */
+/** The service has said two things that no honest log says. The file has both; what is signed is a proof of misbehaviour. */
 export class Inconsistent extends Error {
-  readonly folder: string;
+  readonly file: string;
 
-  constructor(problem: string, folder: string) {
-    super(`${problem}; both are in ${folder}`);
-    this.folder = folder;
+  constructor(problem: string, file: string) {
+    super(`${problem}; both are in ${file}`);
+    this.file = file;
   }
 }
 
@@ -92,13 +93,19 @@ export class Mirror {
 
   /** An older checkpoint may still be cached somewhere; it has to be one of the same tree. */
   async #requireSame(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint): Promise<void> {
-    const root = await rootOfTiles(served.size, this.#folder.readTiles);
-    if (Buffer.compare(root, served.root) === 0) return;
-    await this.#contradict(
-      state,
-      served,
-      `the checkpoint of size ${served.size} has another root than the lines before`,
+    if (served.size === 0) return;
+    const proof = await forkProofByTiles([served, this.#held(state)], state.keys, (tile) =>
+      this.#folder.readTile(tile),
     );
+    if (proof === undefined) return;
+    const file = await this.#folder.keep(`inconsistent-${served.size}-${state.size}.json`, proof);
+    throw new Inconsistent(`the checkpoint of size ${served.size} has another root than the lines before`, file);
+  }
+
+  #held({ keys, note }: Omit<MirrorState, 'bytes'>): SignedCheckpoint {
+    const held = keys.map((key) => openCheckpoint(note ?? '', toKey(key))).find((opened) => opened !== undefined);
+    if (held === undefined) throw new Error('the folder’s own checkpoint is not signed by a key of the log');
+    return held;
   }
 
   async #extend(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint, prefix: string): Promise<MirrorStep> {
@@ -147,13 +154,9 @@ export class Mirror {
       if (line === null || Buffer.compare(leafHash(line), entries[i] as Uint8Array) === 0) continue;
       const { chamberId, did, eventId, index } = leaves[i] as Leaf;
       const what = `event ${eventId} of ${chamberId === null ? did : `chamber ${chamberId}`}`;
-      const files = new Map<string, Uint8Array | string>([
-        ['line', line],
-        ['entry', Buffer.from(entries[i] as Uint8Array).toString('base64')],
-        ['index', String(index)],
-      ]);
-      const folder = await this.#folder.keep(`inconsistent-line-${index}`, files);
-      throw new Inconsistent(`the service serves another line as ${what} than the log has at index ${index}`, folder);
+      const entry = Buffer.from(entries[i] as Uint8Array).toString('base64');
+      const file = await this.#folder.keep(`inconsistent-line-${index}.json`, { index, entry, line: `${line}` });
+      throw new Inconsistent(`the service serves another line as ${what} than the log has at index ${index}`, file);
     }
     await this.#folder.appendLines(lines);
     return lines.filter((line) => line === null).length;
@@ -186,42 +189,17 @@ export class Mirror {
 
   /** The new root is not that of the entries: either the tiles show that the log forked, or the service does not serve its own tree. */
   async #explain(state: Omit<MirrorState, 'bytes'>, served: SignedCheckpoint, prefix: string): Promise<never> {
-    const files = new Map<string, Uint8Array>();
-    const readServed: ReadTiles = (refs) =>
-      Promise.all(
-        refs.map(async (ref) => {
-          const tile = tileAt(ref, served.size);
-          if (tile === undefined) return undefined;
-          const bytes = await this.#log.tile(prefix, tile);
-          files.set(tilePath(tile), bytes);
-          return bytes;
-        }),
-      );
-    const root = await rootOfTiles(served.size, readServed);
-    if (Buffer.compare(root, served.root) !== 0) {
-      throw new NotServed(`the tiles have another root than the checkpoint of size ${served.size}`);
-    }
-    const before = state.size === 0 ? EMPTY_ROOT : await rootOfTiles(state.size, readServed);
-    const held = await rootOfTiles(state.size, this.#folder.readTiles);
-    if (Buffer.compare(before, held) === 0) throw new NotServed('the entries are not those of the tiles');
-    return this.#contradict(
-      state,
-      served,
-      `the log of size ${served.size} does not extend the one of size ${state.size}`,
-      files,
-    );
-  }
-
-  async #contradict(
-    { note, size }: Omit<MirrorState, 'bytes'>,
-    served: SignedCheckpoint,
-    problem: string,
-    tiles: ReadonlyMap<string, Uint8Array> = new Map(),
-  ): Promise<never> {
-    const files = new Map<string, Uint8Array | string>(tiles);
-    files.set('held-checkpoint', note ?? '').set('served-checkpoint', formatNote(served.note));
-    const folder = await this.#folder.keep(`inconsistent-${size}-${served.size}`, files);
-    throw new Inconsistent(problem, folder);
+    const problem = `the entries have another root than the checkpoint of size ${served.size}`;
+    if (state.note === null) throw new NotServed(problem);
+    const proof = await forkProofByTiles([this.#held(state), served], state.keys, (tile) =>
+      this.#log.tile(prefix, tile),
+    ).catch((error: unknown) => {
+      if (error instanceof NotServed) throw error;
+      throw new NotServed(`${problem}: ${(error as Error).message}`, { cause: error });
+    });
+    if (proof === undefined) throw new NotServed(problem);
+    const file = await this.#folder.keep(`inconsistent-${state.size}-${served.size}.json`, proof);
+    throw new Inconsistent(`the log of size ${served.size} does not extend the one of size ${state.size}`, file);
   }
 }
 

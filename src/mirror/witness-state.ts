@@ -1,16 +1,22 @@
 // The files of a witness: its key, for its owner alone, and the last checkpoint of each log, replaced as a whole before it cosigns.
+import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { base64 } from '@scure/base';
 import * as v from 'valibot';
+import type { Misbehaviour } from '../tlog/misbehaviour.ts';
 import { HASH_BYTES } from '../tlog/tree.ts';
 import type { WitnessedTree } from './witness.ts';
 
 const OWNER_ONLY = 0o600;
+const NAME_HASH_CHARS = 12;
 const SEED = /^[0-9a-f]{64}$/;
 
 const keyFile = v.strictObject({ name: v.string(), seed: v.pipe(v.string(), v.regex(SEED)) });
-const stateFile = v.record(v.string(), v.strictObject({ size: v.pipe(v.number(), v.safeInteger()), root: v.string() }));
+const stateFile = v.record(
+  v.string(),
+  v.strictObject({ size: v.pipe(v.number(), v.safeInteger()), root: v.string(), note: v.string() }),
+);
 
 export interface WitnessKey {
   readonly name: string;
@@ -46,10 +52,10 @@ export class WitnessState {
     const parsed = v.safeParse(stateFile, text === undefined ? {} : toJson(text));
     if (!parsed.success)
       throw new Error(`${path} is damaged: restore it, since the witness must not forget what it cosigned`);
-    const trees = Object.entries(parsed.output).map(([origin, { size, root }]) => {
+    const trees = Object.entries(parsed.output).map(([origin, { root, ...tree }]) => {
       const bytes = base64.decode(root);
       if (bytes.length !== HASH_BYTES) throw new Error(`${path} is damaged: ${origin} has no root`);
-      return [origin, { size, root: bytes }] as const;
+      return [origin, { ...tree, root: bytes }] as const;
     });
     this.#trees = new Map(trees);
   }
@@ -58,12 +64,21 @@ export class WitnessState {
 
   readonly remember = (origin: string, tree: WitnessedTree): void => {
     const next = new Map(this.#trees).set(origin, tree);
-    const rows = [...next].map(([name, { size, root }]) => [name, { size, root: base64.encode(root) }]);
+    const rows = [...next].map(([name, { root, ...rest }]) => [name, { ...rest, root: base64.encode(root) }]);
     const draft = `${this.#path}.partial`;
     writeFileSync(draft, `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`, { mode: OWNER_ONLY, flush: true });
     renameSync(draft, this.#path);
     flushFolder(dirname(this.#path));
     this.#trees.set(origin, tree);
+  };
+
+  /** Keeps the proof beside the state: one for each checkpoint that the log does not extend. Returns the file. */
+  readonly keep = (proof: Misbehaviour): string => {
+    const [note = ''] = proof.kind === 'two-checkpoints' ? proof.checkpoints : [];
+    const name = createHash('sha256').update(note).digest('hex').slice(0, NAME_HASH_CHARS);
+    const file = `${this.#path}.fork-${name}.json`;
+    writeFileSync(file, `${JSON.stringify(proof, null, 2)}\n`, { flush: true });
+    return file;
   };
 }
 

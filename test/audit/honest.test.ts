@@ -18,8 +18,8 @@ import { until } from '../kit/until.ts';
 import { recordingLogger } from '../relayer/relayer-chain.ts';
 import { accountsOf, auditLines, report, toText } from './forge.ts';
 
-/** These need a service, or a chamber that asks for balances. */
-const NEED_MORE = ['preview', 'views', 'balances', 'checkpoint', 'witnesses'];
+/** These need a service, receipts, a chamber that asks for balances, or agents that say what they have seen. */
+const NEED_MORE = ['preview', 'views', 'balances', 'seen', 'receipts', 'checkpoint', 'witnesses'];
 
 const { HONEST_CHAMBERS = '12', HONEST_SEED = '1' } = process.env;
 const CHAMBERS = Number(HONEST_CHAMBERS);

@@ -36,12 +36,14 @@ describe.each([
       'claims',
       'balances',
       'registration',
+      'seen',
+      'receipts',
       'checkpoint',
       'witnesses',
     ]);
     const counts = { lines: lineCount, moves: moveCount };
     expect(report).toMatchObject({ verdict: 'verified', chamberId: 1, ...counts, brokenEvents: [] });
-    expect(report.counts).toEqual({ verified: 16, broken: 0, undecided: 0, notEvaluated: 8, total: 24 });
+    expect(report.counts).toEqual({ verified: 16, broken: 0, undecided: 0, notEvaluated: 10, total: 26 });
   });
 
   test('has the expected views and root', async () => {

@@ -168,9 +168,9 @@ describe('the printed report', () => {
       Chamber 1 of text: 22 lines, 16 moves
       root 0xa365c27310bf28731010a5a8e0b5cae745a0b0dbf671e69f861fe40f9a73f013
 
-      16 verified, 0 broken, 8 not evaluated of 24 checks.
+      16 verified, 0 broken, 10 not evaluated of 26 checks.
       Not evaluated (--verbose says why): preview, views, contract, claims, balances,
-      registration, checkpoint, witnesses.
+      registration, seen, receipts, checkpoint, witnesses.
       A file alone shows neither what was cut off at its end nor what a service and a
       chain hold: audit the service’s URL, with --rpc and --registry."
     `);
@@ -199,16 +199,16 @@ describe('the printed report', () => {
                         over 16 events, but the root of the 16 moves is
                         0x531a61c85c02817232812bfba5376b81a8b97eda35b7dc40e314a392eb127820
 
-      13 verified, 3 broken, 8 not evaluated of 24 checks. Events named: 11, 17, 18,
+      13 verified, 3 broken, 10 not evaluated of 26 checks. Events named: 11, 17, 18,
       19.
       Not evaluated (--verbose says why): preview, views, contract, claims, balances,
-      registration, checkpoint, witnesses."
+      registration, seen, receipts, checkpoint, witnesses."
     `);
   });
 
   test('has a row for every check if asked for', async () => {
     const rows = (await print(text, true)).match(/^(verified|broken|not evaluated) {2}/gm);
-    expect(rows).toHaveLength(24);
+    expect(rows).toHaveLength(26);
     expect((await print(text, true)).match(/Sound\./g)).toHaveLength(1);
   });
 

@@ -1,4 +1,4 @@
-// Python for the tests of its client, which are skipped by name where Python or `cryptography` is missing.
+// Python for tests of its client and of proofs, which are skipped by name where Python or `cryptography` is missing.
 import { execFileSync } from 'node:child_process';
 import { it } from 'vitest';
 
@@ -11,5 +11,7 @@ function isInstalled(): boolean {
   }
 }
 
-export const python = isInstalled() ? it : it.skip;
-if (python !== it) console.warn('The tests of the Python client are skipped: no python3 with cryptography.');
+/** Whether programs in Python can be run. */
+export const hasPython = isInstalled();
+export const python = hasPython ? it : it.skip;
+if (!hasPython) console.warn('What programs in Python test is skipped: no python3 with cryptography.');

@@ -12,6 +12,7 @@ import { createWitnessServer } from '../../src/mirror/witness-server.ts';
 import { openWitnessKey, WitnessState } from '../../src/mirror/witness-state.ts';
 import { formatAddCheckpoint } from '../../src/tlog/add-checkpoint.ts';
 import { formatCheckpoint } from '../../src/tlog/checkpoint.ts';
+import { type Misbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
 import {
   formatNote,
   formatVerifierKey,
@@ -111,11 +112,28 @@ describe('a witness', () => {
     expect(options.recall(log.key.name)?.size).toBe(8);
   });
 
+  it.each([
+    ['another root at one size', 11, 11],
+    ['a proof that the log has made for another history', 11, 14],
+  ])('proves that a log forked by %s', async (_what, from, to) => {
+    const proofs: Misbehaviour[] = [];
+    const options = { ...witnessed(), onFork: (proof: Misbehaviour) => void proofs.push(proof) };
+    addCheckpoint(options, await (await logOf(from)).request(0));
+    const forked = await (await logOf(to, 100)).request(from);
+    addCheckpoint(options, forked.replace(/\n[^\n]+\n\n/, '\n\n'));
+    if (from !== to) expect(proofs).toEqual([]);
+    addCheckpoint(options, forked);
+    const { checkpointKeys, sentence } = await verifyMisbehaviour(proofs.at(-1) ?? expect.fail('no proof'));
+    expect(checkpointKeys).toEqual([formatVerifierKey(log.key)]);
+    expect(sentence).toContain(`of size ${from} `);
+  });
+
   it('remembers over a restart, and does not start on a damaged state', async () => {
     const [path, keyPath] = [join(temporaryFolder(), 'state.json'), join(temporaryFolder(), 'key.json')];
     const state = new WitnessState(path);
-    state.remember('a.test', { size: 7, root: new Uint8Array(32).fill(1) });
-    expect(new WitnessState(path).recall('a.test')).toEqual({ size: 7, root: new Uint8Array(32).fill(1) });
+    const tree = { size: 7, root: new Uint8Array(32).fill(1), note: 'a note' };
+    state.remember('a.test', tree);
+    expect(new WitnessState(path).recall('a.test')).toEqual(tree);
     writeFileSync(path, '{');
     expect(() => new WitnessState(path)).toThrow('damaged');
     expect(() => openWitnessKey(keyPath, undefined, () => randomBytes(32))).toThrow('not found');

@@ -12,6 +12,7 @@ import { type LineRecord, readRecord } from '../line/record.ts';
 import { Findings } from '../report/findings.ts';
 import { Decisions, type Effect } from './decisions.ts';
 import { MoveAccumulator, type MoveTree } from './move-tree.ts';
+import { judgeSeen } from './seen.ts';
 import { type Leaves, type Position, Sequence } from './sequence.ts';
 import { ServiceEventChecks, type ServiceEventOptions } from './service-events.ts';
 
@@ -48,7 +49,11 @@ export interface AuditOptions extends Pick<ServiceEventOptions, 'readTransaction
   /** The chamber that all lines must belong to; without it, that of most lines. */
   readonly chamberId?: number | undefined;
   readonly aside?: SetAside | undefined;
+  /** Called with each event in its place, before the next line. */
+  readonly onEvent?: OnEvent | undefined;
 }
+
+export type OnEvent = (event: ChamberEvent, position: Position, line: Uint8Array) => void;
 
 /** A line before its turn to be checked. */
 export interface StartedLine extends LineRecord {
@@ -77,6 +82,7 @@ export class ChamberAudit {
   readonly #serviceEvents: ServiceEventChecks;
   readonly #evidence: EvidenceChecks;
   readonly #chamberId: number | undefined;
+  readonly #onEvent: OnEvent | undefined;
   /** By chamber, how many lines belong to it, and the first of them. */
   readonly #linesByChamber = new Map<number, { readonly count: number; readonly eventIds: readonly number[] }>();
   #eventCount = 0;
@@ -87,6 +93,7 @@ export class ChamberAudit {
     this.context = context;
     this.moves = moves;
     this.#chamberId = chamberId;
+    this.#onEvent = options.onEvent;
     this.#evidence = new EvidenceChecks(this.findings, context);
     this.#serviceEvents = new ServiceEventChecks(this.findings, { context, moves, readTransaction });
     this.#aside = options.aside;
@@ -146,6 +153,7 @@ export class ChamberAudit {
     const { count, eventIds } = this.#linesByChamber.get(event.chamberId) ?? { count: 0, eventIds: [] };
     const named = eventIds.length < IDS_NAMED_MAX ? [...eventIds, eventId] : eventIds;
     this.#linesByChamber.set(event.chamberId, { count: count + 1, eventIds: named });
+    this.#onEvent?.(event, position, line.bytes);
     await this.#check(event, position, verification);
   }
 
@@ -172,6 +180,7 @@ export class ChamberAudit {
       const isWalletOfSeat = state !== null && seatWallet(state, event.did) !== undefined;
       this.accountReferences.take(event, eventId, { isWalletOfSeat });
       this.#noteBalance(event, eventId);
+      if (aside === undefined) judgeSeen(this.findings, event, eventId, (id) => this.#sequence.leafAt(id));
       if (aside === undefined) this.decisions.check(event, eventId);
       else this.decisions.assume(event, aside);
       if (aside !== undefined && !this.#aside?.leaves.has(eventId)) this.decisions.isTreeKnown = false;

@@ -5,6 +5,7 @@ import { leafHash } from '../../crypto/merkle.ts';
 import type { ChamberEvent } from '../../vocabulary/events.ts';
 import { fromHex, type Hex, type Millis, NO_PREVIOUS, toHex } from '../../vocabulary/values.ts';
 import type { Findings } from '../report/findings.ts';
+import { RecentLeaves } from './recent-leaves.ts';
 
 export interface Position {
   /** The id under which the line is reported: its own, unless its neighbours prove that wrong. */
@@ -46,6 +47,7 @@ const NEIGHBOURS_MAX = 4_096;
 export class Sequence {
   readonly #findings: Findings;
   readonly #leaves = new Map<number, Hex>([[0, NO_PREVIOUS]]);
+  readonly #recent = new RecentLeaves();
   /** `prev` of lines whose predecessor is missing so far. */
   readonly #pendingPrevs = new Map<number, Hex>();
   /** Ids that are missing so far, as ranges: an id of a million in a short log costs nothing. */
@@ -69,6 +71,11 @@ export class Sequence {
     return { ...this.#head, at: Date.parse(this.#last?.ts ?? '') };
   }
 
+  /** Of an event in order; undefined for one that was not read, follows a gap, or is more than a million lines ago. */
+  leafAt(eventId: number): Uint8Array | undefined {
+    return this.#recent.get(eventId);
+  }
+
   /** The id of the next event. */
   get due(): number {
     return this.#head.eventId + 1;
@@ -77,7 +84,8 @@ export class Sequence {
   /** Places a line without an event where the next event is due, and returns that event's id. */
   placeUnreadable(bytes: Uint8Array): number {
     this.#headBeforeUnreadable ??= this.#head;
-    this.#advance(this.due, this.#given.get(this.due) ?? toHex(leafOf(bytes)));
+    const given = this.#given.get(this.due);
+    this.#advance(this.due, given === undefined ? leafOf(bytes) : fromHex(given));
     return this.#head.eventId;
   }
 
@@ -95,7 +103,7 @@ export class Sequence {
       this.#last = { eventId, ts };
       const problem = ts < last.ts && `event ${eventId} (${ts}) is earlier than event ${last.eventId} (${last.ts})`;
       this.#findings.judge('time', [last.eventId, eventId], problem);
-      this.#advance(eventId, toHex(leaf));
+      this.#advance(eventId, leaf);
     }
     return { eventId, kind, leaf, lostEventId: unreadEventId ?? (eventId > due ? due : undefined), alteredEventId };
   }
@@ -166,8 +174,9 @@ export class Sequence {
     this.#findings.judge('chain', eventId === 1 ? [1] : [eventId - 1, eventId], !holds && problem);
   }
 
-  #advance(eventId: number, leaf: Hex): void {
-    this.#head = { eventId, leaf };
-    this.#leaves.set(eventId, leaf);
+  #advance(eventId: number, leaf: Uint8Array): void {
+    this.#head = { eventId, leaf: toHex(leaf) };
+    this.#leaves.set(eventId, this.#head.leaf);
+    this.#recent.add(eventId, leaf);
   }
 }

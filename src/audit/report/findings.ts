@@ -26,6 +26,8 @@ const CHECKS = {
   claims: 'the chain confirms the commitment and the tokens',
   balances: 'the chain confirms the balances that members had to hold',
   registration: 'signers are registered with the recorded wallets',
+  seen: 'the lines are those that agents had seen when they moved',
+  receipts: 'the lines are those that your receipts promise',
   checkpoint: 'the published log holds the lines',
   witnesses: 'the witnesses that you trust have cosigned the published log',
 } as const;

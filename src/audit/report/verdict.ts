@@ -36,7 +36,7 @@ const OF_LINE: ReadonlySet<CheckName> = new Set([
   ...(['form', 'order', 'chamber', 'digest', 'signature', 'target', 'once', 'origin', 'age', 'registration'] as const),
 ]);
 /** What these find leaves the line's content as it is. */
-const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration']);
+const HARMLESS: ReadonlySet<CheckName> = new Set(['origin', 'age', 'registration', 'seen', 'receipts']);
 /** Checks of a line with the state or the chain behind it. */
 const OF_STATE: ReadonlySet<CheckName> = new Set([
   'rules',
@@ -63,7 +63,10 @@ export async function diagnose(audit: ChamberAudit, rerun: Rerun): Promise<Diagn
     const again = await rerun({ ...aside, leaves: leavesOf(audit, aside.events) });
     if (again === undefined) break;
     const kept = new Set(located(again.findings.results()).map(keyOf));
-    const isKept = (each: Located) => isOfLine(each) || (kept.has(keyOf(each)) && !isOf(each, aside.events));
+    const firstAltered = Math.min(...aside.events.keys());
+    const isKept = (each: Located) =>
+      isOfLine(each) ||
+      (kept.has(keyOf(each)) && !isOf(each, aside.events) && !(isOfHistory(each) && subjectOf(each) > firstAltered));
     consequences.push(...others.filter((each) => !isKept(each)));
     others = others.filter(isKept);
   }
@@ -112,6 +115,11 @@ function isOfLine({ check, finding }: Located): boolean {
   return OF_LINE.has(check) && (check !== 'registration' || finding.eventIds.length === 1);
 }
 
+/** Each leaf pins all lines before it, so these follow from whatever was altered there. */
+function isOfHistory({ check }: Located): boolean {
+  return check === 'seen' || check === 'receipts';
+}
+
 function isHarmless(each: Located): boolean {
   return HARMLESS.has(each.check) || isOfCopy(each);
 }
@@ -136,6 +144,10 @@ function nextCauses(findings: readonly Located[], lineCount: number): readonly C
   const [other] = findings;
   if (other === undefined) return [];
   if (other.check === 'time') return [toCause([subjectOf(other)], [other])];
+  if (isOfHistory(other)) {
+    const own = findings.filter(isOfHistory);
+    return [toCause([Math.min(...own.map(subjectOf))], own)];
+  }
   const own = findings.filter(({ check }) => check === other.check);
   return [toCause([], own)];
 }
@@ -215,6 +227,8 @@ const SENTENCES: Partial<Record<CheckName, string>> = {
   root: 'commits another root than that of the moves',
   claims: 'claims what the chain does not confirm',
   balances: 'records a balance that the wallet did not hold',
+  seen: 'is not the one that an agent had seen',
+  receipts: 'is not the one that the service promised in a receipt',
 };
 const OUTSIDE: Partial<Record<CheckName, string>> = {
   preview: 'The service’s merkle-preview is not the root of its lines',

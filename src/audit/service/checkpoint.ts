@@ -1,43 +1,32 @@
 // Compares a chamber's lines with the log that the service publishes: its last event, which pins all before it, is under the newest
 // checkpoint, and that extends the checkpoints that the caller has kept.
-import { writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseCheckpoint } from '../../tlog/checkpoint.ts';
-import { formatNote, isNoteSignature, type NoteKey, parseNote, parseVerifierKey } from '../../tlog/note.ts';
+import { COVERED_SECONDS_MAX, forkProofByTiles } from '../../tlog/misbehaviour.ts';
+import { isNoteSignature, parseNote } from '../../tlog/note.ts';
 import type { Policy } from '../../tlog/policy.ts';
-import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
-import { tileAt, tilePath } from '../../tlog/tile.ts';
-import { type ReadTiles, rootOfTiles } from '../../tlog/tiled-tree.ts';
+import { openCheckpoint, type SignedCheckpoint, verifyTlogProof } from '../../tlog/proof.ts';
 import { fromHex } from '../../vocabulary/values.ts';
 import type { ChamberAudit } from '../chamber/chamber-audit.ts';
-import { UnusableInput } from '../line/input.ts';
-import type { AuditedService } from './service-reader.ts';
+import { Unreachable, UnusableInput } from '../line/input.ts';
+import { type ProofFolder, provedBy } from '../receipts/proof-folder.ts';
+import type { LogKey, ServiceLog } from './service-log.ts';
 
-/** A service promises a checkpoint within this time. */
-const COVERED_MS_MAX = 60_000;
-const WAIT_MS_MAX = 5_000;
-const POLL_MS = 500;
+const COVERED_MS_MAX = COVERED_SECONDS_MAX * 1_000;
 
 export interface CheckpointOptions {
-  /** A file of checkpoints that were kept, one after the other. */
-  readonly checkpoints?: string | undefined;
-  readonly keptNotes?: readonly string[] | undefined;
+  /** Checkpoints that were kept. */
+  readonly keptNotes: readonly string[];
   readonly witnessPolicy?: Policy | undefined;
-}
-
-interface Log {
-  readonly prefix: string;
-  readonly key: NoteKey;
+  readonly proofs: ProofFolder;
 }
 
 /** The published log of one service. */
 export class CheckpointAudit {
-  readonly #service: AuditedService;
+  readonly #log: ServiceLog;
   readonly #options: CheckpointOptions;
-  #log: Promise<Log | undefined> | undefined;
 
-  constructor(service: AuditedService, options: CheckpointOptions) {
-    this.#service = service;
+  constructor(log: ServiceLog, options: CheckpointOptions) {
+    this.#log = log;
     this.#options = options;
   }
 
@@ -45,7 +34,7 @@ export class CheckpointAudit {
     const log = await this.#find();
     if (log === undefined) return findings.notEvaluated('the service publishes no log', 'checkpoint', 'witnesses');
     const { eventId, leaf, at } = head;
-    const text = await this.#proof(`/chambers/${chamberId}/events/${eventId}/tlog-proof`);
+    const text = await this.#log.tlogProof(chamberId, eventId);
     if (text === undefined) {
       const isLate = Date.now() - at > COVERED_MS_MAX;
       const what = `event ${eventId} is under no checkpoint`;
@@ -79,22 +68,13 @@ export class CheckpointAudit {
     findings.judge('witnesses', [], !isMet && problem);
   }
 
-  /** Undefined while no checkpoint covers the event, for a few seconds. */
-  async #proof(path: string): Promise<string | undefined> {
-    for (const giveUpAt = performance.now() + WAIT_MS_MAX; ; await sleep(POLL_MS)) {
-      const text = await this.#service.readText(path).catch(orUndefined);
-      if (text !== undefined && parseTlogProof(text) !== undefined) return text;
-      if (performance.now() > giveUpAt) return undefined;
-    }
-  }
-
   /** What is wrong between the checkpoints that were kept and the newest one: sentences, with the file that proves each. */
   async problems(): Promise<readonly string[]> {
-    const { checkpoints: path, keptNotes = [] } = this.#options;
-    if (path === undefined) return [];
+    const { keptNotes } = this.#options;
+    if (keptNotes.length === 0) return [];
     const log = await this.#find();
     if (log === undefined) throw new UnusableInput('--checkpoints: the service publishes no log');
-    const note = await this.#service.readText(`${log.prefix}/checkpoint`);
+    const note = await this.#log.checkpoint(log);
     const served = openCheckpoint(note, log.key);
     if (served === undefined) return ['the service’s checkpoint is not signed by its key'];
     const problems: string[] = [];
@@ -105,7 +85,8 @@ export class CheckpointAudit {
     return problems;
   }
 
-  async #contradiction({ prefix, key }: Log, note: string, served: SignedCheckpoint): Promise<string | undefined> {
+  async #contradiction(log: LogKey, note: string, served: SignedCheckpoint): Promise<string | undefined> {
+    const { key, verifierKey } = log;
     const kept = openCheckpoint(note, key);
     if (kept === undefined) {
       const { origin = 'none', size = 0 } = parseCheckpoint(parseNote(note)?.text ?? '') ?? {};
@@ -116,41 +97,25 @@ export class CheckpointAudit {
     if (kept.size > served.size) {
       return `the service shows a checkpoint of size ${served.size}, and has signed one of size ${kept.size} before`;
     }
-    const tiles = new Map<string, string>();
-    const readTiles: ReadTiles = (refs) =>
-      Promise.all(
-        refs.map(async (ref) => {
-          const tile = tileAt(ref, served.size);
-          if (tile === undefined) return undefined;
-          const bytes = await this.#service.readBytes(`${prefix}/${tilePath(tile)}`);
-          tiles.set(tilePath(tile), Buffer.from(bytes).toString('base64'));
-          return bytes;
-        }),
-      );
-    const root = await rootOfTiles(served.size, readTiles);
-    if (Buffer.compare(root, served.root) !== 0) return 'the service’s tiles have not the root of its checkpoint';
-    if (Buffer.compare(await rootOfTiles(kept.size, readTiles), kept.root) === 0) return undefined;
-    const file = `${this.#options.checkpoints}.${kept.size}-${served.size}.json`;
-    const proof = { kept: note, served: formatNote(served.note), tiles: Object.fromEntries(tiles) };
-    writeFileSync(file, `${JSON.stringify(proof, null, 2)}\n`);
-    return `the log of size ${served.size} does not extend the checkpoint of size ${kept.size} that the service signed before: ${file} proves it`;
+    try {
+      const proof = await forkProofByTiles([kept, served], [verifierKey], (tile) => this.#log.tile(log, tile));
+      const written = proof && (await this.#options.proofs.keep(proof));
+      return written && provedBy(written);
+    } catch (error) {
+      if (error instanceof Unreachable) throw error;
+      return `the service’s tiles are not those of its checkpoint of size ${served.size}: ${(error as Error).message}`;
+    }
   }
 
-  #find(): Promise<Log | undefined> {
-    this.#log ??= this.#read();
-    return this.#log;
-  }
-
-  async #read(): Promise<Log | undefined> {
-    const found = await this.#service.read('/').catch(orUndefined);
-    const { log } = Object(found?.body) as { readonly log?: unknown };
-    const { prefix, checkpointKey } = Object(log) as { readonly prefix?: unknown; readonly checkpointKey?: unknown };
-    if (typeof prefix !== 'string' || typeof checkpointKey !== 'string') return undefined;
-    const key = parseVerifierKey(checkpointKey);
+  async #find(): Promise<LogKey | undefined> {
+    const log = await this.#log.find();
     const known = this.#options.witnessPolicy?.logs ?? [];
-    const isKnown = known.length === 0 || known.some(({ keyId, name }) => keyId === key?.keyId && name === key.name);
+    const isKnown =
+      log === undefined ||
+      known.length === 0 ||
+      known.some(({ keyId, name }) => keyId === log.key.keyId && name === log.key.name);
     if (!isKnown) throw new UnusableInput('--witnesses names other logs than that of the service');
-    return key && { prefix, key };
+    return log;
   }
 }
 
@@ -178,9 +143,4 @@ export function splitNotes(text: string): readonly string[] {
   }
   begin();
   return notes;
-}
-
-function orUndefined(error: unknown): undefined {
-  if (error instanceof UnusableInput) return undefined;
-  throw error;
 }

@@ -1,0 +1,52 @@
+// What moves say that their agents had seen of the chamber, compared with the lines: each is signed by its agent, so a history that was
+// replaced as a whole does not match.
+import { seenIn } from '../../moves/seen.ts';
+import { READ_LIMITS } from '../../reading/limits.ts';
+import { ForumError } from '../../vocabulary/errors.ts';
+import type { MoveEvent } from '../../vocabulary/events.ts';
+import { parseJson } from '../../vocabulary/json.ts';
+import { toHex } from '../../vocabulary/values.ts';
+import type { Findings } from '../report/findings.ts';
+
+/** A name that is not written out has an escape. */
+const MAY_HAVE_SEEN = /seen|\\u/;
+
+/** `leafAt` knows the leaves of the lines before the move; undefined for one that is missing or too long ago. */
+export function judgeSeen(
+  findings: Findings,
+  { request }: MoveEvent,
+  eventId: number,
+  leafAt: (eventId: number) => Uint8Array | undefined,
+): void {
+  const seen = seenInText(request?.body ?? '');
+  if (seen === undefined) return;
+  if (seen.eventId >= eventId) {
+    findings.judge(
+      'seen',
+      [eventId],
+      `the agent of event ${eventId} had seen event ${seen.eventId}, which is not before it`,
+    );
+    return;
+  }
+  const leaf = leafAt(seen.eventId);
+  if (leaf === undefined) {
+    findings.notEvaluated(
+      `the line of event ${seen.eventId}, which the agent of event ${eventId} had seen, is not known`,
+      'seen',
+    );
+    return;
+  }
+  const problem = `the agent of event ${eventId} had seen another event ${seen.eventId}: its leaf was ${seen.leaf}`;
+  findings.judge('seen', [seen.eventId, eventId], toHex(leaf) !== seen.leaf.toLowerCase() && problem);
+}
+
+function seenInText(body: string) {
+  if (!MAY_HAVE_SEEN.test(body)) return undefined;
+  try {
+    return seenIn(parseJson(body, READ_LIMITS.jsonValuesMax));
+  } catch (error) {
+    // The check `rules` finds a body that is not valid.
+    if (error instanceof ForumError) return undefined;
+    throw error;
+  }
+}

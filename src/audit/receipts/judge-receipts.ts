@@ -1,0 +1,73 @@
+// Judges receipts by themselves, without an audit of the chambers: by the lines and the proofs of a service, or by exported lines.
+import { createReadStream } from 'node:fs';
+import { leafHash } from '../../crypto/merkle.ts';
+import { COVERED_SECONDS_MAX } from '../../tlog/misbehaviour.ts';
+import { verifyTlogProof } from '../../tlog/proof.ts';
+import type { Millis } from '../../vocabulary/values.ts';
+import { type RawLine, readLines } from '../line/input.ts';
+import { readRecord } from '../line/record.ts';
+import { orUndefined, ServiceLog } from '../service/service-log.ts';
+import { AuditedService } from '../service/service-reader.ts';
+import type { GivenReceipts } from './given-receipts.ts';
+import { ReceiptAudit } from './receipt-audit.ts';
+import { type JudgedReceipt, ReceiptChecks } from './receipt-checks.ts';
+
+/** Verified: the service has the line, and proves that its log has it. Throws UnusableInput and Unreachable. */
+export async function judgeByService(
+  receipts: GivenReceipts,
+  url: string,
+  now: Millis,
+): Promise<readonly JudgedReceipt[]> {
+  const service = new AuditedService(url);
+  const log = new ServiceLog(service);
+  const audit = new ReceiptAudit(service, log, receipts);
+  const judged: JudgedReceipt[] = [];
+  for (const chamberId of chambersIn(receipts)) {
+    const checks = new ReceiptChecks(receipts);
+    // A service that returns no lines has none of the events.
+    await takeAll(service.lines(chamberId, 0), checks).catch(orUndefined);
+    judged.push(...checks.judge(chamberId, await audit.terms()));
+  }
+  judged.push(...(await audit.judgeOthers(chambersIn(receipts))));
+  return await Promise.all(judged.map((receipt) => requireLogged(receipt, log, now)));
+}
+
+/** Verified: the lines have it. Those of other chambers are not evaluated. */
+export async function judgeByLines(receipts: GivenReceipts, path: string): Promise<readonly JudgedReceipt[]> {
+  const checks = new ReceiptChecks(receipts);
+  const chamberId = await takeAll(readLines(createReadStream(path)), checks);
+  const judged = new Map(
+    checks.judge(chamberId, { directory: undefined, logId: undefined }).map((receipt) => [receipt.kept, receipt]),
+  );
+  const reason = 'the lines are not of its stream';
+  return receipts.all.map(
+    (given) => judged.get(given.kept) ?? { ...given, verdict: 'not evaluated', reason, line: undefined },
+  );
+}
+
+function chambersIn(receipts: GivenReceipts): ReadonlySet<number> {
+  return new Set(receipts.all.map(({ parsed }) => parsed.stream).filter((stream) => typeof stream === 'number'));
+}
+
+/** Returns the chamber of the lines. */
+async function takeAll(lines: AsyncIterable<RawLine>, checks: ReceiptChecks): Promise<number | undefined> {
+  let chamberId: number | undefined;
+  for await (const line of lines) {
+    const { event } = readRecord(line);
+    if (event === undefined) continue;
+    chamberId ??= event.chamberId;
+    checks.take(event, { eventId: event.eventId, leaf: leafHash(line.bytes) }, line.bytes);
+  }
+  return chamberId;
+}
+
+async function requireLogged(receipt: JudgedReceipt, log: ServiceLog, now: Millis): Promise<JudgedReceipt> {
+  const key = receipt.verdict === 'verified' ? await log.find() : undefined;
+  if (key === undefined) return receipt;
+  const { stream, eventId, leaf, created } = receipt.parsed;
+  const proof = await log.tlogProof(stream, eventId);
+  if (proof !== undefined && verifyTlogProof(proof, leaf, key.key) !== undefined) return receipt;
+  if (proof !== undefined) return { ...receipt, verdict: 'broken', reason: 'the service does not prove it' };
+  const isDue = now > (created + COVERED_SECONDS_MAX) * 1_000;
+  return { ...receipt, verdict: isDue ? 'broken' : 'not evaluated', reason: 'it is under no checkpoint' };
+}

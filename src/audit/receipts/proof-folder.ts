@@ -1,0 +1,37 @@
+// Where an audit writes the proofs of misbehaviour that it finds. A file's name follows from its content, so none is ever replaced by another.
+import { createHash } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Misbehaviour, verifyMisbehaviour } from '../../tlog/misbehaviour.ts';
+
+const NAME_HASH_CHARS = 12;
+
+export interface KeptProof {
+  readonly file: string;
+  readonly sentence: string;
+}
+
+export class ProofFolder {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Undefined for what would prove nothing. */
+  async keep(proof: Misbehaviour): Promise<KeptProof | undefined> {
+    const proved = await verifyMisbehaviour(proof).catch(() => undefined);
+    if (proved === undefined) return undefined;
+    const text = `${JSON.stringify(proof, null, 2)}\n`;
+    const hash = createHash('sha256').update(text).digest('hex').slice(0, NAME_HASH_CHARS);
+    const file = join(this.#path, `${proof.kind}-${hash}.json`);
+    mkdirSync(this.#path, { recursive: true });
+    writeFileSync(file, text, { flush: true });
+    return { file, sentence: proved.sentence };
+  }
+}
+
+/** As a problem of a report, without capital and full stop. */
+export function provedBy({ file, sentence }: KeptProof): string {
+  return `${sentence.charAt(0).toLowerCase()}${sentence.slice(1).replace(/\.$/, '')}: ${file} proves it`;
+}

@@ -1,0 +1,119 @@
+// What the receipts that were kept show of a whole service: beside the check `receipts` of each chamber, the receipts of accounts and of
+// chambers that it does not have any more; and the proofs of what it has promised and not kept.
+import { base64 } from '@scure/base';
+import { DIRECTORY_PATH, parseDirectory } from '../../crypto/key-directory.ts';
+import { leafHash } from '../../crypto/merkle.ts';
+import { MISBEHAVIOUR } from '../../tlog/misbehaviour.ts';
+import { formatVerifierKey } from '../../tlog/note.ts';
+import { openCheckpoint } from '../../tlog/proof.ts';
+import type { OnEvent } from '../chamber/chamber-audit.ts';
+import { readAccountRecord } from '../line/record.ts';
+import type { CheckpointOptions } from '../service/checkpoint.ts';
+import { type LogKey, orUndefined, type ServiceLog } from '../service/service-log.ts';
+import type { AuditedService } from '../service/service-reader.ts';
+import type { GivenReceipts } from './given-receipts.ts';
+import { provedBy } from './proof-folder.ts';
+import { type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
+
+/** Each such proof holds all entries of the log. */
+const PROOFS_BY_ENTRIES_MAX = 10;
+
+export class ReceiptAudit {
+  readonly #service: AuditedService;
+  readonly #log: ServiceLog;
+  readonly #receipts: GivenReceipts;
+  #newest: { readonly ts: string; readonly line: string } | undefined;
+  #terms: Promise<ReceiptTerms> | undefined;
+
+  constructor(service: AuditedService, log: ServiceLog, receipts: GivenReceipts) {
+    this.#service = service;
+    this.#log = log;
+    this.#receipts = receipts;
+  }
+
+  /** With each event of every chamber. */
+  readonly take: OnEvent = ({ ts }, _, line) => {
+    if (ts > (this.#newest?.ts ?? '')) this.#newest = { ts, line: new TextDecoder().decode(line) };
+  };
+
+  /** Once lines were read, which say of which log they are. */
+  terms(): Promise<ReceiptTerms> {
+    this.#terms ??= this.#readTerms();
+    return this.#terms;
+  }
+
+  async #readTerms(): Promise<ReceiptTerms> {
+    const response = await this.#service.read(DIRECTORY_PATH).catch(orUndefined);
+    return { directory: parseDirectory(response?.body), logId: this.#service.logId ?? undefined };
+  }
+
+  /** The receipts of accounts, and of chambers that are none of these. */
+  async judgeOthers(chamberIds: ReadonlySet<number>): Promise<readonly JudgedReceipt[]> {
+    const streams = new Set(this.#receipts.all.map(({ parsed }) => parsed.stream));
+    const judged: JudgedReceipt[] = [];
+    for (const stream of streams) {
+      if (typeof stream === 'number' && chamberIds.has(stream)) continue;
+      const checks = new ReceiptChecks(this.#receipts);
+      if (typeof stream === 'string') await this.#takeAccount(stream, checks);
+      judged.push(...checks.judge(stream, await this.terms()));
+    }
+    return judged;
+  }
+
+  async #takeAccount(did: string, checks: ReceiptChecks): Promise<void> {
+    try {
+      for await (const line of this.#service.accountLines(did)) {
+        const { event } = readAccountRecord(line);
+        if (event !== undefined) checks.take(event, { eventId: event.eventId, leaf: leafHash(line.bytes) }, line.bytes);
+      }
+    } catch (error) {
+      // A service that returns no account has none of its events.
+      orUndefined(error);
+    }
+  }
+
+  /** Writes a proof for each broken receipt of which that is possible; returns sentences. */
+  async prove(judged: readonly JudgedReceipt[], options: CheckpointOptions): Promise<readonly string[]> {
+    const broken = judged.filter(({ verdict }) => verdict === 'broken');
+    const log = broken.length === 0 ? undefined : await this.#log.find();
+    if (log === undefined) return [];
+    const sentences: string[] = [];
+    let byEntries = 0;
+    for (const receipt of broken) {
+      const byLine = await this.#proveLine(receipt, log, options);
+      const written =
+        byLine ?? (byEntries < PROOFS_BY_ENTRIES_MAX ? await this.#proveMissing(receipt, log, options) : undefined);
+      if (written === undefined) continue;
+      if (byLine === undefined) byEntries++;
+      sentences.push(provedBy(written));
+    }
+    return sentences;
+  }
+
+  /** By the proof that the service makes for the line that it has there. */
+  async #proveLine({ kept, parsed, line }: JudgedReceipt, { verifierKey }: LogKey, { proofs }: CheckpointOptions) {
+    const { stream, eventId } = parsed;
+    if (line === undefined) return undefined;
+    const tlogProof = await this.#log.tlogProof(stream, eventId);
+    if (tlogProof === undefined) return undefined;
+    const keys = [verifierKey];
+    return proofs.keep({ format: MISBEHAVIOUR, kind: 'receipt-and-line', receipt: kept, line, tlogProof, keys });
+  }
+
+  /** By a later checkpoint: one of those that were kept, or the newest. */
+  async #proveMissing({ kept }: JudgedReceipt, log: LogKey, { keptNotes, witnessPolicy, proofs }: CheckpointOptions) {
+    for (const checkpoint of [...keptNotes, await this.#log.checkpoint(log)]) {
+      const opened = openCheckpoint(checkpoint, log.key);
+      const entries = opened && (await this.#log.entries(log, opened.size).catch(orUndefined));
+      if (entries === undefined) continue;
+      const written = await proofs.keep({
+        ...{ format: MISBEHAVIOUR, kind: 'receipt-and-checkpoint', receipt: kept, checkpoint },
+        ...{ entries: base64.encode(entries), keys: [log.verifierKey] },
+        witnesses: (witnessPolicy?.witnesses ?? []).map(({ key }) => formatVerifierKey(key)),
+        laterLine: this.#newest?.line ?? null,
+      });
+      if (written !== undefined) return written;
+    }
+    return undefined;
+  }
+}

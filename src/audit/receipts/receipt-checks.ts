@@ -1,0 +1,124 @@
+// What the service has promised in receipts of one stream, compared with its lines.
+import { parseSignature, SignatureError } from '../../crypto/http-signature.ts';
+import { type KeyDirectory, keyProblem } from '../../crypto/key-directory.ts';
+import type { ReceiptRequest } from '../../crypto/receipt.ts';
+import type { ForumEvent } from '../../vocabulary/events.ts';
+import { type Hex, toHex } from '../../vocabulary/values.ts';
+import type { Position } from '../chamber/sequence.ts';
+import type { Findings } from '../report/findings.ts';
+import type { GivenReceipt, GivenReceipts } from './given-receipts.ts';
+
+/** What is known of the service's keys and its log. */
+export interface ReceiptTerms {
+  /** Undefined for a file: then the key that the chamber pins is the only one that is known. */
+  readonly directory: KeyDirectory | undefined;
+  readonly logId: string | undefined;
+}
+
+export interface JudgedReceipt extends GivenReceipt {
+  readonly verdict: 'verified' | 'broken' | 'not evaluated';
+  /** Why it is not verified. */
+  readonly reason: string | null;
+  /** The line that is there; undefined where there is none. */
+  readonly line: string | undefined;
+}
+
+interface Met {
+  readonly leaf: Hex;
+  readonly line: string;
+  /** The signature by the agent in the line; undefined without a valid one. */
+  readonly signature: Hex | undefined;
+}
+
+export class ReceiptChecks {
+  readonly #receipts: GivenReceipts;
+  readonly #met = new Map<string, Met>();
+  #pinned: string | undefined;
+  #head = 0;
+
+  constructor(receipts: GivenReceipts) {
+    this.#receipts = receipts;
+  }
+
+  readonly take = (
+    event: ForumEvent,
+    { eventId, leaf }: Pick<Position, 'eventId' | 'leaf'>,
+    line: Uint8Array,
+  ): void => {
+    if (event.type === 'chamber.created' && eventId === 1) this.#pinned = event.payload.serviceKeys?.receipts;
+    this.#head = Math.max(this.#head, eventId);
+    const stream = event.chamberId ?? event.did;
+    const key = `${stream} ${eventId}`;
+    if (this.#receipts.of(stream, eventId).length === 0 || this.#met.has(key)) return;
+    const text = new TextDecoder().decode(line);
+    this.#met.set(key, {
+      leaf: toHex(leaf),
+      line: text,
+      signature: event.request ? signatureOf(event.request) : undefined,
+    });
+  };
+
+  /** Once all lines of the stream were taken. */
+  judge(stream: number | string | undefined, terms: ReceiptTerms): readonly JudgedReceipt[] {
+    const own = this.#receipts.all.filter(({ parsed }) => parsed.stream === stream);
+    return own.map((given) => {
+      const { eventId } = given.parsed;
+      const met = this.#met.get(`${stream} ${eventId}`);
+      const doubt = doubtOf(given, this.#pinned, terms) ?? this.#doubtOfCopy(eventId, terms);
+      const problem = problemOf(given, met);
+      const verdict = doubt !== undefined ? 'not evaluated' : problem === undefined ? 'verified' : 'broken';
+      return { ...given, verdict, reason: doubt ?? problem ?? null, line: met?.line };
+    });
+  }
+
+  /** A file may have been written before the receipt. */
+  #doubtOfCopy(eventId: number, { directory }: ReceiptTerms): string | undefined {
+    if (directory !== undefined || eventId <= this.#head) return undefined;
+    return `the lines end before event ${eventId} of a receipt`;
+  }
+}
+
+/** The check `receipts` of a chamber. */
+export function reportReceipts(findings: Findings, judged: readonly JudgedReceipt[]): void {
+  if (judged.length === 0) findings.notEvaluated('none of the receipts is of this chamber', 'receipts');
+  for (const { verdict, reason, parsed } of judged) {
+    if (verdict === 'not evaluated') findings.notEvaluated(reason ?? '', 'receipts');
+    else findings.judge('receipts', [parsed.eventId], verdict === 'broken' && (reason ?? ''));
+  }
+}
+
+/** Why the receipt can't accuse the service. */
+function doubtOf(
+  { parsed }: GivenReceipt,
+  pinned: string | undefined,
+  { directory, logId = parsed.logId }: ReceiptTerms,
+): string | undefined {
+  const { eventId, keyid } = parsed;
+  if (parsed.logId !== logId)
+    return `the receipt of event ${eventId} is of log ${parsed.logId}, and the lines of ${logId}`;
+  if (directory === undefined) {
+    if (keyid === pinned) return undefined;
+    return `the receipt of event ${eventId} is not of the key that the chamber pins: audit the service to compare its keys`;
+  }
+  const problem = keyProblem(parsed, pinned, directory);
+  return problem && `the receipt of event ${eventId} accuses nobody: ${problem}`;
+}
+
+function problemOf({ kept, parsed }: GivenReceipt, met: Met | undefined): string | undefined {
+  const { eventId, leaf } = parsed;
+  const promised = `the service has signed a receipt of event ${eventId} with the leaf ${toHex(leaf)}`;
+  if (met === undefined) return `${promised}, and there is no such event`;
+  if (met.leaf !== toHex(leaf)) return `${promised}, and its line has the leaf ${met.leaf}`;
+  const isOfRequest = met.signature === undefined || met.signature === signatureOf(kept.request);
+  return isOfRequest ? undefined : `${promised}, and its line holds another request`;
+}
+
+/** Of sig1: a proxy may have added others. */
+function signatureOf(request: ReceiptRequest): Hex | undefined {
+  try {
+    return toHex(parseSignature(request).signature);
+  } catch (error) {
+    if (error instanceof SignatureError) return undefined;
+    throw error;
+  }
+}

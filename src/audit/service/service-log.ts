@@ -1,0 +1,76 @@
+// The log that a service publishes (C2SP tlog-tiles), as far as audits read it. Nothing of it is trusted.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { concatBytes } from '@noble/hashes/utils.js';
+import { type NoteKey, parseVerifierKey } from '../../tlog/note.ts';
+import { parseTlogProof } from '../../tlog/proof.ts';
+import { ENTRIES, parseEntries, type Tile, tilePath, tilesBetween } from '../../tlog/tile.ts';
+import { UnusableInput } from '../line/input.ts';
+import type { AuditedService } from './service-reader.ts';
+
+const WAIT_MS_MAX = 5_000;
+const POLL_MS = 500;
+
+export interface LogKey {
+  readonly prefix: string;
+  readonly key: NoteKey;
+  readonly verifierKey: string;
+}
+
+export class ServiceLog {
+  readonly #service: AuditedService;
+  #key: Promise<LogKey | undefined> | undefined;
+
+  constructor(service: AuditedService) {
+    this.#service = service;
+  }
+
+  /** As `GET /` names it; undefined for a service that publishes none. */
+  find(): Promise<LogKey | undefined> {
+    this.#key ??= this.#read();
+    return this.#key;
+  }
+
+  async #read(): Promise<LogKey | undefined> {
+    const found = await this.#service.read('/').catch(orUndefined);
+    const { log } = Object(found?.body) as { readonly log?: unknown };
+    const { prefix, checkpointKey } = Object(log) as { readonly prefix?: unknown; readonly checkpointKey?: unknown };
+    if (typeof prefix !== 'string' || typeof checkpointKey !== 'string') return undefined;
+    const key = parseVerifierKey(checkpointKey);
+    return key && { prefix, key, verifierKey: checkpointKey };
+  }
+
+  /** Of an event of a chamber or an account; undefined while no checkpoint covers it, for a few seconds. */
+  async tlogProof(stream: number | string, eventId: number): Promise<string | undefined> {
+    const owner = typeof stream === 'number' ? `/chambers/${stream}` : `/agents/${stream}`;
+    const path = `${owner}/events/${eventId}/tlog-proof`;
+    for (const giveUpAt = performance.now() + WAIT_MS_MAX; ; await sleep(POLL_MS)) {
+      const text = await this.#service.readText(path).catch(orUndefined);
+      if (text !== undefined && parseTlogProof(text) !== undefined) return text;
+      if (performance.now() > giveUpAt) return undefined;
+    }
+  }
+
+  checkpoint({ prefix }: LogKey): Promise<string> {
+    return this.#service.readText(`${prefix}/checkpoint`);
+  }
+
+  tile({ prefix }: LogKey, tile: Tile): Promise<Uint8Array> {
+    return this.#service.readBytes(`${prefix}/${tilePath(tile)}`);
+  }
+
+  /** The entries of the tree of `size` leaves, joined. */
+  async entries(log: LogKey, size: number): Promise<Uint8Array> {
+    const bundles: Uint8Array[] = [];
+    for (const tile of tilesBetween(ENTRIES, 0, size)) {
+      const entries = parseEntries(await this.tile(log, tile));
+      if (entries === undefined) throw new UnusableInput(`${tilePath(tile)} is not a bundle of entries`);
+      bundles.push(entries);
+    }
+    return concatBytes(...bundles);
+  }
+}
+
+export function orUndefined(error: unknown): undefined {
+  if (error instanceof UnusableInput) return undefined;
+  throw error;
+}

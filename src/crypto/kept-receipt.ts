@@ -1,0 +1,36 @@
+// Receipts as clients keep them, one JSON object each. They come from files that anybody may have written.
+import * as v from 'valibot';
+import { thumbprintOf } from './jwk.ts';
+import { decodeKey } from './key-directory.ts';
+import { type KeptReceipt, type ParsedReceipt, parseReceipt } from './receipt.ts';
+import { isSignedBy, toVerifyingKey } from './verify.ts';
+
+export const keptReceipt: v.GenericSchema<unknown, KeptReceipt> = v.object({
+  request: v.object({
+    method: v.string(),
+    targetUri: v.string(),
+    contentDigest: v.string(),
+    signatureInput: v.string(),
+    signature: v.string(),
+  }),
+  response: v.object({
+    status: v.number(),
+    contentDigest: v.string(),
+    event: v.string(),
+    logId: v.string(),
+    body: v.string(),
+    signatureInput: v.string(),
+    signature: v.string(),
+  }),
+  key: v.object({ kty: v.literal('OKP'), crv: v.literal('Ed25519'), x: v.string() }),
+});
+
+/** What the receipt promises, if the key that it is kept with has signed it; throws an Error that says what is wrong. */
+export function verifyKeptReceipt(receipt: KeptReceipt): ParsedReceipt {
+  const parsed = parseReceipt(receipt);
+  const publicKey = decodeKey(receipt.key.x);
+  if (publicKey === undefined) throw new Error('its key is not an Ed25519 key');
+  if (thumbprintOf(publicKey) !== parsed.keyid) throw new Error('it is kept with another key than the one it names');
+  if (isSignedBy(toVerifyingKey(publicKey), parsed.base, parsed.signature)) return parsed;
+  throw new Error('its signature does not verify');
+}

@@ -1,0 +1,58 @@
+// The public keys that a service signs receipts with, as its key directory has them, and which of them a receipt may be signed by.
+import { base64urlnopad } from '@scure/base';
+import { weaknessOf } from './did-key.ts';
+import { thumbprintOf } from './jwk.ts';
+import type { Terms } from './receipt.ts';
+import { toVerifyingKey, type VerifyingKey } from './verify.ts';
+
+export const DIRECTORY_PATH = '/.well-known/http-message-signatures-directory';
+
+export interface DirectoryKey {
+  readonly publicKey: Uint8Array;
+  readonly verifying: VerifyingKey;
+  /** Unix seconds; undefined as long as it signs. */
+  readonly exp: number | undefined;
+}
+
+/** By thumbprint. */
+export type KeyDirectory = ReadonlyMap<string, DirectoryKey>;
+
+const KEYS_MAX = 1_000;
+
+/** The keys for receipts in the response of a service, which may be anything. */
+export function parseDirectory(response: unknown): KeyDirectory {
+  const { keys } = Object(response) as { readonly keys?: unknown };
+  const found = new Map<string, DirectoryKey>();
+  for (const key of Array.isArray(keys) ? keys.slice(0, KEYS_MAX) : []) {
+    const { kty, crv, x, purpose, exp } = (key ?? {}) as Readonly<Record<string, unknown>>;
+    if (kty !== 'OKP' || crv !== 'Ed25519' || purpose !== 'receipts' || typeof x !== 'string') continue;
+    const publicKey = decodeKey(x);
+    if (publicKey === undefined) continue;
+    const end = typeof exp === 'number' ? exp : undefined;
+    found.set(thumbprintOf(publicKey), { publicKey, verifying: toVerifyingKey(publicKey), exp: end });
+  }
+  return found;
+}
+
+/** What is wrong with the key of a receipt: it has to be the one that the chamber pins, and another one only from the end of that on. */
+export function keyProblem(
+  { keyid, created }: Terms,
+  pinned: string | undefined,
+  directory: KeyDirectory,
+): string | undefined {
+  const endOf = (thumbprint = '') => directory.get(thumbprint)?.exp ?? Number.POSITIVE_INFINITY;
+  if (!directory.has(keyid)) return 'its key is not in the key directory of the service';
+  if (created >= endOf(keyid)) return 'it is of a key that had ended';
+  const isRight = pinned === undefined || pinned === keyid || created >= endOf(pinned);
+  return isRight ? undefined : 'it is not of the key that its chamber pins';
+}
+
+/** The 32 bytes of a public key in base64url; undefined for a key that must not be used. */
+export function decodeKey(x: string): Uint8Array | undefined {
+  try {
+    const publicKey = base64urlnopad.decode(x);
+    return weaknessOf(publicKey) === undefined ? publicKey : undefined;
+  } catch {
+    return undefined;
+  }
+}

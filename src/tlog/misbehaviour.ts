@@ -1,0 +1,286 @@
+// Proofs of misbehaviour: each is one JSON object with two statements that a service has signed and that no honest service signs. It
+// holds all that is needed to verify it, except whose the keys are: the verdict names them. A proof may be forged: what does
+// not hold is an Error.
+import { base64 } from '@scure/base';
+import * as v from 'valibot';
+import { keptReceipt, verifyKeptReceipt } from '../crypto/kept-receipt.ts';
+import { leafHash } from '../crypto/merkle.ts';
+import { consistencyProof, consistencyRoots, isPerfect } from '../crypto/merkle-proof.ts';
+import type { ParsedReceipt } from '../crypto/receipt.ts';
+import { parseJson } from '../vocabulary/json.ts';
+import { toHex } from '../vocabulary/values.ts';
+import { cosignedAt, formatNote, isNoteSignature, NOTE_KEY_TYPES, parseVerifierKey } from './note.ts';
+import { openCheckpoint, parseTlogProof, type SignedCheckpoint, verifyTlogProof } from './proof.ts';
+import { hashesAt, TILE_WIDTH, type Tile } from './tile.ts';
+import { nodesOfTiles, openGrowingTree, type ReadTiles, rootOfTiles } from './tiled-tree.ts';
+import { HASH_BYTES, TREE } from './tree.ts';
+
+export const MISBEHAVIOUR = 'chambers-misbehaviour@v1';
+/** The service promises that the leaf of a receipt is under a checkpoint within this time. */
+export const COVERED_SECONDS_MAX = 60;
+
+const format = v.literal(MISBEHAVIOUR);
+/** Verifier keys (C2SP signed-note), of the log's checkpoints or of witnesses. */
+const keys = v.array(v.string());
+const inBase64 = v.string();
+
+const misbehaviour = v.variant('kind', [
+  /** Two receipts of one event, with different leaves. */
+  v.strictObject({ format, kind: v.literal('two-receipts'), receipts: v.strictTuple([keptReceipt, keptReceipt]) }),
+  /** A receipt, and another line as its event with the proof that the log has it. */
+  v.strictObject({
+    ...{ format, kind: v.literal('receipt-and-line'), receipt: keptReceipt },
+    ...{ line: v.string(), tlogProof: v.string(), keys },
+  }),
+  /**
+   * A receipt, and a checkpoint with all entries of its tree, without that of the receipt. That it is later than the receipt is shown by
+   * a witness's cosignature, or by a line of the tree whose `ts` is.
+   */
+  v.strictObject({
+    ...{ format, kind: v.literal('receipt-and-checkpoint'), receipt: keptReceipt },
+    ...{ checkpoint: v.string(), entries: inBase64, keys, witnesses: keys, laterLine: v.nullable(v.string()) },
+  }),
+  /**
+   * Two checkpoints, the smaller one first. If their sizes differ, the path of a consistency proof from the smaller size in the larger tree,
+   * from which another root follows at the smaller size; it begins with that root if the size is a power of two.
+   */
+  v.strictObject({
+    ...{ format, kind: v.literal('two-checkpoints'), checkpoints: v.strictTuple([v.string(), v.string()]) },
+    ...{ path: v.array(inBase64), keys },
+  }),
+]);
+
+export type Misbehaviour = v.InferOutput<typeof misbehaviour>;
+type Of<Kind extends Misbehaviour['kind']> = Extract<Misbehaviour, { readonly kind: Kind }>;
+
+/** What a proof shows, if the keys are those of one service. */
+export interface ProvedMisbehaviour {
+  /** With a capital and a full stop. */
+  readonly sentence: string;
+  readonly logId: string;
+  /** Thumbprints of the keys that signed receipts. */
+  readonly receiptKeys: readonly string[];
+  /** Verifier keys that signed checkpoints. */
+  readonly checkpointKeys: readonly string[];
+  /** Verifier keys of the witnesses whose clocks it relies on. */
+  readonly witnessKeys: readonly string[];
+}
+
+/** Throws an Error for a text that is not in the form of a proof. */
+export function parseMisbehaviour(text: string): Misbehaviour {
+  const { success, output, issues } = v.safeParse(misbehaviour, parseJson(text));
+  if (success) return output;
+  throw new Error(
+    `it is not a proof of misbehaviour: ${v.getDotPath(issues[0]) ?? 'the whole'} is not as it has to be`,
+  );
+}
+
+/** Throws an Error that says what does not hold. */
+export async function verifyMisbehaviour(proof: Misbehaviour): Promise<ProvedMisbehaviour> {
+  switch (proof.kind) {
+    case 'two-receipts':
+      return verifyTwoReceipts(proof);
+    case 'receipt-and-line':
+      return verifyLine(proof);
+    case 'receipt-and-checkpoint':
+      return verifyMissing(proof);
+    case 'two-checkpoints':
+      return verifyTwoCheckpoints(proof);
+    default: {
+      const unhandled: never = proof;
+      throw new Error(`unhandled proof ${JSON.stringify(unhandled)}`);
+    }
+  }
+}
+
+function verifyTwoReceipts({ receipts }: Of<'two-receipts'>): ProvedMisbehaviour {
+  const [one, other] = [verifyKeptReceipt(receipts[0]), verifyKeptReceipt(receipts[1])];
+  const isOfOne = (['logId', 'stream', 'eventId'] as const).every((name) => one[name] === other[name]);
+  requireTrue(isOfOne, 'the receipts are of two events');
+  requireTrue(!isSame(one.leaf, other.leaf), 'both receipts promise one leaf');
+  return {
+    sentence: `The service has signed two receipts of ${nameOf(one)}: one promises the leaf ${toHex(one.leaf)}, the other one ${toHex(other.leaf)}.`,
+    logId: one.logId,
+    receiptKeys: [...new Set([one.keyid, other.keyid])],
+    checkpointKeys: [],
+    witnessKeys: [],
+  };
+}
+
+function verifyLine({ receipt, line, tlogProof, keys }: Of<'receipt-and-line'>): ProvedMisbehaviour {
+  const parsed = verifyKeptReceipt(receipt);
+  const leaf = leafOf(line);
+  const { chamberId, did, eventId } = Object(parseJson(line));
+  requireTrue((chamberId ?? did) === parsed.stream && eventId === parsed.eventId, 'the line is of another event');
+  requireTrue(!isSame(leaf, parsed.leaf), 'the line is the one that the receipt promises');
+  const { key, checkpoint } = openWith(keys, parseTlogProof(tlogProof)?.note ?? '');
+  requireLog(parsed, checkpoint);
+  requireTrue(verifyTlogProof(tlogProof, leaf, toKey(key)) !== undefined, 'the tlog-proof is not one of the line');
+  return {
+    sentence: `The service has signed a receipt that promises the leaf ${toHex(parsed.leaf)} for ${nameOf(parsed)}, and a checkpoint of size ${checkpoint.size} of a log that has ${toHex(leaf)} there.`,
+    logId: parsed.logId,
+    receiptKeys: [parsed.keyid],
+    checkpointKeys: [key],
+    witnessKeys: [],
+  };
+}
+
+async function verifyMissing(proof: Of<'receipt-and-checkpoint'>): Promise<ProvedMisbehaviour> {
+  const parsed = verifyKeptReceipt(proof.receipt);
+  const { key, checkpoint } = openWith(proof.keys, proof.checkpoint);
+  requireLog(parsed, checkpoint);
+  const entries = base64.decode(proof.entries);
+  requireTrue(entries.length === checkpoint.size * HASH_BYTES, 'it does not hold all entries of the checkpoint');
+  requireTrue(isSame(await rootOfEntries(entries), checkpoint.root), 'the entries are not those of the checkpoint');
+  requireTrue(!isAmong(entries, parsed.leaf), 'the entry of the receipt is among those of the checkpoint');
+  const due = parsed.created + COVERED_SECONDS_MAX;
+  const witnesses = proof.witnesses.filter((witness) => (cosignedBy(witness, checkpoint) ?? 0n) >= due);
+  const { laterLine } = proof;
+  const isLater = laterLine !== null && isDecidedFrom(due, laterLine) && isAmong(entries, leafOf(laterLine));
+  requireTrue(
+    isLater || witnesses.length > 0,
+    `nothing shows that the checkpoint is ${COVERED_SECONDS_MAX} s later than the receipt`,
+  );
+  return {
+    sentence: `The service has signed a receipt that promises the leaf ${toHex(parsed.leaf)} for ${nameOf(parsed)}, and at least ${COVERED_SECONDS_MAX} s later a checkpoint of size ${checkpoint.size} of a log that does not have it.`,
+    logId: parsed.logId,
+    receiptKeys: [parsed.keyid],
+    checkpointKeys: [key],
+    witnessKeys: witnesses,
+  };
+}
+
+function verifyTwoCheckpoints({ checkpoints, path, keys }: Of<'two-checkpoints'>): ProvedMisbehaviour {
+  const [smaller, larger] = [openWith(keys, checkpoints[0]), openWith(keys, checkpoints[1])];
+  const [from, to] = [smaller.checkpoint, larger.checkpoint];
+  requireTrue(from.origin === to.origin, 'the checkpoints are of two logs');
+  const root = from.size === to.size ? to.root : rootWithin(to, from.size, path.map(base64.decode));
+  requireTrue(root !== undefined, 'the path is not one of the larger checkpoint');
+  requireTrue(!isSame(root ?? to.root, from.root), 'the log of the larger checkpoint extends that of the smaller one');
+  return {
+    sentence: `The service has signed a checkpoint of size ${from.size} with the root ${base64.encode(from.root)}, and one of size ${to.size} of a log whose root at size ${from.size} is ${base64.encode(root ?? to.root)}.`,
+    logId: logIdOf(from.origin),
+    receiptKeys: [],
+    checkpointKeys: [...new Set([smaller.key, larger.key])],
+    witnessKeys: [],
+  };
+}
+
+/** The root of the first leaves under a checkpoint, which the path binds to it; undefined for a path that does not belong to it. */
+function rootWithin(
+  { size, root }: SignedCheckpoint,
+  from: number,
+  path: readonly Uint8Array[],
+): Uint8Array | undefined {
+  const roots = consistencyRoots({ from, to: size, path, hashNodes: TREE.hashNodes });
+  return roots && isSame(roots.to, root) ? roots.from : undefined;
+}
+
+/** The proof that a log of the larger checkpoint does not extend that of the smaller one; undefined if the path does not show that. */
+export function forkProof(
+  [smaller, larger]: readonly [SignedCheckpoint, SignedCheckpoint],
+  keys: readonly string[],
+  path: readonly Uint8Array[],
+): Misbehaviour | undefined {
+  const root = smaller.size === larger.size ? larger.root : rootWithin(larger, smaller.size, path);
+  if (root === undefined || isSame(root, smaller.root)) return undefined;
+  const checkpoints: [string, string] = [formatNote(smaller.note), formatNote(larger.note)];
+  const encoded = smaller.size === larger.size ? [] : path.map((hash) => base64.encode(hash));
+  return { format: MISBEHAVIOUR, kind: 'two-checkpoints', checkpoints, path: encoded, keys: [...keys] };
+}
+
+/** The same from the tiles of the larger tree; throws an Error if they do not belong to its checkpoint. */
+export async function forkProofByTiles(
+  checkpoints: readonly [SignedCheckpoint, SignedCheckpoint],
+  keys: readonly string[],
+  readTile: (tile: Tile) => Promise<Uint8Array>,
+): Promise<Misbehaviour | undefined> {
+  const [{ size: from }, larger] = checkpoints;
+  const to = larger.size;
+  if (from === 0 || from === to) return forkProof(checkpoints, keys, []);
+  const readTiles: ReadTiles = (refs) =>
+    Promise.all(
+      refs.map(({ level, index }) =>
+        readTile({ level, index, width: Math.min(TILE_WIDTH, hashesAt(level, to) - index * TILE_WIDTH) }),
+      ),
+    );
+  const proof = await consistencyProof(from, to, nodesOfTiles(readTiles), TREE.hashNodes);
+  const path = isPerfect(from) ? [await rootOfTiles(from, readTiles), ...proof] : proof;
+  if (rootWithin(larger, from, path) === undefined) throw new Error('the tiles are not those of the checkpoint');
+  return forkProof(checkpoints, keys, path);
+}
+
+interface Opened {
+  /** The verifier key that has signed it. */
+  readonly key: string;
+  readonly checkpoint: SignedCheckpoint;
+}
+
+function openWith(keys: readonly string[], note: string): Opened {
+  for (const key of keys) {
+    const checkpoint = openCheckpoint(note, toKey(key));
+    if (checkpoint !== undefined) return { key, checkpoint };
+  }
+  throw new Error('a checkpoint is not signed by any of the keys');
+}
+
+function toKey(text: string) {
+  const key = parseVerifierKey(text);
+  if (key?.type === NOTE_KEY_TYPES.ed25519) return key;
+  throw new Error(`${text} is not a verifier key of a log`);
+}
+
+function requireLog({ logId }: ParsedReceipt, { origin }: SignedCheckpoint): void {
+  requireTrue(logIdOf(origin) === logId, `the receipt is of log ${logId}, and the checkpoint of ${origin}`);
+}
+
+/** An origin is `<host>/log/<logId>`. */
+function logIdOf(origin: string): string {
+  return origin.slice(origin.lastIndexOf('/') + 1);
+}
+
+/** When the witness cosigned the checkpoint, in seconds since 1970; undefined if it did not. */
+function cosignedBy(witness: string, { note: { text, signatures } }: SignedCheckpoint): bigint | undefined {
+  const key = parseVerifierKey(witness);
+  if (key?.type !== NOTE_KEY_TYPES.cosignature) return undefined;
+  const found = signatures.find(({ name, keyId }) => name === key.name && keyId === key.keyId);
+  return found && isNoteSignature(text, key, found) ? cosignedAt(found.bytes) : undefined;
+}
+
+/** Whether the service's time was at least that, in seconds since 1970, when it decided the line. */
+function isDecidedFrom(seconds: number, line: string): boolean {
+  const { ts } = Object(parseJson(line));
+  return Date.parse(ts) >= seconds * 1_000;
+}
+
+function leafOf(line: string): Uint8Array {
+  return leafHash(new TextEncoder().encode(line));
+}
+
+/** Of entries of 32 bytes each, joined. */
+async function rootOfEntries(entries: Uint8Array): Promise<Uint8Array> {
+  const tree = await openGrowingTree(0, async () => []);
+  for (let at = 0; at < entries.length; at += HASH_BYTES) {
+    tree.add(entries.subarray(at, at + HASH_BYTES));
+    tree.takeFullTiles();
+  }
+  return tree.root();
+}
+
+function isAmong(entries: Uint8Array, leaf: Uint8Array): boolean {
+  for (let at = 0; at < entries.length; at += HASH_BYTES)
+    if (isSame(entries.subarray(at, at + HASH_BYTES), leaf)) return true;
+  return false;
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+function nameOf({ stream, eventId }: ParsedReceipt): string {
+  return `event ${eventId} of ${typeof stream === 'number' ? `chamber ${stream}` : stream}`;
+}
+
+function requireTrue(holds: boolean, problem: string): void {
+  if (!holds) throw new Error(problem);
+}

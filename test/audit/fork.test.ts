@@ -1,0 +1,229 @@
+// A service that lies is found out at the first move that crosses from one of its histories to the other, and each kind of proof convicts
+// it alone: offline, by another program in another language.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, vi } from 'vitest';
+import { createWitnessServer } from '../../src/mirror/witness-server.ts';
+import { WitnessState } from '../../src/mirror/witness-state.ts';
+import type { Service } from '../../src/service/start.ts';
+import { parseMisbehaviour, verifyMisbehaviour } from '../../src/tlog/misbehaviour.ts';
+import { formatVerifierKey, NOTE_KEY_TYPES, parseVerifierKey, toNoteKey } from '../../src/tlog/note.ts';
+import { publicKeyOf, signWith } from '../../src/tlog/sign.ts';
+import { run as runCli } from '../cli/run.ts';
+import { newChamber } from '../client/live-service.ts';
+import { covered, ForkedService, publishedKeys } from '../kit/fork.ts';
+import { hasPython } from '../kit/python.ts';
+import { atEnd, temporaryFolder } from '../kit/temporary.ts';
+
+const CHECKER = fileURLToPath(new URL('check_proof.py', import.meta.url));
+const SLOW = { timeout: 180_000 };
+
+/** Chamber 1 has another event 3 in each history, and only one of them has a second event of chamber 2. */
+async function forked() {
+  const world = new ForkedService();
+  const before = await world.open('one');
+  const [ann, bob, cat, dan] = await Promise.all(['ann', 'bob', 'cat', 'dan'].map((name) => world.agent(name)));
+  if (ann === undefined || bob === undefined || cat === undefined || dan === undefined) return expect.fail('no agents');
+  const { chamberId } = await ann.createChamber(newChamber(world.clock.read()));
+  const { chamberId: other } = await ann.createChamber(newChamber(world.clock.read()));
+  await ann.joinChamber(chamberId);
+  await before.stop();
+  world.fork();
+  const one = await world.open('one');
+  await bob.joinChamber(chamberId);
+  await bob.joinChamber(other);
+  const two = await world.open('two');
+  await cat.joinChamber(chamberId);
+  return { world, one, two, ann, bob, cat, dan, chamberId };
+}
+
+async function audit(target: string, options: readonly string[]) {
+  const proofs = join(temporaryFolder(), 'proofs');
+  const { exitCode, out, err } = await runCli(['audit', target, '--json', `--proofs=${proofs}`, ...options]);
+  expect(err).toBe('');
+  const files = exitCode === 0 ? [] : readdirSync(proofs).map((name) => join(proofs, name));
+  return { exitCode, report: JSON.parse(out), files };
+}
+
+/** It convicts by the command line and by a program in Python, and with any of its texts changed it does not. */
+async function expectProof(file: string, kind: string, service: Service): Promise<void> {
+  const keys = await publishedKeys(service);
+  const { exitCode, out } = await runCli(['proof', file, '--json']);
+  expect([exitCode, JSON.parse(out)]).toEqual([
+    0,
+    expect.objectContaining({ sentence: expect.stringMatching(/^The service has/) }),
+  ]);
+  const { receiptKeys, checkpointKeys } = JSON.parse(out) as Record<'receiptKeys' | 'checkpointKeys', string[]>;
+  for (const key of [...receiptKeys, ...checkpointKeys]) expect(keys).toContain(key);
+  const proof = JSON.parse(readFileSync(file, 'utf8'));
+  expect(proof.kind).toBe(kind);
+  for (const altered of alterations(proof)) {
+    const verifying = Promise.resolve()
+      .then(() => verifyMisbehaviour(parseMisbehaviour(JSON.stringify(altered))))
+      .then(() => JSON.stringify(altered));
+    await expect(verifying).rejects.toThrow();
+  }
+  if (!hasPython) return;
+  expect(execFileSync('python3', [CHECKER, file, ...keys], { encoding: 'utf8' })).toBe(`${kind}\n`);
+  // After the format and the kind, so that what is signed differs.
+  const [, , altered] = alterations(proof);
+  const forged = join(temporaryFolder(), 'forged.json');
+  writeFileSync(forged, JSON.stringify(altered));
+  expect(() => execFileSync('python3', [CHECKER, forged, ...keys], { stdio: 'ignore' })).toThrow();
+}
+
+/** The proof with one of its texts changed in the middle, for each of them. */
+function alterations(value: unknown): readonly unknown[] {
+  if (typeof value === 'string') {
+    const middle = Math.floor(value.length / 2);
+    return [value.slice(0, middle) + (value[middle] === 'A' ? 'B' : 'A') + value.slice(middle + 1)];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) =>
+    alterations(member).map((altered) =>
+      Array.isArray(value) ? value.with(Number(name), altered) : { ...value, [name]: altered },
+    ),
+  );
+}
+
+describe('a service with two histories', () => {
+  it('is found out by the first move that crosses', SLOW, async () => {
+    const { world, one, bob, chamberId } = await forked();
+    await expect(bob.joinChamber(chamberId)).rejects.toMatchObject({
+      code: 'FORUM_ERR_HISTORY',
+      history: { eventId: 3 },
+    });
+    world.target = one.url;
+    await expect((await world.agentAgain('cat')).joinChamber(chamberId)).rejects.toMatchObject({
+      code: 'FORUM_ERR_HISTORY',
+      history: { eventId: 3, seen: expect.stringMatching(/^0x/), leaf: expect.stringMatching(/^0x/) },
+    });
+  });
+
+  it('is proved to lie by two receipts, without any of its lines', SLOW, async () => {
+    const { world, two, chamberId } = await forked();
+    const lines = join(temporaryFolder(), 'lines.ndjson');
+    await runCli(['export', `${chamberId}`, `--out=${lines}`, `--url=${two.url}`]);
+    const receipts = join(temporaryFolder(), 'receipts');
+    mkdirSync(receipts);
+    for (const name of ['bob', 'cat']) {
+      const folder = `${world.keyFile(name)}.receipts`;
+      const [logId = ''] = readdirSync(folder);
+      const text = readFileSync(join(folder, logId, `chamber-${chamberId}.ndjson`));
+      writeFileSync(join(receipts, `${name}.ndjson`), text);
+    }
+    const { exitCode, report, files } = await audit(lines, [`--receipts=${receipts}`]);
+    expect([exitCode, files.length]).toEqual([3, 1]);
+    expect(report.problems).toEqual([
+      expect.stringMatching(/^the service has signed two receipts of event 3 of chamber 1/),
+    ]);
+    await expectProof(files[0] ?? '', 'two-receipts', two);
+  });
+
+  it(
+    'is proved to lie by one receipt, with its log’s proof of another line or a later checkpoint without it',
+    SLOW,
+    async () => {
+      const { world, two, dan, chamberId } = await forked();
+      world.advanceSeconds(61);
+      await dan.joinChamber(chamberId);
+      await covered(two);
+      const { exitCode, report, files } = await audit(two.url, [`--receipts=${world.keyFile('bob')}.receipts`]);
+      expect(exitCode).toBe(3);
+      const checks = report.chambers.map(({ checks, causes }: { checks: { name: string }[]; causes: object[] }) => [
+        checks.find(({ name }) => name === 'receipts'),
+        causes,
+      ]);
+      expect(checks).toEqual([
+        [
+          expect.objectContaining({ verdict: 'broken', counts: expect.objectContaining({ broken: 1 }) }),
+          [{ eventIds: [3], sentence: 'Event 3 is not the one that the service promised in a receipt' }],
+        ],
+        [
+          expect.objectContaining({ verdict: 'broken', counts: expect.objectContaining({ broken: 1 }) }),
+          [{ eventIds: [2], sentence: 'Event 2 is not the one that the service promised in a receipt' }],
+        ],
+      ]);
+      expect(report.problems).toHaveLength(2);
+      const [missing = '', otherLine = ''] = [...files].sort();
+      await expectProof(otherLine, 'receipt-and-line', two);
+      await expectProof(missing, 'receipt-and-checkpoint', two);
+    },
+  );
+
+  it('is sound to the agents of one history that meet no other', SLOW, async () => {
+    const { world, one } = await forked();
+    await covered(one);
+    const { exitCode, report } = await audit(one.url, [`--receipts=${world.keyFile('bob')}.receipts`]);
+    const named = report.chambers.map(({ checks }: { checks: { name: string; verdict: string }[] }) =>
+      checks.filter(({ name }) => name === 'receipts' || name === 'seen').map(({ verdict }) => verdict),
+    );
+    expect({ exitCode, problems: report.problems, named }).toEqual({
+      exitCode: 0,
+      problems: [],
+      named: [
+        ['verified', 'verified'],
+        // Nobody had seen anything of the second chamber when its only move was made.
+        ['not evaluated', 'verified'],
+      ],
+    });
+  });
+
+  it('is proved to lie by a witness', SLOW, async () => {
+    const { world, one, two, dan, chamberId } = await forked();
+    const stateFile = join(temporaryFolder(), 'state.json');
+    const state = new WitnessState(stateFile);
+    const seed = new Uint8Array(32).fill(7);
+    const key = toNoteKey('witness.test/w1', NOTE_KEY_TYPES.cosignature, publicKeyOf(seed));
+    const [, logKey] = await publishedKeys(one);
+    const logs = [parseVerifierKey(logKey) ?? expect.fail('no key')];
+    const files: string[] = [];
+    const onFork = (proof: Parameters<typeof state.keep>[0]) => void files.push(state.keep(proof));
+    const { recall, remember } = state;
+    const options = { key, sign: signWith(seed), logs, recall, remember, now: () => 1_893_456_000, onFork };
+    const server = createWitnessServer(options).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    atEnd(() => void server.close().closeAllConnections());
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const policy = join(dirname(stateFile), 'policy');
+    writeFileSync(policy, `witness W1 ${formatVerifierKey(key)} http://127.0.0.1:${port}\nquorum none\n`);
+    await Promise.all([one.stop(), two.stop()]);
+    const first = await world.open('one', { WITNESS_POLICY_FILE: policy });
+    await world.agent('eve');
+    await vi.waitFor(async () => expect(await covered(first)).toContain('witness.test/w1'), { timeout: 30_000 });
+    await first.stop();
+    const second = await world.open('two', { WITNESS_POLICY_FILE: policy });
+    await dan.joinChamber(chamberId);
+    for (const name of ['fay', 'gus', 'hal', 'ida']) await world.agent(name);
+    await vi.waitFor(() => expect(files).not.toEqual([]), { timeout: 30_000 });
+    await expectProof(files[0] ?? '', 'two-checkpoints', second);
+  });
+
+  it('is proved to lie by a mirror', SLOW, async () => {
+    const { world, one, two, dan, chamberId } = await forked();
+    const folder = temporaryFolder();
+    await covered(one);
+    expect((await runCli(['mirror', one.url, folder, '--once'])).exitCode).toBe(0);
+    await dan.joinChamber(chamberId);
+    for (const name of ['eve', 'fay']) await world.agent(name);
+    await covered(two);
+    const { exitCode, out } = await runCli(['mirror', two.url, folder, '--once', '--json']);
+    expect(exitCode).toBe(3);
+    await expectProof(JSON.parse(out).file, 'two-checkpoints', two);
+  });
+
+  it('is proved to lie by checkpoints that were kept', SLOW, async () => {
+    const { world, one, two, dan, chamberId } = await forked();
+    const kept = join(temporaryFolder(), 'kept');
+    writeFileSync(kept, await covered(one));
+    await dan.joinChamber(chamberId);
+    for (const name of ['eve', 'fay']) await world.agent(name);
+    await covered(two);
+    const { exitCode, files } = await audit(two.url, [`--checkpoints=${kept}`]);
+    expect([exitCode, files.length]).toEqual([3, 1]);
+    await expectProof(files[0] ?? '', 'two-checkpoints', two);
+  });
+});

@@ -1,0 +1,159 @@
+// Receipts that an agent keeps, compared with lines and with a service; and what agents say that they have seen.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { KeptReceipt } from '../../src/crypto/receipt.ts';
+import { run as runCli } from '../cli/run.ts';
+import { newChamber, PHASE_MILLIS } from '../client/live-service.ts';
+import { covered, ForkedService } from '../kit/fork.ts';
+import { temporaryFolder } from '../kit/temporary.ts';
+import { parse, rechained, report, toText } from './forge.ts';
+
+const SLOW = { timeout: 180_000 };
+
+/** One agent has made four moves, and has a receipt of each. */
+async function played() {
+  const world = new ForkedService();
+  const service = await world.open('one');
+  const agent = await world.agent('ann');
+  const { chamberId } = await agent.createChamber(newChamber(world.clock.read()));
+  await agent.joinChamber(chamberId);
+  world.clock.advance(PHASE_MILLIS);
+  await agent.propose(chamberId, { name: 'Rain', ticker: 'RAIN' });
+  await agent.pass(chamberId);
+  const lines = join(temporaryFolder(), 'lines.ndjson');
+  await runCli(['export', `${chamberId}`, `--out=${lines}`, `--url=${service.url}`]);
+  const key = world.keyFile('ann');
+  const [logId = ''] = readdirSync(`${key}.receipts`);
+  const file = join(`${key}.receipts`, logId, `chamber-${chamberId}.ndjson`);
+  return { service, key, lines, file, receipts: readFileSync(file, 'utf8').trimEnd().split('\n'), chamberId };
+}
+
+async function audit(target: string, receipts: string) {
+  const { exitCode, out, err } = await runCli(['audit', target, `--receipts=${receipts}`, '--json', '--chamber=1']);
+  const checkOf = (name: string) =>
+    JSON.parse(out).chambers[0].checks.find((check: { readonly name: string }) => check.name === name);
+  return { exitCode, err, checkOf };
+}
+
+describe('receipts', () => {
+  it('are verified by exported lines, by a service, and by the command line that keeps them', SLOW, async () => {
+    const { service, key, lines, file } = await played();
+    await covered(service);
+    for (const target of [lines, service.url]) {
+      const { exitCode, checkOf } = await audit(target, file);
+      expect([exitCode, checkOf('receipts')]).toEqual([
+        0,
+        expect.objectContaining({
+          verdict: 'verified',
+          counts: { verified: 4, broken: 0, undecided: 0, notEvaluated: 0 },
+        }),
+      ]);
+      expect(checkOf('seen')).toMatchObject({ verdict: 'verified', counts: { verified: 3 } });
+    }
+    const listed = await runCli(['receipts', `--key=${key}`, `--url=${service.url}`, '--json']);
+    const rows = JSON.parse(listed.out).receipts as { chamberId: number | null; verdict: string; reason: null }[];
+    expect([listed.exitCode, new Set(rows.map(({ verdict }) => verdict))]).toEqual([0, new Set(['verified'])]);
+    expect(rows.filter(({ chamberId }) => chamberId === 1)).toHaveLength(4);
+    expect(rows.some(({ chamberId }) => chamberId === null)).toBe(true);
+    const offline = await runCli(['receipts', `--key=${key}`, `--lines=${lines}`]);
+    expect(offline.exitCode).toBe(0);
+    expect(offline.out).toMatch(/1 +4 .*verified/);
+    expect(offline.out).toMatch(/account +1 .*not evaluated +the lines are not of its stream/);
+  });
+
+  it(
+    'of events after the end of a file are not evaluated, and whoever lost its last lines is not accused',
+    SLOW,
+    async () => {
+      const { lines, file } = await played();
+      writeFileSync(lines, readFileSync(lines, 'utf8').split('\n').slice(0, 3).join('\n').concat('\n'));
+      const { exitCode, checkOf } = await audit(lines, file);
+      expect([exitCode, checkOf('receipts')]).toEqual([
+        0,
+        expect.objectContaining({ verdict: 'not evaluated', note: 'the lines end before event 4 of a receipt' }),
+      ]);
+    },
+  );
+
+  it('show an event that was replaced, and the command line that keeps them says so', SLOW, async () => {
+    const { key, lines, file } = await played();
+    const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
+    const later = new Date(Date.parse(String(records[2]?.['ts'])) + 1).toISOString();
+    writeFileSync(lines, toText(rechained(records.with(2, { ...records[2], ts: later }))));
+    const { exitCode, checkOf } = await audit(lines, file);
+    expect([exitCode, checkOf('receipts')?.counts]).toEqual([3, expect.objectContaining({ verified: 2, broken: 2 })]);
+    const listed = await runCli(['receipts', `--key=${key}`, `--lines=${lines}`, '--json']);
+    expect(listed.exitCode).toBe(3);
+    const broken = JSON.parse(listed.out).receipts.filter(({ verdict }: { verdict: string }) => verdict === 'broken');
+    expect(broken.map(({ eventId }: { eventId: number }) => eventId)).toEqual([3, 4]);
+  });
+
+  it.each<[string, (receipt: KeptReceipt) => object, RegExp]>([
+    ['body', ({ response }) => ({ response: { ...response, body: '{}' } }), /Content-Digest is not that of its body/],
+    ['status', ({ response }) => ({ response: { ...response, status: 201 } }), /its status is 201/],
+    [
+      'event',
+      ({ response }) => ({ response: { ...response, event: response.event.replace('id=4', 'id=3') } }),
+      /not verify/,
+    ],
+    ['log', ({ response }) => ({ response: { ...response, logId: 'ab'.repeat(16) } }), /not verify/],
+    ['request', ({ request }) => ({ request: { ...request, targetUri: `${request.targetUri}x` } }), /not verify/],
+    ['key', ({ key }) => ({ key: { ...key, x: 'A'.repeat(43) } }), /not an Ed25519 key/],
+    ['shape', () => ({ request: null }), /is not a receipt/],
+  ])('with another %s are unusable, and accuse nobody', SLOW, async (_what, change, problem) => {
+    const { lines, receipts } = await played();
+    const changed = join(temporaryFolder(), 'changed.ndjson');
+    const last = JSON.parse(receipts.at(-1) ?? '') as KeptReceipt;
+    writeFileSync(changed, `${JSON.stringify({ ...last, ...change(last) })}\n`);
+    const { exitCode, err } = await runCli(['audit', lines, `--receipts=${changed}`]);
+    expect(exitCode).toBe(2);
+    expect(err).toMatch(problem);
+    expect(err).toContain(`--receipts: line 1 of ${changed}`);
+  });
+
+  it('whose last line a crash has cut off are read up to it', SLOW, async () => {
+    const { lines, file } = await played();
+    writeFileSync(file, readFileSync(file, 'utf8').slice(0, -10));
+    const { exitCode, checkOf } = await audit(lines, file);
+    expect([exitCode, checkOf('receipts')?.counts.verified]).toEqual([0, 3]);
+  });
+
+  it('that are not there are one sentence', async () => {
+    const missing = join(temporaryFolder(), 'agent.json');
+    const listed = await runCli(['receipts', `--key=${missing}`]);
+    expect([listed.exitCode, listed.err]).toEqual([2, expect.stringContaining('no receipts are kept beside that key')]);
+    const audited = await runCli(['audit', 'fixtures/logs/chamber.ndjson', `--receipts=${missing}`]);
+    expect([audited.exitCode, audited.err.split('\n').length]).toEqual([2, 1]);
+    const proof = await runCli(['proof', missing]);
+    expect([proof.exitCode, existsSync(missing)]).toEqual([2, false]);
+  });
+});
+
+describe('what agents had seen', () => {
+  it(
+    'shows a line that was replaced, and all that follow from it, in lines that are otherwise sound',
+    SLOW,
+    async () => {
+      const { lines } = await played();
+      const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
+      expect((await report(readFileSync(lines, 'utf8'))).verdict).toBe('verified');
+      const later = new Date(Date.parse(String(records[1]?.['ts'])) + 1).toISOString();
+      const { causes, checks, sentence } = await report(
+        toText(rechained(records.with(1, { ...records[1], ts: later }))),
+      );
+      expect(checks.filter(({ verdict }) => verdict === 'broken').map(({ name }) => name)).toEqual(['seen']);
+      expect(causes).toEqual([{ eventIds: [2], sentence: 'Event 2 is not the one that an agent had seen' }]);
+      expect(sentence).toBe('Event 2 is not the one that an agent had seen.');
+    },
+  );
+
+  it('follows from a line whose content was altered', SLOW, async () => {
+    const { lines } = await played();
+    const records = parse(readFileSync(lines, 'utf8').trimEnd().split('\n'));
+    const { payload } = records[2] as { readonly payload: object };
+    const altered = { ...records[2], payload: { ...payload, name: 'Snow' } };
+    const { causes } = await report(toText(rechained(records.with(2, altered))));
+    expect(causes).toEqual([{ eventIds: [3], sentence: 'Event 3 was altered after it was signed' }]);
+  });
+});
