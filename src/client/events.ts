@@ -240,7 +240,7 @@ async function readPage(
   };
   if (contact.logId === undefined || linesMax < PAGE_LINES_MAX) return await read('');
   try {
-    return await read(`log=${contact.logId}&`);
+    return await read(`log=${encodeURIComponent(contact.logId)}&`);
   } catch (error) {
     // The service has another log by now. Whether its lines follow those read before is checked line by line.
     if (!(error instanceof ClientError) || error.code !== 'FORUM_ERR_CONFLICT') throw error;

@@ -87,7 +87,8 @@ export class AuditedService {
     let isCacheable = true;
     for (let cursor = after, isHead = false; !isHead; ) {
       const limit = PAGE_LINES - (cursor % PAGE_LINES);
-      const log: string = isCacheable && limit === PAGE_LINES && this.logId !== null ? `log=${this.logId}&` : '';
+      const log: string =
+        isCacheable && limit === PAGE_LINES && this.logId !== null ? `log=${encodeURIComponent(this.logId)}&` : '';
       const response: OpenResponse = await this.#get(`${owner}/events?${log}after=${cursor}&limit=${limit}`).catch(
         (error) => {
           throw log !== '' && error instanceof Rejected && error.status === CONFLICT ? replaced() : error;

@@ -198,7 +198,7 @@ class Reader:
         may serve whole pages of the log that the service named."""
         limit = PAGE_LINES - start % PAGE_LINES
         read = functools.partial(_read_page, lines_max=limit)
-        log = f"log={self._log_id}&" if self._log_id is not None and limit == PAGE_LINES else ""
+        log = f"log={urllib.parse.quote(self._log_id)}&" if self._log_id is not None and limit == PAGE_LINES else ""
         try:
             return self._exchange("GET", f"/chambers/{chamber_id}/events?{log}after={start}&limit={limit}", read=read)[0]
         except ChamberError as error:
