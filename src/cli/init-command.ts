@@ -68,20 +68,18 @@ async function init(input: Input): Promise<void> {
     const settled = withOptions(input, { url, key });
     note(await registered(await Agent.fromKeyFile(forumOf(settled), key), settled, questions));
     const config = `${JSON.stringify(mcpConfig(settled), null, 2)}\n`;
-    if (options['out'] === undefined) process.stdout.write(config);
-    else
-      await writeWhole(
-        options['out'],
-        async function* () {
-          yield config;
-        },
-        false,
-      );
-    const where = options['out'] === undefined ? 'Add this to' : `${options['out']} is`;
+    const { out } = options;
+    if (out === undefined) process.stdout.write(config);
+    else await writeWhole(out, () => whole(config), false);
+    const where = out === undefined ? 'Add this to' : `${out} is`;
     note(`${where} the configuration of an MCP host. Then tell the model: take part in a chamber.`);
   } finally {
     questions.close();
   }
+}
+
+async function* whole(text: string): AsyncGenerator<string> {
+  yield text;
 }
 
 function withOptions(input: Input, options: Input['options']): Input {

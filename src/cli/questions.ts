@@ -1,6 +1,7 @@
 // Questions to a person at a terminal, or to a program that writes the answers into a pipe. They are asked on standard error, because
 // standard output holds what the command was called for.
 import { createInterface } from 'node:readline';
+import * as v from 'valibot';
 import { CommandError, printNotice } from './output.ts';
 
 export interface Question<Answer> {
@@ -26,7 +27,7 @@ export class Questions {
 
   /** The first right answer. An option that is wrong is an error; after another wrong answer the question is asked again. */
   async ask<Answer>({ text, option, given, fallback, check }: Question<Answer>): Promise<Answer> {
-    if (given !== undefined) return await check(given);
+    if (given !== undefined) return await check(given).catch((error) => rejectOption(option, error));
     if (this.#isSilent && fallback !== undefined) return await check(fallback);
     if (this.#isSilent) throw new CommandError('usage', `set ${option}: it has no default`);
     while (true) {
@@ -45,4 +46,8 @@ export class Questions {
   close(): void {
     this.#lines.close();
   }
+}
+
+function rejectOption(option: string, error: unknown): never {
+  throw v.isValiError(error) ? new CommandError('usage', `${option}: ${error.message}`) : error;
 }

@@ -112,7 +112,7 @@ describe('chambers init', SLOW, () => {
     [
       'a wallet with a wrong checksum',
       ['--wallet', `0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed`, '--yes'],
-      1,
+      2,
       'checksum',
     ],
     ['a key in place of a file', ['--wallet', '11'.repeat(32), '--yes'], 2, 'the path of a file, not the key'],
