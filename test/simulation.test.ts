@@ -1,5 +1,6 @@
 // Random agents on a real log, with legal and illegal moves, clock steps both ways, retries and restarts, and a real chain for
-// chambers that ask for a token. After every step what the service shows is compared with a fresh fold of its lines and with a root of merkletreejs.
+// chambers that ask for a token. After every step what the service shows is compared with a fresh fold of its lines and with a
+// root of merkletreejs.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { graduates } from '../projections/allocations.ts';
 import type { ChamberState } from '../projections/chamber.ts';

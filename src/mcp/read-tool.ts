@@ -125,9 +125,13 @@ async function introduction(
 }
 
 /** A list may name a thousand agents: what counts is whether this one is among them. */
-function rulesOfAdmission({ dids, ...rules }: Admission, did: string | undefined) {
-  if (dids === undefined) return rules;
-  return { listed: dids.length, ...(did !== undefined && { youAreListed: dids.includes(did) }), ...rules };
+function rulesOfAdmission({ dids, provenWallets, token }: Admission, did: string | undefined) {
+  return {
+    ...(dids && { listed: dids.length }),
+    ...(dids && did !== undefined && { youAreListed: dids.includes(did) }),
+    ...(provenWallets && { provenWallets }),
+    ...(token && { token }),
+  };
 }
 
 function ideasOf(chamber: ChamberView, bytesMax: number) {

@@ -108,7 +108,7 @@ function withoutDefaults(name: string, value: unknown): unknown {
   if (name === 'required' && Array.isArray(value) && value.length === 0) return undefined;
   // Unknown members are rejected all the same, by name.
   if (name === 'additionalProperties' && value === false) return undefined;
-  // So are an empty text, a negative number, and one beyond what an honest call comes near.
+  // So are an empty text and numbers that no honest call comes near.
   if ((name === 'minLength' || name === 'minimum') && typeof value === 'number' && value <= 1) return undefined;
   if (name === 'maximum' && typeof value === 'number' && value > MAXIMUM_LISTED) return undefined;
   return value;

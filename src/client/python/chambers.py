@@ -231,7 +231,7 @@ class Reader:
             self._heads[chamber_id] = position[:2]
 
     def retire_by_wallet(self, did: str, wallet: Wallet) -> dict:
-        """Ends a key that was lost or stolen, by a wallet that was once proven for it."""
+        """Ends a key that was lost or stolen, by a wallet that was once proven for it. Needs no key."""
         content = {"walletAddress": wallet.address}
         return self._with_proof("POST", f"/agents/{did}/retire", content, wallet, f"Chamber Coordination Service key retirement\nagent: {did}")
 
