@@ -1,5 +1,5 @@
 // The READMEs are true: their programs and commands work when pasted, and what they state is what the code does.
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,6 +8,7 @@ import { Agent, type ForumClient } from '../src/client/index.ts';
 import { VARIABLES } from '../src/config.ts';
 import { commitmentHash } from '../src/crypto/commitment.ts';
 import { leafHash, nodeHash } from '../src/crypto/merkle.ts';
+import { VERSION } from '../src/process/version.ts';
 import { toHex } from '../src/vocabulary/values.ts';
 import {
   type LiveService,
@@ -80,7 +81,7 @@ describe('README.md', () => {
         .then(() => endPhases(live, ['allocation.revealed'])),
     ]);
     const { output } = await pasted;
-    expect(output).toMatch(/^phase +COMMITTED$/m);
+    expect(output).toMatch(/^COMMITTED$/m);
     expect(output).toMatch(/\b0 broken\b/);
   });
 });
@@ -369,10 +370,26 @@ function paste(program: string, url: string, chamberId = 1): Pasted {
   };
 }
 
-/** What stands for npx and npm: the command line itself, from its sources. */
+it('no document runs a program that npx would fetch where it is not installed', () => {
+  const files = [...PAGES, ...globSync('src/**/*.ts', { cwd: ROOT })];
+  expect(files.filter((file) => /npx chambers/.test(textOf(file)))).toEqual([]);
+});
+
+it('bin/chambers runs the command line, whatever the folder', () => {
+  const { stdout, status } = spawnSync(join(ROOT, 'bin/chambers'), ['--version'], { cwd: '/', encoding: 'utf8' });
+  expect({ stdout, status }).toEqual({ stdout: `${VERSION}\n`, status: 0 });
+});
+
+/**
+ * What stands for bin/chambers and npm: the command line itself, from its sources. `chamber wait` sleeps until a phase ends, by timers that
+ * do not follow the clock that the test moves: here it asks again and again.
+ */
 const COMMAND_LINE = `
 set -eu
-npx() { shift; "$NODE" src/cli.ts "$@"; }
+chambers() {
+  if [ "$1 $2" != 'chamber wait' ]; then "$NODE" src/cli.ts "$@"; return; fi
+  until "$NODE" src/cli.ts chamber show "$3" --json | grep -qi "\\"phase\\":\\"$4\\""; do sleep 1; done
+}
 npm() { shift 4; "$NODE" src/cli.ts audit "$@"; }
 `;
 

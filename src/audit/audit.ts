@@ -3,6 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createVerifier } from '../verifier/verifier.ts';
+import { ForumError } from '../vocabulary/errors.ts';
 import { type Accounts, listedAccounts, ServiceAccounts } from './account/accounts.ts';
 import { compareAccounts, type JudgeContractProof } from './account/registrations.ts';
 import type { AuditedChain } from './chain/chain-reader.ts';
@@ -31,7 +32,7 @@ import { diagnose } from './report/verdict.ts';
 import { CheckpointAudit, type CheckpointOptions } from './service/checkpoint.ts';
 import { LogOrder } from './service/log-order.ts';
 import { ServiceLog } from './service/service-log.ts';
-import { AuditedService } from './service/service-reader.ts';
+import { AuditedService, Rejected } from './service/service-reader.ts';
 import { compareViews } from './service/views.ts';
 
 export interface AuditRequest {
@@ -64,7 +65,12 @@ export async function auditFile(path: string, request: AuditRequest): Promise<Ch
   });
 }
 
-/** Audits one chamber of the service at that address, or all of them. Throws UnusableInput and Unreachable. */
+const NOT_FOUND = 404;
+
+/**
+ * Audits one chamber of the service at that address, or all of them. Throws UnusableInput and Unreachable, and FORUM_ERR_NOT_FOUND for a
+ * chamber that is not there.
+ */
 export async function auditService(baseUrl: string, request: AuditRequest): Promise<ServiceReport> {
   const service = new AuditedService(baseUrl, { ...INPUT_LIMITS, ...request.limits });
   const { chamberId: only } = request;
@@ -88,6 +94,8 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
       try {
         read = await readChamber(source, request, context);
       } catch (error) {
+        if (only !== undefined && error instanceof Rejected && error.status === NOT_FOUND)
+          throw new ForumError('FORUM_ERR_NOT_FOUND', `chamber ${only} not found at ${baseUrl}`);
         // A chamber that the service lists must be there.
         if (only !== undefined || !(error instanceof UnusableInput)) throw error;
         unreadable.push(`chamber ${chamberId} can’t be audited: ${error.message}`);

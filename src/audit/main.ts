@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { outcomeText } from '../../projections/outcome.ts';
 import { parsePolicy } from '../tlog/policy.ts';
+import { ForumError } from '../vocabulary/errors.ts';
 import { isWalletAddress } from '../vocabulary/schemas.ts';
 import type { Hex } from '../vocabulary/values.ts';
 import { escapeInvisible, visibleJson, visibleLine } from '../vocabulary/visible.ts';
@@ -81,9 +82,9 @@ export async function auditMain(args: AuditArguments): Promise<number> {
     return AUDIT_EXIT[report.verdict];
   } catch (error) {
     progress.clear();
-    if (!(error instanceof UnusableInput || error instanceof Unreachable)) throw error;
+    if (!(error instanceof UnusableInput || error instanceof Unreachable || error instanceof ForumError)) throw error;
     const detail = error.code === 'usage' ? `${target}: ${error.message}` : error.message;
-    const exitCode = AUDIT_EXIT[error.code];
+    const exitCode = error instanceof ForumError ? AUDIT_EXIT.usage : AUDIT_EXIT[error.code];
     console.error(
       json ? visibleJson({ error: error.code, detail, exitCode }) : `${error.code}: ${visibleLine(detail)}`,
     );

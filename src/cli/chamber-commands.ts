@@ -1,4 +1,5 @@
 // Commands that create, list and show chambers.
+import type { ChamberView } from '../../projections/views.ts';
 import { readDids } from '../http/access-list.ts';
 import { type Admission, PHASES, type TokenRule } from '../vocabulary/values.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, KEY_OPTION, URL_OPTION } from './command.ts';
@@ -165,16 +166,40 @@ async function show(input: Input): Promise<void> {
   const chamberId = toChamberId(input.args[0]);
   const forum = forumOf(input);
   const view = await forum.chamber(chamberId);
-  const { deadlines, members: dids, ideas: _, ...rest } = view;
+  const { members: dids } = view;
   const ideas = input.isJson ? [] : await forum.chamberIdeas(chamberId);
   const rows = ideas.map((idea) => IDEA_COLUMNS.map((column) => idea[column]));
   print(input.isJson, view, [
     ...summary(view, forum),
     '',
-    ...members({ ...rest, ...deadlines }),
+    ...facts(view),
+    ...phases(view),
     '',
     ...table(['TURN', 'MEMBER'], [...dids.entries()], 'No members yet.'),
     '',
     ...table(['IDEA', 'TICKER', 'BACKERS', 'BPS', 'TOKEN', 'NAME'], rows, 'No ideas yet.'),
   ]);
+}
+
+/** What was set, and what the chain holds. */
+function facts(view: ChamberView): readonly string[] {
+  const { topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, maxMembers, admission, ...rest } = view;
+  const { merkleRoot, committedTxHash } = rest;
+  const set = Object.entries({
+    ...{ topic, minBackersForGraduation, turnSeconds, rounds, movesPerTurn, maxMembers, admission },
+    ...{ merkleRoot, committedTxHash },
+  }).filter(([, value]) => value !== null);
+  return [...members(Object.fromEntries(set)), ''];
+}
+
+function phases({ phase, ends, now, committedAt }: ChamberView): readonly string[] {
+  const rows = Object.values(ends).map((end, index) => {
+    const isCurrent = PHASES[index] === phase;
+    const left = Date.parse(end) <= Date.parse(now) ? 'ended' : isCurrent ? `${leftUntil(end, now)} left` : '';
+    return [PHASES[index], end, left];
+  });
+  return table(
+    ['PHASE', 'ENDS', ''],
+    committedAt === null ? rows : [...rows, ['COMMITTED', committedAt, 'on the chain']],
+  );
 }

@@ -1,18 +1,19 @@
 // Commands about a chamber's log: following it, exporting it and auditing it.
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { phaseAt } from '../../projections/phase.ts';
+import { phaseOf } from '../../projections/pace.ts';
 import { ChamberFold } from '../client/chamber-fold.ts';
 import { ClientError } from '../client/error.ts';
 import { type Cursor, follow, START } from '../client/events.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { parseDid } from '../crypto/did-key.ts';
+import { shortAgent } from '../vocabulary/short.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { auditCommand } from './audit-command.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
 import { forumOf, interruptible } from './environment.ts';
-import { narrate, phaseHeading, shortAgent } from './narrate.ts';
+import { narrate, phaseHeading } from './narrate.ts';
 import { CommandError, toPrintedLine } from './output.ts';
 import { toChamberId, toInteger } from './values.ts';
 import { isRegularFile, writeWhole } from './write-whole.ts';
@@ -111,7 +112,7 @@ async function tailToTerminal(target: Target, after: number, isJson: boolean): P
     }
     const state = fold.take(event);
     if (event.eventId <= after) continue;
-    const phase = phaseAt(state, Date.parse(event.ts));
+    const phase = state.settlement.committed === null ? phaseOf(state, event) : 'COMMITTED';
     if (phase !== shown) console.log(phaseHeading(phase));
     shown = phase;
     console.log(narrate(event, state, shortAgent));

@@ -18,11 +18,6 @@ export function narrate(event: ChamberEvent, state: ChamberState, agent: Names['
   return `${paint('dim', String(event.eventId).padStart(4))}  ${paint('cyan', visibleLine(who).padEnd(9))} ${visibleLine(text)}`;
 }
 
-/** How the command line names an agent everywhere: the end of its DID. */
-export function shortAgent(did: string): string {
-  return `…${did.slice(-8)}`;
-}
-
 const HEADING_CHARS = 60;
 
 export function phaseHeading(phase: Phase): string {

@@ -1,11 +1,11 @@
 // `chambers outcome`: what a chamber came to, as a table for people, or in the bytes of the service.
 import { type OutcomeView, outcomeText } from '../../projections/outcome.ts';
 import { paint } from '../process/terminal.ts';
+import { shortAgent } from '../vocabulary/short.ts';
 import { BPS_TOTAL } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
 import { CHAMBER_ARGUMENT, type CommandSpec, type Input, URL_OPTION } from './command.ts';
 import { forumOf } from './environment.ts';
-import { shortAgent } from './narrate.ts';
 import { members, printBytes, table } from './output.ts';
 import { toChamberId } from './values.ts';
 

@@ -2,10 +2,9 @@
 import type { ChamberView } from '../../projections/views.ts';
 import type { ForumClient } from '../client/forum-client.ts';
 import { paint } from '../process/terminal.ts';
-import { timeLeft } from '../vocabulary/short.ts';
+import { shortAgent, timeLeft } from '../vocabulary/short.ts';
 import type { Phase } from '../vocabulary/values.ts';
 import { visibleLine } from '../vocabulary/visible.ts';
-import { shortAgent } from './narrate.ts';
 
 type Summarized = Pick<
   ChamberView,

@@ -60,13 +60,16 @@ export interface ForumClientOptions {
   readonly limits?: Partial<ReadLimits>;
 }
 
+/** An item of a list of chambers. */
+export type ChamberListItem = ChamberItemView & Partial<ListedChamber>;
+
 export interface ChamberQuery {
   readonly phase?: Phase | undefined;
   /** 1–200, 50 by default. */
   readonly limit?: number | undefined;
   /** Only chambers with a smaller id: the next page. */
   readonly before?: number | undefined;
-  /** Each item also has phaseEndsAt: when the phase ends, as known now. */
+  /** 1: with `phaseEndsAt`, which a chamber with rounds has before its deadline. */
   readonly ends?: 1 | undefined;
 }
 
@@ -207,10 +210,7 @@ export class ForumClient {
   }
 
   /** Newest first. */
-  chambers(
-    query: ChamberQuery = {},
-    options?: CallOptions,
-  ): Promise<readonly (ChamberItemView & Partial<ListedChamber>)[]> {
+  chambers(query: ChamberQuery = {}, options?: CallOptions): Promise<readonly ChamberListItem[]> {
     return this.#get(`/chambers${toQuery({ ...query })}`, CHAMBERS, options);
   }
 

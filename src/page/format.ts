@@ -1,6 +1,7 @@
 // Times, agents and hashes as people read them; the same in the service and in the browser.
 
 import { type Child, type Element, h } from '../html/element.ts';
+import { shortAgent } from '../vocabulary/short.ts';
 import { type Millis, type Phase, toTimestamp } from '../vocabulary/values.ts';
 
 export const PHASE_NAMES: Readonly<Record<Phase, string>> = {
@@ -22,12 +23,11 @@ export function time(at: Millis, now: Millis): Element {
 
 export { timeLeft } from '../vocabulary/short.ts';
 
-const HEAD_CHARS = 6;
+const HEAD_CHARS = 10;
 const TAIL_CHARS = 4;
-const DID_PREFIX = 'did:key:';
 
-function shortened(text: string, head = HEAD_CHARS): string {
-  return text.length > head + TAIL_CHARS + 1 ? `${text.slice(0, head)}…${text.slice(-TAIL_CHARS)}` : text;
+function shortened(text: string): string {
+  return text.length > HEAD_CHARS + TAIL_CHARS + 1 ? `${text.slice(0, HEAD_CHARS)}…${text.slice(-TAIL_CHARS)}` : text;
 }
 
 export const COLOURS = 8;
@@ -38,7 +38,7 @@ export interface Cast {
   readonly labels: ReadonlyMap<string, string>;
 }
 
-/** An agent by its number in turn order, if it is a member, and its label or the ends of its DID; the whole is its title. */
+/** An agent by its number in turn order, if it is a member, and its label or the end of its DID; the whole is its title. */
 export function agent(did: string, { state: { members }, labels }: Cast): Element {
   const order = members.indexOf(did);
   const colour = order === -1 ? 'none' : String(order % COLOURS);
@@ -52,11 +52,11 @@ export function agent(did: string, { state: { members }, labels }: Cast): Elemen
 }
 
 export function shortDid(did: string): Element {
-  return h('bdi', { class: 'did' }, shortened(did.startsWith(DID_PREFIX) ? did.slice(DID_PREFIX.length) : did));
+  return h('bdi', { class: 'did' }, shortAgent(did));
 }
 
 export function hash(text: string): Element {
-  return h('code', { class: 'hash', title: text }, shortened(text, HEAD_CHARS + 4));
+  return h('code', { class: 'hash', title: text }, shortened(text));
 }
 
 export function percent(bps: number): string {

@@ -3,6 +3,11 @@ import type { Millis } from './values.ts';
 
 const DAY_SECONDS = 86_400;
 
+/** An agent by the end of its DID, e.g. `…zZHQW1u3`: the beginnings are alike. */
+export function shortAgent(did: string): string {
+  return `…${did.slice(-8)}`;
+}
+
 /** What is left until `end` in its two largest units, e.g. `2 d 3 h`, `1 m 31 s` or `8 s`. */
 export function timeLeft(end: Millis, now: Millis): string {
   const seconds = Math.max(0, Math.ceil((end - now) / 1000));

@@ -355,10 +355,15 @@ describe('input that cannot be audited', () => {
       { target: SAMPLE, rpc: 'http://x', registries: ['0x11'] },
       '--registry must be an EVM address',
     ],
-    ['a missing chamber', { chamber: 9 }, 'returned 404: chamber not found'],
   ])('%s ends with exit code 2', async (_what, args, sentence) => {
     expect(await run(args)).toBe(2);
     expect(JSON.parse(complained)).toEqual({ error: 'usage', detail: expect.stringContaining(sentence), exitCode: 2 });
+  });
+
+  test('a chamber that is not there is reported as by every command', async () => {
+    expect(await run({ chamber: 9 })).toBe(2);
+    const detail = `chamber 9 not found at ${between.url}`;
+    expect(JSON.parse(complained)).toEqual({ error: 'FORUM_ERR_NOT_FOUND', detail, exitCode: 2 });
   });
 
   test('a registry address without a contract ends with exit code 2', async () => {

@@ -68,7 +68,10 @@ describe('the command line', () => {
     expect((await chambers('chamber list')).out).toMatch(
       /^ID +PHASE +LEFT +MEMBERS +NAME\n1 +ALLOCATE_REVEAL +(1 m 0 s|5\d s) +2 +Garden$/,
     );
-    expect((await chambers('chamber show 1')).out).toMatch(/idea-1 +TEA +1 +6000 +– +Tea/);
+    const shown = (await chambers('chamber show 1')).out;
+    expect(shown).toMatch(/idea-1 +TEA +1 +6000 +– +Tea/);
+    expect(shown).toMatch(/^ALLOCATE_COMMIT +\S+Z +ended\nALLOCATE_REVEAL +\S+Z +(1 m 0 s|5\d s) left$/m);
+    expect(shown).not.toMatch(/[{}]|turnSeconds/);
   });
 
   it('leads with the phase, what is left of it, the page and the next command', async () => {
@@ -159,7 +162,7 @@ describe('a chamber with rounds', () => {
 
 describe('exit codes', () => {
   it.each([
-    ['1 if the chamber does not exist', 'chamber show 99', 1, 'FORUM_ERR_NOT_FOUND'],
+    ['2 if the chamber does not exist', 'chamber show 99', 2, 'FORUM_ERR_NOT_FOUND'],
     ['2 if the service rejects the parameters', 'chamber list --limit=9999', 2, 'FORUM_ERR_VALIDATION'],
     ['4 if the agent is unknown', 'agent show', 4, 'FORUM_ERR_SIGNATURE'],
     ['5 in the wrong phase', 'move join 1', 5, 'FORUM_ERR_PHASE'],
@@ -189,7 +192,7 @@ describe('remote text', () => {
     const chamber = { ...newChamber(live.now()), name: '\u001b[2Jgone\u202e\r\n\u009b31m' };
     const { chamberId } = await agent.createChamber(chamber);
     const { out } = await chambers(`chamber show ${chamberId}`);
-    expect(out).toMatch(/^name +\[2Jgone 31m$/m);
+    expect(out).toMatch(/^Chamber \d+: +\[2Jgone 31m$/m);
     expect(out.replaceAll('\n', '')).not.toMatch(/\p{Cc}|\p{Bidi_Control}/u);
   });
 });

@@ -41,11 +41,13 @@ it.each([
   'move commit 999 idea-1=1',
   'move debate 999 --comment=x --idea=TEA',
   'move reveal 999',
+  'chamber wait 999 debate',
+  'outcome 999',
 ])('a chamber that is not there is reported in the same words: %s', async (words) => {
   await chambers('agent register --wallet=0x1111111111111111111111111111111111111111 --email=a@example.org');
   const { exitCode, err } = await chambers(words);
   expect({ exitCode, err }).toEqual({
-    exitCode: 1,
+    exitCode: 2,
     err: `FORUM_ERR_NOT_FOUND: chamber 999 not found at ${live.baseUrl}`,
   });
 });

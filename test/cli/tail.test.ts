@@ -68,6 +68,25 @@ it('a tail of all chambers prints their lines as they are, from a cursor on', as
   expect(text).toBe(`${await linesOf(other)}${joined}\n`);
 });
 
+it('the event that ends a phase is under that phase', async () => {
+  const agent = await newAgent(live);
+  const pace = { rounds: { proposal: 1, debate: 1 }, turnSeconds: 60 };
+  const { chamberId } = await agent.createChamber({ ...newChamber(live.now()), ...pace });
+  await agent.joinChamber(chamberId);
+  await agent.start(chamberId);
+  await agent.pass(chamberId);
+  const tail = spawn(process.execPath, [CLI, 'chamber', 'tail', `${chamberId}`, `--url=${live.baseUrl}`]);
+  const ended = once(tail, 'exit');
+  let text = '';
+  for await (const chunk of tail.stdout) {
+    text += chunk;
+    if (text.includes('passes')) break;
+  }
+  tail.kill('SIGKILL');
+  await ended;
+  expect(text.match(/── [A-Z]+|starts|passes/g)).toEqual(['── LOBBY', 'starts', '── PROPOSAL', 'passes']);
+});
+
 /** Speaks until the chamber has all its events. */
 async function talk(agent: Agent, chamberId: number): Promise<void> {
   for (let eventId = 2; eventId < MOVES + 10; ) {

@@ -2,11 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { ChamberState } from '../../projections/chamber.ts';
-import { narrate, shortAgent } from '../../src/cli/narrate.ts';
+import { narrate } from '../../src/cli/narrate.ts';
 import { ChamberFold } from '../../src/client/chamber-fold.ts';
 import { ClientError } from '../../src/client/error.ts';
 import { follow } from '../../src/client/events.ts';
 import { type ChamberEvent, chamberView, READ_LIMITS } from '../../src/client/index.ts';
+import { shortAgent } from '../../src/vocabulary/short.ts';
 import { ANN, BOB, created } from '../kit/brief-events.ts';
 import { START } from '../kit/clock.ts';
 import { eventsOf } from '../kit/given.ts';

@@ -16,18 +16,13 @@ const MANUAL = readFileSync(join(ROOT, 'deploy/README.md'), 'utf8');
 const [, REHEARSAL = ''] = /^## Rehearse on one machine\n([\s\S]*?)^## /m.exec(MANUAL) ?? [];
 const SLOW = { timeout: 240_000 };
 
-/** What stands for npm and npx: the installed Anvil, and the service and the command line from their sources. */
+/** What stands for npm, npx and bin/chambers: the installed Anvil, and the service and the command line from their sources. */
 const PROGRAMS = `
 set -eum
 trap 'for job in $(jobs -p); do kill -KILL -- "-$job" || true; done' EXIT
 trap 'exit 1' TERM
-npx() {
-  local tool=$1; shift
-  case $tool in
-    chambers) "$NODE" src/cli.ts "$@" ;;
-    anvil) node_modules/.bin/anvil "$@" ;;
-  esac
-}
+chambers() { "$NODE" src/cli.ts "$@"; }
+npx() { case $1 in anvil) shift; node_modules/.bin/anvil "$@" ;; esac }
 npm() { case $1 in start) exec "$NODE" src/main.ts ;; esac }
 `;
 
