@@ -37,6 +37,8 @@ export class MemoryDatabase {
   readonly snapshots = new Map<StreamId, Snapshot>();
   readonly commits: Commit[] = [];
   readonly entries: LogEntry[] = [];
+  /** Lines and remembered registrations in the order of their commits, since this copy was made: what it holds follows from them. */
+  readonly written: string[] = [];
   /** Of the simulation, for the commits. */
   time: () => number = () => 0;
   clock: Millis = 0;
@@ -116,7 +118,7 @@ export class MemoryDatabase {
   }
 
   #write(entry: LogEntry): void {
-    const { stream, eventId, at, signature, snapshot } = entry;
+    const { stream, eventId, at, line, signature, snapshot } = entry;
     const lines = this.#streams.get(stream) ?? [];
     this.#streams.set(stream, lines);
     lines.push(entry);
@@ -125,10 +127,13 @@ export class MemoryDatabase {
     if (signature !== null) this.#signatures.set(signature, entry);
     if (snapshot !== undefined) this.writeSnapshot(stream, snapshot);
     this.clock = Math.max(this.clock, at);
-    this.commits.push({ stream, eventId, line: Buffer.from(entry.line).toString(), writtenAt: this.time() });
+    const text = Buffer.from(line).toString();
+    this.written.push(text);
+    this.commits.push({ stream, eventId, line: text, writtenAt: this.time() });
   }
 
   #remember({ did, eventId, signature, operatorEmail }: Registration): void {
+    this.written.push(`${signature} leads to event ${eventId} of ${did}`);
     if (signature !== null) this.#signatures.set(signature, { stream: did, eventId });
     if (operatorEmail !== undefined) this.emails.set(did, operatorEmail);
   }

@@ -93,8 +93,6 @@ export class World {
   readonly #pending = new Map<string, Pending>();
   #exchanges: Exchange[] = [];
   #unsent: Sent[] = [];
-  /** Who wrote what, in the order of commits. */
-  readonly #writes: string[] = [];
   #time: number;
   #clock: Millis;
   /** What it was set to, in order. */
@@ -340,7 +338,6 @@ export class World {
   }
 
   #arrive(exchange: Exchange): void {
-    const before = this.database.commits.length;
     try {
       exchange.result = { value: exchange.work() };
     } catch (error) {
@@ -348,7 +345,6 @@ export class World {
       exchange.reject(error);
       return;
     }
-    if (this.database.commits.length > before) this.#writes.push(exchange.id);
     if (exchange.isAbandoned) this.#remove(exchange);
   }
 
@@ -418,7 +414,7 @@ export class World {
     const pending = [...this.#pending].map(([id, { past }]) => `${id} ${past}`).sort();
     const unsent = this.#unsent.map(({ id }) => id).sort();
     return [
-      ...this.#writes,
+      ...this.database.written,
       '|',
       ...nodes,
       '|',
