@@ -23,7 +23,7 @@ import {
 import { checkedVerify, type Verify } from './line/verify.ts';
 import type { AuditPolicy } from './policy.ts';
 import type { GivenReceipts } from './receipts/given-receipts.ts';
-import { ProofFolder } from './receipts/proof-folder.ts';
+import { PROOFS_FOLDER, ProofFolder } from './receipts/proof-folder.ts';
 import { ReceiptAudit } from './receipts/receipt-audit.ts';
 import { type JudgedReceipt, ReceiptChecks, type ReceiptTerms, reportReceipts } from './receipts/receipt-checks.ts';
 import { toReport } from './report/report.ts';
@@ -83,7 +83,7 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const chambers: ChamberReport[] = [];
     const unreadable: string[] = [];
     const order = new LogOrder();
-    const options = request.log ?? { keptNotes: [], proofs: new ProofFolder('proofs') };
+    const options = optionsOf(request);
     const published = new ServiceLog(service);
     const log = new CheckpointAudit(published, options);
     const receipts = request.receipts && new ReceiptAudit(service, published, request.receipts);
@@ -109,10 +109,14 @@ export async function auditService(baseUrl: string, request: AuditRequest): Prom
     const ofReceipts = others.flatMap(({ verdict, reason, parsed }) =>
       verdict === 'broken' && reason !== null ? [`${parsed.stream}: ${reason}`] : [],
     );
-    const proved = (await receipts?.prove([...judged, ...others], options)) ?? [];
+    const proved = (await receipts?.prove(judged, others, options)) ?? [];
     const ofLog = [...order.problems(), ...(await log.problems()), ...ofReceipts, ...proved];
     return { problems: [...problems, ...unreadable, ...ofLog], chambers };
   });
+}
+
+function optionsOf({ log }: AuditRequest): CheckpointOptions {
+  return log ?? { keptNotes: [], proofs: new ProofFolder(PROOFS_FOLDER) };
 }
 
 /** Where the lines of one chamber come from. */
@@ -213,7 +217,7 @@ async function readChamber(
   await source.compareViews(audit);
   const judged = receipts?.judge(chamberId ?? decisions.state?.chamberId, await source.receiptTerms());
   if (judged === undefined) findings.notEvaluated('use --receipts to compare those that you keep', 'receipts');
-  else reportReceipts(findings, judged);
+  else await reportReceipts(findings, judged, optionsOf(request).proofs);
   audit.conclude({ asksChain: request.chain !== undefined });
   return { audit, receipts: judged ?? [] };
 }

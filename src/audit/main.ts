@@ -12,7 +12,7 @@ import type { AuditedChain } from './chain/chain-reader.ts';
 import { type InputLimits, Unreachable, UnusableInput } from './line/input.ts';
 import type { AuditPolicy } from './policy.ts';
 import { type GivenReceipts, readReceipts } from './receipts/given-receipts.ts';
-import { ProofFolder, provedBy } from './receipts/proof-folder.ts';
+import { PROOFS_FOLDER, ProofFolder } from './receipts/proof-folder.ts';
 import { Progress } from './report/progress.ts';
 import { toAuditReport } from './report/report.ts';
 import type { AuditReport } from './report/report-types.ts';
@@ -57,25 +57,22 @@ export async function auditMain(args: AuditArguments): Promise<number> {
   const progress = new Progress();
   try {
     if (asksOutcome && isUrl(target) && chamberId === undefined) throw new UnusableInput('--outcome needs --chamber');
-    const proofs = new ProofFolder(args.proofs ?? 'proofs');
-    const receipts = args.receipts === undefined ? undefined : toReceipts(args.receipts);
     const request = {
       chamberId,
-      receipts,
+      receipts: args.receipts === undefined ? undefined : toReceipts(args.receipts),
       accounts,
       policy: checkedPolicy(args),
       chain: await toChain(args),
       limits: args.limits,
       asksOutcome,
-      log: toCheckpointOptions(args, proofs),
+      log: toCheckpointOptions(args),
       onProgress: progress.update,
     };
     const audited = isUrl(target)
       ? await auditService(target, request)
       : { problems: [], chambers: [await auditFile(target, request)] };
     progress.clear();
-    const contradictions = await contradictionsIn(receipts, proofs);
-    const report = toAuditReport(target, { ...audited, problems: [...contradictions, ...audited.problems] });
+    const report = toAuditReport(target, audited);
     await args.keep?.(report);
     if (asksOutcome) printOutcome(report, json);
     else console.log(json ? visibleJson(report) : toText(report, args.verbose === true));
@@ -132,13 +129,8 @@ function toReceipts(path: string): GivenReceipts {
   }
 }
 
-/** Two receipts of one event, which need neither lines nor a service. */
-async function contradictionsIn(receipts: GivenReceipts | undefined, proofs: ProofFolder): Promise<readonly string[]> {
-  const written = await Promise.all((receipts?.contradictions() ?? []).map((proof) => proofs.keep(proof)));
-  return written.flatMap((each) => (each === undefined ? [] : [provedBy(each)]));
-}
-
-function toCheckpointOptions({ checkpoints, witnesses }: AuditArguments, proofs: ProofFolder): CheckpointOptions {
+function toCheckpointOptions({ checkpoints, witnesses, proofs: folder }: AuditArguments): CheckpointOptions {
+  const proofs = new ProofFolder(folder ?? PROOFS_FOLDER);
   const keptNotes = checkpoints === undefined ? [] : splitNotes(readOption('--checkpoints', checkpoints));
   if (checkpoints !== undefined && keptNotes.length === 0)
     throw new UnusableInput('--checkpoints: it holds no checkpoint');

@@ -235,7 +235,7 @@ function requireLog({ logId }: ParsedReceipt, { origin }: SignedCheckpoint): voi
 }
 
 /** An origin is `<host>/log/<logId>`. */
-function logIdOf(origin: string): string {
+export function logIdOf(origin: string): string {
   return origin.slice(origin.lastIndexOf('/') + 1);
 }
 

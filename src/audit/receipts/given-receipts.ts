@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { keptReceipt, verifyKeptReceipt } from '../../crypto/kept-receipt.ts';
 import type { KeptReceipt, ParsedReceipt } from '../../crypto/receipt.ts';
-import { MISBEHAVIOUR, type Misbehaviour } from '../../tlog/misbehaviour.ts';
 import { parseJson } from '../../vocabulary/json.ts';
-import { toHex } from '../../vocabulary/values.ts';
 import { UnusableInput } from '../line/input.ts';
 
 /** The key that it is kept with has signed it; whose key that is, is not known yet. */
@@ -33,26 +31,10 @@ export class GivenReceipts {
   of(stream: number | string, eventId: number): readonly GivenReceipt[] {
     return this.#byEvent.get(keyOf({ stream, eventId })) ?? [];
   }
-
-  /** Pairs of receipts of one event with different leaves. */
-  contradictions(): readonly Misbehaviour[] {
-    return [...this.#byEvent.values()].flatMap((receipts) =>
-      receipts.flatMap((one, i) => {
-        const other = receipts.slice(i + 1).find(({ parsed }) => contradicts(one.parsed, parsed));
-        return other === undefined
-          ? []
-          : [{ format: MISBEHAVIOUR, kind: 'two-receipts', receipts: [one.kept, other.kept] } satisfies Misbehaviour];
-      }),
-    );
-  }
 }
 
 function keyOf({ stream, eventId }: Pick<ParsedReceipt, 'stream' | 'eventId'>): string {
   return `${stream} ${eventId}`;
-}
-
-function contradicts(one: ParsedReceipt, other: ParsedReceipt): boolean {
-  return one.logId === other.logId && toHex(one.leaf) !== toHex(other.leaf);
 }
 
 /** Throws UnusableInput for a receipt that its key has not signed as it is: what was changed proves nothing. */

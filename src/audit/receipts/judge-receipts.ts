@@ -29,7 +29,10 @@ export async function judgeByService(
     judged.push(...checks.judge(chamberId, await audit.terms()));
   }
   judged.push(...(await audit.judgeOthers(chambersIn(receipts))));
-  return await Promise.all(judged.map((receipt) => requireLogged(receipt, log, now)));
+  const proved: JudgedReceipt[] = [];
+  // One after the other: a service limits the requests of an address.
+  for (const receipt of judged) proved.push(await requireLogged(receipt, log, now));
+  return proved;
 }
 
 /** Verified: the lines have it. Those of other chambers are not evaluated. */
@@ -41,7 +44,8 @@ export async function judgeByLines(receipts: GivenReceipts, path: string): Promi
   );
   const reason = 'the lines are not of its stream';
   return receipts.all.map(
-    (given) => judged.get(given.kept) ?? { ...given, verdict: 'not evaluated', reason, line: undefined },
+    (given) =>
+      judged.get(given.kept) ?? { ...given, isOfService: false, verdict: 'not evaluated', reason, line: undefined },
   );
 }
 

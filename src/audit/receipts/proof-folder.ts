@@ -4,6 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Misbehaviour, verifyMisbehaviour } from '../../tlog/misbehaviour.ts';
 
+/** Where none is named. */
+export const PROOFS_FOLDER = 'proofs';
 const NAME_HASH_CHARS = 12;
 
 export interface KeptProof {

@@ -13,9 +13,13 @@ import { type LogKey, orUndefined, type ServiceLog } from '../service/service-lo
 import type { AuditedService } from '../service/service-reader.ts';
 import type { GivenReceipts } from './given-receipts.ts';
 import { provedBy } from './proof-folder.ts';
-import { type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
+import { contradictionsIn, type JudgedReceipt, ReceiptChecks, type ReceiptTerms } from './receipt-checks.ts';
 
-/** Each such proof holds all entries of the log. */
+/** Of a service that does not say which log it has, no receipt is evaluated. */
+const NO_LOG = 'no log';
+/** Proofs of further receipts would show nothing new. */
+const PROOFS_MAX = 100;
+/** Each of these takes all entries of the log. */
 const PROOFS_BY_ENTRIES_MAX = 10;
 
 export class ReceiptAudit {
@@ -44,7 +48,8 @@ export class ReceiptAudit {
 
   async #readTerms(): Promise<ReceiptTerms> {
     const response = await this.#service.read(DIRECTORY_PATH).catch(orUndefined);
-    return { directory: parseDirectory(response?.body), logId: this.#service.logId ?? undefined };
+    const logId = this.#service.logId ?? (await this.#log.find())?.logId ?? NO_LOG;
+    return { directory: parseDirectory(response?.body), logId };
   }
 
   /** The receipts of accounts, and of chambers that are none of these. */
@@ -72,22 +77,23 @@ export class ReceiptAudit {
     }
   }
 
-  /** Writes a proof for each broken receipt of which that is possible; returns sentences. */
-  async prove(judged: readonly JudgedReceipt[], options: CheckpointOptions): Promise<readonly string[]> {
-    const broken = judged.filter(({ verdict }) => verdict === 'broken');
+  /** Writes a proof for each broken receipt of which that is possible, and for two of one event of another stream; returns sentences. */
+  async prove(
+    ofChambers: readonly JudgedReceipt[],
+    others: readonly JudgedReceipt[],
+    options: CheckpointOptions,
+  ): Promise<readonly string[]> {
+    const written = await Promise.all(contradictionsIn(others).map(({ proof }) => options.proofs.keep(proof)));
+    const broken = [...ofChambers, ...others].filter(({ verdict }) => verdict === 'broken').slice(0, PROOFS_MAX);
     const log = broken.length === 0 ? undefined : await this.#log.find();
-    if (log === undefined) return [];
-    const sentences: string[] = [];
     let byEntries = 0;
     for (const receipt of broken) {
+      if (log === undefined) break;
       const byLine = await this.#proveLine(receipt, log, options);
-      const written =
-        byLine ?? (byEntries < PROOFS_BY_ENTRIES_MAX ? await this.#proveMissing(receipt, log, options) : undefined);
-      if (written === undefined) continue;
-      if (byLine === undefined) byEntries++;
-      sentences.push(provedBy(written));
+      const isMissing = byLine === undefined && byEntries++ < PROOFS_BY_ENTRIES_MAX;
+      written.push(isMissing ? await this.#proveMissing(receipt, log, options) : byLine);
     }
-    return sentences;
+    return written.flatMap((each) => (each === undefined ? [] : [provedBy(each)]));
   }
 
   /** By the proof that the service makes for the line that it has there. */

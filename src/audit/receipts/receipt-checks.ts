@@ -1,12 +1,14 @@
 // What the service has promised in receipts of one stream, compared with its lines.
 import { parseSignature, SignatureError } from '../../crypto/http-signature.ts';
 import { type KeyDirectory, keyProblem } from '../../crypto/key-directory.ts';
-import type { ReceiptRequest } from '../../crypto/receipt.ts';
+import type { KeptReceipt, ReceiptRequest } from '../../crypto/receipt.ts';
+import { MISBEHAVIOUR, type Misbehaviour } from '../../tlog/misbehaviour.ts';
 import type { ForumEvent } from '../../vocabulary/events.ts';
 import { type Hex, toHex } from '../../vocabulary/values.ts';
 import type { Position } from '../chamber/sequence.ts';
 import type { Findings } from '../report/findings.ts';
 import type { GivenReceipt, GivenReceipts } from './given-receipts.ts';
+import { type ProofFolder, provedBy } from './proof-folder.ts';
 
 /** What is known of the service's keys and its log. */
 export interface ReceiptTerms {
@@ -16,6 +18,8 @@ export interface ReceiptTerms {
 }
 
 export interface JudgedReceipt extends GivenReceipt {
+  /** Whether a key of the service has signed it, for the log of the lines. */
+  readonly isOfService: boolean;
   readonly verdict: 'verified' | 'broken' | 'not evaluated';
   /** Why it is not verified. */
   readonly reason: string | null;
@@ -64,10 +68,17 @@ export class ReceiptChecks {
     return own.map((given) => {
       const { eventId } = given.parsed;
       const met = this.#met.get(`${stream} ${eventId}`);
-      const doubt = doubtOf(given, this.#pinned, terms) ?? this.#doubtOfCopy(eventId, terms);
+      const doubtOfKey = doubtOf(given, this.#pinned, terms);
+      const doubt = doubtOfKey ?? this.#doubtOfCopy(eventId, terms);
       const problem = problemOf(given, met);
       const verdict = doubt !== undefined ? 'not evaluated' : problem === undefined ? 'verified' : 'broken';
-      return { ...given, verdict, reason: doubt ?? problem ?? null, line: met?.line };
+      return {
+        ...given,
+        isOfService: doubtOfKey === undefined,
+        verdict,
+        reason: doubt ?? problem ?? null,
+        line: met?.line,
+      };
     });
   }
 
@@ -78,13 +89,42 @@ export class ReceiptChecks {
   }
 }
 
-/** The check `receipts` of a chamber. */
-export function reportReceipts(findings: Findings, judged: readonly JudgedReceipt[]): void {
+/** The check `receipts` of a chamber; two receipts of one event are broken whatever the lines are. */
+export async function reportReceipts(
+  findings: Findings,
+  judged: readonly JudgedReceipt[],
+  proofs: ProofFolder,
+): Promise<void> {
   if (judged.length === 0) findings.notEvaluated('none of the receipts is of this chamber', 'receipts');
   for (const { verdict, reason, parsed } of judged) {
     if (verdict === 'not evaluated') findings.notEvaluated(reason ?? '', 'receipts');
     else findings.judge('receipts', [parsed.eventId], verdict === 'broken' && (reason ?? ''));
   }
+  for (const { eventId, proof } of contradictionsIn(judged)) {
+    const kept = await proofs.keep(proof);
+    if (kept !== undefined) findings.judge('receipts', [eventId], provedBy(kept));
+  }
+}
+
+interface Contradiction {
+  readonly eventId: number;
+  readonly proof: Misbehaviour;
+}
+
+/** Receipts of one event with different leaves, one pair for each event. */
+export function contradictionsIn(judged: readonly JudgedReceipt[]): readonly Contradiction[] {
+  const first = new Map<string, JudgedReceipt>();
+  const found = new Map<string, Contradiction>();
+  for (const receipt of judged.filter(({ isOfService }) => isOfService)) {
+    const { stream, eventId, leaf } = receipt.parsed;
+    const key = `${stream} ${eventId}`;
+    const other = first.get(key) ?? receipt;
+    first.set(key, other);
+    if (toHex(other.parsed.leaf) === toHex(leaf)) continue;
+    const receipts: [KeptReceipt, KeptReceipt] = [other.kept, receipt.kept];
+    found.set(key, { eventId, proof: { format: MISBEHAVIOUR, kind: 'two-receipts', receipts } });
+  }
+  return [...found.values()];
 }
 
 /** Why the receipt can't accuse the service. */

@@ -1,6 +1,7 @@
 // The log that a service publishes (C2SP tlog-tiles), as far as audits read it. Nothing of it is trusted.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { concatBytes } from '@noble/hashes/utils.js';
+import { logIdOf } from '../../tlog/misbehaviour.ts';
 import { type NoteKey, parseVerifierKey } from '../../tlog/note.ts';
 import { parseTlogProof } from '../../tlog/proof.ts';
 import { ENTRIES, parseEntries, type Tile, tilePath, tilesBetween } from '../../tlog/tile.ts';
@@ -14,6 +15,7 @@ export interface LogKey {
   readonly prefix: string;
   readonly key: NoteKey;
   readonly verifierKey: string;
+  readonly logId: string;
 }
 
 export class ServiceLog {
@@ -36,7 +38,7 @@ export class ServiceLog {
     const { prefix, checkpointKey } = Object(log) as { readonly prefix?: unknown; readonly checkpointKey?: unknown };
     if (typeof prefix !== 'string' || typeof checkpointKey !== 'string') return undefined;
     const key = parseVerifierKey(checkpointKey);
-    return key && { prefix, key, verifierKey: checkpointKey };
+    return key && { prefix, key, verifierKey: checkpointKey, logId: logIdOf(key.name) };
   }
 
   /** Of an event of a chamber or an account; undefined while no checkpoint covers it, for a few seconds. */
