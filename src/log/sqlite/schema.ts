@@ -24,9 +24,9 @@ CREATE TABLE events (
 export const APPEND_ONLY_TRIGGERS = ['events_refuse_update', 'events_refuse_delete', 'events_refuse_replace'] as const;
 
 // REPLACE deletes without firing DELETE triggers unless the connection asks for them, so the insert itself is checked: a row at
-// the next position replaces nothing. FAIL undoes nothing; ABORT would keep a statement journal for every insert. A unique
-// index of streams or signatures would double the time of an append: the service checks both in memory, refuses to start on
-// rows that break them, and `fsck --repair-tail` removes such rows.
+// the next position replaces nothing. FAIL undoes nothing; ABORT would keep a statement journal for every insert. Unique
+// indexes of streams and signatures would make an append write two to three times as much (event-index.ts has the figures): the
+// service checks both in memory, refuses to start on rows that break them, and `fsck --repair-tail` removes such rows.
 export const APPEND_ONLY = `
 CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN
   SELECT RAISE(ABORT, 'events is append-only: no UPDATE');
