@@ -267,6 +267,13 @@ const RULES: readonly Row[] = [
   ['a join without the wallet of its member', withMembers(3, withoutSeat(recordOf(3))), 3],
   ['a comment without an account line', withMembers(9, withoutAccount(recordOf(9))), 9],
   ['two wallets from one account line', ofMoves(8, { creatorWallet: OTHER_WALLET }), 3, 7, 8],
+  [
+    'another history than the agent has seen',
+    withSeen({ eventId: AFTER_HONEST - 1, leaf: OTHER_HASH }),
+    AFTER_HONEST - 1,
+    AFTER_HONEST,
+  ],
+  ['an event that the agent can not have seen', withSeen({ eventId: AFTER_HONEST, leaf: OTHER_HASH }), AFTER_HONEST],
 ];
 
 async function serviceEvents(): Promise<readonly Row[]> {
