@@ -576,6 +576,8 @@ class Agent(Reader):
 
     def _seen(self, chamber_id: int) -> dict:
         """The member of a move's body, where the service takes it and anything of the chamber was read."""
+        if chamber_id not in self._heads and not os.path.isdir(self._receipt_folder or ""):
+            return {}
         try:
             self._service = self._service or self.get("/")
             log_id, takes_seen = self._service["log"]["logId"], "seen" in self._service["features"]
